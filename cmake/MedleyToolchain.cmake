@@ -1,0 +1,35 @@
+# Language, warnings, sanitizers, ccache, linker: everything that is the same for every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
+
+option(MEDLEY_WERROR "Warnings are errors" OFF)
+set(MEDLEY_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Precompiled headers and __TIME__ need these two; hash_dir off lets checkouts share the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
+endif()
+
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(medley_warnings INTERFACE)
+target_compile_options(medley_warnings INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
+  $<$<BOOL:${MEDLEY_WERROR}>:-Werror>)
+
+if(MEDLEY_SANITIZE)
+  add_compile_options(-fsanitize=${MEDLEY_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MEDLEY_SANITIZE})
+endif()

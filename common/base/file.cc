@@ -1,0 +1,91 @@
+#include "common/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "common/base/status.h"
+
+namespace medley::base {
+namespace {
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, fmt::format("writing {}", path));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t max_bytes) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("opening {}", path.string()));
+  std::string bytes;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, fmt::format("reading {}", path.string()));
+    if (n == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(n));
+    if (static_cast<int64_t>(bytes.size()) > max_bytes) {
+      return ResourceExhausted("reading {}: larger than {} bytes", path.string(), max_bytes);
+    }
+  }
+}
+
+absl::Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes) {
+  std::string temporary = path.string() + ".tmp.XXXXXX";
+  {
+    const Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
+    if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("creating {}", temporary));
+    absl::Status status = WriteAll(fd.get(), bytes, temporary);
+    if (status.ok() && fchmod(fd.get(), 0644) != 0) status = ErrnoStatus(errno, "fchmod " + temporary);
+    if (status.ok() && fsync(fd.get()) != 0) status = ErrnoStatus(errno, "fsync " + temporary);
+    if (!status.ok()) {
+      unlink(temporary.c_str());
+      return status;
+    }
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    return ErrnoStatus(error, fmt::format("renaming {} to {}", temporary, path.string()));
+  }
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const Fd dir(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir.get() < 0 || fsync(dir.get()) != 0) return ErrnoStatus(errno, "fsync " + folder.string());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::filesystem::path> MakeTempDir(std::string_view prefix) {
+  std::error_code error;
+  const std::filesystem::path root = std::filesystem::temp_directory_path(error);
+  if (error) return Internal("finding the temporary folder: {}", error.message());
+  std::string pattern = (root / (std::string(prefix) + ".XXXXXX")).string();
+  if (mkdtemp(pattern.data()) == nullptr) return ErrnoStatus(errno, "creating " + pattern);
+  return std::filesystem::path(pattern);
+}
+
+}  // namespace medley::base

@@ -1,0 +1,27 @@
+// Structured logs on stderr: log::Info("plan accepted", {{"job", name}, {"epoch", "3"}});
+// Human lines on a terminal, JSON lines elsewhere (or as Configure says). Thread-safe.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace medley::log {
+
+using Field = std::pair<std::string_view, std::string>;
+enum class Level { kDebug, kInfo, kWarn, kError, kOff };
+enum class Format { kAuto, kText, kJson };
+
+// Call once in main, before threads. `component` is put in every line.
+void Configure(std::string_view component, Level level, Format format = Format::kAuto);
+// "debug", "info", "warn", "error", "off"; anything else is kInfo.
+Level ParseLevel(std::string_view text);
+
+void Write(Level level, std::string_view message, std::initializer_list<Field> fields);
+inline void Debug(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kDebug, m, f); }
+inline void Info(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kInfo, m, f); }
+inline void Warn(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kWarn, m, f); }
+inline void Error(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kError, m, f); }
+
+}  // namespace medley::log

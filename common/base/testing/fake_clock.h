@@ -1,0 +1,49 @@
+// A clock that moves only when told to. Thread-safe; sleepers wake when Advance passes their deadline.
+#pragma once
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+namespace medley::base {
+
+class FakeClock final : public Clock {
+ public:
+  explicit FakeClock(WallTime start = WallTime(seconds(1'700'000'000))) : start_(start) {}
+
+  WallTime Now() const override {
+    MutexLock lock(mutex_);
+    return start_ + std::chrono::duration_cast<WallTime::duration>(elapsed_);
+  }
+  SteadyTime Steady() const override {
+    MutexLock lock(mutex_);
+    return SteadyTime(elapsed_);
+  }
+  bool SleepUntil(SteadyTime deadline, std::stop_token stop) override {
+    MutexLock lock(mutex_);
+    ++sleepers_;
+    changed_.NotifyAll();
+    const bool reached = changed_.Wait(mutex_, stop, [&] { return SteadyTime(elapsed_) >= deadline; });
+    --sleepers_;
+    return reached;
+  }
+
+  void Advance(nanoseconds by) {
+    MutexLock lock(mutex_);
+    elapsed_ += by;
+    changed_.NotifyAll();
+  }
+  // Waits (real time, at most 10 s) until `n` threads sleep on this clock.
+  bool WaitForSleepers(int n) {
+    MutexLock lock(mutex_);
+    return changed_.WaitFor(mutex_, std::stop_token(), seconds(10), [&] { return sleepers_ >= n; });
+  }
+
+ private:
+  const WallTime start_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  nanoseconds elapsed_ ABSL_GUARDED_BY(mutex_) = seconds(1000);
+  int sleepers_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace medley::base

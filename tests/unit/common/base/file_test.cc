@@ -1,0 +1,34 @@
+#include "common/base/file.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/hash.h"
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::base {
+namespace {
+
+TEST(FileTest, WritesAtomicallyAndReadsBack) {
+  const auto dir = *MakeTempDir("medley-file-test");
+  EXPECT_THAT(WriteFileAtomic(dir / "a", "one"), IsOk());
+  EXPECT_THAT(WriteFileAtomic(dir / "a", "two"), IsOk());
+  EXPECT_EQ(*ReadFile(dir / "a"), "two");
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir)) ++files;
+  EXPECT_EQ(files, 1) << "a temporary file was left behind";
+  std::filesystem::remove_all(dir);
+}
+
+TEST(FileTest, SaysWhatItCouldNotRead) {
+  EXPECT_THAT(ReadFile("/nonexistent/x"), StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("/nonexistent/x")));
+  EXPECT_THAT(WriteFileAtomic("/nonexistent/x", ""), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ReadFile("/dev/zero", 1000), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(HashTest, IsStable) {
+  EXPECT_EQ(HashHex(""), "2d06800538d394c2");  // XXH3's published value for the empty input
+  EXPECT_NE(Hash64("a", 1), Hash64("a", 2));
+}
+
+}  // namespace
+}  // namespace medley::base
