@@ -20,12 +20,15 @@ absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_vie
                            std::optional<std::chrono::seconds> retry_after = std::nullopt);
 // From the object of a watch's ERROR event.
 absl::Status ErrorFromStatusObject(const Object& status_object, std::string_view what);
+// Nobody listens at the address.
+absl::Status ConnectionRefused(std::string_view what);
 
 int HttpCode(const absl::Status& status);           // 0 when it came from no server
 std::string Reason(const absl::Status& status);     // "Conflict", "AlreadyExists", "Expired", ...
 std::optional<std::chrono::seconds> RetryAfter(const absl::Status& status);
-bool IsNotFound(const absl::Status& status);
-bool IsAlreadyExists(const absl::Status& status);
+// absl's own, so that calls without a namespace stay unambiguous.
+using absl::IsAlreadyExists;
+using absl::IsNotFound;
 bool IsConflict(const absl::Status& status);
 bool IsGone(const absl::Status& status);            // 410: Expired or Gone
 bool IsTooLargeResourceVersion(const absl::Status& status);
