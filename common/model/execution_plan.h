@@ -1,0 +1,121 @@
+// The execution plan as a domain value; fields mean what proto/medley/plan/v1/plan.proto says of them.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace medley::model {
+
+enum class SyncKind { kNone, kAllreduce, kParameterServer };
+enum class AllreduceAlgorithm { kAuto, kCentralized, kRing, kRecursiveDoubling, kLinear };
+enum class SyncMode { kFull, kNone, kPercentage, kFlexible };
+enum class AnomalyDetector { kOff, kRunningMean, kWindow };
+enum class ScheduleKind { kSync1F1B, kGpipe, kAsync1F1B };
+
+struct OperationRange {
+  int first = 0;
+  int end = 0;  // exclusive
+  bool Contains(int operation) const { return operation >= first && operation < end; }
+  bool operator==(const OperationRange&) const = default;
+};
+
+struct Sync {
+  SyncKind kind = SyncKind::kNone;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;
+  SyncMode mode = SyncMode::kFull;
+  double fraction = 1;
+  double target_ratio = 0;
+  std::vector<std::vector<int>> hierarchy;
+  AnomalyDetector detector = AnomalyDetector::kOff;
+  int anomaly_window = 0;
+  double anomaly_threshold = 0;
+  bool operator==(const Sync&) const = default;
+};
+
+struct OperationSync {
+  std::vector<OperationRange> operations;
+  Sync sync;
+  bool operator==(const OperationSync&) const = default;
+};
+
+struct Group {
+  std::string pool;
+  int units = 0;
+  double share = 1;
+  bool operator==(const Group&) const = default;
+};
+
+struct Stage {
+  std::vector<OperationRange> operations;
+  std::vector<Group> groups;
+  std::vector<OperationSync> syncs;
+  double priority = 0;
+  int Units() const;  // of all groups
+  bool operator==(const Stage&) const = default;
+};
+
+struct Servers {
+  std::string pool;
+  int units = 0;
+  bool operator==(const Servers&) const = default;
+};
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kSync1F1B;
+  int micro_batches = 1;
+  int max_staleness = 0;
+  bool operator==(const Schedule&) const = default;
+};
+
+struct TimelineSpan {
+  std::string name;
+  int stage = 0;
+  double start_seconds = 0;
+  double seconds = 0;
+  bool operator==(const TimelineSpan&) const = default;
+};
+
+struct Estimate {
+  double throughput = 0;
+  double usd_per_hour = 0;
+  double usd_total = 0;
+  double seconds_total = 0;
+  std::vector<TimelineSpan> timeline;
+  bool operator==(const Estimate&) const = default;
+};
+
+struct Provenance {
+  std::string planner;
+  uint64_t seed = 0;
+  int64_t catalog_revision = 0;
+  std::string price_time;  // RFC 3339 or empty
+  std::string profile_id;
+  double lower_bound_usd = 0;
+  double gap = 0;
+  bool operator==(const Provenance&) const = default;
+};
+
+struct ExecutionPlan {
+  std::string job_uid;
+  int64_t epoch = 0;
+  std::vector<Stage> stages;
+  std::optional<Servers> servers;
+  Schedule schedule;
+  std::vector<double> order;
+  Estimate estimate;
+  Provenance provenance;
+  bool operator==(const ExecutionPlan&) const = default;
+};
+
+// Stages cover operations [0, layers) each exactly once, in order for a chain; units > 0; shares sum to 1;
+// servers are there iff some operation needs them. Errors: InvalidArgument naming the field.
+absl::Status Validate(const ExecutionPlan& plan, int layers);
+
+// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot". Names may be empty: indices are printed.
+std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names);
+
+}  // namespace medley::model
