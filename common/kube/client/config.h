@@ -1,0 +1,55 @@
+// Where an API server is and who we are to it: from a kubeconfig file or from inside a pod.
+//
+// Pure but for reading files. Fields that name a file are kept as names where the content may change while
+// the program runs (tokens are rotated), and are read once for everything else.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace medley::kube {
+
+struct ClientConfig {
+  std::string server;  // "https://host:port" or "http://host:port", no trailing slash
+  std::string ns = "default";  // for callers that were given no namespace
+
+  std::string ca_data;  // PEM; empty: the system's certificates
+  bool insecure_skip_tls_verify = false;
+  std::string tls_server_name;  // empty: the host of `server`
+
+  std::string client_certificate_data;  // PEM
+  std::string client_key_data;          // PEM
+  std::string token;                    // bearer
+  std::string token_file;               // read again when a minute old, and after a 401; wins over `token`
+
+  std::string user_agent = "medley/0.1";
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds request_timeout{30'000};  // one try, not a watch
+  int max_retries = 10;                               // of 429 and of 5xx with Retry-After
+  std::chrono::seconds max_retry_after{30};           // a longer Retry-After is cut to this
+};
+
+// An environment: nothing for a variable that is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Environment ProcessEnvironment();
+
+// The file that kubectl would read: the first existing path of $KUBECONFIG, else $HOME/.kube/config.
+// Errors: NotFound when none exists.
+absl::StatusOr<std::filesystem::path> KubeconfigPath(const Environment& environment);
+
+// `context` empty: current-context. Relative file names are relative to the kubeconfig's folder.
+// Errors: NotFound (file, context, cluster or user), InvalidArgument (YAML, base64, no server),
+// Unimplemented (exec and auth-provider users).
+absl::StatusOr<ClientConfig> LoadKubeconfig(const std::filesystem::path& path, const std::string& context = "");
+
+// A pod's service account: KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace under
+// `root`/var/run/secrets/kubernetes.io/serviceaccount. Errors: FailedPrecondition outside of a cluster.
+absl::StatusOr<ClientConfig> InClusterConfig(const Environment& environment,
+                                             const std::filesystem::path& root = "/");
+
+}  // namespace medley::kube

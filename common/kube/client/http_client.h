@@ -1,0 +1,50 @@
+// Client over HTTP(S) with libcurl: TLS by OpenSSL, keep-alive and connection reuse, bearer tokens, client
+// certificates, retries of 429 and of 5xx that say Retry-After.
+//
+// Thread-safe: calls run in parallel, each on a connection of its own from a pool. A Watch is interrupted
+// at once by its stop token. Destroy only after all calls have returned.
+// Owner: main, or a test. Example:
+//   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(path));
+//   kube::HttpClient client(std::move(config), clock, base::SystemSeed());
+//   MEDLEY_ASSIGN_OR_RETURN(kube::Object pod, client.Get(kube::resources::Pods(), {"default", "p"}));
+#pragma once
+
+#include <memory>
+
+#include "common/base/clock.h"
+#include "common/kube/client.h"
+#include "common/kube/client/config.h"
+
+namespace medley::kube {
+
+class HttpClient final : public Client {
+ public:
+  HttpClient(ClientConfig config, base::Clock& clock, uint64_t seed);
+  ~HttpClient() override;
+
+  const ClientConfig& config() const;
+  // Calls that wait to retry give up: for a program that ends.
+  void Shutdown();
+
+  absl::StatusOr<Object> Get(const Resource& resource, const Key& key) override;
+  absl::StatusOr<ObjectList> List(const Resource& resource, const ListOptions& options) override;
+  absl::StatusOr<Object> Create(const Resource& resource, const Object& object) override;
+  absl::StatusOr<Object> Update(const Resource& resource, const Object& object,
+                                std::string_view subresource = "") override;
+  absl::StatusOr<Object> Patch(const Resource& resource, const Key& key, PatchType type,
+                               const Json& patch, const PatchOptions& options = {},
+                               std::string_view subresource = "") override;
+  absl::Status Delete(const Resource& resource, const Key& key,
+                      const DeleteOptions& options = {}) override;
+  absl::Status Watch(const Resource& resource, const WatchOptions& options, std::stop_token stop,
+                     const std::function<bool(WatchEvent)>& on_event) override;
+  absl::StatusOr<std::string> GetRaw(std::string_view path_and_query) override;
+
+ private:
+  class Transport;
+  absl::StatusOr<Json> Call(std::string_view method, const std::string& path, const std::string& body,
+                            std::string_view content_type, const std::string& what);
+  std::unique_ptr<Transport> transport_;
+};
+
+}  // namespace medley::kube
