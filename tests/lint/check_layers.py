@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Checks the arrows of docs/architecture.md from #include lines, and where heavy headers may appear.
+
+Every source folder may include itself and the folders listed for it; nothing else of the tree. The build checks the same
+arrows at link time (one target a folder).
+"""
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# folder -> folders (prefixes) that it may include. The longest matching folder decides.
+ARROWS = {
+    "common/base": [],
+    "common/model": ["common/base", "proto"],
+    "common/kube": ["common/base"],
+    "common/rpc": ["common/base", "common/model"],
+    "common/metrics": ["common/base", "common/model"],
+    "operator": ["common", "proto", "operator"],
+    "scheduler-service": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
+    # The planner does no I/O: no rpc, no metrics, no catalog.
+    "scheduler-service/cost": ["common/base", "common/model"],
+    "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
+    "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision"],
+    "worker": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
+    "worker/params": ["common/base", "common/model"],
+    "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
+    "worker/data": ["common/base", "common/model"],
+    "worker/collective": ["common/base"],
+    "worker/pipeline": ["common/base", "common/model", "worker/params"],
+    "worker/checkpoint": ["common/base", "common/model", "worker/params"],
+    "cli": ["common", "proto", "operator/api", "scheduler-service/cost", "scheduler-service/provision",
+            "scheduler-service/planner", "scheduler-service/catalog"],
+    "operator/api": ["common/base", "common/model", "common/kube"],
+    "operator/builders": ["common/base", "common/model", "common/kube", "operator/api"],
+}
+
+# third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
+HEAVY = {
+    r"torch/|ATen/|c10/": ["worker/model"],
+    r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
+    r"gloo/": ["worker/collective"],
+    r"boost/": ["common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
+    r"curl/": ["common/kube/client", "tests"],
+    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli"],
+    r"spdlog/": ["common/base"],
+    r"yaml-cpp/": ["common/model", "common/kube/client", "common/kube/embedded", "scheduler-service/catalog", "cli",
+                   "tests"],
+}
+HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/"
+HEADER_EXCEPTIONS = {"worker/model/torch.h"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
+TOP = ("common", "operator", "scheduler-service", "worker", "cli")
+
+
+def folder_rule(path):
+    best = ""
+    for folder in ARROWS:
+        if (path + "/").startswith(folder + "/") and len(folder) > len(best):
+            best = folder
+    return best
+
+
+def under(path, prefixes):
+    return any((path + "/").startswith(p.rstrip("/") + "/") for p in prefixes)
+
+
+def main():
+    problems = []
+    files = 0
+    for base, folders, names in os.walk(ROOT):
+        folders[:] = [f for f in folders if f not in (".git", "build")]
+        for name in names:
+            if not name.endswith((".h", ".cc")):
+                continue
+            path = os.path.relpath(os.path.join(base, name), ROOT)
+            folder = os.path.dirname(path)
+            files += 1
+            text = open(os.path.join(ROOT, path), encoding="utf-8").read()
+            for include in INCLUDE.findall(text):
+                if name.endswith(".h") and re.match(HEADER_FREE, include) and path not in HEADER_EXCEPTIONS:
+                    problems.append(f"{path}: header includes {include}; keep it in the .cc")
+                for pattern, allowed in HEAVY.items():
+                    if re.match(pattern, include) and not under(folder, allowed):
+                        problems.append(f"{path}: {include} is allowed only in {', '.join(allowed)}")
+                if not path.startswith(TOP):
+                    continue  # tests may include what they test
+                rule = folder_rule(folder)
+                if include.startswith("medley/"):
+                    if not under("proto", ARROWS[rule]):
+                        problems.append(f"{path}: {rule} must not know the wire form ({include})")
+                    continue
+                if not include.startswith(TOP):
+                    continue
+                target = os.path.dirname(include)
+                if under(target, [rule]) or under(target, ARROWS[rule]):
+                    continue
+                problems.append(f"{path}: {rule} must not include {include}")
+    for problem in problems:
+        print(problem)
+    print(f"check_layers: {files} files, {len(problems)} problems")
+    return 1 if problems or files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Sizes, forbidden calls, READMEs, names: the parts of CONTRIBUTING.md that a program can check."""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOP = ("common/", "operator/", "scheduler-service/", "worker/", "cli/")
+MAX_LINES = 600
+MAX_COLUMNS = 120
+
+# pattern, why, folders where it is allowed
+FORBIDDEN = [
+    (r"system_clock::now|steady_clock::now", "inject base::Clock", ["common/base", "tests"]),
+    (r"\bsleep_for\b|\bsleep_until\b|\busleep\(|[^_\w.]sleep\(", "wait for a condition, or base::Clock::SleepFor",
+     ["common/base"]),
+    (r"random_device|\bsrand\(|[^_\w]rand\(\)", "inject base::Rng or a seed", ["common/base"]),
+    (r"absl::Mutex|absl/synchronization", "use base::Mutex (false races under TSan)", []),
+    (r"\.detach\(\)", "join every thread (std::jthread)", []),
+    (r"\busing namespace\b", "name what you use", []),
+    (r"GTEST_SKIP|DISABLED_", "a test runs or fails", []),
+    (r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", "a TODO names an issue: TODO(#5)", []),
+]
+
+
+def main():
+    problems = []
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True, check=False)
+    names = [n for n in listed.stdout.splitlines() if os.path.exists(os.path.join(ROOT, n))]
+    folders = set()
+    checked = 0
+    for path in names:
+        if path.startswith("tests/lint/"):
+            continue
+        if path.startswith(TOP):
+            folders.add(os.path.dirname(path))
+        if not path.endswith((".h", ".cc")):
+            continue
+        checked += 1
+        text = open(os.path.join(ROOT, path), encoding="utf-8").read()
+        lines = text.split("\n")
+        if len(lines) - 1 > MAX_LINES:
+            problems.append(f"{path}: {len(lines) - 1} lines, more than {MAX_LINES}: one idea a file")
+        if path.endswith(".h") and "#pragma once" not in text:
+            problems.append(f"{path}: no #pragma once")
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_COLUMNS and "http" not in line and 'R"' not in line:
+                problems.append(f"{path}:{number}: {len(line)} columns, more than {MAX_COLUMNS}")
+            code = line.split("//")[0] if "TODO" not in line else line
+            for pattern, why, allowed in FORBIDDEN:
+                if re.search(pattern, code) and not any(path.startswith(a + "/") for a in allowed):
+                    problems.append(f"{path}:{number}: {why}: {line.strip()[:80]}")
+    for folder in sorted(folders):
+        if "testing" in folder or not any(n.startswith(folder + "/") and n.endswith((".cc", ".h")) and
+                                          os.path.dirname(n) == folder for n in names):
+            continue
+        readme = os.path.join(ROOT, folder, "README.md")
+        if not os.path.exists(readme):
+            problems.append(f"{folder}: no README.md (purpose, data in, data out, what it must not know)")
+        elif len(open(readme, encoding="utf-8").read().split("\n")) > 90:
+            problems.append(f"{folder}/README.md: more than a page")
+    for problem in problems:
+        print(problem)
+    print(f"check_style: {checked} files, {len(problems)} problems")
+    return 1 if problems or checked == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
