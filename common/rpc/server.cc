@@ -1,0 +1,58 @@
+#include "common/rpc/server.h"
+
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/time.h>
+
+#include "common/base/status.h"
+#include "common/rpc/deadline.h"
+
+namespace medley::rpc {
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      const std::vector<grpc::Service*>& services) {
+  if (options.max_threads < 2 || options.port < 0 || options.port > 65535) {
+    return base::InvalidArgument("server options: port {} and {} threads: want 0..65535 and at least 2",
+                                 options.port, options.max_threads);
+  }
+  grpc::ResourceQuota quota("medley");
+  quota.SetMaxThreads(options.max_threads);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options.host + ":" + std::to_string(options.port), grpc::InsecureServerCredentials(),
+                           &port);
+  // A second process on the same port must be an error, not a silent half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Clients ping idle connections; the default server calls that an attack after two pings.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 4);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    return base::Unavailable("listen on {}:{}: the address is in use or cannot be bound", options.host,
+                             options.port);
+  }
+  return std::unique_ptr<Server>(new Server(std::move(server), options.host, port));
+}
+
+Server::Server(std::unique_ptr<grpc::Server> server, std::string host, int port)
+    : server_(std::move(server)), host_(std::move(host)), port_(port) {}
+
+Server::~Server() { Stop(); }
+
+std::string Server::address() const { return host_ + ":" + std::to_string(port_); }
+
+void Server::Stop(base::nanoseconds grace) {
+  server_->Shutdown(DeadlineIn(grace));
+  server_->Wait();
+}
+
+}  // namespace medley::rpc

@@ -1,0 +1,120 @@
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <mutex>
+
+
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status.h"
+#include "medley/scheduler/v1/scheduler.grpc.pb.h"
+
+namespace medley::rpc {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+class EchoScheduler final : public scheduler::v1::SchedulerService::Service {
+ public:
+  grpc::Status GetCatalog(grpc::ServerContext* context, const scheduler::v1::GetCatalogRequest*,
+                          scheduler::v1::GetCatalogResponse* response) override {
+    if (grpc::Status status = Authorize(*context, "secret"); !status.ok()) return status;
+    response->mutable_catalog()->set_revision(7);
+    return grpc::Status::OK;
+  }
+  // Streams until the client leaves.
+  grpc::Status WatchCatalog(grpc::ServerContext* context, const scheduler::v1::WatchCatalogRequest*,
+                            grpc::ServerWriter<scheduler::v1::WatchCatalogResponse>* writer) override {
+    writer->Write({});
+    std::unique_lock lock(mutex_);
+    while (!context->IsCancelled()) cancelled_.wait_for(lock, std::chrono::milliseconds(5));
+    return grpc::Status::CANCELLED;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable cancelled_;
+};
+
+class RpcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = Server::Start({}, {&service_});
+    ASSERT_THAT(server, IsOk());
+    server_ = std::move(*server);
+    stub_ = scheduler::v1::SchedulerService::NewStub(MakeChannel(server_->address()));
+  }
+
+  absl::Status GetCatalog(const std::string& token) {
+    grpc::ClientContext context;
+    Prepare(context, {.token = token, .timeout = base::seconds(10), .wait_for_ready = true});
+    scheduler::v1::GetCatalogResponse response;
+    return FromGrpc(stub_->GetCatalog(&context, {}, &response), "scheduler: GetCatalog");
+  }
+
+  EchoScheduler service_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<scheduler::v1::SchedulerService::Stub> stub_;
+};
+
+TEST_F(RpcTest, OnlyTheRightTokenIsServed) {
+  EXPECT_THAT(GetCatalog("secret"), IsOk());
+  EXPECT_THAT(GetCatalog("secreT"), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("wrong token")));
+  EXPECT_THAT(GetCatalog("secret2"), StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(GetCatalog(""), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no authorization")));
+}
+
+TEST_F(RpcTest, PortInUseIsAnErrorThatNamesIt) {
+  EXPECT_THAT(Server::Start({.port = server_->port()}, {}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(std::to_string(server_->port()))));
+}
+
+TEST_F(RpcTest, StopCancelsAStream) {
+  grpc::ClientContext context;
+  Prepare(context, {.wait_for_ready = true});
+  std::stop_source stop;
+  StopCancelsCall guard(context, stop.get_token());
+  auto reader = stub_->WatchCatalog(&context, {});
+  scheduler::v1::WatchCatalogResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  stop.request_stop();
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_THAT(FromGrpc(reader->Finish()), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(RpcTest, ServerStopEndsStreamsWithinTheGrace) {
+  grpc::ClientContext context;
+  Prepare(context, {.wait_for_ready = true});
+  auto reader = stub_->WatchCatalog(&context, {});
+  scheduler::v1::WatchCatalogResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  server_->Stop(base::milliseconds(10));
+  server_->Stop();
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_FALSE(reader->Finish().ok());
+}
+
+TEST_F(RpcTest, NobodyThereIsUnavailableAtOnce) {
+  server_->Stop();
+  stub_ = scheduler::v1::SchedulerService::NewStub(MakeChannel(server_->address()));
+  grpc::ClientContext context;
+  Prepare(context, {.timeout = base::seconds(10)});
+  scheduler::v1::GetCatalogResponse response;
+  EXPECT_THAT(FromGrpc(stub_->GetCatalog(&context, {}, &response), "scheduler: GetCatalog"),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("scheduler: GetCatalog: ")));
+}
+
+TEST(RpcStatusTest, CodesAndMessagesSurviveBothWays) {
+  for (int code = 0; code <= 16; ++code) {
+    const absl::Status status = base::MakeStatus(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
+    EXPECT_EQ(FromGrpc(ToGrpc(status)), status) << code;
+  }
+}
+
+}  // namespace
+}  // namespace medley::rpc
