@@ -1,0 +1,55 @@
+// The layers of an operation range with their weights, forward, backward and update, on the CPU.
+//
+// Backward passes are written by hand into buffers that are allocated once: no autograd graph, no allocation in a
+// step but the growth of buffers to the largest micro-batch seen. Single-threaded inside. Contract: StageCompute.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+
+#include "common/model/execution_plan.h"
+#include "worker/model/graph.h"
+#include "worker/pipeline/stage_compute.h"
+
+namespace medley::worker {
+
+class StageModel final : public StageCompute {
+ public:
+  // Weights start from `seed`, state from optimizer.initial_state. Errors: InvalidArgument for an empty range or one
+  // beyond the graph.
+  static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph, model::OperationRange range,
+                                                            const Optimizer& optimizer, uint64_t seed);
+  ~StageModel() override;
+
+  int InputWidth() const override;
+  int OutputWidth() const override;
+  bool IsLast() const override;
+  const std::vector<ParameterSpec>& Tables() const override;
+
+  void BeginStep(const StepShape& shape) override;
+  void SetRows(int table, std::span<const float> rows) override;
+  absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
+                                                 std::span<const float> input) override;
+  absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) override;
+  absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) override;
+
+  std::span<const float> RowGradients(int table) const override;
+  std::span<float> Gradients() override;
+  std::vector<DenseParameter> Parameters() override;
+  double LossSum() const override;
+  int64_t LossSamples() const override;
+
+  absl::Status ApplyUpdate(const Optimizer& optimizer) override;
+  int64_t AppliedStep() const override;
+  int64_t UndoLimit() const override;
+  absl::Status UndoTo(int64_t step) override;
+  void SetAppliedStep(int64_t step) override;
+
+ private:
+  class Rep;
+  explicit StageModel(std::unique_ptr<Rep> rep);
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,60 @@
+// Embedding tables in this process, for a stage of one replica (no parameter servers).
+//
+// All rows are made from the seed at the start. Keeps what the last update changed, for one undo.
+// Thread-safe: a pull waits until the step before it is applied.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "worker/params/optimizer.h"
+#include "worker/params/parameter_spec.h"
+#include "worker/pipeline/sparse_parameters.h"
+
+namespace medley::worker {
+
+class LocalTables final : public SparseParameters {
+ public:
+  LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
+
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit& limit) override;
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
+                    int64_t samples, const WaitLimit& limit) override;
+
+  int64_t AppliedStep() const;
+  int64_t UndoLimit() const;  // oldest step that UndoTo reaches
+  // FailedPrecondition beyond UndoLimit.
+  absl::Status UndoTo(int64_t step);
+
+  // Whole tables, for checkpoints and transfers; only while no step runs. Row-major, spec.Size() floats each.
+  std::span<float> Weights(int operation);
+  std::span<float> State(int operation);
+  // After the values were written from outside: they stand at `step`, no undo.
+  void SetAppliedStep(int64_t step);
+
+ private:
+  struct Table {
+    ParameterSpec spec;
+    std::vector<float> weights;
+    std::vector<float> state;
+    std::vector<uint64_t> undo_keys;
+    std::vector<float> undo_weights;
+    std::vector<float> undo_state;
+  };
+  Table* Find(int operation);
+  static void SaveUndo(Table& table, std::span<const uint64_t> keys);
+
+  const Optimizer optimizer_;
+  mutable base::Mutex mutex_;
+  base::CondVar applied_;
+  std::vector<Table> tables_ ABSL_GUARDED_BY(mutex_);
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t undo_limit_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,15 @@
+// What bounds a wait: a stop token (epoch halted, process ends) and a deadline. A plain value.
+#pragma once
+
+#include <stop_token>
+
+#include "common/base/clock.h"
+
+namespace medley::worker {
+
+struct WaitLimit {
+  std::stop_token stop;
+  base::SteadyTime deadline = base::SteadyTime::max();
+};
+
+}  // namespace medley::worker
