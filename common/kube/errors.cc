@@ -15,6 +15,7 @@ constexpr const char* kReason = "medley.kube/reason";
 constexpr const char* kRetryAfter = "medley.kube/retry-after-seconds";
 constexpr const char* kTooLarge = "medley.kube/too-large-resource-version";
 constexpr const char* kRefused = "medley.kube/connection-refused";
+constexpr const char* kCut = "medley.kube/stream-cut";
 
 absl::StatusCode CodeOf(int http_code, std::string_view reason) {
   switch (http_code) {
@@ -139,6 +140,12 @@ absl::Status ConnectionRefused(std::string_view what) {
   return status;
 }
 
+absl::Status StreamCut(std::string_view what) {
+  absl::Status status = base::Unavailable("{}: the stream was cut", what);
+  SetPayload(status, kCut, "1");
+  return status;
+}
+
 int HttpCode(const absl::Status& status) {
   return static_cast<int>(IntPayload(status, kHttpCode).value_or(0));
 }
@@ -164,5 +171,6 @@ bool IsTooManyRequests(const absl::Status& status) { return HttpCode(status) == 
 bool IsConnectionRefused(const absl::Status& status) {
   return Payload(status, kRefused).has_value();
 }
+bool IsStreamCut(const absl::Status& status) { return Payload(status, kCut).has_value(); }
 
 }  // namespace medley::kube

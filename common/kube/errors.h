@@ -22,6 +22,8 @@ absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_vie
 absl::Status ErrorFromStatusObject(const Object& status_object, std::string_view what);
 // Nobody listens at the address.
 absl::Status ConnectionRefused(std::string_view what);
+// A watch that had begun ended in the middle: go on from the last resourceVersion.
+absl::Status StreamCut(std::string_view what);
 
 int HttpCode(const absl::Status& status);           // 0 when it came from no server
 std::string Reason(const absl::Status& status);     // "Conflict", "AlreadyExists", "Expired", ...
@@ -34,5 +36,6 @@ bool IsGone(const absl::Status& status);            // 410: Expired or Gone
 bool IsTooLargeResourceVersion(const absl::Status& status);
 bool IsTooManyRequests(const absl::Status& status);
 bool IsConnectionRefused(const absl::Status& status);
+bool IsStreamCut(const absl::Status& status);
 
 }  // namespace medley::kube
