@@ -33,7 +33,7 @@ struct ModelSpec {
 
 struct SourceSpec {
   std::string uri;     // file:///data/x.csv
-  std::string format;  // csv, tsv, libsvm
+  std::string format;  // csv, tsv
 };
 
 // Where the columns are. A column index counts from 0.

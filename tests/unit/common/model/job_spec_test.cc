@@ -1,0 +1,130 @@
+#include "common/model/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/base/status.h"
+
+namespace medley::model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kAdult[] = R"({
+  "model": {"name": "ctrdnn", "parameters": {"embeddingDim": 8, "hidden": [64, 32]}},
+  "data": {
+    "train": {"uri": "file:///data/adult.train.csv", "format": "csv"},
+    "test": {"uri": "file:///data/adult.test.csv", "format": "csv"},
+    "schema": {"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
+               "numeric": [0, 2, 4, 10, 11, 12], "numericBuckets": 32},
+    "maxBadRows": 3, "volume": {"mountPath": "/data"}},
+  "training": {"epochs": 3, "batchSize": 256, "microBatches": 2,
+               "optimizer": {"name": "sgd", "learningRate": 0.25}, "seed": 18446744073709551615},
+  "objective": {"minThroughput": 20000},
+  "checkpoint": {"interval": "1m30s", "keep": 5, "volume": {"mountPath": "/checkpoints"}}})";
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(JobSpecTest, ReadsEveryField) {
+  const absl::StatusOr<JobSpec> spec = ParseJobSpec(kAdult);
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->model.name, "ctrdnn");
+  EXPECT_EQ(spec->model.embedding_dim, 8);
+  EXPECT_EQ(spec->model.embedding_rows, 65536);
+  EXPECT_THAT(spec->model.hidden, ElementsAre(64, 32));
+  EXPECT_EQ(spec->data.train.uri, "file:///data/adult.train.csv");
+  ASSERT_TRUE(spec->data.test.has_value());
+  EXPECT_EQ(spec->data.schema.label_column, 14);
+  EXPECT_EQ(spec->data.schema.label_positive, ">50K");
+  EXPECT_THAT(spec->data.schema.numeric, ElementsAre(0, 2, 4, 10, 11, 12));
+  EXPECT_EQ(spec->data.schema.numeric_buckets, 32);
+  EXPECT_EQ(spec->data.max_bad_rows, 3);
+  EXPECT_EQ(spec->training.optimizer, "sgd");
+  EXPECT_EQ(spec->training.learning_rate, 0.25);
+  EXPECT_EQ(spec->training.seed, 18446744073709551615ULL);
+  EXPECT_EQ(spec->checkpoint.interval_seconds, 90);
+  EXPECT_EQ(spec->checkpoint.path, "/checkpoints");
+}
+
+struct Case {
+  const char* from;
+  const char* to;
+  const char* message;
+};
+
+class JobSpecErrorTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(JobSpecErrorTest, NamesTheField) {
+  const absl::StatusOr<JobSpec> spec =
+      ParseJobSpec(Replaced(kAdult, GetParam().from, GetParam().to));
+  const absl::Status status = spec.ok() ? Validate(*spec) : spec.status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(base::Message(status), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, JobSpecErrorTest,
+    ::testing::Values(
+        Case{"\"epochs\": 3", "\"epochs\": \"3\"", "spec.training.epochs: must be a whole number"},
+        Case{"\"epochs\": 3", "\"epochs\": 2.5", "spec.training.epochs: must be a whole number"},
+        Case{"\"epochs\": 3", "\"epochs\": 0", "spec.training.epochs: 0 is not between"},
+        Case{"\"epochs\": 3", "\"epochs\": 99999999999", "spec.training.epochs: is too large"},
+        Case{"18446744073709551615", "-1", "spec.training.seed: must not be negative"},
+        Case{"[64, 32]", "[64, \"x\"]", "spec.model.parameters.hidden[1]: must be a whole number"},
+        Case{"[64, 32]", "[]", "spec.model.parameters.hidden: needs at least one"},
+        Case{"[64, 32]", "[64, 0]", "spec.model.parameters.hidden[1]: 0 is not"},
+        Case{"\"ctrdnn\"", "\"resnet\"",
+             "spec.model.name: 'resnet' is not one of ctrdnn, mlp, logistic"},
+        Case{"{\"name\": \"ctrdnn\"", "{\"layers\": [{\"name\": \"l\", \"kind\": \"Loss\"}]",
+             "spec.model.layers[0]: the Loss takes one logit"},
+        Case{"file:///data/adult.train", "s3://adult.train", "spec.data.train.uri"},
+        Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
+        Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
+        Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
+        Case{"\"name\": \"sgd\"", "\"name\": \"adam\"", "spec.training.optimizer.name: 'adam'"},
+        Case{"0.25", "0", "spec.training.optimizer.learningRate"},
+        Case{"\"microBatches\": 2", "\"microBatches\": 300",
+             "spec.training.microBatches: 300 is more"},
+        Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
+        Case{"\"maxBadRows\": 3", "\"maxBadRows\": -3", "spec.data.maxBadRows"},
+        Case{"{\"uri\": \"file:///data/adult.train.csv\", \"format\": \"csv\"}", "7",
+             "spec.data.train: must be an object"}));
+
+TEST(JobSpecTest, RefusesWhatIsNotJson) {
+  EXPECT_FALSE(ParseJobSpec("{").ok());
+  EXPECT_FALSE(ParseJobSpec("[]").ok());
+}
+
+TEST(JobSpecTest, LayersAreAChainThatEndsInTheLoss) {
+  const std::string layers = R"("layers": [{"name": "emb", "kind": "Embedding", "out": 4},
+      {"name": "fc", "kind": "FullyConnected", "out": 1}, {"name": "loss", "kind": "Loss"}])";
+  const absl::StatusOr<JobSpec> spec =
+      ParseJobSpec(Replaced(kAdult, "\"name\": \"ctrdnn\"", layers));
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  JobSpec twice = *spec;
+  twice.model.layers[1].kind = "Embedding";
+  EXPECT_THAT(base::Message(Validate(twice)), HasSubstr("spec.model.layers[1].kind"));
+}
+
+TEST(JobSpecTest, ProfileHashSeesWhatChangesTheCost) {
+  const JobSpec spec = *ParseJobSpec(kAdult);
+  JobSpec other = spec;
+  other.training.epochs = 9;
+  other.training.seed = 5;
+  EXPECT_EQ(ProfileHash(spec), ProfileHash(other));
+  EXPECT_EQ(ProfileHash(spec).size(), 16U);
+  other.training.batch_size = 128;
+  EXPECT_NE(ProfileHash(spec), ProfileHash(other));
+}
+
+}  // namespace
+}  // namespace medley::model
