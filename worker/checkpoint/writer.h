@@ -1,0 +1,56 @@
+// Writes one data file of a checkpoint: stream sections into a temporary neighbour, fsync, rename.
+//
+//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(epoch, stage)));
+//   writer->AddDense(operation, "weight", weights, optimizer_state);
+//   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());   // goes into Checkpointed.files
+//
+// Not thread-safe; one owner. Without Finish nothing appears under the final name and the temporary is removed.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "worker/checkpoint/layout.h"
+
+namespace medley::worker {
+
+class CheckpointWriter {
+ public:
+  // Makes ROOT/FOLDER when it is not there. Errors: those of the file system; InvalidArgument for a name with a slash.
+  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::filesystem::path& root,
+                                                                  std::string_view folder, std::string_view name);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // One named span of an operation's dense parameters, and its optimizer state (any length, also none).
+  absl::Status AddDense(int32_t operation, std::string_view name, std::span<const float> weights,
+                        std::span<const float> state);
+  // Rows of a table: values.size() == keys.size() * width, width = weights and optimizer state of a row. A table may be
+  // added in several pieces; at most 2^28 floats a piece.
+  absl::Status AddRows(int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values);
+  // Fsyncs and renames. Call once.
+  absl::StatusOr<CheckpointFileEntry> Finish();
+
+ private:
+  CheckpointWriter(std::filesystem::path path, std::string name, std::string temporary, int fd);
+  absl::Status Write(const void* data, size_t bytes);
+  absl::Status WriteSection(std::string_view header, std::span<const std::span<const std::byte>> payload);
+
+  const std::filesystem::path path_;
+  const std::string name_;
+  const std::string temporary_;
+  int fd_;
+  uint32_t crc_ = 0;
+  int64_t bytes_ = 0;
+  std::string buffer_;
+  absl::Status Flush();
+};
+
+}  // namespace medley::worker
