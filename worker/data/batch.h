@@ -7,19 +7,21 @@
 
 namespace medley::worker {
 
-// What every sample of a data set has; a function of spec.data.schema alone (worker/data/schema.h: ShapeOf).
+// What every sample of a data set has; a function of spec.data.schema alone (worker/data/schema.h:
+// ShapeOf).
 struct SampleShape {
   int fields = 0;    // categorical ids a sample, the bucketed numeric columns among them (last)
   int numerics = 0;  // numeric features a sample
   bool operator==(const SampleShape&) const = default;
 };
 
-// Does not own. `ids` are rows of the embedding table, or positions within a step's distinct rows where said so.
+// Does not own. `ids` are rows of the embedding table, or positions within a step's distinct rows
+// where said so.
 struct BatchView {
   int samples = 0;
-  std::span<const int32_t> ids;      // samples x fields
-  std::span<const float> numerics;   // samples x numerics
-  std::span<const float> labels;     // samples; 0 or 1
+  std::span<const int32_t> ids;     // samples x fields
+  std::span<const float> numerics;  // samples x numerics
+  std::span<const float> labels;    // samples; 0 or 1
 };
 
 struct Batch {

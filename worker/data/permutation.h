@@ -1,8 +1,9 @@
-// The order of samples in a data epoch: a pseudo-random permutation with random access and no storage.
+// The order of samples in a data epoch: a pseudo-random permutation with random access and no
+// storage.
 //
-// A four-round Feistel network over the next even power of two with cycle walking (Black and Rogaway, "Ciphers with
-// arbitrary finite domains", 2002), keyed by (seed, data epoch): every trainer names the same samples by their
-// place in the order. Immutable, thread-safe.
+// A four-round Feistel network over the next even power of two with cycle walking (Black and
+// Rogaway, "Ciphers with arbitrary finite domains", 2002), keyed by (seed, data epoch): every
+// trainer names the same samples by their place in the order. Immutable, thread-safe.
 #pragma once
 
 #include <array>

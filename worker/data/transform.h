@@ -1,6 +1,8 @@
-// What is done to numeric columns, fitted on the training data: standardised log, and quantile buckets.
+// What is done to numeric columns, fitted on the training data: standardised log, and quantile
+// buckets.
 //
-//   z = (t(x) - mean) / deviation,  t(x) = sign(x) * log(1 + |x|) for a column whose values are skewed, x otherwise
+//   z = (t(x) - mean) / deviation,  t(x) = sign(x) * log(1 + |x|) for a column whose values are
+//   skewed, x otherwise
 // A missing value is the mean (z = 0) and has a bucket of its own. Immutable values.
 #pragma once
 
@@ -12,9 +14,9 @@ namespace medley::worker {
 
 struct NumericTransform {
   bool log = false;
-  float mean = 0;                // of t(x)
-  float inverse_deviation = 0;   // 0: constant column
-  std::vector<float> edges;      // of x, ascending; bucket = number of edges <= x; empty: no buckets
+  float mean = 0;               // of t(x)
+  float inverse_deviation = 0;  // 0: constant column
+  std::vector<float> edges;     // of x, ascending; bucket = number of edges <= x; empty: no buckets
 
   float Standardize(float x) const;  // NaN is a missing value
   int Bucket(float x) const;         // edges.size() + 1 for a missing value

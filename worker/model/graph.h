@@ -1,9 +1,10 @@
 // From what a job asks for to a chain of operations with shapes and parameters. Pure; no torch.
 //
-// ctrdnn:   embedding (ids -> fields x dim, the numeric features appended) | fc1 .. fcN (relu) | fc_out (1 logit) | loss
-// mlp:      fc1 .. fcN (relu, on the numeric features) | fc_out | loss
-// logistic: embedding (dim 1, summed; the numeric features appended) | fc_out (adds the sum to a linear form) | loss
-// spec.model.layers: [Embedding] FullyConnected... Loss, the last FullyConnected with out = 1.
+// ctrdnn:   embedding (ids -> fields x dim, the numeric features appended) | fc1 .. fcN (relu) |
+// fc_out (1 logit) | loss mlp:      fc1 .. fcN (relu, on the numeric features) | fc_out | loss
+// logistic: embedding (dim 1, summed; the numeric features appended) | fc_out (adds the sum to a
+// linear form) | loss spec.model.layers: [Embedding] FullyConnected... Loss, the last
+// FullyConnected with out = 1.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -25,12 +26,13 @@ enum class Activation { kNone, kRelu, kSigmoid, kTanh };
 struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
   std::string name;
-  int input_width = 0;   // floats a sample from the operation before; 0 for an embedding or a first operation
-  int output_width = 0;  // floats a sample; 0 for the loss
+  int input_width =
+      0;  // floats a sample from the operation before; 0 for an embedding or a first operation
+  int output_width = 0;         // floats a sample; 0 for the loss
   bool reads_numerics = false;  // first fully connected layer of a model without embedding
   Activation activation = Activation::kNone;
-  bool sum_fields = false;      // embedding: rows of a sample are added, not put side by side
-  bool pass_first = false;      // fully connected: column 0 of the input has the fixed weight 1
+  bool sum_fields = false;  // embedding: rows of a sample are added, not put side by side
+  bool pass_first = false;  // fully connected: column 0 of the input has the fixed weight 1
   std::vector<ParameterSpec> parameters;
 };
 
@@ -45,7 +47,8 @@ struct Graph {
   model::Model ToModel() const;
 };
 
-// Errors: InvalidArgument naming the field of the spec (a model that does not fit the data's schema, too).
+// Errors: InvalidArgument naming the field of the spec (a model that does not fit the data's
+// schema, too).
 absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec);
 
 }  // namespace medley::worker

@@ -1,7 +1,8 @@
 // The layers of an operation range with their weights, forward, backward and update, on the CPU.
 //
-// Backward passes are written by hand into buffers that are allocated once: no autograd graph, no allocation in a
-// step but the growth of buffers to the largest micro-batch seen. Single-threaded inside. Contract: StageCompute.
+// Backward passes are written by hand into buffers that are allocated once: no autograd graph, no
+// allocation in a step but the growth of buffers to the largest micro-batch seen. Single-threaded
+// inside. Contract: StageCompute.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,10 +17,12 @@ namespace medley::worker {
 
 class StageModel final : public StageCompute {
  public:
-  // Weights start from `seed`, state from optimizer.initial_state. Errors: InvalidArgument for an empty range or one
-  // beyond the graph.
-  static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph, model::OperationRange range,
-                                                            const Optimizer& optimizer, uint64_t seed);
+  // Weights start from `seed`, state from optimizer.initial_state. Errors: InvalidArgument for an
+  // empty range or one beyond the graph.
+  static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph,
+                                                            model::OperationRange range,
+                                                            const Optimizer& optimizer,
+                                                            uint64_t seed);
   ~StageModel() override;
 
   int InputWidth() const override;
@@ -31,8 +34,10 @@ class StageModel final : public StageCompute {
   void SetRows(int table, std::span<const float> rows) override;
   absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
                                                  std::span<const float> input) override;
-  absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) override;
-  absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) override;
+  absl::StatusOr<std::span<const float>> Backward(int micro,
+                                                  std::span<const float> output_gradient) override;
+  absl::StatusOr<std::span<const float>> Infer(const BatchView& features,
+                                               std::span<const float> input) override;
 
   std::span<const float> RowGradients(int table) const override;
   std::span<float> Gradients() override;

@@ -1,7 +1,7 @@
 // Initial values of parameters: a pure function of (seed, operation, parameter, row, column).
 //
-// Counter-based (SplitMix64 finaliser over the coordinates), so any process can make any row on its own and whatever
-// plan is in force the model starts from the same numbers. Thread-safe.
+// Counter-based (SplitMix64 finaliser over the coordinates), so any process can make any row on its
+// own and whatever plan is in force the model starts from the same numbers. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
-// What a parameter is, apart from its values: which operation owns it, its shape, and how it starts.
+// What a parameter is, apart from its values: which operation owns it, its shape, and how it
+// starts.
 //
-// Trainers, parameter servers, checkpoints and transfers of state all name parameters by (operation, name); an
-// operation is an index into the model's topological order, so the names do not depend on the plan. Immutable values.
+// Trainers, parameter servers, checkpoints and transfers of state all name parameters by
+// (operation, name); an operation is an index into the model's topological order, so the names do
+// not depend on the plan. Immutable values.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,7 @@ struct ParameterSpec {
   int64_t columns = 0;  // dense weight and bias: outputs; sparse table: the row's dimension
   bool sparse = false;  // touched by row: lives in a table here or on the parameter servers
   Initializer initializer = Initializer::kZero;
-  float scale = 0;      // of kUniform
+  float scale = 0;  // of kUniform
 
   int64_t Size() const { return rows * columns; }
   bool operator==(const ParameterSpec&) const = default;

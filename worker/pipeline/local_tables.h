@@ -21,17 +21,19 @@ class LocalTables final : public SparseParameters {
  public:
   LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
 
-  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables,
+                    std::vector<std::vector<float>>& rows, const WaitLimit& limit) override;
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables,
+                    std::span<const std::span<const float>> gradients, int64_t samples,
                     const WaitLimit& limit) override;
-  absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
-                    int64_t samples, const WaitLimit& limit) override;
 
   int64_t AppliedStep() const;
   int64_t UndoLimit() const;  // oldest step that UndoTo reaches
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
 
-  // Whole tables, for checkpoints and transfers; only while no step runs. Row-major, spec.Size() floats each.
+  // Whole tables, for checkpoints and transfers; only while no step runs. Row-major, spec.Size()
+  // floats each.
   std::span<float> Weights(int operation);
   std::span<float> State(int operation);
   // After the values were written from outside: they stand at `step`, no undo.

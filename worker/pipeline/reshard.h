@@ -1,7 +1,9 @@
-// How a (micro-)batch is cut among the replicas of a stage, and who sends what to whom between two stages.
+// How a (micro-)batch is cut among the replicas of a stage, and who sends what to whom between two
+// stages.
 //
-// Replica r of a stage with shares s_0..s_{n-1} (positive, any scale) takes samples [cut(r), cut(r+1)) with
-// cut(r) = round(count * (s_0 + ... + s_{r-1}) / sum): contiguous, disjoint, complete. Pure functions.
+// Replica r of a stage with shares s_0..s_{n-1} (positive, any scale) takes samples [cut(r),
+// cut(r+1)) with cut(r) = round(count * (s_0 + ... + s_{r-1}) / sum): contiguous, disjoint,
+// complete. Pure functions.
 #pragma once
 
 #include <span>
@@ -17,7 +19,8 @@ struct SampleRange {
   bool operator==(const SampleRange&) const = default;
 };
 
-// One message: samples `range` (of the micro-batch) from replica `from` of one stage to replica `to` of the next.
+// One message: samples `range` (of the micro-batch) from replica `from` of one stage to replica
+// `to` of the next.
 struct Transfer {
   int from = 0;
   int to = 0;
@@ -32,7 +35,8 @@ std::vector<double> ReplicaShares(const model::Stage& stage);
 std::vector<SampleRange> Split(int count, std::span<const double> shares);
 
 // The non-empty overlaps, ordered by `from` then `to`.
-std::vector<Transfer> Reshard(int count, std::span<const double> from_shares, std::span<const double> to_shares);
+std::vector<Transfer> Reshard(int count, std::span<const double> from_shares,
+                              std::span<const double> to_shares);
 
 // Micro-batch `micro` of a batch of `count`: [count*micro/micros, count*(micro+1)/micros).
 SampleRange MicroBatch(int count, int micro, int micros);

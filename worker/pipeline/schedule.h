@@ -1,8 +1,8 @@
 // The order in which one stage works on the micro-batches of a step. Pure.
 //
-//   1F1B (PipeDream-Flush, Narayanan et al. 2021): stage i of n runs min(n - i - 1, M) forwards, then forward and backward
-//   in turn, then the backwards left. At most n - i micro-batches are in flight.
-//   GPipe (Huang et al. 2019): all forwards, then all backwards.
+//   1F1B (PipeDream-Flush, Narayanan et al. 2021): stage i of n runs min(n - i - 1, M) forwards,
+//   then forward and backward in turn, then the backwards left. At most n - i micro-batches are in
+//   flight. GPipe (Huang et al. 2019): all forwards, then all backwards.
 // Both are synchronous: one update after the last backward.
 #pragma once
 
@@ -19,7 +19,9 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-// 0 <= stage < stages, micro_batches > 0. ASYNC_1F1B is not a synchronous schedule: see the caller's check.
-std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages, int micro_batches);
+// 0 <= stage < stages, micro_batches > 0. ASYNC_1F1B is not a synchronous schedule: see the
+// caller's check.
+std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages,
+                                 int micro_batches);
 
 }  // namespace medley::worker

@@ -27,7 +27,8 @@ class ScoreHistogram {
   int64_t samples_ = 0;
 };
 
-// Area under the ROC curve; ties within a bucket count half. 0.5 when a class is absent. Equal sizes.
+// Area under the ROC curve; ties within a bucket count half. 0.5 when a class is absent. Equal
+// sizes.
 double Auc(std::span<const int64_t> positives, std::span<const int64_t> negatives);
 
 // -log of the probability that sigmoid(logit) gives to `label`, stable for any logit.

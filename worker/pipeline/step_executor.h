@@ -1,9 +1,10 @@
 // Runs the steps of one stage replica: batch assembly, rows, micro-batches, reduction, update.
 //
-// Prefetch() starts the assembly of a step's batch and the pull of its rows in a background thread (at most
-// kMaxPrefetched ahead); the rows of step s+1 wait at their owner for update s, so the synchronous semantics hold.
-// One thread calls Prefetch, RunStep, Evaluate and DropPrefetched. Owned by the trainer, one an epoch; the parts
-// handed in outlive it. The destructor stops and joins the background thread.
+// Prefetch() starts the assembly of a step's batch and the pull of its rows in a background thread
+// (at most kMaxPrefetched ahead); the rows of step s+1 wait at their owner for update s, so the
+// synchronous semantics hold. One thread calls Prefetch, RunStep, Evaluate and DropPrefetched.
+// Owned by the trainer, one an epoch; the parts handed in outlive it. The destructor stops and
+// joins the background thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -23,7 +24,8 @@
 
 namespace medley::worker {
 
-// One global batch: samples [first, first + count) of the permutation of `data_epoch` (job/v1 StepLease).
+// One global batch: samples [first, first + count) of the permutation of `data_epoch` (job/v1
+// StepLease).
 struct StepLease {
   int64_t step = 0;
   int64_t data_epoch = 0;
@@ -55,10 +57,10 @@ struct StepParts {
 
 struct StepResult {
   int64_t step = 0;
-  double loss_sum = 0;       // last stage: over this replica's samples
+  double loss_sum = 0;  // last stage: over this replica's samples
   int64_t loss_samples = 0;
   double compute_seconds = 0;
-  double comm_seconds = 0;   // waiting for activations, gradients, rows, reduction
+  double comm_seconds = 0;  // waiting for activations, gradients, rows, reduction
 };
 
 struct EvaluationResult {
@@ -79,11 +81,14 @@ class StepExecutor {
 
   // A hint: does nothing for a step that is prefetched already or when kMaxPrefetched are.
   void Prefetch(const StepLease& lease);
-  // Steps come in order. On error the parameters stand at the old step and the executor must not run another step
-  // before the replica was rolled back. Errors: what the parts answer, Cancelled, DeadlineExceeded.
+  // Steps come in order. On error the parameters stand at the old step and the executor must not
+  // run another step before the replica was rolled back. Errors: what the parts answer, Cancelled,
+  // DeadlineExceeded.
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  // Runs `test` through the model as of `step` in chunks of `chunk` samples, together with the other stages.
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk, const WaitLimit& limit);
+  // Runs `test` through the model as of `step` in chunks of `chunk` samples, together with the
+  // other stages.
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk,
+                                            const WaitLimit& limit);
   // Cancels and forgets what Prefetch started (rollback, epoch switch).
   void DropPrefetched();
 

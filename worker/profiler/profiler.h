@@ -1,6 +1,8 @@
-// Measures what each layer of a job's model costs on this machine and prints the profile for the operator.
+// Measures what each layer of a job's model costs on this machine and prints the profile for the
+// operator.
 //
-// One line on the output: "MEDLEY-PROFILE {profile as proto3 JSON}" (medley.profile.v1.Profile). Within a few seconds.
+// One line on the output: "MEDLEY-PROFILE {profile as proto3 JSON}" (medley.profile.v1.Profile).
+// Within a few seconds.
 #pragma once
 
 #include <absl/status/status.h>
@@ -19,18 +21,20 @@ namespace medley::worker {
 
 struct ProfilerOptions {
   model::JobSpec job;
-  std::string resource_type;      // name of the pool that this machine belongs to
-  double budget_seconds = 4;      // of the measurements together
-  base::Clock* clock = nullptr;   // required
-  std::ostream* output = nullptr; // required: gets the line
+  std::string resource_type;            // name of the pool that this machine belongs to
+  double budget_seconds = 4;            // of the measurements together
+  base::Clock* clock = nullptr;         // required
+  std::ostream* output = nullptr;       // required: gets the line
   CommunicationProbe* probe = nullptr;  // null: LoopbackProbe
   std::stop_token stop;
 };
 
-// Reads the training data for its rows, measures, prints. Errors: the data's, InvalidArgument for the job's, Cancelled.
+// Reads the training data for its rows, measures, prints. Errors: the data's, InvalidArgument for
+// the job's, Cancelled.
 absl::Status RunProfiler(const ProfilerOptions& options);
 
 // The measurement alone.
-absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, int64_t samples_per_epoch);
+absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options,
+                                              int64_t samples_per_epoch);
 
 }  // namespace medley::worker
