@@ -3,6 +3,8 @@
 // Immutable values. Money is USD, times are seconds, sizes bytes; 0 means "no such constraint" where said.
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -74,6 +76,14 @@ struct PlanRequest {
   PlannerOptions planner;
   std::string profile_id;
 };
+
+// Everything a planner relies on: sizes, ranges, names that are unique and known. Errors: InvalidArgument naming the
+// field's path in its JSON spelling; the first one found. Says nothing of feasibility.
+absl::Status Validate(const PlanRequest& request);
+
+// True when operation `i` is synchronised by parameter servers if a stage runs it on `type`: it says so by its
+// profile's server_seconds > 0. False for a type that it has no profile of.
+bool NeedsServers(const Layer& layer, const std::string& type);
 
 struct ProvisionedStage {
   int first_layer = 0;

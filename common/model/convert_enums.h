@@ -1,0 +1,29 @@
+// Names of the plan's enumerations on the wire. Internal to common/model.
+#pragma once
+
+#include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "medley/plan/v1/plan.pb.h"
+
+namespace medley::model {
+
+inline plan::v1::ScheduleKind ToProto(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::kSync1F1B: return plan::v1::SCHEDULE_KIND_SYNC_1F1B;
+    case ScheduleKind::kGpipe: return plan::v1::SCHEDULE_KIND_GPIPE;
+    case ScheduleKind::kAsync1F1B: return plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
+  }
+  return plan::v1::SCHEDULE_KIND_UNSPECIFIED;
+}
+
+inline absl::StatusOr<ScheduleKind> FromProto(plan::v1::ScheduleKind kind, std::string_view path) {
+  switch (kind) {
+    case plan::v1::SCHEDULE_KIND_UNSPECIFIED:
+    case plan::v1::SCHEDULE_KIND_SYNC_1F1B: return ScheduleKind::kSync1F1B;
+    case plan::v1::SCHEDULE_KIND_GPIPE: return ScheduleKind::kGpipe;
+    case plan::v1::SCHEDULE_KIND_ASYNC_1F1B: return ScheduleKind::kAsync1F1B;
+    default: return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(kind));
+  }
+}
+
+}  // namespace medley::model

@@ -1,0 +1,244 @@
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/model/convert_enums.h"
+#include "medley/plan/v1/plan.pb.h"
+
+namespace medley::model {
+namespace {
+
+namespace pb = plan::v1;
+
+pb::SyncKind KindToProto(SyncKind kind) {
+  switch (kind) {
+    case SyncKind::kNone: return pb::SYNC_KIND_NONE;
+    case SyncKind::kAllreduce: return pb::SYNC_KIND_ALLREDUCE;
+    case SyncKind::kParameterServer: return pb::SYNC_KIND_PARAMETER_SERVER;
+  }
+  return pb::SYNC_KIND_UNSPECIFIED;
+}
+
+absl::StatusOr<SyncKind> KindFromProto(pb::SyncKind kind, const std::string& path) {
+  switch (kind) {
+    case pb::SYNC_KIND_UNSPECIFIED:
+    case pb::SYNC_KIND_NONE: return SyncKind::kNone;
+    case pb::SYNC_KIND_ALLREDUCE: return SyncKind::kAllreduce;
+    case pb::SYNC_KIND_PARAMETER_SERVER: return SyncKind::kParameterServer;
+    default: return base::InvalidArgument("{}.kind: unknown value {}", path, static_cast<int>(kind));
+  }
+}
+
+pb::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllreduceAlgorithm::kAuto: return pb::ALLREDUCE_ALGORITHM_AUTO;
+    case AllreduceAlgorithm::kCentralized: return pb::ALLREDUCE_ALGORITHM_CENTRALIZED;
+    case AllreduceAlgorithm::kRing: return pb::ALLREDUCE_ALGORITHM_RING;
+    case AllreduceAlgorithm::kRecursiveDoubling: return pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
+    case AllreduceAlgorithm::kLinear: return pb::ALLREDUCE_ALGORITHM_LINEAR;
+  }
+  return pb::ALLREDUCE_ALGORITHM_UNSPECIFIED;
+}
+
+absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(pb::AllreduceAlgorithm algorithm, const std::string& path) {
+  switch (algorithm) {
+    case pb::ALLREDUCE_ALGORITHM_UNSPECIFIED:
+    case pb::ALLREDUCE_ALGORITHM_AUTO: return AllreduceAlgorithm::kAuto;
+    case pb::ALLREDUCE_ALGORITHM_CENTRALIZED: return AllreduceAlgorithm::kCentralized;
+    case pb::ALLREDUCE_ALGORITHM_RING: return AllreduceAlgorithm::kRing;
+    case pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING: return AllreduceAlgorithm::kRecursiveDoubling;
+    case pb::ALLREDUCE_ALGORITHM_LINEAR: return AllreduceAlgorithm::kLinear;
+    default: return base::InvalidArgument("{}.algorithm: unknown value {}", path, static_cast<int>(algorithm));
+  }
+}
+
+pb::SyncMode ModeToProto(SyncMode mode) {
+  switch (mode) {
+    case SyncMode::kFull: return pb::SYNC_MODE_FULL;
+    case SyncMode::kNone: return pb::SYNC_MODE_NONE;
+    case SyncMode::kPercentage: return pb::SYNC_MODE_PERCENTAGE;
+    case SyncMode::kFlexible: return pb::SYNC_MODE_FLEXIBLE;
+  }
+  return pb::SYNC_MODE_UNSPECIFIED;
+}
+
+absl::StatusOr<SyncMode> ModeFromProto(pb::SyncMode mode, const std::string& path) {
+  switch (mode) {
+    case pb::SYNC_MODE_UNSPECIFIED:
+    case pb::SYNC_MODE_FULL: return SyncMode::kFull;
+    case pb::SYNC_MODE_NONE: return SyncMode::kNone;
+    case pb::SYNC_MODE_PERCENTAGE: return SyncMode::kPercentage;
+    case pb::SYNC_MODE_FLEXIBLE: return SyncMode::kFlexible;
+    default: return base::InvalidArgument("{}.mode: unknown value {}", path, static_cast<int>(mode));
+  }
+}
+
+absl::StatusOr<AnomalyDetector> DetectorFromProto(pb::AnomalyDetector detector, const std::string& path) {
+  switch (detector) {
+    case pb::ANOMALY_DETECTOR_UNSPECIFIED: return AnomalyDetector::kOff;
+    case pb::ANOMALY_DETECTOR_RUNNING_MEAN: return AnomalyDetector::kRunningMean;
+    case pb::ANOMALY_DETECTOR_WINDOW: return AnomalyDetector::kWindow;
+    default: return base::InvalidArgument("{}.anomaly.detector: unknown value {}", path, static_cast<int>(detector));
+  }
+}
+
+void RangesToProto(const std::vector<OperationRange>& ranges,
+                   google::protobuf::RepeatedPtrField<pb::OperationRange>& out) {
+  for (const OperationRange& range : ranges) {
+    pb::OperationRange& to = *out.Add();
+    to.set_first(range.first);
+    to.set_end(range.end);
+  }
+}
+
+std::vector<OperationRange> RangesFromProto(const google::protobuf::RepeatedPtrField<pb::OperationRange>& in) {
+  std::vector<OperationRange> ranges;
+  for (const pb::OperationRange& range : in) ranges.push_back({range.first(), range.end()});
+  return ranges;
+}
+
+void SyncToProto(const Sync& sync, pb::Sync& out) {
+  out.set_kind(KindToProto(sync.kind));
+  out.set_algorithm(AlgorithmToProto(sync.algorithm));
+  out.set_mode(ModeToProto(sync.mode));
+  out.set_fraction(sync.fraction);
+  out.set_target_ratio(sync.target_ratio);
+  for (const std::vector<int>& level : sync.hierarchy) {
+    pb::HierarchyLevel& to = *out.add_hierarchy();
+    for (const int id : level) to.add_group_ids(id);
+  }
+  if (sync.detector == AnomalyDetector::kOff) return;
+  out.mutable_anomaly()->set_detector(sync.detector == AnomalyDetector::kWindow ? pb::ANOMALY_DETECTOR_WINDOW
+                                                                               : pb::ANOMALY_DETECTOR_RUNNING_MEAN);
+  out.mutable_anomaly()->set_window(sync.anomaly_window);
+  out.mutable_anomaly()->set_threshold(sync.anomaly_threshold);
+}
+
+absl::StatusOr<Sync> SyncFromProto(const pb::Sync& in, const std::string& path) {
+  Sync sync;
+  MEDLEY_ASSIGN_OR_RETURN(sync.kind, KindFromProto(in.kind(), path));
+  MEDLEY_ASSIGN_OR_RETURN(sync.algorithm, AlgorithmFromProto(in.algorithm(), path));
+  MEDLEY_ASSIGN_OR_RETURN(sync.mode, ModeFromProto(in.mode(), path));
+  sync.fraction = in.fraction() == 0 ? 1 : in.fraction();
+  sync.target_ratio = in.target_ratio();
+  for (const pb::HierarchyLevel& level : in.hierarchy()) {
+    sync.hierarchy.emplace_back(level.group_ids().begin(), level.group_ids().end());
+  }
+  MEDLEY_ASSIGN_OR_RETURN(sync.detector, DetectorFromProto(in.anomaly().detector(), path));
+  sync.anomaly_window = in.anomaly().window();
+  sync.anomaly_threshold = in.anomaly().threshold();
+  return sync;
+}
+
+void StageToProto(const Stage& stage, pb::Stage& out) {
+  RangesToProto(stage.operations, *out.mutable_operations());
+  for (const Group& group : stage.groups) {
+    pb::Group& to = *out.add_groups();
+    to.set_pool(group.pool);
+    to.set_units(group.units);
+    to.set_share(group.share);
+  }
+  for (const OperationSync& sync : stage.syncs) {
+    pb::OperationSync& to = *out.add_syncs();
+    RangesToProto(sync.operations, *to.mutable_operations());
+    SyncToProto(sync.sync, *to.mutable_sync());
+  }
+  out.set_priority(stage.priority);
+}
+
+absl::StatusOr<Stage> StageFromProto(const pb::Stage& in, const std::string& path) {
+  Stage stage;
+  stage.operations = RangesFromProto(in.operations());
+  for (const pb::Group& group : in.groups()) stage.groups.push_back({group.pool(), group.units(), group.share()});
+  for (int i = 0; i < in.syncs_size(); ++i) {
+    OperationSync sync;
+    sync.operations = RangesFromProto(in.syncs(i).operations());
+    MEDLEY_ASSIGN_OR_RETURN(sync.sync, SyncFromProto(in.syncs(i).sync(), fmt::format("{}.syncs[{}].sync", path, i)));
+    stage.syncs.push_back(std::move(sync));
+  }
+  stage.priority = in.priority();
+  return stage;
+}
+
+void EstimateToProto(const Estimate& estimate, pb::Estimate& out) {
+  out.set_throughput(estimate.throughput);
+  out.set_usd_per_hour(estimate.usd_per_hour);
+  out.set_usd_total(estimate.usd_total);
+  out.set_seconds_total(estimate.seconds_total);
+  for (const TimelineSpan& span : estimate.timeline) {
+    pb::TimelineSpan& to = *out.add_timeline();
+    to.set_name(span.name);
+    to.set_stage(span.stage);
+    to.set_start_seconds(span.start_seconds);
+    to.set_seconds(span.seconds);
+  }
+}
+
+Estimate EstimateFromProto(const pb::Estimate& in) {
+  Estimate out{in.throughput(), in.usd_per_hour(), in.usd_total(), in.seconds_total(), {}};
+  for (const pb::TimelineSpan& span : in.timeline()) {
+    out.timeline.push_back({span.name(), span.stage(), span.start_seconds(), span.seconds()});
+  }
+  return out;
+}
+
+void ProvenanceToProto(const Provenance& provenance, pb::Provenance& out) {
+  out.set_planner(provenance.planner);
+  out.set_seed(provenance.seed);
+  out.set_catalog_revision(provenance.catalog_revision);
+  if (!provenance.price_time.empty()) {
+    // A time that does not parse cannot come from a catalog; it is left out rather than sent wrong.
+    google::protobuf::Timestamp time;
+    if (TimeToProto(provenance.price_time, time).ok()) *out.mutable_price_time() = time;
+  }
+  out.set_profile_id(provenance.profile_id);
+  out.set_lower_bound_usd(provenance.lower_bound_usd);
+  out.set_gap(provenance.gap);
+}
+
+Provenance ProvenanceFromProto(const pb::Provenance& in) {
+  return {in.planner(),
+          in.seed(),
+          in.catalog_revision(),
+          in.has_price_time() ? TimeFromProto(in.price_time()) : "",
+          in.profile_id(),
+          in.lower_bound_usd(),
+          in.gap()};
+}
+
+}  // namespace
+
+void ToProto(const ExecutionPlan& plan, pb::ExecutionPlan& out) {
+  out.Clear();
+  out.set_job_uid(plan.job_uid);
+  out.set_epoch(plan.epoch);
+  for (const Stage& stage : plan.stages) StageToProto(stage, *out.add_stages());
+  if (plan.servers) {
+    out.mutable_servers()->set_pool(plan.servers->pool);
+    out.mutable_servers()->set_units(plan.servers->units);
+  }
+  out.mutable_schedule()->set_kind(ToProto(plan.schedule.kind));
+  out.mutable_schedule()->set_micro_batches(plan.schedule.micro_batches);
+  out.mutable_schedule()->set_max_staleness(plan.schedule.max_staleness);
+  for (const double priority : plan.order) out.add_order(priority);
+  EstimateToProto(plan.estimate, *out.mutable_estimate());
+  ProvenanceToProto(plan.provenance, *out.mutable_provenance());
+}
+
+absl::StatusOr<ExecutionPlan> FromProto(const pb::ExecutionPlan& in) {
+  ExecutionPlan plan;
+  plan.job_uid = in.job_uid();
+  plan.epoch = in.epoch();
+  for (int i = 0; i < in.stages_size(); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(Stage stage, StageFromProto(in.stages(i), fmt::format("stages[{}]", i)));
+    plan.stages.push_back(std::move(stage));
+  }
+  if (in.has_servers()) plan.servers = Servers{in.servers().pool(), in.servers().units()};
+  MEDLEY_ASSIGN_OR_RETURN(plan.schedule.kind, FromProto(in.schedule().kind(), "schedule.kind"));
+  plan.schedule.micro_batches = in.schedule().micro_batches() == 0 ? 1 : in.schedule().micro_batches();
+  plan.schedule.max_staleness = in.schedule().max_staleness();
+  plan.order.assign(in.order().begin(), in.order().end());
+  plan.estimate = EstimateFromProto(in.estimate());
+  plan.provenance = ProvenanceFromProto(in.provenance());
+  return plan;
+}
+
+}  // namespace medley::model

@@ -1,0 +1,125 @@
+#include <google/protobuf/util/time_util.h>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/profile/v1/profile.pb.h"
+
+namespace medley::model {
+namespace {
+
+namespace pb = profile::v1;
+
+void ProfileToProto(const LayerProfile& p, pb::LayerProfile& out) {
+  out.set_resource_type(p.resource_type);
+  out.set_compute_seconds(p.compute_seconds);
+  out.set_compute_parallel(p.compute_parallel);
+  out.set_sync_seconds(p.sync_seconds);
+  out.set_transfer_seconds(p.transfer_seconds);
+  out.set_comm_parallel(p.comm_parallel);
+  out.set_server_seconds(p.server_seconds);
+  out.set_origin(p.origin);
+  google::protobuf::Timestamp time;
+  if (!p.measured_at.empty() && TimeToProto(p.measured_at, time).ok()) *out.mutable_measured_at() = time;
+  out.set_spread(p.spread);
+  out.set_activation_bytes(p.activation_bytes);
+}
+
+LayerProfile ProfileFromProto(const pb::LayerProfile& in) {
+  return {in.resource_type(),
+          in.compute_seconds(),
+          in.compute_parallel(),
+          in.sync_seconds(),
+          in.transfer_seconds(),
+          in.comm_parallel(),
+          in.server_seconds(),
+          in.origin(),
+          in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
+          in.spread(),
+          in.activation_bytes()};
+}
+
+}  // namespace
+
+absl::Status TimeToProto(std::string_view text, google::protobuf::Timestamp& out) {
+  out.Clear();
+  if (text.empty()) return absl::OkStatus();
+  if (!google::protobuf::util::TimeUtil::FromString(std::string(text), &out)) {
+    return base::InvalidArgument("'{}' is not an RFC 3339 time", text);
+  }
+  return absl::OkStatus();
+}
+
+std::string TimeFromProto(const google::protobuf::Timestamp& in) {
+  using google::protobuf::util::TimeUtil;
+  if (in.seconds() == 0 && in.nanos() == 0) return "";
+  if (in.seconds() < TimeUtil::kTimestampMinSeconds || in.seconds() > TimeUtil::kTimestampMaxSeconds) return "";
+  if (in.nanos() < 0 || in.nanos() > 999'999'999) return "";
+  return TimeUtil::ToString(in);
+}
+
+void ToProto(const Model& model, pb::Model& out) {
+  out.Clear();
+  out.set_name(model.name);
+  for (const Layer& layer : model.layers) {
+    pb::Layer& to = *out.add_layers();
+    to.set_name(layer.name);
+    to.set_kind(layer.kind);
+    to.set_input_bytes(layer.input_bytes);
+    to.set_output_bytes(layer.output_bytes);
+    to.set_weight_bytes(layer.weight_bytes);
+    to.set_sparse(layer.sparse);
+    for (const int input : layer.inputs) to.add_inputs(input);
+    to.mutable_attributes()->insert(layer.attributes.begin(), layer.attributes.end());
+    for (const LayerProfile& p : layer.profiles) ProfileToProto(p, *to.add_profiles());
+  }
+}
+
+absl::StatusOr<Model> FromProto(const pb::Model& in) {
+  Model model;
+  model.name = in.name();
+  for (const pb::Layer& from : in.layers()) {
+    Layer layer;
+    layer.name = from.name();
+    layer.kind = from.kind();
+    layer.input_bytes = from.input_bytes();
+    layer.output_bytes = from.output_bytes();
+    layer.weight_bytes = from.weight_bytes();
+    layer.sparse = from.sparse();
+    layer.inputs.assign(from.inputs().begin(), from.inputs().end());
+    layer.attributes.insert(from.attributes().begin(), from.attributes().end());
+    for (const pb::LayerProfile& p : from.profiles()) layer.profiles.push_back(ProfileFromProto(p));
+    model.layers.push_back(std::move(layer));
+  }
+  return model;
+}
+
+void ToProto(const Profile& profile, pb::Profile& out) {
+  out.Clear();
+  out.set_id(profile.id);
+  ToProto(profile.model, *out.mutable_model());
+  out.set_profile_batch_size(profile.profile_batch_size);
+  for (const Link& link : profile.links) {
+    pb::Link& to = *out.add_links();
+    to.set_from(link.from);
+    to.set_to(link.to);
+    to.set_latency_seconds(link.latency_seconds);
+    to.set_bytes_per_second(link.bytes_per_second);
+  }
+  out.set_state_factor(profile.state_factor);
+  out.set_samples_per_epoch(profile.samples_per_epoch);
+}
+
+absl::StatusOr<Profile> FromProto(const pb::Profile& in) {
+  Profile profile;
+  profile.id = in.id();
+  MEDLEY_ASSIGN_OR_RETURN(profile.model, FromProto(in.model()));
+  profile.profile_batch_size = in.profile_batch_size();
+  for (const pb::Link& link : in.links()) {
+    profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
+  }
+  profile.state_factor = in.state_factor() == 0 ? 3 : in.state_factor();
+  profile.samples_per_epoch = in.samples_per_epoch();
+  return profile;
+}
+
+}  // namespace medley::model

@@ -1,0 +1,227 @@
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/model/convert_enums.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+
+namespace medley::model {
+namespace {
+
+namespace pb = scheduler::v1;
+
+template <typename T>
+T Or(T value, T fallback) {
+  return value == T{} ? fallback : value;
+}
+
+void OfferingToProto(const Offering& offering, pb::Offering& out) {
+  out.set_provider(offering.provider);
+  out.set_region(offering.region);
+  out.set_zone(offering.zone);
+  out.set_instance_type(offering.instance_type);
+  out.set_capacity_type(offering.capacity_type);
+  out.set_units_per_instance(offering.units_per_instance);
+}
+
+Offering OfferingFromProto(const pb::Offering& in) {
+  return {in.provider(),      in.region(),        in.zone(),
+          in.instance_type(), in.capacity_type(), Or(in.units_per_instance(), 1.0)};
+}
+
+Training TrainingFromProto(const pb::Training& in) {
+  Training out;
+  out.profile_batch_size = in.profile_batch_size();
+  out.samples_per_epoch = in.samples_per_epoch();
+  out.epochs = Or(in.epochs(), 1.0);
+  out.state_factor = Or(in.state_factor(), 3.0);
+  out.remaining_samples = in.remaining_samples();
+  out.micro_batches = Or(in.micro_batches(), 1);
+  return out;
+}
+
+void TrainingToProto(const Training& training, pb::Training& out) {
+  out.set_profile_batch_size(training.profile_batch_size);
+  out.set_samples_per_epoch(training.samples_per_epoch);
+  out.set_epochs(training.epochs);
+  out.set_state_factor(training.state_factor);
+  out.set_remaining_samples(training.remaining_samples);
+  out.set_micro_batches(training.micro_batches);
+}
+
+Constraints ConstraintsFromProto(const pb::Constraints& in) {
+  return {in.min_throughput(), in.max_cost_per_hour(), in.deadline_seconds(),
+          in.budget_usd(),     Or(in.min_units(), 1),  in.max_units()};
+}
+
+void ConstraintsToProto(const Constraints& constraints, pb::Constraints& out) {
+  out.set_min_throughput(constraints.min_throughput);
+  out.set_max_cost_per_hour(constraints.max_cost_per_hour);
+  out.set_deadline_seconds(constraints.deadline_seconds);
+  out.set_budget_usd(constraints.budget_usd);
+  out.set_min_units(constraints.min_units);
+  out.set_max_units(constraints.max_units);
+}
+
+// Resources of a list; `out` gets them in order.
+template <typename List>
+absl::Status ResourcesFromProto(const List& in, std::vector<Resource>& out) {
+  for (int i = 0; i < in.size(); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(Resource resource, FromProto(in.Get(i), fmt::format("resources[{}]", i)));
+    out.push_back(std::move(resource));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ToProto(const Resource& resource, pb::Resource& out) {
+  out.set_name(resource.name);
+  out.set_class_(resource.cls == ResourceClass::kGpu ? "GPU" : "CPU");
+  out.set_price_per_unit_hour(resource.price_per_unit_hour);
+  out.set_limit(resource.limit);
+  out.set_memory_bytes(resource.memory_bytes);
+  if (resource.offering) OfferingToProto(*resource.offering, *out.mutable_offering());
+}
+
+absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path) {
+  Resource resource;
+  resource.name = in.name();
+  if (in.class_() == "GPU") {
+    resource.cls = ResourceClass::kGpu;
+  } else if (in.class_() != "CPU" && !in.class_().empty()) {
+    return base::InvalidArgument("{}.class: must be CPU or GPU, is '{}'", path, in.class_());
+  }
+  resource.price_per_unit_hour = in.price_per_unit_hour();
+  resource.limit = in.limit();
+  resource.memory_bytes = in.memory_bytes();
+  if (in.has_offering()) resource.offering = OfferingFromProto(in.offering());
+  return resource;
+}
+
+void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
+  out.Clear();
+  ToProto(request.model, *out.mutable_model());
+  TrainingToProto(request.training, *out.mutable_training());
+  ConstraintsToProto(request.constraints, *out.mutable_constraints());
+  for (const Resource& resource : request.resources) ToProto(resource, *out.add_resources());
+  out.set_server_type(request.server_type);
+  out.set_server_memory_bytes(request.server_memory_bytes);
+  out.mutable_planner()->set_name(request.planner.name);
+  out.mutable_planner()->set_seed(request.planner.seed);
+  out.mutable_planner()->set_time_budget_seconds(request.planner.time_budget_seconds);
+  out.mutable_planner()->set_schedule(ToProto(request.planner.schedule));
+  out.set_profile_id(request.profile_id);
+}
+
+absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
+  PlanRequest request;
+  MEDLEY_ASSIGN_OR_RETURN(request.model, FromProto(in.model()));
+  request.training = TrainingFromProto(in.training());
+  request.constraints = ConstraintsFromProto(in.constraints());
+  MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), request.resources));
+  request.server_type = in.server_type();
+  request.server_memory_bytes = in.server_memory_bytes();
+  request.planner.name = in.planner().name().empty() ? "exact" : in.planner().name();
+  request.planner.seed = in.planner().seed();
+  request.planner.time_budget_seconds = Or(in.planner().time_budget_seconds(), 10.0);
+  MEDLEY_ASSIGN_OR_RETURN(request.planner.schedule, FromProto(in.planner().schedule(), "planner.schedule"));
+  request.profile_id = in.profile_id();
+  return request;
+}
+
+void ToProto(const ProvisionedPlan& plan, pb::ProvisionedPlan& out) {
+  out.Clear();
+  for (const ProvisionedStage& stage : plan.stages) {
+    pb::ProvisionedStage& to = *out.add_stages();
+    to.set_first_layer(stage.first_layer);
+    to.set_last_layer(stage.last_layer);
+    to.set_resource_type(stage.resource_type);
+    to.set_units(stage.units);
+    to.set_throughput(stage.throughput);
+    to.set_compute_seconds(stage.compute_seconds);
+    to.set_comm_seconds(stage.comm_seconds);
+  }
+  out.set_server_units(plan.server_units);
+  out.set_throughput(plan.throughput);
+  out.set_cost_usd(plan.cost_usd);
+  out.set_cost_per_hour(plan.cost_per_hour);
+  out.set_execution_seconds(plan.execution_seconds);
+}
+
+ProvisionedPlan FromProto(const pb::ProvisionedPlan& in) {
+  ProvisionedPlan plan;
+  for (const pb::ProvisionedStage& stage : in.stages()) {
+    plan.stages.push_back({stage.first_layer(), stage.last_layer(), stage.resource_type(), stage.units(),
+                           stage.throughput(), stage.compute_seconds(), stage.comm_seconds()});
+  }
+  plan.server_units = in.server_units();
+  plan.throughput = in.throughput();
+  plan.cost_usd = in.cost_usd();
+  plan.cost_per_hour = in.cost_per_hour();
+  plan.execution_seconds = in.execution_seconds();
+  return plan;
+}
+
+void ToProto(const Reason& reason, pb::Reason& out) {
+  out.set_constraint(reason.constraint);
+  out.set_resource_type(reason.resource_type);
+  out.set_needed(reason.needed);
+  out.set_available(reason.available);
+  out.set_message(reason.message);
+}
+
+Reason FromProto(const pb::Reason& in) {
+  return {in.constraint(), in.resource_type(), in.needed(), in.available(), in.message()};
+}
+
+void ToProto(const PlanResult& result, pb::PlanResponse& out) {
+  out.Clear();
+  out.set_feasible(result.plan.has_value());
+  if (result.plan) ToProto(*result.plan, *out.mutable_plan());
+  for (const Reason& reason : result.reasons) ToProto(reason, *out.add_reasons());
+  out.set_planner(result.planner);
+  out.set_planning_seconds(result.planning_seconds);
+  out.set_seed(result.seed);
+  out.set_lower_bound_usd(result.lower_bound_usd.value_or(0));
+  out.set_gap(result.plan ? result.gap.value_or(1) : 0);
+  out.set_catalog_revision(result.catalog_revision);
+  google::protobuf::Timestamp time;
+  if (!result.price_time.empty() && TimeToProto(result.price_time, time).ok()) *out.mutable_price_time() = time;
+  if (result.execution_plan) ToProto(*result.execution_plan, *out.mutable_execution_plan());
+  for (const Alternative& alternative : result.alternatives) {
+    pb::Alternative& to = *out.add_alternatives();
+    to.set_label(alternative.label);
+    if (alternative.plan) ToProto(*alternative.plan, *to.mutable_plan());
+    for (const Reason& reason : alternative.reasons) ToProto(reason, *to.add_reasons());
+  }
+  for (const Resource& resource : result.resources) ToProto(resource, *out.add_resources());
+}
+
+absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
+  if (in.feasible() != in.has_plan()) return base::InvalidArgument("plan: must be there if and only if feasible");
+  PlanResult result;
+  if (in.has_plan()) result.plan = FromProto(in.plan());
+  for (const pb::Reason& reason : in.reasons()) result.reasons.push_back(FromProto(reason));
+  result.planner = in.planner();
+  result.planning_seconds = in.planning_seconds();
+  result.seed = in.seed();
+  if (in.has_plan() && in.lower_bound_usd() > 0) {
+    result.lower_bound_usd = in.lower_bound_usd();
+    result.gap = in.gap();
+  }
+  result.catalog_revision = in.catalog_revision();
+  if (in.has_price_time()) result.price_time = TimeFromProto(in.price_time());
+  if (in.has_execution_plan()) {
+    MEDLEY_ASSIGN_OR_RETURN(result.execution_plan, FromProto(in.execution_plan()));
+  }
+  for (const pb::Alternative& from : in.alternatives()) {
+    Alternative alternative;
+    alternative.label = from.label();
+    if (from.has_plan()) alternative.plan = FromProto(from.plan());
+    for (const pb::Reason& reason : from.reasons()) alternative.reasons.push_back(FromProto(reason));
+    result.alternatives.push_back(std::move(alternative));
+  }
+  MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), result.resources));
+  return result;
+}
+
+}  // namespace medley::model

@@ -1,0 +1,141 @@
+#include "common/model/execution_plan.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "common/base/status.h"
+
+namespace medley::model {
+namespace {
+
+absl::Status CheckRange(const OperationRange& range, int layers, const std::string& path) {
+  if (range.first < 0 || range.end > layers || range.first >= range.end) {
+    return base::InvalidArgument("{}: [{}, {}) is not a range of operations within [0, {})", path, range.first,
+                                 range.end, layers);
+  }
+  return absl::OkStatus();
+}
+
+// Counts in `seen` and refuses what was seen before.
+absl::Status Claim(const std::vector<OperationRange>& ranges, int layers, const std::string& path,
+                   std::vector<bool>& seen) {
+  for (size_t r = 0; r < ranges.size(); ++r) {
+    const std::string here = fmt::format("{}.operations[{}]", path, r);
+    MEDLEY_RETURN_IF_ERROR(CheckRange(ranges[r], layers, here));
+    for (int i = ranges[r].first; i < ranges[r].end; ++i) {
+      if (seen[static_cast<size_t>(i)]) return base::InvalidArgument("{}: operation {} is there twice", here, i);
+      seen[static_cast<size_t>(i)] = true;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroups(const Stage& stage, const std::string& path) {
+  if (stage.groups.empty()) return base::InvalidArgument("{}.groups: a stage needs at least one group", path);
+  double share = 0;
+  for (size_t g = 0; g < stage.groups.size(); ++g) {
+    const Group& group = stage.groups[g];
+    if (group.pool.empty()) return base::InvalidArgument("{}.groups[{}].pool: must not be empty", path, g);
+    if (group.units <= 0) {
+      return base::InvalidArgument("{}.groups[{}].units: must be positive, is {}", path, g, group.units);
+    }
+    if (!(group.share > 0 && group.share <= 1)) {
+      return base::InvalidArgument("{}.groups[{}].share: must be in (0, 1], is {}", path, g, group.share);
+    }
+    share += group.share;
+  }
+  if (std::abs(share - 1) > 1e-6) {
+    return base::InvalidArgument("{}.groups: the shares must sum to 1, they sum to {}", path, share);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSyncs(const Stage& stage, int layers, const std::string& path, bool& needs_servers) {
+  std::vector<bool> own(static_cast<size_t>(layers), false);
+  for (const OperationRange& range : stage.operations) {
+    for (int i = range.first; i < range.end; ++i) own[static_cast<size_t>(i)] = true;
+  }
+  std::vector<bool> seen(static_cast<size_t>(layers), false);
+  for (size_t s = 0; s < stage.syncs.size(); ++s) {
+    const std::string here = fmt::format("{}.syncs[{}]", path, s);
+    MEDLEY_RETURN_IF_ERROR(Claim(stage.syncs[s].operations, layers, here, seen));
+    const Sync& sync = stage.syncs[s].sync;
+    if (sync.kind == SyncKind::kParameterServer) needs_servers = true;
+    if (sync.mode == SyncMode::kPercentage && !(sync.fraction > 0 && sync.fraction <= 1)) {
+      return base::InvalidArgument("{}.sync.fraction: must be in (0, 1], is {}", here, sync.fraction);
+    }
+  }
+  for (int i = 0; i < layers; ++i) {
+    if (seen[static_cast<size_t>(i)] && !own[static_cast<size_t>(i)]) {
+      return base::InvalidArgument("{}.syncs: operation {} belongs to another stage", path, i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string RangeNames(const OperationRange& range, const std::vector<std::string>& names) {
+  const auto name = [&](int i) {
+    return static_cast<size_t>(i) < names.size() ? names[static_cast<size_t>(i)] : std::to_string(i);
+  };
+  if (range.end - range.first == 1) return name(range.first);
+  return name(range.first) + ".." + name(range.end - 1);
+}
+
+}  // namespace
+
+int Stage::Units() const {
+  return std::accumulate(groups.begin(), groups.end(), 0, [](int sum, const Group& g) { return sum + g.units; });
+}
+
+absl::Status Validate(const ExecutionPlan& plan, int layers) {
+  if (plan.stages.empty()) return base::InvalidArgument("stages: a plan needs at least one stage");
+  std::vector<bool> seen(static_cast<size_t>(layers), false);
+  bool needs_servers = false;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::string path = fmt::format("stages[{}]", s);
+    MEDLEY_RETURN_IF_ERROR(Claim(plan.stages[s].operations, layers, path, seen));
+    MEDLEY_RETURN_IF_ERROR(CheckGroups(plan.stages[s], path));
+    MEDLEY_RETURN_IF_ERROR(CheckSyncs(plan.stages[s], layers, path, needs_servers));
+    const auto& ranges = plan.stages[s].operations;
+    if (ranges.empty()) return base::InvalidArgument("{}.operations: a stage needs operations", path);
+  }
+  for (int i = 0; i < layers; ++i) {
+    if (!seen[static_cast<size_t>(i)]) return base::InvalidArgument("stages: operation {} is in none of them", i);
+  }
+  if (needs_servers != plan.servers.has_value()) {
+    return base::InvalidArgument("servers: {}", needs_servers ? "missing, some operation is synchronised by servers"
+                                                              : "given, but no operation is synchronised by servers");
+  }
+  if (plan.servers && (plan.servers->units <= 0 || plan.servers->pool.empty())) {
+    return base::InvalidArgument("servers: needs a pool and positive units");
+  }
+  if (plan.schedule.micro_batches < 1) return base::InvalidArgument("schedule.microBatches: must be at least 1");
+  if (plan.schedule.max_staleness < 0) return base::InvalidArgument("schedule.maxStaleness: must not be negative");
+  if (!plan.order.empty() && plan.order.size() != static_cast<size_t>(layers)) {
+    return base::InvalidArgument("order: has {} entries for {} operations", plan.order.size(), layers);
+  }
+  return absl::OkStatus();
+}
+
+std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names) {
+  std::string out;
+  for (const Stage& stage : plan.stages) {
+    if (!out.empty()) out += " | ";
+    for (size_t r = 0; r < stage.operations.size(); ++r) {
+      if (r > 0) out += ',';
+      out += RangeNames(stage.operations[r], layer_names);
+    }
+    out += '@';
+    for (size_t g = 0; g < stage.groups.size(); ++g) {
+      if (g > 0) out += '+';
+      out += fmt::format("{}x{}", stage.groups[g].units, stage.groups[g].pool);
+    }
+  }
+  if (plan.servers) {
+    out += fmt::format(" + {} server{}@{}", plan.servers->units, plan.servers->units == 1 ? "" : "s",
+                       plan.servers->pool);
+  }
+  return out;
+}
+
+}  // namespace medley::model

@@ -1,0 +1,188 @@
+#include "common/model/planning.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "common/base/status.h"
+
+namespace medley::model {
+namespace {
+
+constexpr int kMaxLayers = 4096;
+constexpr int kMaxResources = 64;
+constexpr int kMaxUnits = 1'000'000;
+
+absl::Status NotNegative(double value, const std::string& path) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return base::InvalidArgument("{}: must be finite and not negative, is {}", path, value);
+}
+
+absl::Status Positive(double value, const std::string& path) {
+  if (std::isfinite(value) && value > 0) return absl::OkStatus();
+  return base::InvalidArgument("{}: must be finite and greater than 0, is {}", path, value);
+}
+
+absl::Status Fraction(double value, const std::string& path) {
+  if (value >= 0 && value <= 1) return absl::OkStatus();
+  return base::InvalidArgument("{}: must be in [0, 1], is {}", path, value);
+}
+
+absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
+  if (p.resource_type.empty()) return base::InvalidArgument("{}.resourceType: must not be empty", path);
+  MEDLEY_RETURN_IF_ERROR(NotNegative(p.compute_seconds, path + ".computeSeconds"));
+  MEDLEY_RETURN_IF_ERROR(Fraction(p.compute_parallel, path + ".computeParallel"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(p.sync_seconds, path + ".syncSeconds"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(p.transfer_seconds, path + ".transferSeconds"));
+  MEDLEY_RETURN_IF_ERROR(Fraction(p.comm_parallel, path + ".commParallel"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(p.server_seconds, path + ".serverSeconds"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(p.spread, path + ".spread"));
+  return NotNegative(p.activation_bytes, path + ".activationBytes");
+}
+
+absl::Status CheckLayer(const Layer& layer, int index, const std::string& path) {
+  MEDLEY_RETURN_IF_ERROR(NotNegative(layer.input_bytes, path + ".inputBytes"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(layer.output_bytes, path + ".outputBytes"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(layer.weight_bytes, path + ".weightBytes"));
+  for (size_t i = 0; i < layer.inputs.size(); ++i) {
+    if (layer.inputs[i] < 0 || layer.inputs[i] >= index) {
+      return base::InvalidArgument("{}.inputs[{}]: must be an earlier operation, is {}", path, i, layer.inputs[i]);
+    }
+  }
+  if (layer.profiles.empty()) return base::InvalidArgument("{}.profiles: must not be empty", path);
+  std::set<std::string> types;
+  for (size_t i = 0; i < layer.profiles.size(); ++i) {
+    const std::string here = fmt::format("{}.profiles[{}]", path, i);
+    MEDLEY_RETURN_IF_ERROR(CheckProfile(layer.profiles[i], here));
+    if (!types.insert(layer.profiles[i].resource_type).second) {
+      return base::InvalidArgument("{}.resourceType: '{}' is there twice", here, layer.profiles[i].resource_type);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Somewhere there must be work on every type, otherwise throughput has no bound.
+bool HasWorkEverywhere(const Layer& layer) {
+  for (const LayerProfile& p : layer.profiles) {
+    if (!(p.compute_seconds > 0)) return false;
+  }
+  return true;
+}
+
+absl::Status CheckModel(const Model& model) {
+  if (model.layers.empty()) return base::InvalidArgument("model.layers: must not be empty");
+  if (model.layers.size() > kMaxLayers) {
+    return base::InvalidArgument("model.layers: {} layers, at most {} are taken", model.layers.size(), kMaxLayers);
+  }
+  bool work = false;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    MEDLEY_RETURN_IF_ERROR(
+        CheckLayer(model.layers[i], static_cast<int>(i), fmt::format("model.layers[{}]", i)));
+    work = work || HasWorkEverywhere(model.layers[i]);
+  }
+  if (!work) {
+    return base::InvalidArgument(
+        "model.layers: some layer must have computeSeconds > 0 on every type it is profiled on, "
+        "otherwise throughput has no bound");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTraining(const Training& t) {
+  MEDLEY_RETURN_IF_ERROR(Positive(t.profile_batch_size, "training.profileBatchSize"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(t.samples_per_epoch, "training.samplesPerEpoch"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(t.epochs, "training.epochs"));
+  MEDLEY_RETURN_IF_ERROR(Positive(t.state_factor, "training.stateFactor"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(t.remaining_samples, "training.remainingSamples"));
+  if (!(t.TotalSamples() > 0) || !std::isfinite(t.TotalSamples())) {
+    return base::InvalidArgument(
+        "training.samplesPerEpoch: samplesPerEpoch * epochs (or remainingSamples) must be greater than 0");
+  }
+  if (t.micro_batches < 1) return base::InvalidArgument("training.microBatches: must be at least 1");
+  return absl::OkStatus();
+}
+
+absl::Status CheckConstraints(const Constraints& c) {
+  MEDLEY_RETURN_IF_ERROR(NotNegative(c.min_throughput, "constraints.minThroughput"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(c.max_cost_per_hour, "constraints.maxCostPerHour"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(c.deadline_seconds, "constraints.deadlineSeconds"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(c.budget_usd, "constraints.budgetUsd"));
+  if (c.min_units < 1) return base::InvalidArgument("constraints.minUnits: must be at least 1, is {}", c.min_units);
+  if (c.max_units < 0) return base::InvalidArgument("constraints.maxUnits: must not be negative");
+  return absl::OkStatus();
+}
+
+absl::Status CheckResource(const Resource& r, const std::string& path) {
+  if (r.name.empty()) return base::InvalidArgument("{}.name: must not be empty", path);
+  MEDLEY_RETURN_IF_ERROR(NotNegative(r.price_per_unit_hour, path + ".pricePerUnitHour"));
+  MEDLEY_RETURN_IF_ERROR(NotNegative(r.memory_bytes, path + ".memoryBytes"));
+  if (r.limit < 0 || r.limit > kMaxUnits) {
+    return base::InvalidArgument("{}.limit: must be in [0, {}], is {}", path, kMaxUnits, r.limit);
+  }
+  if (r.offering) {
+    MEDLEY_RETURN_IF_ERROR(Positive(r.offering->units_per_instance, path + ".offering.unitsPerInstance"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResources(const PlanRequest& request, std::set<std::string>& names) {
+  if (request.resources.empty()) return base::InvalidArgument("resources: must not be empty");
+  if (request.resources.size() > kMaxResources) {
+    return base::InvalidArgument("resources: {} given, at most {} are taken", request.resources.size(), kMaxResources);
+  }
+  for (size_t i = 0; i < request.resources.size(); ++i) {
+    const std::string path = fmt::format("resources[{}]", i);
+    MEDLEY_RETURN_IF_ERROR(CheckResource(request.resources[i], path));
+    if (!names.insert(request.resources[i].name).second) {
+      return base::InvalidArgument("{}.name: '{}' is there twice", path, request.resources[i].name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Offering::KeyString() const {
+  return fmt::format("{}/{}/{}/{}/{}", provider, region, zone, instance_type, capacity_type);
+}
+
+bool NeedsServers(const Layer& layer, const std::string& type) {
+  for (const LayerProfile& p : layer.profiles) {
+    if (p.resource_type == type) return p.server_seconds > 0;
+  }
+  return false;
+}
+
+absl::Status Validate(const PlanRequest& request) {
+  MEDLEY_RETURN_IF_ERROR(CheckModel(request.model));
+  MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training));
+  MEDLEY_RETURN_IF_ERROR(CheckConstraints(request.constraints));
+  std::set<std::string> names;
+  MEDLEY_RETURN_IF_ERROR(CheckResources(request, names));
+  bool needs_servers = false;
+  for (size_t i = 0; i < request.model.layers.size(); ++i) {
+    const Layer& layer = request.model.layers[i];
+    bool usable = false;
+    for (const LayerProfile& p : layer.profiles) {
+      if (!names.contains(p.resource_type)) continue;
+      usable = true;
+      needs_servers = needs_servers || p.server_seconds > 0;
+    }
+    if (!usable) {
+      return base::InvalidArgument("model.layers[{}].profiles: none is of a resource type in resources", i);
+    }
+  }
+  if (!request.server_type.empty() && !names.contains(request.server_type)) {
+    return base::InvalidArgument("serverType: '{}' is not in resources", request.server_type);
+  }
+  if (needs_servers && request.server_type.empty()) {
+    return base::InvalidArgument("serverType: must be set, some layer has serverSeconds > 0");
+  }
+  MEDLEY_RETURN_IF_ERROR(NotNegative(request.server_memory_bytes, "serverMemoryBytes"));
+  if (!(request.planner.time_budget_seconds > 0) || !std::isfinite(request.planner.time_budget_seconds)) {
+    return base::InvalidArgument("planner.timeBudgetSeconds: must be greater than 0");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace medley::model

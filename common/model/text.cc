@@ -1,0 +1,146 @@
+// The text forms: YAML or JSON -> a tree -> checked against the message's descriptor -> protobuf's JSON reader.
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/model/text_tree.h"
+
+namespace medley::model {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using nlohmann::json;
+
+absl::Status CheckMessage(const json& value, const Descriptor& type, const std::string& path);
+
+absl::Status Expect(const std::string& path, std::string_view what, const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return base::InvalidArgument("{}: must be {}, is {}", path, what, text);
+}
+
+template <typename Int>
+absl::Status CheckInteger(const json& value, const std::string& path) {
+  // Integers beyond 64 bits are floating point in the tree; 64-bit ones may be strings in the proto3 mapping.
+  if (value.is_string() && sizeof(Int) == 8) return absl::OkStatus();  // protobuf reads and checks it
+  if (!value.is_number()) return Expect(path, "an integer", value);
+  const double number = value.get<double>();
+  if (number != std::floor(number) || number < static_cast<double>(std::numeric_limits<Int>::min()) ||
+      number > static_cast<double>(std::numeric_limits<Int>::max())) {
+    return Expect(path, fmt::format("an integer in [{}, {}]", std::numeric_limits<Int>::min(),
+                                    std::numeric_limits<Int>::max()), value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEnum(const json& value, const FieldDescriptor& field, const std::string& path) {
+  if (value.is_string()) {
+    const auto& name = value.get_ref<const std::string&>();
+    if (field.enum_type()->FindValueByName(name) != nullptr) return absl::OkStatus();
+  }
+  std::string names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    names += (i > 0 ? ", " : "") + field.enum_type()->value(i)->name();
+  }
+  return Expect(path, "one of " + names, value);
+}
+
+absl::Status CheckSingle(const json& value, const FieldDescriptor& field, const std::string& path) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_MESSAGE: return CheckMessage(value, *field.message_type(), path);
+    case FieldDescriptor::CPPTYPE_ENUM: return CheckEnum(value, field, path);
+    case FieldDescriptor::CPPTYPE_STRING: return value.is_string() ? absl::OkStatus() : Expect(path, "a string", value);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return value.is_boolean() ? absl::OkStatus() : Expect(path, "true or false", value);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT: return value.is_number() ? absl::OkStatus() : Expect(path, "a number", value);
+    case FieldDescriptor::CPPTYPE_INT32: return CheckInteger<int32_t>(value, path);
+    case FieldDescriptor::CPPTYPE_INT64: return CheckInteger<int64_t>(value, path);
+    case FieldDescriptor::CPPTYPE_UINT32: return CheckInteger<uint32_t>(value, path);
+    case FieldDescriptor::CPPTYPE_UINT64: return CheckInteger<uint64_t>(value, path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMap(const json& value, const FieldDescriptor& field, const std::string& path) {
+  if (!value.is_object()) return Expect(path, "an object", value);
+  const FieldDescriptor& element = *field.message_type()->map_value();
+  for (const auto& [key, item] : value.items()) {
+    MEDLEY_RETURN_IF_ERROR(CheckSingle(item, element, path + "." + key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckField(const json& value, const FieldDescriptor& field, const std::string& path) {
+  if (value.is_null()) return absl::OkStatus();  // null: not given
+  if (field.is_map()) return CheckMap(value, field, path);
+  if (!field.is_repeated()) return CheckSingle(value, field, path);
+  if (!value.is_array()) return Expect(path, "a list", value);
+  for (size_t i = 0; i < value.size(); ++i) {
+    MEDLEY_RETURN_IF_ERROR(CheckSingle(value[i], field, fmt::format("{}[{}]", path, i)));
+  }
+  return absl::OkStatus();
+}
+
+const FieldDescriptor* FindField(const Descriptor& type, const std::string& name) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (type.field(i)->json_name() == name || type.field(i)->name() == name) return type.field(i);
+  }
+  return nullptr;
+}
+
+absl::Status CheckMessage(const json& value, const Descriptor& type, const std::string& path) {
+  if (type.full_name() == "google.protobuf.Timestamp") {
+    return value.is_string() ? absl::OkStatus() : Expect(path, "an RFC 3339 time", value);
+  }
+  if (!value.is_object()) return Expect(path.empty() ? "the document" : path, "an object", value);
+  std::set<const FieldDescriptor*> seen;
+  for (const auto& [key, item] : value.items()) {
+    const std::string here = path.empty() ? key : path + "." + key;
+    const FieldDescriptor* field = FindField(type, key);
+    if (field == nullptr) return base::InvalidArgument("{}: unknown field", here);
+    if (!seen.insert(field).second) return base::InvalidArgument("{}: given twice", here);
+    MEDLEY_RETURN_IF_ERROR(CheckField(item, *field, here));
+  }
+  return absl::OkStatus();
+}
+
+std::string Print(const Message& message, bool pretty) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = pretty;
+  options.always_print_primitive_fields = true;
+  std::string out;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &out, options);
+  MEDLEY_CHECK(status.ok(), "a message of ours must have a JSON form: " + status.ToString());
+  return out;
+}
+
+}  // namespace
+
+absl::Status ParseText(std::string_view text, Message& message) {
+  MEDLEY_ASSIGN_OR_RETURN(const json tree, ReadTree(text));
+  MEDLEY_RETURN_IF_ERROR(CheckMessage(tree, *message.GetDescriptor(), ""));
+  message.Clear();
+  const auto status = google::protobuf::util::JsonStringToMessage(tree.dump(), &message);
+  if (!status.ok()) return base::InvalidArgument("{}", std::string(status.message()));
+  return absl::OkStatus();
+}
+
+std::string ToJson(const Message& message, bool pretty) { return Print(message, pretty); }
+
+std::string ToYaml(const Message& message) { return TreeToYaml(json::parse(Print(message, false))); }
+
+absl::StatusOr<std::string> YamlToJson(std::string_view text) {
+  MEDLEY_ASSIGN_OR_RETURN(const json tree, ReadTree(text));
+  return tree.dump();
+}
+
+}  // namespace medley::model
