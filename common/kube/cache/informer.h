@@ -66,7 +66,10 @@ class Informer {
   class Listener;
   void Process(std::stop_token stop);
   void Handle(const FifoEvent& event);
-  void Notify(const ObjectPtr& before, const ObjectPtr& now, bool initial);
+  void Notify(const ObjectPtr& before, const ObjectPtr& now, bool initial)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotifyDeleted(const ObjectPtr& last, bool unknown) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Resync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunResync(std::stop_token stop);
   ObjectPtr Transformed(const ObjectPtr& object) const;
 
@@ -79,6 +82,7 @@ class Informer {
   mutable base::CondVar synced_;
   std::map<HandlerId, std::shared_ptr<Listener>> listeners_ ABSL_GUARDED_BY(mutex_);
   HandlerId next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool initial_done_ ABSL_GUARDED_BY(mutex_) = false;  // the first list is in the store
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::stop_source resync_wake_ ABSL_GUARDED_BY(mutex_);
