@@ -1,5 +1,5 @@
 // Starts the parts of a program in order and stops them in the reverse order (controller-runtime's Manager).
-// Named after what it hosts there; it owns no part. Start and Stop from one thread; the checks from any.
+// It owns no part. Add, Start, Run and Stop from one thread; the checks from any.
 //
 // Order of start: servers (health, metrics), caches (each until synced), other parts, controllers.
 #pragma once
