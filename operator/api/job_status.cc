@@ -1,0 +1,152 @@
+#include "operator/api/job_status.h"
+
+#include <cmath>
+
+#include "operator/api/json_reader.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+std::string Usd(double value) { return base::FormatDecimal(value, 6); }
+// For people: three significant places are plenty, and status does not flicker with noise.
+double Rounded(double value, double unit) { return std::isfinite(value) ? std::round(value / unit) * unit : 0; }
+
+PlanStatus ReadPlan(const JsonReader& reader) {
+  PlanStatus plan;
+  plan.epoch = reader.Int("epoch", 0);
+  plan.planner = reader.String("planner");
+  plan.summary = reader.String("summary");
+  for (const JsonReader& stage : reader.Items("stages")) {
+    plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0))});
+  }
+  plan.servers = static_cast<int>(reader.Int("servers", 0));
+  plan.server_pool = reader.String("serverPool");
+  plan.usd_per_hour = reader.Quantity("usdPerHour", 0);
+  plan.throughput = reader.Number("throughput", 0);
+  plan.catalog_revision = reader.Int("catalogRevision", 0);
+  plan.price_time = reader.String("priceTime");
+  return plan;
+}
+
+Json PlanJson(const PlanStatus& plan) {
+  Json stages = Json::array();
+  for (const PlanStatus::Stage& stage : plan.stages) {
+    stages.push_back({{"layers", stage.layers}, {"pool", stage.pool}, {"units", stage.units}});
+  }
+  Json json = {{"epoch", plan.epoch},
+               {"planner", plan.planner},
+               {"summary", plan.summary},
+               {"stages", std::move(stages)},
+               {"servers", plan.servers},
+               {"usdPerHour", Usd(plan.usd_per_hour)},
+               {"throughput", Rounded(plan.throughput, 0.1)},
+               {"catalogRevision", plan.catalog_revision}};
+  if (!plan.server_pool.empty()) json["serverPool"] = plan.server_pool;
+  if (!plan.price_time.empty()) json["priceTime"] = plan.price_time;
+  return json;
+}
+
+ObservedStatus ReadObserved(const JsonReader& reader) {
+  ObservedStatus observed;
+  observed.throughput = reader.Number("throughput", 0);
+  observed.samples = reader.Int("samples", 0);
+  observed.samples_total = reader.Int("samplesTotal", 0);
+  observed.step = reader.Int("step", 0);
+  observed.progress_percent = static_cast<int>(reader.Int("progressPercent", 0));
+  observed.estimated_remaining_seconds = reader.Int("estimatedRemainingSeconds", 0);
+  observed.loss = reader.Number("loss", 0);
+  observed.bad_rows = reader.Int("badRows", 0);
+  observed.last_checkpoint_step = reader.Int("lastCheckpointStep", 0);
+  const Json metrics = reader.Raw("metrics");
+  for (const auto& [name, value] : metrics.items()) {
+    if (value.is_number()) observed.metrics[name] = value.get<double>();
+  }
+  return observed;
+}
+
+Json ObservedJson(const ObservedStatus& observed) {
+  Json json = {{"throughput", Rounded(observed.throughput, 0.1)},
+               {"samples", observed.samples},
+               {"samplesTotal", observed.samples_total},
+               {"step", observed.step},
+               {"progressPercent", observed.progress_percent},
+               {"estimatedRemainingSeconds", observed.estimated_remaining_seconds},
+               {"loss", Rounded(observed.loss, 1e-6)},
+               {"badRows", observed.bad_rows},
+               {"lastCheckpointStep", observed.last_checkpoint_step}};
+  for (const auto& [name, value] : observed.metrics) {
+    if (std::isfinite(value)) json["metrics"][name] = value;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string JobStatus::Phase() const {
+  if (conditions.IsTrue(kFailed)) return "Failed";
+  if (conditions.IsTrue(kComplete)) return "Complete";
+  if (conditions.IsTrue(kSuspended)) return "Suspended";
+  if (conditions.IsTrue(kRestarting)) return "Restarting";
+  if (conditions.IsTrue(kRescaling)) return "Rescaling";
+  if (conditions.IsTrue(kRunning)) return "Running";
+  if (conditions.IsTrue(kPlanned)) return "Starting";
+  const Condition* planned = conditions.Find(kPlanned);
+  if (planned != nullptr && planned->reason == "Profiling") return "Profiling";
+  return "Pending";
+}
+
+JobStatus JobStatus::FromJson(const Json& json) {
+  JobStatus status;
+  const JsonReader reader(json, "status");
+  status.observed_generation = reader.Int("observedGeneration", 0);
+  status.conditions = Conditions::FromJson(reader.Raw("conditions"));
+  if (reader.Has("plan")) status.plan = ReadPlan(reader.Child("plan"));
+  if (reader.Has("observed")) status.observed = ReadObserved(reader.Child("observed"));
+  if (reader.Has("cost")) {
+    const JsonReader cost = reader.Child("cost");
+    status.cost = CostStatus{cost.Quantity("spentUsd", 0), cost.Quantity("usdPerMillionSamples", 0),
+                             cost.Quantity("savedUsd", 0)};
+  }
+  status.replicas = static_cast<int>(reader.Int("replicas", 0));
+  status.selector = reader.String("selector");
+  status.restarts = static_cast<int>(reader.Int("restarts", 0));
+  if (reader.Has("lastRescale")) {
+    const JsonReader rescale = reader.Child("lastRescale");
+    status.last_rescale = RescaleStatus{rescale.Int("fromEpoch", 0), rescale.Int("toEpoch", 0),
+                                        rescale.String("reason"), rescale.Number("pauseSeconds", 0),
+                                        rescale.String("at")};
+  }
+  status.start_time = reader.String("startTime");
+  status.completion_time = reader.String("completionTime");
+  return status;
+}
+
+Json JobStatus::ToJson() const {
+  Json json = {{"observedGeneration", observed_generation},
+               {"phase", Phase()},
+               {"conditions", conditions.ToJson()},
+               {"replicas", replicas},
+               {"selector", selector},
+               {"restarts", restarts}};
+  if (plan) json["plan"] = PlanJson(*plan);
+  if (observed) json["observed"] = ObservedJson(*observed);
+  if (cost) {
+    json["cost"] = {{"spentUsd", Usd(cost->spent_usd)},
+                    {"usdPerMillionSamples", Usd(cost->usd_per_million_samples)},
+                    {"savedUsd", Usd(cost->saved_usd)}};
+  }
+  if (last_rescale) {
+    json["lastRescale"] = {{"fromEpoch", last_rescale->from_epoch},
+                           {"toEpoch", last_rescale->to_epoch},
+                           {"reason", last_rescale->reason},
+                           {"pauseSeconds", Rounded(last_rescale->pause_seconds, 1e-4)}};
+    if (!last_rescale->at.empty()) json["lastRescale"]["at"] = last_rescale->at;
+  }
+  if (!start_time.empty()) json["startTime"] = start_time;
+  if (!completion_time.empty()) json["completionTime"] = completion_time;
+  return json;
+}
+
+}  // namespace medley::ops

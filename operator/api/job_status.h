@@ -1,0 +1,96 @@
+// status of a TrainingJob. Values; not synchronised. Money is USD.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/conditions.h"
+
+namespace medley::ops {
+
+// Types of conditions.
+inline constexpr char kPlanned[] = "Planned";
+inline constexpr char kPodsReady[] = "PodsReady";
+inline constexpr char kRunning[] = "Running";
+inline constexpr char kRescaling[] = "Rescaling";
+inline constexpr char kSuspended[] = "Suspended";
+inline constexpr char kRestarting[] = "Restarting";
+inline constexpr char kComplete[] = "Complete";
+inline constexpr char kFailed[] = "Failed";
+
+struct PlanStatus {
+  struct Stage {
+    std::string layers;  // "1-5"
+    std::string pool;
+    int units = 0;
+    bool operator==(const Stage&) const = default;
+  };
+  int64_t epoch = 0;
+  std::string planner;
+  std::string summary;
+  std::vector<Stage> stages;
+  int servers = 0;
+  std::string server_pool;
+  double usd_per_hour = 0;
+  double throughput = 0;
+  int64_t catalog_revision = 0;
+  std::string price_time;
+  bool operator==(const PlanStatus&) const = default;
+};
+
+struct ObservedStatus {
+  double throughput = 0;
+  int64_t samples = 0;
+  int64_t samples_total = 0;
+  int64_t step = 0;
+  int progress_percent = 0;
+  int64_t estimated_remaining_seconds = 0;
+  double loss = 0;
+  int64_t bad_rows = 0;
+  int64_t last_checkpoint_step = 0;
+  std::map<std::string, double> metrics;
+  bool operator==(const ObservedStatus&) const = default;
+};
+
+struct CostStatus {
+  double spent_usd = 0;
+  double usd_per_million_samples = 0;
+  double saved_usd = 0;
+  bool operator==(const CostStatus&) const = default;
+};
+
+struct RescaleStatus {
+  int64_t from_epoch = 0;
+  int64_t to_epoch = 0;
+  std::string reason;
+  double pause_seconds = 0;
+  std::string at;
+  bool operator==(const RescaleStatus&) const = default;
+};
+
+struct JobStatus {
+  int64_t observed_generation = 0;
+  Conditions conditions;
+  std::optional<PlanStatus> plan;
+  std::optional<ObservedStatus> observed;
+  std::optional<CostStatus> cost;
+  int replicas = 0;
+  std::string selector;
+  int restarts = 0;
+  std::optional<RescaleStatus> last_rescale;
+  std::string start_time;  // RFC 3339 or empty
+  std::string completion_time;
+
+  bool finished() const { return conditions.IsTrue(kComplete) || conditions.IsTrue(kFailed); }
+  // One word for the printer, from the conditions.
+  std::string Phase() const;
+
+  static JobStatus FromJson(const kube::Json& status);
+  kube::Json ToJson() const;
+  bool operator==(const JobStatus&) const = default;
+};
+
+}  // namespace medley::ops

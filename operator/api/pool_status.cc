@@ -1,0 +1,35 @@
+#include "operator/api/pool_status.h"
+
+#include "operator/api/json_reader.h"
+
+namespace medley::ops {
+
+PoolStatus PoolStatus::FromJson(const kube::Json& json) {
+  PoolStatus status;
+  const JsonReader reader(json, "status");
+  status.observed_generation = reader.Int("observedGeneration", 0);
+  status.conditions = Conditions::FromJson(reader.Raw("conditions"));
+  status.usd_per_unit_hour = reader.Quantity("usdPerUnitHour", 0);
+  status.price_time = reader.String("priceTime");
+  status.price_source = reader.String("priceSource");
+  const JsonReader units = reader.Child("units");
+  status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
+                  static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
+  return status;
+}
+
+kube::Json PoolStatus::ToJson() const {
+  kube::Json json = {{"observedGeneration", observed_generation},
+                     {"conditions", conditions.ToJson()},
+                     {"units",
+                      {{"limit", units.limit},
+                       {"capacity", units.capacity},
+                       {"used", units.used},
+                       {"free", units.free}}}};
+  if (usd_per_unit_hour > 0) json["usdPerUnitHour"] = base::FormatDecimal(usd_per_unit_hour, 6);
+  if (!price_time.empty()) json["priceTime"] = price_time;
+  if (!price_source.empty()) json["priceSource"] = price_source;
+  return json;
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,34 @@
+// status of a ResourcePool. Values; not synchronised.
+#pragma once
+
+#include <string>
+
+#include "operator/api/conditions.h"
+
+namespace medley::ops {
+
+inline constexpr char kPriced[] = "Priced";
+inline constexpr char kAvailable[] = "Available";
+
+struct PoolUnits {
+  int limit = 0;
+  int capacity = 0;  // that the nodes hold
+  int used = 0;      // by pods of Medley
+  int free = 0;      // that another pod could take now
+  bool operator==(const PoolUnits&) const = default;
+};
+
+struct PoolStatus {
+  int64_t observed_generation = 0;
+  Conditions conditions;
+  double usd_per_unit_hour = 0;  // 0: not known
+  std::string price_time;
+  std::string price_source;
+  PoolUnits units;
+
+  static PoolStatus FromJson(const kube::Json& status);
+  kube::Json ToJson() const;
+  bool operator==(const PoolStatus&) const = default;
+};
+
+}  // namespace medley::ops

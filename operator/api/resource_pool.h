@@ -1,0 +1,41 @@
+// A ResourcePool as the operator reads it. Immutable value.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/kube/object.h"
+#include "common/model/planning.h"
+
+namespace medley::ops {
+
+enum class PoolScaling { kNodes, kAutoscaled };
+
+struct ResourcePool {
+  kube::Object object;
+  std::string name;
+  model::ResourceClass cls = model::ResourceClass::kCpu;
+  std::map<std::string, std::string> unit_resources;  // quantities as written, by resource name
+  std::vector<std::pair<std::string, std::string>> unit_env;
+  double memory_bytes = 0;  // of a unit; 0: not bounded
+  std::map<std::string, std::string> node_selector;
+  kube::Json tolerations = kube::Json::array();
+  int limit = 0;  // units of all jobs together
+  PoolScaling scaling = PoolScaling::kNodes;
+  std::vector<std::string> namespaces;  // empty: all
+  double usd_per_unit_hour = 0;         // 0: see offering
+  std::optional<model::Offering> offering;
+
+  bool Allows(std::string_view ns) const;
+
+  // Errors: InvalidArgument with the field's path.
+  static absl::StatusOr<ResourcePool> FromObject(const kube::Object& object);
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,138 @@
+#include "operator/api/training_job.h"
+
+#include "operator/api/json_reader.h"
+#include "operator/api/resources.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+// Sets what is absent, recursively through objects.
+void Fill(Json& target, const Json& defaults) {
+  if (!target.is_object()) return;
+  for (const auto& [key, value] : defaults.items()) {
+    if (!target.contains(key) || target[key].is_null()) {
+      target[key] = value;
+    } else if (value.is_object()) {
+      Fill(target[key], value);
+    }
+  }
+}
+
+const Json& Defaults() {
+  static const Json defaults = Json::parse(R"({
+    "data": {"maxBadRows": 0, "schema": {"numericBuckets": 0, "header": false}},
+    "training": {"epochs": 1, "batchSize": 512, "microBatches": 4, "precision": "float32", "seed": 1,
+                 "optimizer": {"name": "adagrad", "learningRate": 0.05}},
+    "planner": {"name": "auto", "timeBudget": "5s", "parallelism": {"schedule": "SYNC_1F1B"}},
+    "resources": {},
+    "elasticity": {"enabled": true, "minUnits": 1, "maxUnits": 64,
+                   "replan": {"onPriceChange": true, "minSaving": "10%", "cooldown": "5m"}},
+    "runPolicy": {"suspend": false, "backoffLimit": 6, "cleanPodPolicy": "Running", "managedBy": "medley.dev/operator"},
+    "checkpoint": {"interval": "60s", "keep": 3}})");
+  return defaults;
+}
+
+absl::StatusOr<double> ParsePercent(const std::string& text) {
+  if (text.empty() || text.back() != '%') return base::InvalidArgument("'{}' is no percentage, as in 10%", text);
+  MEDLEY_ASSIGN_OR_RETURN(const double percent, base::ParseQuantity(text.substr(0, text.size() - 1)));
+  return percent / 100;
+}
+
+model::ScheduleKind ParseSchedule(const std::string& text) {
+  if (text == "GPIPE") return model::ScheduleKind::kGpipe;
+  if (text == "ASYNC_1F1B") return model::ScheduleKind::kAsync1F1B;
+  return model::ScheduleKind::kSync1F1B;
+}
+
+std::optional<VolumeMount> ReadVolume(const JsonReader& parent) {
+  if (!parent.Has("volume")) return std::nullopt;
+  VolumeMount volume;
+  volume.source = parent.Raw("volume");
+  volume.mount_path = parent.Child("volume").String("mountPath");
+  if (volume.source.is_object()) volume.source.erase("mountPath");
+  return volume;
+}
+
+RunPolicy ReadRunPolicy(const JsonReader& reader) {
+  RunPolicy policy;
+  policy.suspend = reader.Bool("suspend", false);
+  policy.backoff_limit = static_cast<int>(reader.Int("backoffLimit", 6));
+  if (reader.Has("activeDeadlineSeconds")) policy.active_deadline_seconds = reader.Int("activeDeadlineSeconds", 0);
+  if (reader.Has("ttlSecondsAfterFinished")) {
+    policy.ttl_seconds_after_finished = reader.Int("ttlSecondsAfterFinished", 0);
+  }
+  const std::string clean = reader.String("cleanPodPolicy", "Running");
+  policy.clean_pod_policy = clean == "All"    ? CleanPodPolicy::kAll
+                            : clean == "None" ? CleanPodPolicy::kNone
+                                              : CleanPodPolicy::kRunning;
+  policy.managed_by = reader.String("managedBy", kThisOperator);
+  policy.queue = reader.Child("schedulingPolicy").String("queue");
+  policy.priority_class = reader.Child("schedulingPolicy").String("priorityClass");
+  return policy;
+}
+
+Elasticity ReadElasticity(const JsonReader& reader, absl::Status& percent_status) {
+  Elasticity elasticity;
+  elasticity.enabled = reader.Bool("enabled", true);
+  elasticity.min_units = static_cast<int>(reader.Int("minUnits", 1));
+  elasticity.max_units = static_cast<int>(reader.Int("maxUnits", 64));
+  const JsonReader replan = reader.Child("replan");
+  elasticity.on_price_change = replan.Bool("onPriceChange", true);
+  elasticity.cooldown_seconds = replan.Seconds("cooldown", 300);
+  const auto saving = ParsePercent(replan.String("minSaving", "10%"));
+  if (saving.ok()) {
+    elasticity.min_saving = *saving;
+  } else {
+    percent_status = base::Annotate(saving.status(), "spec.elasticity.replan.minSaving");
+  }
+  return elasticity;
+}
+
+}  // namespace
+
+void ApplyJobDefaults(Json& spec) {
+  if (!spec.is_object()) return;
+  Fill(spec, Defaults());
+  if (spec["model"].is_object() && spec["model"].contains("name")) {
+    Fill(spec["model"], Json{{"parameters", {{"embeddingDim", 16}, {"embeddingRows", 65536}}}});
+  }
+}
+
+bool TrainingJob::managed_by_us() const { return run_policy.managed_by == kThisOperator; }
+
+absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) {
+  TrainingJob job;
+  job.object = object;
+  job.name_ = object.key().name;
+  job.spec = object.At("/spec");
+  if (!job.spec.is_object()) return base::InvalidArgument("spec must be an object");
+  ApplyJobDefaults(job.spec);
+  const JsonReader spec(job.spec, "spec");
+  const JsonReader objective = spec.Child("objective");
+  job.objective = {objective.Number("minThroughput", 0), objective.Seconds("deadline", 0),
+                   objective.Quantity("budgetUsd", 0), objective.Quantity("maxUsdPerHour", 0)};
+  const JsonReader planner = spec.Child("planner");
+  job.planner = {planner.String("name"), planner.Seconds("timeBudget", 5),
+                 ParseSchedule(planner.Child("parallelism").String("schedule"))};
+  job.pools = spec.Child("resources").Strings("pools");
+  job.server_pool = spec.Child("resources").String("serverPool");
+  absl::Status percent;
+  job.elasticity = ReadElasticity(spec.Child("elasticity"), percent);
+  job.run_policy = ReadRunPolicy(spec.Child("runPolicy"));
+  job.data_volume = ReadVolume(spec.Child("data"));
+  job.checkpoint_volume = ReadVolume(spec.Child("checkpoint"));
+  job.template_metadata = spec.Child("template").Raw("metadata");
+  job.template_spec = spec.Child("template").Raw("spec");
+  const JsonReader training = spec.Child("training");
+  job.seed = static_cast<uint64_t>(training.Int("seed", 1));
+  job.epochs = static_cast<int>(training.Int("epochs", 1));
+  job.batch_size = static_cast<int>(training.Int("batchSize", 512));
+  job.micro_batches = static_cast<int>(training.Int("microBatches", 4));
+  MEDLEY_RETURN_IF_ERROR(spec.status());
+  MEDLEY_RETURN_IF_ERROR(percent);
+  return job;
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,94 @@
+// A TrainingJob as the operator reads it. Model, data and training are model::JobSpec's (common/model/job_spec.h);
+// this holds what decides where, how long and for how much. Immutable values.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/kube/object.h"
+#include "common/model/execution_plan.h"
+
+namespace medley::ops {
+
+// spec.objective; 0: no such goal.
+struct Objective {
+  double min_throughput = 0;    // samples/s
+  double deadline_seconds = 0;  // from startTime
+  double budget_usd = 0;
+  double max_usd_per_hour = 0;
+  bool operator==(const Objective&) const = default;
+};
+
+struct PlannerChoice {
+  std::string name = "auto";
+  double time_budget_seconds = 5;
+  model::ScheduleKind schedule = model::ScheduleKind::kSync1F1B;
+  bool operator==(const PlannerChoice&) const = default;
+};
+
+struct Elasticity {
+  bool enabled = true;
+  int min_units = 1;
+  int max_units = 64;
+  bool on_price_change = true;
+  double min_saving = 0.10;  // share of the remaining cost
+  double cooldown_seconds = 300;
+  bool operator==(const Elasticity&) const = default;
+};
+
+enum class CleanPodPolicy { kAll, kRunning, kNone };
+
+struct RunPolicy {
+  bool suspend = false;
+  int backoff_limit = 6;
+  std::optional<int64_t> active_deadline_seconds;
+  std::optional<int64_t> ttl_seconds_after_finished;
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
+  std::string managed_by = "medley.dev/operator";
+  std::string queue;
+  std::string priority_class;
+};
+
+// A volume source of Kubernetes as it stands in the manifest, and where pods see it.
+struct VolumeMount {
+  kube::Json source;  // {"persistentVolumeClaim": {...}}
+  std::string mount_path;
+};
+
+struct TrainingJob {
+  kube::Object object;   // as read; never changed
+  kube::Json spec;       // with defaults
+  Objective objective;
+  PlannerChoice planner;
+  std::vector<std::string> pools;  // empty: every pool that the namespace may use
+  std::string server_pool;         // empty: the cheapest CPU pool
+  Elasticity elasticity;
+  RunPolicy run_policy;
+  std::optional<VolumeMount> data_volume;
+  std::optional<VolumeMount> checkpoint_volume;
+  kube::Json template_metadata;  // objects, maybe empty
+  kube::Json template_spec;
+  uint64_t seed = 1;
+  int epochs = 1;
+  int batch_size = 512;
+  int micro_batches = 4;
+
+  kube::Key key() const { return object.key(); }
+  const std::string& name() const { return name_; }
+  bool managed_by_us() const;
+
+  // Fills in defaults, then reads. Errors: InvalidArgument with the path of the first field of a wrong type or form.
+  static absl::StatusOr<TrainingJob> FromObject(const kube::Object& object);
+
+ private:
+  std::string name_;
+};
+
+// The defaults of the CRD's schema, for API servers that do not apply them and for files that never saw one.
+void ApplyJobDefaults(kube::Json& spec);
+
+}  // namespace medley::ops

@@ -1,0 +1,36 @@
+#include "operator/api/conditions.h"
+
+#include <gtest/gtest.h>
+
+namespace medley::ops {
+namespace {
+
+const base::WallTime kNoon{base::seconds(1'700'000'000)};
+
+TEST(ConditionsTest, TransitionTimeMovesOnlyWithTheStatus) {
+  Conditions conditions;
+  EXPECT_TRUE(conditions.Set("Planned", ConditionStatus::kUnknown, "Profiling", "measuring", 1, kNoon));
+  const std::string first = conditions.Find("Planned")->last_transition_time;
+  EXPECT_TRUE(conditions.Set("Planned", ConditionStatus::kUnknown, "SchedulerUnavailable", "away", 1,
+                             kNoon + base::seconds(5)));
+  EXPECT_EQ(conditions.Find("Planned")->last_transition_time, first);
+  EXPECT_TRUE(conditions.Set("Planned", ConditionStatus::kTrue, "PlanFound", "x", 2, kNoon + base::seconds(9)));
+  EXPECT_NE(conditions.Find("Planned")->last_transition_time, first);
+  EXPECT_FALSE(conditions.Set("Planned", ConditionStatus::kTrue, "PlanFound", "x", 3, kNoon + base::seconds(10)));
+  EXPECT_EQ(conditions.Find("Planned")->observed_generation, 3);
+}
+
+TEST(ConditionsTest, SurvivesJson) {
+  Conditions conditions;
+  conditions.Set("Running", ConditionStatus::kTrue, "EpochCommitted", "epoch 1", 4, kNoon);
+  conditions.Set("Failed", ConditionStatus::kFalse, "Fine", "", 4, kNoon);
+  EXPECT_EQ(Conditions::FromJson(conditions.ToJson()), conditions);
+}
+
+TEST(ConditionsTest, JunkIsNoCondition) {
+  EXPECT_TRUE(Conditions::FromJson(kube::Json(7)).all().empty());
+  EXPECT_TRUE(Conditions::FromJson(kube::Json::parse(R"([1, {"status": "True"}])")).all().empty());
+}
+
+}  // namespace
+}  // namespace medley::ops

@@ -1,0 +1,56 @@
+#include "operator/api/job_status.h"
+
+#include <gtest/gtest.h>
+
+namespace medley::ops {
+namespace {
+
+JobStatus Full() {
+  JobStatus status;
+  status.observed_generation = 3;
+  status.conditions.Set(kRunning, ConditionStatus::kTrue, "EpochCommitted", "epoch 4 is in force", 3,
+                        base::WallTime(base::seconds(1'700'000'000)));
+  status.plan = PlanStatus{4, "exact", "emb@4xcpu | fc@1xgpu", {{"0-0", "cpu", 4}, {"1-5", "gpu", 1}}, 2, "cpu",
+                           2.58, 20110, 17, "2026-11-21T07:15:00Z"};
+  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
+  status.cost = CostStatus{0.83, 0.034, 0.41};
+  status.replicas = 7;
+  status.selector = "medley.dev/job-name=adult";
+  status.restarts = 1;
+  status.last_rescale = RescaleStatus{3, 4, "PriceChanged", 0.4, "2026-11-21T07:15:00Z"};
+  status.start_time = "2026-11-21T07:00:00Z";
+  return status;
+}
+
+TEST(JobStatusTest, SurvivesJson) {
+  EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).ToJson(), Full().ToJson());
+  EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());
+}
+
+TEST(JobStatusTest, MoneyIsAQuantityString) {
+  const kube::Json json = Full().ToJson();
+  EXPECT_EQ(json["plan"]["usdPerHour"], "2.58");
+  EXPECT_EQ(json["cost"]["spentUsd"], "0.83");
+  EXPECT_EQ(json["phase"], "Running");
+}
+
+TEST(JobStatusTest, PhaseIsTheStrongestCondition) {
+  JobStatus status;
+  const auto set = [&](const char* type, ConditionStatus value, const char* reason) {
+    status.conditions.Set(type, value, reason, "", 1, base::WallTime());
+  };
+  EXPECT_EQ(status.Phase(), "Pending");
+  set(kPlanned, ConditionStatus::kUnknown, "Profiling");
+  EXPECT_EQ(status.Phase(), "Profiling");
+  set(kPlanned, ConditionStatus::kTrue, "PlanFound");
+  EXPECT_EQ(status.Phase(), "Starting");
+  set(kRunning, ConditionStatus::kTrue, "EpochCommitted");
+  EXPECT_EQ(status.Phase(), "Running");
+  set(kRescaling, ConditionStatus::kTrue, "PriceChanged");
+  EXPECT_EQ(status.Phase(), "Rescaling");
+  set(kFailed, ConditionStatus::kTrue, "BackoffLimitExceeded");
+  EXPECT_EQ(status.Phase(), "Failed");
+}
+
+}  // namespace
+}  // namespace medley::ops
