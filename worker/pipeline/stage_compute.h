@@ -6,7 +6,8 @@
 //   order
 //   -> gradients() summed over the replicas by the caller, RowGradients to the tables' owner ->
 //   ApplyUpdate
-// Spans returned stay valid until the same call for the same micro-batch in a later step.
+// Spans returned by Forward stay valid until the next Forward of the same micro-batch, those of
+// Backward and Infer until the next call of either.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -52,8 +53,8 @@ class StageCompute {
   // to Forward are positions in these rows. The values are copied. Row gradients are zeroed.
   virtual void SetRows(int table, std::span<const float> rows) = 0;
   // `input` is samples x InputWidth (empty for a first stage). Returns samples x OutputWidth; empty
-  // for the last stage, which adds to LossSum. Features are kept by reference until Backward of the
-  // same micro-batch.
+  // for the last stage, which adds to LossSum. Features and
+  // input are kept by reference until Backward of the same micro-batch.
   virtual absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
                                                          std::span<const float> input) = 0;
   // `output_gradient` is samples x OutputWidth (empty for the last stage). Returns samples x

@@ -1,0 +1,142 @@
+#include "worker/model/kernels.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "worker/model/torch.h"
+#include "worker/pipeline/scores.h"
+
+namespace medley::worker {
+namespace {
+
+at::Tensor Wrap(Matrix matrix) {
+  // LibTorch has no tensors over constant memory; inputs are only read.
+  return at::from_blob(const_cast<float*>(matrix.data), {matrix.rows, matrix.columns}, at::kFloat);
+}
+
+at::Tensor Wrap(std::span<const float> vector) {
+  return at::from_blob(const_cast<float*>(vector.data()), {static_cast<int64_t>(vector.size())},
+                       at::kFloat);
+}
+
+}  // namespace
+
+void UseOneThread() {
+  at::set_num_threads(1);
+  // Debian's OpenBLAS has its own pool, which LibTorch does not know of; another BLAS has no such
+  // function.
+  if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
+    reinterpret_cast<void (*)(int)>(set)(1);
+  }
+}
+
+void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation,
+                   MutableMatrix y) {
+  const c10::InferenceMode no_autograd;
+  at::Tensor out = Wrap(y);
+  at::addmm_out(out, Wrap(bias), Wrap(x), Wrap(w));
+  switch (activation) {
+    case Activation::kRelu:
+      at::relu_(out);
+      break;
+    case Activation::kSigmoid:
+      at::sigmoid_(out);
+      break;
+    case Activation::kTanh:
+      at::tanh_(out);
+      break;
+    case Activation::kNone:
+      break;
+  }
+}
+
+void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out) {
+  const c10::InferenceMode no_autograd;
+  at::Tensor to = Wrap(out);
+  switch (activation) {
+    case Activation::kRelu:
+      at::threshold_backward_out(to, Wrap(dy), Wrap(y), 0);
+      break;
+    case Activation::kSigmoid:
+      at::sigmoid_backward_out(to, Wrap(dy), Wrap(y));
+      break;
+    case Activation::kTanh:
+      at::tanh_backward_out(to, Wrap(dy), Wrap(y));
+      break;
+    case Activation::kNone:
+      if (out.data != dy.data) {
+        std::memcpy(out.data, dy.data, static_cast<size_t>(dy.rows * dy.columns) * sizeof(float));
+      }
+      break;
+  }
+}
+
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw,
+                           std::span<float> db) {
+  const c10::InferenceMode no_autograd;
+  const double beta = accumulate ? 1 : 0;
+  at::Tensor weights = Wrap(dw);
+  const at::Tensor gradient = Wrap(dz);
+  at::addmm_out(weights, weights, Wrap(x).t(), gradient, beta, 1);
+  at::Tensor bias = Wrap(std::span<const float>(db));
+  at::addmv_out(bias, bias, gradient.t(), at::ones({dz.rows}), beta, 1);
+}
+
+void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx) {
+  const c10::InferenceMode no_autograd;
+  at::Tensor out = Wrap(dx);
+  at::mm_out(out, Wrap(dz), Wrap(w).t());
+}
+
+void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics,
+                      Matrix rows, bool sum_fields, MutableMatrix y) {
+  const size_t dim = static_cast<size_t>(rows.columns);
+  const size_t embedded = (sum_fields ? 1 : static_cast<size_t>(fields)) * dim;
+  const size_t tail = static_cast<size_t>(y.columns) - embedded;
+  const int32_t* id = ids.data();
+  for (int64_t sample = 0; sample < y.rows; ++sample) {
+    float* out = y.data + sample * y.columns;
+    if (sum_fields) std::fill_n(out, dim, 0.0F);
+    for (int field = 0; field < fields; ++field) {
+      const float* row = rows.data + static_cast<size_t>(*id++) * dim;
+      if (sum_fields) {
+        for (size_t i = 0; i < dim; ++i) out[i] += row[i];
+      } else {
+        std::memcpy(out + static_cast<size_t>(field) * dim, row, dim * sizeof(float));
+      }
+    }
+    std::copy_n(numerics.data() + static_cast<size_t>(sample) * tail, tail, out + embedded);
+  }
+}
+
+void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields, Matrix dy,
+                       MutableMatrix row_gradients) {
+  const size_t dim = static_cast<size_t>(row_gradients.columns);
+  const int32_t* id = ids.data();
+  for (int64_t sample = 0; sample < dy.rows; ++sample) {
+    const float* gradient = dy.data + sample * dy.columns;
+    for (int field = 0; field < fields; ++field) {
+      float* row = row_gradients.data + static_cast<size_t>(*id++) * dim;
+      const float* from = sum_fields ? gradient : gradient + static_cast<size_t>(field) * dim;
+      for (size_t i = 0; i < dim; ++i) row[i] += from[i];
+    }
+  }
+}
+
+double LogisticLoss(std::span<const float> logits, std::span<const float> labels, float scale,
+                    std::span<float> dlogits) {
+  double loss = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    loss += LogLoss(logits[i], labels[i]);
+    // exp of a negative number only, so it does not overflow.
+    const float e = std::exp(-std::abs(logits[i]));
+    const float probability = logits[i] >= 0 ? 1 / (1 + e) : e / (1 + e);
+    dlogits[i] = (probability - labels[i]) * scale;
+  }
+  return loss;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,322 @@
+#include "worker/model/stage_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "common/base/status.h"
+#include "worker/model/aligned_floats.h"
+#include "worker/model/dense_store.h"
+#include "worker/model/kernels.h"
+
+namespace medley::worker {
+namespace {
+
+// What one micro-batch keeps from its forward to its backward.
+struct Slot {
+  BatchView features;
+  const float* input = nullptr;
+  std::vector<AlignedFloats> outputs;  // of each operation
+};
+
+// The dense parameters of the operations [range), and where each operation's begin.
+std::vector<ParameterSpec> DenseSpecs(std::span<const Operation> operations) {
+  std::vector<ParameterSpec> specs;
+  for (const Operation& operation : operations) {
+    for (const ParameterSpec& spec : operation.parameters) {
+      if (!spec.sparse) specs.push_back(spec);
+    }
+  }
+  return specs;
+}
+
+}  // namespace
+
+class StageModel::Rep {
+ public:
+  Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed)
+      : shape_(graph.shape),
+        operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
+        dense_(DenseSpecs(operations_), optimizer, seed) {
+    size_t next = 0;
+    for (const Operation& operation : operations_) {
+      first_dense_.push_back(next);
+      for (const ParameterSpec& spec : operation.parameters) {
+        if (spec.sparse) {
+          tables_.push_back(spec);
+        } else {
+          ++next;
+        }
+      }
+      if (operation.pass_first) {
+        std::ranges::fill(
+            dense_.Weights(first_dense_.back()).first(static_cast<size_t>(operation.output_width)),
+            1.0F);
+      }
+    }
+    infer_.outputs.resize(operations_.size());
+    touched_.resize(operations_.size());
+  }
+
+  int InputWidth() const { return operations_.front().input_width; }
+  int OutputWidth() const { return operations_.back().output_width; }
+  bool IsLast() const { return operations_.back().kind == OperationKind::kLoss; }
+
+  void BeginStep(const StepShape& shape) {
+    scale_ = 1.0F / static_cast<float>(std::max(1, shape.global_samples));
+    while (slots_.size() < static_cast<size_t>(shape.micro_batches)) {
+      slots_.emplace_back().outputs.resize(operations_.size());
+    }
+    std::fill(touched_.begin(), touched_.end(), false);
+    loss_sum_ = 0;
+    loss_samples_ = 0;
+  }
+
+  void SetRows(int table, std::span<const float> rows) {
+    MEDLEY_CHECK(table == 0 && tables_.size() == 1, "no such table");
+    row_floats_ = rows.size();
+    rows_.Grow(row_floats_);
+    row_gradients_.Grow(row_floats_);
+    std::ranges::copy(rows, rows_.data());
+    std::ranges::fill(row_gradients_.First(row_floats_), 0.0F);
+  }
+
+  absl::Status CheckSizes(const BatchView& features, std::span<const float> input) const;
+  std::span<const float> Run(Slot& slot, const BatchView& features, std::span<const float> input,
+                             bool training);
+  std::span<const float> Back(int micro, std::span<const float> output_gradient);
+
+  std::span<const float> RowGradients() const { return row_gradients_.First(row_floats_); }
+  // Operations without samples in this step have what an earlier step left.
+  std::span<float> Gradients() {
+    for (size_t i = 0; i < operations_.size(); ++i) {
+      if (touched_[i] || operations_[i].kind != OperationKind::kFullyConnected) continue;
+      std::ranges::fill(dense_.Gradient(first_dense_[i]), 0.0F);
+      std::ranges::fill(dense_.Gradient(first_dense_[i] + 1), 0.0F);
+      touched_[i] = true;
+    }
+    return dense_.Gradients();
+  }
+
+  const std::vector<ParameterSpec>& tables() const { return tables_; }
+  DenseStore& dense() { return dense_; }
+  Slot& slot(int micro) { return slots_.at(static_cast<size_t>(micro)); }
+  Slot& infer_slot() { return infer_; }
+  double loss_sum() const { return loss_sum_; }
+  int64_t loss_samples() const { return loss_samples_; }
+
+ private:
+  Matrix InputOf(const Slot& slot, size_t index) const;
+  Matrix RowMatrix() const {
+    const int64_t columns = tables_.front().columns;
+    return {rows_.data(), static_cast<int64_t>(row_floats_) / columns, columns};
+  }
+  Matrix Weights(size_t index) {
+    const ParameterSpec& spec = operations_[index].parameters.front();
+    return {dense_.Weights(first_dense_[index]).data(), spec.rows, spec.columns};
+  }
+  void BackFullyConnected(size_t index, const Slot& slot, Matrix dz);
+
+  const SampleShape shape_;
+  const std::vector<Operation> operations_;
+  std::vector<size_t> first_dense_;  // index of each operation's first dense parameter
+  std::vector<ParameterSpec> tables_;
+  DenseStore dense_;
+  AlignedFloats rows_;
+  AlignedFloats row_gradients_;
+  size_t row_floats_ = 0;
+  std::vector<Slot> slots_;
+  Slot infer_;
+  std::vector<bool> touched_;  // whose dense gradients hold something of this step
+  AlignedFloats dz_;           // gradient of an operation's output before its activation
+  AlignedFloats dx_;           // gradient of its input
+  float scale_ = 1;
+  double loss_sum_ = 0;
+  int64_t loss_samples_ = 0;
+};
+
+absl::Status StageModel::Rep::CheckSizes(const BatchView& features,
+                                         std::span<const float> input) const {
+  const size_t samples = static_cast<size_t>(features.samples);
+  const auto is = [&](size_t size, int width) {
+    return size == samples * static_cast<size_t>(width);
+  };
+  if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
+      !is(features.labels.size(), 1)) {
+    return base::InvalidArgument("{} samples have {} ids, {} numerics, {} labels", samples,
+                                 features.ids.size(), features.numerics.size(),
+                                 features.labels.size());
+  }
+  if (!is(input.size(), InputWidth())) {
+    return base::InvalidArgument("{} samples have {} floats of input, {} a sample are needed",
+                                 samples, input.size(), InputWidth());
+  }
+  return absl::OkStatus();
+}
+
+Matrix StageModel::Rep::InputOf(const Slot& slot, size_t index) const {
+  const Operation& operation = operations_[index];
+  const int64_t samples = slot.features.samples;
+  if (operation.reads_numerics) return {slot.features.numerics.data(), samples, shape_.numerics};
+  return {index == 0 ? slot.input : slot.outputs[index - 1].data(), samples, operation.input_width};
+}
+
+std::span<const float> StageModel::Rep::Run(Slot& slot, const BatchView& features,
+                                            std::span<const float> input, bool training) {
+  slot.features = features;
+  slot.input = input.data();
+  const size_t samples = static_cast<size_t>(features.samples);
+  if (samples == 0) return {};
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    const Operation& operation = operations_[i];
+    const size_t width =
+        static_cast<size_t>(operation.kind == OperationKind::kLoss ? 1 : operation.output_width);
+    slot.outputs[i].Grow(samples * width);
+    const MutableMatrix out{slot.outputs[i].data(), features.samples, static_cast<int64_t>(width)};
+    switch (operation.kind) {
+      case OperationKind::kEmbedding:
+        EmbeddingForward(features.ids, shape_.fields, features.numerics, RowMatrix(),
+                         operation.sum_fields, out);
+        break;
+      case OperationKind::kFullyConnected:
+        LinearForward(InputOf(slot, i), Weights(i), dense_.Weights(first_dense_[i] + 1),
+                      operation.activation, out);
+        break;
+      case OperationKind::kLoss: {
+        const Matrix logits = InputOf(slot, i);
+        if (!training) return {logits.data, samples};
+        // The loss keeps its gradient where others keep their output.
+        loss_sum_ += LogisticLoss({logits.data, samples}, features.labels, scale_,
+                                  slot.outputs[i].First(samples));
+        loss_samples_ += features.samples;
+        return {};
+      }
+    }
+  }
+  return slot.outputs.back().First(samples * static_cast<size_t>(OutputWidth()));
+}
+
+void StageModel::Rep::BackFullyConnected(size_t index, const Slot& slot, Matrix dz) {
+  const ParameterSpec& spec = operations_[index].parameters.front();
+  const std::span<float> dw = dense_.Gradient(first_dense_[index]);
+  LinearBackwardWeights(InputOf(slot, index), dz, touched_[index],
+                        {dw.data(), spec.rows, spec.columns},
+                        dense_.Gradient(first_dense_[index] + 1));
+  touched_[index] = true;
+  if (operations_[index].pass_first) {
+    std::ranges::fill(dw.first(static_cast<size_t>(spec.columns)), 0.0F);
+  }
+  if (operations_[index].reads_numerics) return;
+  dx_.Grow(static_cast<size_t>(dz.rows * spec.rows));
+  LinearBackwardInput(dz, Weights(index), {dx_.data(), dz.rows, spec.rows});
+}
+
+std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> output_gradient) {
+  Slot& slot = slots_.at(static_cast<size_t>(micro));
+  const int64_t samples = slot.features.samples;
+  if (samples == 0) return {};
+  const float* gradient = output_gradient.data();
+  for (size_t i = operations_.size(); i-- > 0;) {
+    const Operation& operation = operations_[i];
+    const Matrix dy{gradient, samples, operation.output_width};
+    switch (operation.kind) {
+      case OperationKind::kEmbedding: {
+        const Matrix rows = RowMatrix();
+        EmbeddingBackward(slot.features.ids, shape_.fields, operation.sum_fields, dy,
+                          {row_gradients_.data(), rows.rows, rows.columns});
+        break;
+      }
+      case OperationKind::kFullyConnected: {
+        dz_.Grow(static_cast<size_t>(samples * operation.output_width));
+        const Matrix y{slot.outputs[i].data(), samples, operation.output_width};
+        if (operation.activation == Activation::kNone && dy.data != dx_.data()) {
+          BackFullyConnected(i, slot, dy);
+        } else {
+          ActivationBackward(operation.activation, y, dy,
+                             {dz_.data(), samples, operation.output_width});
+          BackFullyConnected(i, slot, {dz_.data(), samples, operation.output_width});
+        }
+        gradient = dx_.data();
+        break;
+      }
+      case OperationKind::kLoss:
+        gradient = slot.outputs[i].data();
+        break;
+    }
+  }
+  return {gradient, static_cast<size_t>(samples * InputWidth())};
+}
+
+StageModel::StageModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+StageModel::~StageModel() = default;
+
+absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& graph,
+                                                               model::OperationRange range,
+                                                               const Optimizer& optimizer,
+                                                               uint64_t seed) {
+  const int count = static_cast<int>(graph.operations.size());
+  if (range.first < 0 || range.first >= range.end || range.end > count) {
+    return base::InvalidArgument("a stage of operations [{}, {}) of a model of {}", range.first,
+                                 range.end, count);
+  }
+  UseOneThread();
+  return std::unique_ptr<StageModel>(
+      new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed)));
+}
+
+int StageModel::InputWidth() const { return rep_->InputWidth(); }
+int StageModel::OutputWidth() const { return rep_->OutputWidth(); }
+bool StageModel::IsLast() const { return rep_->IsLast(); }
+const std::vector<ParameterSpec>& StageModel::Tables() const { return rep_->tables(); }
+void StageModel::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
+void StageModel::SetRows(int table, std::span<const float> rows) { rep_->SetRows(table, rows); }
+
+absl::StatusOr<std::span<const float>> StageModel::Forward(int micro, const BatchView& features,
+                                                           std::span<const float> input) try {
+  MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
+  return rep_->Run(rep_->slot(micro), features, input, /*training=*/true);
+} catch (const std::exception& error) {
+  return base::Internal("forward of micro-batch {}: {}", micro, error.what());
+}
+
+absl::StatusOr<std::span<const float>> StageModel::Backward(
+    int micro, std::span<const float> output_gradient) try {
+  const size_t samples = static_cast<size_t>(rep_->slot(micro).features.samples);
+  if (output_gradient.size() != samples * static_cast<size_t>(OutputWidth())) {
+    return base::InvalidArgument(
+        "{} samples have {} floats of output gradient, {} a sample are needed", samples,
+        output_gradient.size(), OutputWidth());
+  }
+  return rep_->Back(micro, output_gradient);
+} catch (const std::exception& error) {
+  return base::Internal("backward of micro-batch {}: {}", micro, error.what());
+}
+
+absl::StatusOr<std::span<const float>> StageModel::Infer(const BatchView& features,
+                                                         std::span<const float> input) try {
+  MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
+  return rep_->Run(rep_->infer_slot(), features, input, /*training=*/false);
+} catch (const std::exception& error) {
+  return base::Internal("inference: {}", error.what());
+}
+
+std::span<const float> StageModel::RowGradients(int table) const {
+  MEDLEY_CHECK(table == 0 && rep_->tables().size() == 1, "no such table");
+  return rep_->RowGradients();
+}
+std::span<float> StageModel::Gradients() { return rep_->Gradients(); }
+std::vector<DenseParameter> StageModel::Parameters() { return rep_->dense().Parameters(); }
+double StageModel::LossSum() const { return rep_->loss_sum(); }
+int64_t StageModel::LossSamples() const { return rep_->loss_samples(); }
+
+absl::Status StageModel::ApplyUpdate(const Optimizer& optimizer) {
+  rep_->Gradients();
+  rep_->dense().ApplyUpdate(optimizer);
+  return absl::OkStatus();
+}
+int64_t StageModel::AppliedStep() const { return rep_->dense().applied_step(); }
+int64_t StageModel::UndoLimit() const { return rep_->dense().undo_limit(); }
+absl::Status StageModel::UndoTo(int64_t step) { return rep_->dense().UndoTo(step); }
+void StageModel::SetAppliedStep(int64_t step) { rep_->dense().SetAppliedStep(step); }
+
+}  // namespace medley::worker

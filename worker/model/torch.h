@@ -1,0 +1,22 @@
+// The only door to LibTorch: tensors and the few operators that the kernels use, each from its own
+// header, which compiles in a fraction of the time of torch/torch.h. Include it in .cc files of
+// worker/model only.
+#pragma once
+
+#define AT_PER_OPERATOR_HEADERS
+#include <ATen/core/ivalue.h>  // first: clang needs IValue complete before Tensor.h in C++20
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/addmv.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sigmoid_backward.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/tanh_backward.h>
+#include <ATen/ops/threshold_backward.h>
+#include <c10/core/InferenceMode.h>
