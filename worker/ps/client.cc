@@ -1,0 +1,251 @@
+#include "worker/ps/client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <latch>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/status.h"
+#include "medley/job/v1/parameter_server.grpc.pb.h"
+#include "worker/ps/sharding.h"
+#include "worker/ps/wire.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+using Stub = pb::ParameterServerService::Stub;
+
+// Places of the keys of one table by shard: by_shard[s] are indices into keys, ascending.
+std::vector<std::vector<uint32_t>> Cut(const TableKeys& table, size_t shards) {
+  std::vector<std::vector<uint32_t>> by_shard(shards);
+  for (size_t k = 0; k < table.keys.size(); ++k) {
+    const int shard = ShardOf(table.operation, table.keys[k], static_cast<int>(shards));
+    by_shard[static_cast<size_t>(shard)].push_back(static_cast<uint32_t>(k));
+  }
+  return by_shard;
+}
+
+std::string GatherKeys(const TableKeys& table, std::span<const uint32_t> places) {
+  std::vector<uint64_t> keys;
+  keys.reserve(places.size());
+  for (const uint32_t place : places) keys.push_back(table.keys[place]);
+  std::string bytes;
+  AppendRaw(std::span<const uint64_t>(keys), bytes);
+  return bytes;
+}
+
+base::nanoseconds Left(const base::Clock& clock, base::nanoseconds timeout, const WaitLimit& limit) {
+  const base::SteadyTime now = clock.Steady();
+  const base::nanoseconds left = limit.deadline - now;  // SteadyTime::max() - now does not overflow: now > 0
+  return std::max(std::min(timeout, left), base::nanoseconds(base::milliseconds(1)));
+}
+
+struct Shard {
+  std::string address;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<Stub> stub;
+};
+
+// One call to every shard at once; waits for all, returns the first error by shard.
+template <typename Request, typename Response>
+class FanOut {
+ public:
+  explicit FanOut(size_t shards) : requests(shards), responses(shards), contexts_(shards), statuses_(shards) {}
+
+  template <typename Start>
+  absl::Status Run(const std::vector<Shard>& shards, const rpc::CallOptions& options, std::stop_token stop,
+                   const char* what, const Start& start) {
+    for (auto& context : contexts_) {
+      context = std::make_unique<grpc::ClientContext>();
+      rpc::Prepare(*context, options);
+    }
+    std::latch done(static_cast<std::ptrdiff_t>(shards.size()));
+    {
+      std::stop_callback cancel(stop, [&] {
+        for (auto& context : contexts_) context->TryCancel();
+      });
+      for (size_t s = 0; s < shards.size(); ++s) {
+        start(*shards[s].stub, contexts_[s].get(), &requests[s], &responses[s], [&, s](grpc::Status status) {
+          statuses_[s] = std::move(status);
+          done.count_down();
+        });
+      }
+      done.wait();  // bounded: every call has a deadline
+    }
+    if (stop.stop_requested()) return base::Cancelled("{} was stopped", what);
+    for (size_t s = 0; s < shards.size(); ++s) {
+      MEDLEY_RETURN_IF_ERROR(
+          rpc::FromGrpc(statuses_[s], fmt::format("{} at shard {} ({})", what, s, shards[s].address)));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<Request> requests;
+  std::vector<Response> responses;
+
+ private:
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
+  std::vector<grpc::Status> statuses_;
+};
+
+}  // namespace
+
+class PsClient::Rep {
+ public:
+  Rep(PsClientOptions options, const base::Clock& clock) : options_(std::move(options)), clock_(clock) {
+    for (const std::string& address : options_.shards) {
+      auto channel = rpc::MakeChannel(address);
+      auto stub = pb::ParameterServerService::NewStub(channel);
+      shards_.push_back({address, std::move(channel), std::move(stub)});
+    }
+  }
+
+  absl::Status Connect(const WaitLimit& limit) {
+    const base::SteadyTime end = clock_.Steady() + Left(clock_, options_.timeout, limit);
+    for (const Shard& shard : shards_) {
+      bool connected = false;
+      while (!connected) {
+        if (limit.stop.stop_requested()) return base::Cancelled("connecting {} was stopped", shard.address);
+        if (clock_.Steady() >= end) return base::Unavailable("parameter server {} does not answer", shard.address);
+        const auto slice = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(100, GPR_TIMESPAN));
+        connected = shard.channel->WaitForConnected(slice);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit& limit) {
+    FanOut<pb::PullRequest, pb::PullResponse> calls(shards_.size());
+    std::vector<std::vector<std::vector<uint32_t>>> places;  // table, shard
+    for (const TableKeys& table : tables) places.push_back(Cut(table, shards_.size()));
+    for (size_t s = 0; s < shards_.size(); ++s) {
+      pb::PullRequest& request = calls.requests[s];
+      request.set_epoch(options_.epoch);
+      request.set_step(step);
+      request.set_trainer(options_.trainer);
+      for (size_t t = 0; t < tables.size(); ++t) {
+        pb::TableKeys& keys = *request.add_tables();
+        keys.set_table(tables[t].operation);
+        keys.set_keys(GatherKeys(tables[t], places[t][s]));
+      }
+    }
+    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PullRequest* request,
+                          pb::PullResponse* response, std::function<void(grpc::Status)> done) {
+      stub.async()->Pull(context, request, response, std::move(done));
+    };
+    MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, "pull", start));
+    rows.resize(tables.size());
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const auto columns = static_cast<size_t>(tables[t].columns);
+      rows[t].resize(tables[t].keys.size() * columns);
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        MEDLEY_RETURN_IF_ERROR(Scatter(calls.responses[s], t, places[t][s], columns, rows[t]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
+                    int64_t samples, const WaitLimit& limit) {
+    FanOut<pb::PushRequest, pb::PushResponse> calls(shards_.size());
+    for (pb::PushRequest& request : calls.requests) {
+      request.set_epoch(options_.epoch);
+      request.set_step(step);
+      request.set_trainer(options_.trainer);
+      request.set_samples(samples);
+    }
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const auto places = Cut(tables[t], shards_.size());
+      const auto columns = static_cast<size_t>(tables[t].columns);
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        pb::TableGradients& out = *calls.requests[s].add_tables();
+        out.set_table(tables[t].operation);
+        out.set_keys(GatherKeys(tables[t], places[s]));
+        out.mutable_gradients()->reserve(places[s].size() * columns * sizeof(float));
+        for (const uint32_t place : places[s]) {
+          AppendRaw(gradients[t].subspan(place * columns, columns), *out.mutable_gradients());
+        }
+      }
+    }
+    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PushRequest* request,
+                          pb::PushResponse* response, std::function<void(grpc::Status)> done) {
+      stub.async()->Push(context, request, response, std::move(done));
+    };
+    return calls.Run(shards_, Call(limit), limit.stop, "push", start);
+  }
+
+ private:
+  rpc::CallOptions Call(const WaitLimit& limit) const {
+    return {.token = options_.token, .timeout = Left(clock_, options_.timeout, limit)};
+  }
+
+  static absl::Status Scatter(const pb::PullResponse& response, size_t table, std::span<const uint32_t> places,
+                              size_t columns, std::vector<float>& rows) {
+    if (static_cast<size_t>(response.tables_size()) <= table ||
+        response.tables(static_cast<int>(table)).rows().size() != places.size() * columns * sizeof(float)) {
+      return base::DataLoss("a shard answered another number of rows than asked for");
+    }
+    const char* from = response.tables(static_cast<int>(table)).rows().data();
+    for (size_t i = 0; i < places.size(); ++i) {
+      std::memcpy(rows.data() + places[i] * columns, from + i * columns * sizeof(float), columns * sizeof(float));
+    }
+    return absl::OkStatus();
+  }
+
+  const PsClientOptions options_;
+  const base::Clock& clock_;
+  std::vector<Shard> shards_;
+};
+
+PsClient::PsClient(PsClientOptions options, const base::Clock& clock)
+    : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
+PsClient::~PsClient() = default;
+absl::Status PsClient::Connect(const WaitLimit& limit) { return rep_->Connect(limit); }
+absl::Status PsClient::Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                            const WaitLimit& limit) {
+  return rep_->Pull(step, tables, rows, limit);
+}
+absl::Status PsClient::Push(int64_t step, std::span<const TableKeys> tables,
+                            std::span<const std::span<const float>> gradients, int64_t samples,
+                            const WaitLimit& limit) {
+  return rep_->Push(step, tables, gradients, samples, limit);
+}
+
+absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, const base::Clock& clock,
+                                     const WaitLimit& limit) {
+  const auto stub = pb::ParameterServerService::NewStub(rpc::MakeChannel(query.address));
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = query.token, .timeout = Left(clock, base::seconds(120), limit),
+                         .wait_for_ready = true});
+  rpc::StopCancelsCall guard(context, limit.stop);
+  pb::ExportRowsRequest request;
+  request.set_source_epoch(query.source_epoch);
+  request.set_since_step(query.since_step);
+  request.set_shard(query.shard);
+  request.set_shards(query.shards);
+  const auto reader = stub->ExportRows(&context, request);
+  RowsCopied copied{.first_step = -1};
+  absl::Status status;
+  pb::ExportRowsResponse piece;
+  while (status.ok() && reader->Read(&piece)) {
+    if (copied.first_step < 0) copied.first_step = piece.at_step();
+    copied.last_step = piece.at_step();
+    const auto keys = ParseRaw<uint64_t>(piece.keys(), "keys");
+    const auto values = ParseRaw<float>(piece.values(), "values");
+    status = !keys.ok() ? keys.status() : !values.ok() ? values.status() : absl::OkStatus();
+    if (status.ok() && !keys->empty()) status = store.Import(piece.table(), *keys, *values);
+    if (status.ok()) copied.rows += static_cast<int64_t>(keys->size());
+    if (!status.ok()) context.TryCancel();
+  }
+  const grpc::Status end = reader->Finish();
+  MEDLEY_RETURN_IF_ERROR(status);
+  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(end, fmt::format("rows from {}", query.address)));
+  return copied;
+}
+
+}  // namespace medley::worker

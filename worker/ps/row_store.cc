@@ -1,0 +1,196 @@
+#include "worker/ps/row_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+constexpr size_t kPieceFloats = (size_t{1} << 20) / sizeof(float) - 4096;
+}  // namespace
+
+RowStore::RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
+    : optimizer_(optimizer) {
+  for (ParameterSpec& spec : tables) tables_.emplace_back(std::move(spec), optimizer, seed);
+}
+
+RowTable* RowStore::Find(int table) {
+  for (RowTable& t : tables_) {
+    if (t.spec().operation == table) return &t;
+  }
+  return nullptr;
+}
+
+absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::vector<float>& out) {
+  base::MutexLock lock(mutex_);
+  RowTable* t = Find(table);
+  if (t == nullptr) return base::NotFound("table {} is not on this shard", table);
+  out.reserve(out.size() + keys.size() * t->columns());
+  for (const uint64_t key : keys) {
+    const auto weights = t->Row(t->FindOrCreate(key)).first(t->columns());
+    out.insert(out.end(), weights.begin(), weights.end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::WaitApplied(int64_t step, const WaitLimit& limit) {
+  base::MutexLock lock(mutex_);
+  const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return step_ >= step; };
+  if (applied_.WaitUntil(mutex_, limit.stop, limit.deadline, there)) return absl::OkStatus();
+  if (limit.stop.stop_requested()) return base::Cancelled("wait for step {} was stopped", step);
+  return base::DeadlineExceeded("step {} is not applied in time, the shard stands at {}", step, step_);
+}
+
+absl::Status RowStore::Check(const GradientView& view) {
+  const RowTable* t = Find(view.table);
+  if (t == nullptr) return base::InvalidArgument("gradients for table {}, which is not on this shard", view.table);
+  if (view.gradients.size() != view.keys.size() * t->columns()) {
+    return base::InvalidArgument("table {}: {} gradients for {} keys of {} columns", view.table, view.gradients.size(),
+                                 view.keys.size(), t->columns());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradients, int64_t samples) {
+  base::MutexLock lock(mutex_);
+  if (step != step_ + 1) return base::FailedPrecondition("update {} on a shard that stands at step {}", step, step_);
+  for (const GradientView& view : gradients) MEDLEY_RETURN_IF_ERROR(Check(view));
+  undo_rows_.clear();
+  undo_values_.clear();
+  undo_samples_ = samples_;
+  for (size_t table = 0; table < tables_.size(); ++table) ApplyTable(table, gradients, step);
+  undo_limit_ = step_;
+  step_ = step;
+  samples_ += samples;
+  applied_.NotifyAll();
+  return absl::OkStatus();
+}
+
+void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients, int64_t step) {
+  RowTable& t = tables_[table];
+  const size_t columns = t.columns();
+  std::vector<uint32_t> rows;  // touched, in order of the first touch
+  std::vector<float> sums;
+  std::vector<uint32_t> place;  // row -> index in `rows` + 1
+  for (const GradientView& view : gradients) {
+    if (view.table != t.spec().operation) continue;
+    for (size_t k = 0; k < view.keys.size(); ++k) {
+      const uint32_t row = t.FindOrCreate(view.keys[k]);
+      if (row >= place.size()) place.resize(std::max<size_t>(t.size(), row + 1));
+      if (place[row] == 0) {
+        rows.push_back(row);
+        place[row] = static_cast<uint32_t>(rows.size());
+        sums.resize(sums.size() + columns);
+      }
+      float* sum = sums.data() + (place[row] - 1) * columns;
+      const float* gradient = view.gradients.data() + k * columns;
+      for (size_t c = 0; c < columns; ++c) sum[c] += gradient[c];
+    }
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto row = t.Row(rows[i]);
+    undo_rows_.push_back({table, rows[i]});
+    undo_values_.insert(undo_values_.end(), row.begin(), row.end());
+    worker::Apply(optimizer_, row.first(columns), row.subspan(columns), std::span(sums).subspan(i * columns, columns));
+    t.SetChanged(rows[i], step);
+  }
+}
+
+int64_t RowStore::AppliedStep() const {
+  base::MutexLock lock(mutex_);
+  return step_;
+}
+
+int64_t RowStore::UndoLimit() const {
+  base::MutexLock lock(mutex_);
+  return undo_limit_;
+}
+
+int64_t RowStore::StateSamples() const {
+  base::MutexLock lock(mutex_);
+  return samples_;
+}
+
+absl::Status RowStore::UndoTo(int64_t step) {
+  base::MutexLock lock(mutex_);
+  if (step == step_) return absl::OkStatus();
+  if (step > step_ || step < undo_limit_) {
+    return base::FailedPrecondition("shard at step {} can go back to {}, not to {}", step_, undo_limit_, step);
+  }
+  size_t at = 0;
+  for (const Touched& touched : undo_rows_) {  // Changed stays: an export since `step` must carry these rows
+    const auto row = tables_[touched.table].Row(touched.row);
+    std::copy_n(undo_values_.begin() + static_cast<std::ptrdiff_t>(at), row.size(), row.begin());
+    at += row.size();
+  }
+  undo_rows_.clear();
+  undo_values_.clear();
+  step_ = step;
+  samples_ = undo_samples_;
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, uint64_t)> wanted,
+                              absl::FunctionRef<absl::Status(const RowPiece&)> sink) const {
+  for (size_t table = 0;; ++table) {
+    for (uint32_t next = 0;;) {
+      RowPiece piece;
+      bool more = false;
+      {
+        base::MutexLock lock(mutex_);
+        if (table >= tables_.size()) {
+          piece.at_step = step_;
+        } else {
+          const RowTable& t = tables_[table];
+          piece.table = t.spec().operation;
+          piece.at_step = step_;
+          for (; next < t.size() && piece.values.size() < kPieceFloats; ++next) {
+            if (t.Changed(next) <= since_step && since_step > 0) continue;
+            if (!wanted(piece.table, t.Key(next))) continue;
+            const auto row = t.Row(next);
+            piece.keys.push_back(t.Key(next));
+            piece.values.insert(piece.values.end(), row.begin(), row.end());
+          }
+          more = next < t.size();
+        }
+      }
+      const bool end = table >= tables_.size();
+      if (end || !piece.keys.empty()) MEDLEY_RETURN_IF_ERROR(sink(piece));
+      if (end) return absl::OkStatus();
+      if (!more) break;
+    }
+  }
+}
+
+absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::span<const float> values) {
+  base::MutexLock lock(mutex_);
+  RowTable* t = Find(table);
+  if (t == nullptr) return base::InvalidArgument("rows of table {}, which the model does not have", table);
+  if (values.size() != keys.size() * t->stride()) {
+    return base::InvalidArgument("table {}: {} values for {} rows of {}", table, values.size(), keys.size(), t->stride());
+  }
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const auto row = t->Row(t->FindOrCreate(keys[k]));
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(k * t->stride()), t->stride(), row.begin());
+  }
+  return absl::OkStatus();
+}
+
+void RowStore::SetApplied(int64_t step, int64_t samples) {
+  base::MutexLock lock(mutex_);
+  step_ = undo_limit_ = step;
+  samples_ = undo_samples_ = samples;
+  undo_rows_.clear();
+  undo_values_.clear();
+  applied_.NotifyAll();
+}
+
+int64_t RowStore::Rows() const {
+  base::MutexLock lock(mutex_);
+  int64_t rows = 0;
+  for (const RowTable& t : tables_) rows += t.size();
+  return rows;
+}
+
+}  // namespace medley::worker
