@@ -1,5 +1,6 @@
 // gloo's view of a KeyValueStore. Internal to worker/collective; used by one thread during Connect.
 //
+// Waits for the store's own timeout, not gloo's: members come when their data is read, long before they connect.
 // gloo reports by exceptions: StoreError carries the store's status through gloo's frames to Group::Connect.
 #pragma once
 
@@ -36,10 +37,10 @@ class GlooStore final : public gloo::rendezvous::Store {
     return {values->front().begin(), values->front().end()};
   }
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
-  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
     std::vector<std::string> full;
     for (const std::string& key : keys) full.push_back(prefix_ + key);
-    const auto values = store_.Get(full, std::min<base::nanoseconds>(timeout, timeout_), stop_);
+    const auto values = store_.Get(full, timeout_, stop_);
     if (!values.ok()) throw StoreError(values.status());
   }
 

@@ -269,7 +269,7 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& option
     auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, size);
     context->setTimeout(options.connect_timeout);
-    GlooStore gloo_store(store, options.name + "/", options.connect_timeout, std::move(stop));
+    GlooStore gloo_store(store, options.name + "/", options.rendezvous_timeout, std::move(stop));
     context->connectFullMesh(gloo_store, device);
     context->setTimeout(options.timeout);
     return std::make_unique<GlooGroup>(options, std::move(context));

@@ -29,7 +29,8 @@ struct GroupOptions {
   int rank = 0;
   std::vector<std::string> members;  // names by rank, for messages; the size of the group
   std::string address;               // IP address of this process, on which the others reach it
-  base::milliseconds connect_timeout{10000};
+  base::milliseconds rendezvous_timeout{120000};  // for the others to come
+  base::milliseconds connect_timeout{5000};       // of one connection, once both are there
   base::milliseconds timeout{60000};  // of every wait for a peer
 };
 

@@ -235,6 +235,7 @@ absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, co
   while (status.ok() && reader->Read(&piece)) {
     if (copied.first_step < 0) copied.first_step = piece.at_step();
     copied.last_step = piece.at_step();
+    copied.state_samples = piece.state_samples();
     const auto keys = ParseRaw<uint64_t>(piece.keys(), "keys");
     const auto values = ParseRaw<float>(piece.values(), "values");
     status = !keys.ok() ? keys.status() : !values.ok() ? values.status() : absl::OkStatus();

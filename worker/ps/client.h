@@ -56,6 +56,7 @@ struct RowsQuery {
 struct RowsCopied {
   int64_t first_step = 0;
   int64_t last_step = 0;
+  int64_t state_samples = 0;  // at last_step
   int64_t rows = 0;
 };
 

@@ -87,6 +87,7 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
       AppendRaw(std::span<const uint64_t>(piece.keys), *response.mutable_keys());
       AppendRaw(std::span<const float>(piece.values), *response.mutable_values());
       response.set_at_step(piece.at_step);
+      response.set_state_samples(piece.state_samples);
       return writer->Write(response) ? absl::OkStatus() : base::Cancelled("the asker is gone");
     });
     return rpc::ToGrpc(status);

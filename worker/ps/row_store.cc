@@ -139,12 +139,11 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
       bool more = false;
       {
         base::MutexLock lock(mutex_);
-        if (table >= tables_.size()) {
-          piece.at_step = step_;
-        } else {
+        piece.at_step = step_;
+        piece.state_samples = samples_;
+        if (table < tables_.size()) {
           const RowTable& t = tables_[table];
           piece.table = t.spec().operation;
-          piece.at_step = step_;
           for (; next < t.size() && piece.values.size() < kPieceFloats; ++next) {
             if (t.Changed(next) <= since_step && since_step > 0) continue;
             if (!wanted(piece.table, t.Key(next))) continue;

@@ -32,6 +32,7 @@ struct RowPiece {
   std::vector<uint64_t> keys;
   std::vector<float> values;  // per key: weights, then optimizer state
   int64_t at_step = 0;
+  int64_t state_samples = 0;
 };
 
 class RowStore {

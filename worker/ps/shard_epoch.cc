@@ -1,5 +1,6 @@
 #include "worker/ps/shard_epoch.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -28,6 +29,7 @@ absl::Status ShardEpoch::Push(int64_t step, int trainer, std::vector<Gradients> 
   if (trainer < 0 || trainer >= options_.trainers) {
     return base::InvalidArgument("push of trainer {} in an epoch of {}", trainer, options_.trainers);
   }
+  int64_t applied = 0;
   {
     base::MutexLock lock(mutex_);
     if (is_closed_) return base::Aborted("epoch {} is closed", options_.epoch);
@@ -38,16 +40,34 @@ absl::Status ShardEpoch::Push(int64_t step, int trainer, std::vector<Gradients> 
     pushing_ = step;
     samples_ = samples;
     pushed_.try_emplace(trainer, std::move(gradients));
-    if (pushed_.size() < static_cast<size_t>(options_.trainers)) return absl::OkStatus();
-    std::vector<GradientView> views;
-    for (const auto& [rank, all] : pushed_) {
-      for (const Gradients& g : all) views.push_back({g.table, g.keys, g.values});
-    }
-    const absl::Status applied = store_->Apply(step, views, samples_);
-    pushed_.clear();
-    MEDLEY_RETURN_IF_ERROR(applied);
+    MEDLEY_ASSIGN_OR_RETURN(applied, ApplyComplete());
   }
-  if (options_.on_applied) options_.on_applied(step);
+  if (applied > 0 && options_.on_applied) options_.on_applied(applied);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ShardEpoch::ApplyComplete() {
+  const bool complete = pushed_.size() == static_cast<size_t>(options_.trainers);
+  if (!complete || pushing_ > allowed_) return 0;
+  std::vector<GradientView> views;
+  for (const auto& [rank, all] : pushed_) {
+    for (const Gradients& g : all) views.push_back({g.table, g.keys, g.values});
+  }
+  const absl::Status status = store_->Apply(pushing_, views, samples_);
+  pushed_.clear();
+  MEDLEY_RETURN_IF_ERROR(status);
+  return pushing_;
+}
+
+absl::Status ShardEpoch::Allow(int64_t step) {
+  int64_t applied = 0;
+  {
+    base::MutexLock lock(mutex_);
+    if (is_closed_) return base::Aborted("epoch {} is closed", options_.epoch);
+    allowed_ = std::max(allowed_, step);
+    MEDLEY_ASSIGN_OR_RETURN(applied, ApplyComplete());
+  }
+  if (applied > 0 && options_.on_applied) options_.on_applied(applied);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,8 @@
 // One epoch's use of a RowStore: who may ask, and when a step is complete.
 //
 // Synchronous steps: Pull(s) answers when update s-1 is applied; update s is applied once every trainer of the tables'
-// stage has pushed, with gradients added in trainer order. Push is idempotent by (step, trainer).
+// stage has pushed and the coordinator has leased s (Allow), with gradients added in trainer order. Push is idempotent
+// by (step, trainer).
 // Thread-safe. Close() wakes every waiter; a closed epoch refuses everything (fencing).
 #pragma once
 
@@ -25,7 +26,7 @@ struct ShardEpochOptions {
   int64_t epoch = 0;
   int trainers = 1;                       // ranks 0 .. trainers-1 push every step
   base::nanoseconds wait{base::seconds(60)};  // longest wait of a pull
-  // Called after every update, outside locks, by the thread of the last push.
+  // Called after every update, outside locks, in order.
   std::function<void(int64_t step)> on_applied;
 };
 
@@ -49,15 +50,22 @@ class ShardEpoch {
   // Errors: FailedPrecondition for a step that is not the next, InvalidArgument for a trainer beyond the epoch's.
   absl::Status Push(int64_t step, int trainer, std::vector<Gradients> gradients, int64_t samples);
 
+  // Updates up to `step` may be applied. A checkpoint of s is taken before s + 1 is allowed.
+  absl::Status Allow(int64_t step);
+
   // No update runs or will run any more; pushes that wait for others are forgotten.
   void Close();
 
  private:
+  // Applies the step that is complete and allowed, if any; its number, or 0.
+  absl::StatusOr<int64_t> ApplyComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const ShardEpochOptions options_;
   const std::shared_ptr<RowStore> store_;
   std::stop_source closed_;
   base::Mutex mutex_;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t pushing_ ABSL_GUARDED_BY(mutex_) = 0;  // step of pushed_
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, std::vector<Gradients>> pushed_ ABSL_GUARDED_BY(mutex_);

@@ -136,7 +136,7 @@ TEST(GroupTest, AWaitForAPeerEndsAtItsTimeout) {
 TEST(GroupTest, ConnectIsBoundedAndStoppable) {
   MemoryStore store;
   GroupOptions options{.name = "lonely", .members = {"a", "b"}, .address = "127.0.0.1"};
-  options.connect_timeout = base::milliseconds(50);
+  options.rendezvous_timeout = base::milliseconds(50);
   EXPECT_EQ(Group::Connect(options, store, {}).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::stop_source source;
   source.request_stop();

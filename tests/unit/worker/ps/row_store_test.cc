@@ -1,0 +1,169 @@
+// RowStore and ShardEpoch without the network.
+#include "worker/ps/row_store.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <thread>
+
+#include "common/base/rng.h"
+#include "common/base/testing/status_matchers.h"
+#include "worker/params/initialize.h"
+#include "worker/ps/shard_epoch.h"
+#include "worker/ps/sharding.h"
+
+namespace medley::worker {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+
+constexpr int kTable = 3;
+constexpr uint64_t kSeed = 7;
+
+ParameterSpec Spec() {
+  return {.operation = kTable, .name = "table", .rows = 1 << 20, .columns = 4, .sparse = true,
+          .initializer = Initializer::kUniform, .scale = 0.1f};
+}
+Optimizer Adagrad() { return {.kind = OptimizerKind::kAdagrad, .learning_rate = 0.1f}; }
+RowStore Store() { return RowStore({Spec()}, Adagrad(), kSeed); }
+
+std::vector<float> Read(RowStore& store, const std::vector<uint64_t>& keys) {
+  std::vector<float> rows;
+  EXPECT_THAT(store.Read(kTable, keys, rows), IsOk());
+  return rows;
+}
+
+absl::Status Update(RowStore& store, int64_t step, const std::vector<uint64_t>& keys, float gradient) {
+  const std::vector<float> values(keys.size() * 4, gradient);
+  const GradientView view{kTable, keys, values};
+  return store.Apply(step, std::span(&view, 1), 10);
+}
+
+TEST(RowStoreTest, NewRowsAreTheInitialisersWhateverTheOrder) {
+  RowStore store = Store();
+  std::vector<uint64_t> keys;
+  for (uint64_t k = 0; k < 5000; ++k) keys.push_back(base::Mix64(k) % (1 << 20));
+  const std::vector<float> rows = Read(store, keys);
+  for (size_t k = 0; k < keys.size(); ++k) {
+    std::vector<float> expected(4);
+    InitializeRow(Spec(), kSeed, static_cast<int64_t>(keys[k]), expected);
+    for (size_t c = 0; c < 4; ++c) ASSERT_EQ(rows[k * 4 + c], expected[c]);
+  }
+}
+
+TEST(RowStoreTest, AnUpdateIsTheOptimizersAndIsUndoneExactlyOnce) {
+  RowStore store = Store();
+  const std::vector<uint64_t> keys{5, 9, 1000};
+  const std::vector<float> before = Read(store, keys);
+  ASSERT_THAT(Update(store, 1, keys, 0.5f), IsOk());
+  const std::vector<float> once = Read(store, keys);
+  std::vector<float> weights = before, state(12), gradient(12, 0.5f);
+  Apply(Adagrad(), weights, state, gradient);
+  EXPECT_EQ(once, weights);
+  ASSERT_THAT(Update(store, 2, {9, 77}, -1.0f), IsOk());
+  EXPECT_EQ(store.StateSamples(), 20);
+  ASSERT_THAT(store.UndoTo(1), IsOk());
+  EXPECT_EQ(Read(store, keys), once);
+  EXPECT_EQ(store.AppliedStep(), 1);
+  EXPECT_EQ(store.StateSamples(), 10);
+  EXPECT_THAT(store.UndoTo(0), StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(Update(store, 2, {9, 77}, -1.0f), IsOk());
+}
+
+TEST(RowStoreTest, WrongGradientsChangeNothing) {
+  RowStore store = Store();
+  const std::vector<uint64_t> keys{1};
+  const std::vector<float> short_row(3);
+  const GradientView view{kTable, keys, short_row};
+  EXPECT_THAT(store.Apply(1, std::span(&view, 1), 1), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Update(store, 3, keys, 1.0f), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(store.AppliedStep(), 0);
+}
+
+// Moves a map of 1 shard to a map of 3 while it trains, with an undone step between copy and switch.
+TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
+  RowStore source = Store();
+  base::Rng rng(11);
+  const auto random_keys = [&] {
+    std::map<uint64_t, int> keys;
+    for (int i = 0; i < 50; ++i) keys[rng.Below(300)] = 1;
+    std::vector<uint64_t> sorted;
+    for (const auto& [key, one] : keys) sorted.push_back(key);
+    return sorted;
+  };
+  for (int64_t step = 1; step <= 10; ++step) ASSERT_THAT(Update(source, step, random_keys(), 0.1f), IsOk());
+  std::deque<RowStore> targets;
+  std::vector<int64_t> since;
+  const auto copy = [&](int shard, int64_t since_step) {
+    int64_t first = -1;
+    EXPECT_THAT(source.Export(since_step, [&](int t, uint64_t k) { return ShardOf(t, k, 3) == shard; },
+                              [&](const RowPiece& piece) {
+                                if (first < 0) first = piece.at_step;
+                                return targets[static_cast<size_t>(shard)].Import(kTable, piece.keys, piece.values);
+                              }),
+                IsOk());
+    return first;
+  };
+  for (int shard = 0; shard < 3; ++shard) {
+    targets.emplace_back(std::vector<ParameterSpec>{Spec()}, Adagrad(), kSeed);
+    since.push_back(copy(shard, 0));
+    ASSERT_THAT(Update(source, 11 + shard, random_keys(), 0.2f), IsOk());
+  }
+  ASSERT_THAT(source.UndoTo(12), IsOk());
+  for (int shard = 0; shard < 3; ++shard) EXPECT_EQ(copy(shard, since[static_cast<size_t>(shard)] - 1), 12);
+  for (uint64_t key = 0; key < 300; ++key) {
+    const auto shard = static_cast<size_t>(ShardOf(kTable, key, 3));
+    ASSERT_EQ(Read(targets[shard], {key}), Read(source, {key})) << key;
+  }
+}
+
+TEST(ShardEpochTest, AStepIsAppliedWhenAllHavePushedAndItIsLeased) {
+  auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
+  std::vector<int64_t> applied;
+  ShardEpoch epoch({.epoch = 1, .trainers = 2, .on_applied = [&](int64_t step) { applied.push_back(step); }}, store);
+  const auto gradients = [] { return std::vector<Gradients>{{kTable, {1}, {1, 1, 1, 1}}}; };
+  ASSERT_THAT(epoch.Push(1, 1, gradients(), 8), IsOk());
+  ASSERT_THAT(epoch.Push(1, 1, gradients(), 8), IsOk());  // again: counts once
+  EXPECT_EQ(store->AppliedStep(), 0);
+  ASSERT_THAT(epoch.Push(1, 0, {}, 8), IsOk());
+  EXPECT_EQ(store->AppliedStep(), 0);  // not leased yet
+  ASSERT_THAT(epoch.Allow(1), IsOk());
+  EXPECT_EQ(store->AppliedStep(), 1);
+  EXPECT_EQ(store->StateSamples(), 8);
+  ASSERT_THAT(epoch.Push(1, 0, {}, 8), IsOk());  // its answer was lost
+  EXPECT_EQ(store->AppliedStep(), 1);
+  EXPECT_THAT(epoch.Push(3, 0, {}, 8), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(epoch.Push(2, 2, {}, 8), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(applied, std::vector<int64_t>{1});
+}
+
+TEST(ShardEpochTest, TheOrderOfArrivalDoesNotChangeASingleBit) {
+  std::vector<std::vector<float>> results;
+  for (const bool reversed : {false, true}) {
+    auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
+    ShardEpoch epoch({.epoch = 1, .trainers = 3}, store);
+    ASSERT_THAT(epoch.Allow(1), IsOk());
+    for (int i = 0; i < 3; ++i) {
+      const int trainer = reversed ? 2 - i : i;
+      base::Rng rng(static_cast<uint64_t>(trainer));
+      Gradients g{.table = kTable, .keys = {1, 2, 3}};
+      for (int v = 0; v < 12; ++v) g.values.push_back(static_cast<float>(rng.Uniform(-1, 1)));
+      ASSERT_THAT(epoch.Push(1, trainer, {std::move(g)}, 8), IsOk());
+    }
+    results.push_back(Read(*store, {1, 2, 3}));
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(ShardEpochTest, CloseWakesAWaitingPull) {
+  auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
+  ShardEpoch epoch({.epoch = 1}, store);
+  std::jthread closer([&] { epoch.Close(); });
+  EXPECT_THAT(epoch.WaitForPull(2, {}, std::chrono::steady_clock::now()), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(epoch.Push(1, 0, {}, 1), StatusIs(absl::StatusCode::kAborted));
+}
+
+}  // namespace
+}  // namespace medley::worker
