@@ -1,0 +1,19 @@
+// Where this process's cgroups are, from /proc/self/mountinfo and /proc/self/cgroup. Pure.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+namespace medley::kube {
+
+struct CgroupLayout {
+  // Folders of the cgroups that this process is in. v2 counts when its folder has both controllers.
+  std::optional<std::filesystem::path> unified;
+  std::optional<std::filesystem::path> cpu;     // v1
+  std::optional<std::filesystem::path> memory;  // v1
+};
+
+CgroupLayout ParseCgroupLayout(std::string_view mountinfo, std::string_view self_cgroup);
+
+}  // namespace medley::kube

@@ -1,0 +1,130 @@
+#include "common/kube/node/log_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+
+namespace medley::kube {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr base::milliseconds kFollowPeriod{50};
+
+fs::path OlderPart(const fs::path& path) { return path.string() + ".1"; }
+
+// Counts against limit_bytes; false: the reader has had enough.
+class BoundedSink {
+ public:
+  BoundedSink(const LogOptions& options, const std::function<bool(std::string_view)>& sink)
+      : left_(options.limit_bytes.value_or(INT64_MAX)), sink_(sink) {}
+  bool operator()(std::string_view bytes) {
+    if (bytes.empty()) return left_ > 0;
+    bytes = bytes.substr(0, static_cast<size_t>(std::min<int64_t>(left_, static_cast<int64_t>(bytes.size()))));
+    left_ -= static_cast<int64_t>(bytes.size());
+    return !bytes.empty() && sink_(bytes) && left_ > 0;
+  }
+
+ private:
+  int64_t left_;
+  const std::function<bool(std::string_view)>& sink_;
+};
+
+// Everything from the descriptor's place to the end of the file.
+std::string ReadRest(int fd) {
+  std::string out;
+  std::vector<char> buffer(64 << 10);
+  for (;;) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return out;
+    out.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+bool SameFile(int fd, const fs::path& path) {
+  struct stat held = {}, named = {};
+  return fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+         held.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+absl::StatusOr<LogWriter> LogWriter::Open(fs::path path, int64_t max_bytes) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error) return base::ErrnoStatus(error.value(), "make folder " + path.parent_path().string());
+  LogWriter writer(std::move(path), std::max<int64_t>(max_bytes, 1));
+  MEDLEY_RETURN_IF_ERROR(writer.Reopen());
+  return writer;
+}
+
+absl::Status LogWriter::Reopen() {
+  fd_ = UniqueFd(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd_.valid()) return base::ErrnoStatus(errno, "open " + path_.string());
+  struct stat info = {};
+  size_ = fstat(fd_.get(), &info) == 0 ? info.st_size : 0;
+  return absl::OkStatus();
+}
+
+void LogWriter::Write(std::string_view bytes) {
+  if (size_ > 0 && size_ + static_cast<int64_t>(bytes.size()) > max_bytes_) {
+    rename(path_.c_str(), OlderPart(path_).c_str());
+    if (!Reopen().ok()) fd_.Reset();
+  }
+  while (!bytes.empty()) {
+    const ssize_t put = fd_.valid() ? write(fd_.get(), bytes.data(), bytes.size()) : -1;
+    if (put < 0 && fd_.valid() && errno == EINTR) continue;
+    if (put <= 0) {
+      lost_ += static_cast<int64_t>(bytes.size());
+      return;
+    }
+    size_ += put;
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+size_t TailOffset(std::string_view text, int64_t lines) {
+  if (lines <= 0) return text.size();
+  size_t at = text.size();
+  if (at > 0 && text[at - 1] == '\n') --at;
+  while (at > 0) {
+    const size_t newline = text.rfind('\n', at - 1);
+    if (newline == std::string_view::npos) return 0;
+    if (--lines == 0) return newline + 1;
+    at = newline;
+  }
+  return 0;
+}
+
+absl::Status ReadLogFiles(const fs::path& path, const LogOptions& options, base::Clock& clock,
+                          std::stop_token stop, const std::function<bool()>& ended,
+                          const std::function<bool(std::string_view)>& sink) {
+  BoundedSink bounded(options, sink);
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return base::ErrnoStatus(errno, "open log " + path.string());
+  std::string text;
+  if (const auto older = base::ReadFile(OlderPart(path)); older.ok()) text = *older;
+  text += ReadRest(fd.get());
+  const size_t from = options.tail_lines ? TailOffset(text, *options.tail_lines) : 0;
+  if (!bounded(std::string_view(text).substr(from)) || !options.follow) return absl::OkStatus();
+  for (;;) {
+    const bool last = ended();  // asked before the read: what is written before the end is read after it
+    if (!bounded(ReadRest(fd.get()))) return absl::OkStatus();
+    if (!SameFile(fd.get(), path)) {  // the writer began a new part
+      if (!bounded(ReadRest(fd.get()))) return absl::OkStatus();
+      UniqueFd next(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!next.valid()) return absl::OkStatus();  // the pod is gone
+      fd = std::move(next);
+      continue;
+    }
+    if (last || !clock.SleepFor(kFollowPeriod, stop)) return absl::OkStatus();
+  }
+}
+
+}  // namespace medley::kube

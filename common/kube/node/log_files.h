@@ -1,0 +1,49 @@
+// The log of one start of a container: NAME, and NAME.1, the part before it once NAME was full.
+//
+// LogWriter: one thread. The reading functions may run in any thread and process at the same time.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/kube/node/log_reader.h"
+#include "common/kube/node/unique_fd.h"
+
+namespace medley::kube {
+
+class LogWriter {
+ public:
+  // Makes the folder. `max_bytes` of one part: no more than twice that is kept.
+  static absl::StatusOr<LogWriter> Open(std::filesystem::path path, int64_t max_bytes);
+  // Errors of the file system are counted, not reported: a full disk must not stop a process.
+  void Write(std::string_view bytes);
+  int64_t lost_bytes() const { return lost_; }
+
+ private:
+  LogWriter(std::filesystem::path path, int64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {}
+  absl::Status Reopen();
+
+  std::filesystem::path path_;
+  int64_t max_bytes_;
+  UniqueFd fd_;
+  int64_t size_ = 0;
+  int64_t lost_ = 0;
+};
+
+// Reads both parts. With options.follow, goes on until `ended` is true and all is read; options.container
+// and options.previous are the caller's matter.
+absl::Status ReadLogFiles(const std::filesystem::path& path, const LogOptions& options, base::Clock& clock,
+                          std::stop_token stop, const std::function<bool()>& ended,
+                          const std::function<bool(std::string_view)>& sink);
+
+// The offset at which the last `lines` lines of `text` begin.
+size_t TailOffset(std::string_view text, int64_t lines);
+
+}  // namespace medley::kube

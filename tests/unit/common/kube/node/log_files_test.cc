@@ -1,0 +1,111 @@
+#include "common/kube/node/log_files.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/mutex.h"
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::kube {
+namespace {
+
+namespace fs = std::filesystem;
+using base::IsOk;
+
+class LogFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto folder = base::MakeTempDir("log_files_test");
+    ASSERT_THAT(folder, IsOk());
+    folder_ = *folder;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string Read(const LogOptions& options) {
+    std::string text;
+    EXPECT_THAT(ReadLogFiles(folder_ / "c" / "0.log", options, clock_, {}, [] { return true; },
+                             [&](std::string_view bytes) {
+                               text += bytes;
+                               return true;
+                             }),
+                IsOk());
+    return text;
+  }
+  fs::path folder_;
+  base::SystemClock clock_;
+};
+
+TEST(TailOffsetTest, CountsLines) {
+  EXPECT_EQ(TailOffset("a\nb\nc\n", 1), 4u);
+  EXPECT_EQ(TailOffset("a\nb\nc\n", 2), 2u);
+  EXPECT_EQ(TailOffset("a\nb\nc\n", 9), 0u);
+  EXPECT_EQ(TailOffset("a\nb", 1), 2u);
+  EXPECT_EQ(TailOffset("a\nb\n", 0), 4u);
+  EXPECT_EQ(TailOffset("", 3), 0u);
+  EXPECT_EQ(TailOffset("\n\n", 1), 1u);
+}
+
+TEST_F(LogFilesTest, SizeIsBoundedAndTheNewestIsKept) {
+  auto writer = LogWriter::Open(folder_ / "c" / "0.log", 1000);
+  ASSERT_THAT(writer, IsOk());
+  for (int i = 0; i < 1000; ++i) writer->Write("line " + std::to_string(1000 + i) + "\n");
+  uintmax_t size = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ / "c")) size += entry.file_size();
+  EXPECT_LE(size, 2000u);
+  EXPECT_EQ(writer->lost_bytes(), 0);
+  LogOptions tail;
+  tail.tail_lines = 2;
+  EXPECT_EQ(Read(tail), "line 1998\nline 1999\n");
+  const std::string all = Read({});
+  EXPECT_GT(all.size(), 900u);
+  EXPECT_EQ(all.substr(0, 5), "line ");
+}
+
+TEST_F(LogFilesTest, LimitBytes) {
+  auto writer = LogWriter::Open(folder_ / "c" / "0.log", 1000);
+  ASSERT_THAT(writer, IsOk());
+  writer->Write("0123456789");
+  LogOptions options;
+  options.limit_bytes = 4;
+  EXPECT_EQ(Read(options), "0123");
+}
+
+TEST_F(LogFilesTest, FollowsAcrossPartsToTheEnd) {
+  auto writer = LogWriter::Open(folder_ / "c" / "0.log", 64);
+  ASSERT_THAT(writer, IsOk());
+  writer->Write("first\n");
+  base::Mutex mutex;
+  base::CondVar changed;
+  std::string text;
+  std::atomic<bool> ended = false;
+  std::jthread reader([&](std::stop_token stop) {
+    LogOptions options;
+    options.follow = true;
+    EXPECT_THAT(ReadLogFiles(folder_ / "c" / "0.log", options, clock_, stop, [&] { return ended.load(); },
+                             [&](std::string_view bytes) {
+                               base::MutexLock lock(mutex);
+                               text += bytes;
+                               changed.NotifyAll();
+                               return true;
+                             }),
+                IsOk());
+  });
+  std::string expected = "first\n";
+  for (int i = 0; i < 6; ++i) {  // each fills a good part of one file; read before the next is written
+    {
+      base::MutexLock lock(mutex);
+      ASSERT_TRUE(changed.WaitFor(mutex, {}, base::seconds(20), [&] { return text == expected; }))
+          << text;
+    }
+    const std::string line = "line " + std::to_string(i) + std::string(40, '.') + "\n";
+    writer->Write(line);
+    expected += line;
+  }
+  ended = true;
+  reader.join();
+  EXPECT_EQ(text, expected);
+}
+
+}  // namespace
+}  // namespace medley::kube
