@@ -193,8 +193,7 @@ std::vector<std::string> ValidateTrainingJobUpdate(const Json& before, const Jso
   rules.Require(same("/model"), "spec.model is immutable; make a new TrainingJob for another model");
   rules.Require(same("/data/train") && same("/data/test") && same("/data/schema"),
                 "spec.data is immutable; make a new TrainingJob for other data");
-  rules.Require(same("/training/seed"),
-                "spec.training.seed is immutable; the samples trained so far depend on it");
+  rules.Require(same("/training"), "spec.training is immutable; make a new TrainingJob to train in another way");
   rules.Require(same("/runPolicy/managedBy"), "spec.runPolicy.managedBy is immutable");
   return rules.Take();
 }

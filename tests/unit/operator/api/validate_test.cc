@@ -121,7 +121,7 @@ const std::vector<Broken>& BrokenUpdates() {
       {"/spec/model/name", R"("mlp")", "spec.model is immutable; make a new TrainingJob for another model"},
       {"/spec/data/train/uri", R"("file:///data/other.csv")",
        "spec.data is immutable; make a new TrainingJob for other data"},
-      {"/spec/training", R"({"seed": 2})", "spec.training.seed is immutable; the samples trained so far depend on it"},
+      {"/spec/training", R"({"seed": 2})", "spec.training is immutable; make a new TrainingJob to train in another way"},
       {"/spec/runPolicy", R"({"managedBy": "other/x"})", "spec.runPolicy.managedBy is immutable"},
   };
   return table;

@@ -1,0 +1,22 @@
+// Names of the objects of a job. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace medley::ops {
+
+enum class Role { kCoordinator, kServer, kTrainer, kProfiler };
+std::string_view ToString(Role role);  // value of the label and of --role
+
+std::string CoordinatorName(std::string_view job);
+std::string ServerName(std::string_view job, int index);
+std::string TrainerName(std::string_view job, int stage, std::string_view pool, int index);
+std::string ProfilerName(std::string_view job, std::string_view pool);
+std::string SpecConfigMapName(std::string_view job);
+std::string PlanConfigMapName(std::string_view job);
+std::string TokenSecretName(std::string_view job);
+// Shared by all jobs of the namespace whose profile has this hash.
+std::string ProfileConfigMapName(std::string_view hash, std::string_view pool);
+
+}  // namespace medley::ops

@@ -1,0 +1,81 @@
+#include "operator/builders/objects.h"
+
+#include <absl/strings/escaping.h>
+
+#include "operator/api/resources.h"
+#include "operator/builders/names.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+kube::Object Owned(const TrainingJob& job, const kube::Resource& resource, const std::string& name) {
+  kube::Object object(resource, {job.key().ns, name});
+  object.SetLabel(kJobNameLabel, job.name());
+  object.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
+  object.SetController(job.object).IgnoreError();  // a new object has no other controller
+  return object;
+}
+
+}  // namespace
+
+kube::Object CoordinatorService(const TrainingJob& job, const WorkerSettings& settings) {
+  kube::Object service = Owned(job, kube::resources::Services(), CoordinatorName(job.name()));
+  service.mutable_json()["spec"] = {
+      {"clusterIP", "None"},
+      {"publishNotReadyAddresses", true},
+      {"selector", {{kJobNameLabel, job.name()}, {kRoleLabel, ToString(Role::kCoordinator)}}},
+      {"ports", {{{"name", "grpc"}, {"port", settings.listen_port}, {"protocol", "TCP"}}}}};
+  return service;
+}
+
+kube::Object SpecConfigMap(const TrainingJob& job) {
+  kube::Object map = Owned(job, kube::resources::ConfigMaps(), SpecConfigMapName(job.name()));
+  Json spec = job.spec;
+  spec.erase("template");
+  map.mutable_json()["data"] = {{"spec.json", spec.dump(2)}};
+  return map;
+}
+
+kube::Object TokenSecret(const TrainingJob& job, const std::string& token) {
+  kube::Object secret = Owned(job, kube::resources::Secrets(), TokenSecretName(job.name()));
+  secret.mutable_json()["type"] = "Opaque";
+  secret.mutable_json()["data"] = {{"token", absl::Base64Escape(token)}};
+  return secret;
+}
+
+kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& settings) {
+  kube::Object policy = Owned(job, kube::resources::NetworkPolicies(), job.name());
+  const Json members = {{"matchLabels", {{kJobNameLabel, job.name()}}}};
+  Json ingress = Json::array();
+  ingress.push_back({{"from", Json::array({{{"podSelector", members}}})}});
+  ingress.push_back(
+      {{"from", Json::array({{{"namespaceSelector", Json::object()},
+                              {"podSelector", {{"matchLabels", {{"app.kubernetes.io/name", "medley-operator"}}}}}}})},
+       {"ports", Json::array({{{"port", settings.listen_port}, {"protocol", "TCP"}}})}});
+  if (settings.metrics_port > 0) {
+    ingress.push_back({{"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}});
+  }
+  policy.mutable_json()["spec"] = {
+      {"podSelector", members}, {"policyTypes", {"Ingress"}}, {"ingress", std::move(ingress)}};
+  return policy;
+}
+
+kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, const std::string& pool,
+                              const std::string& profile_json) {
+  kube::Object map(kube::resources::ConfigMaps(), {ns, ProfileConfigMapName(hash, pool)});
+  map.SetLabel(kProfileLabel, hash);
+  map.SetLabel(kPoolLabel, pool);
+  map.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
+  map.mutable_json()["data"] = {{"profile.json", profile_json}};
+  return map;
+}
+
+std::string TokenOf(const kube::Object& secret) {
+  std::string token;
+  const std::string encoded = secret.String("/data/token");
+  return absl::Base64Unescape(encoded, &token) ? token : "";
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,181 @@
+#include "operator/builders/pods.h"
+
+#include <algorithm>
+
+#include "operator/api/resources.h"
+#include "operator/builders/template_overlay.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+struct Shape {
+  std::string name;
+  Role role = Role::kTrainer;
+  const ResourcePool* pool = nullptr;
+  std::string coordinator;
+  Json labels = Json::object();
+  Json resources = Json::object();
+  const char* restart_policy = "Never";
+};
+
+Json Labels(const TrainingJob& job, const Shape& shape) {
+  Json labels = Json::object();
+  if (job.template_metadata.contains("labels")) labels.update(job.template_metadata["labels"]);
+  labels["app.kubernetes.io/name"] = "medley-worker";
+  labels["app.kubernetes.io/managed-by"] = "medley-operator";
+  labels[kJobNameLabel] = job.name();
+  labels[kRoleLabel] = ToString(shape.role);
+  if (shape.pool != nullptr) labels[kPoolLabel] = shape.pool->name;
+  if (!job.run_policy.queue.empty()) labels["kueue.x-k8s.io/queue-name"] = job.run_policy.queue;
+  labels.update(shape.labels);
+  return labels;
+}
+
+void AddVolume(Json& spec, Json& container, const char* name, const VolumeMount& volume) {
+  Json entry = volume.source;
+  entry["name"] = name;
+  spec["volumes"].push_back(std::move(entry));
+  container["volumeMounts"].push_back({{"name", name}, {"mountPath", volume.mount_path}});
+}
+
+Json Container(const WorkerSettings& settings, const Shape& shape) {
+  return {{"name", kWorkerContainer},
+          {"image", settings.image},
+          {"args", {"--role=" + std::string(ToString(shape.role))}},
+          {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
+          {"resources", shape.resources},
+          {"securityContext",
+           {{"allowPrivilegeEscalation", false},
+            {"readOnlyRootFilesystem", true},
+            {"capabilities", {{"drop", {"ALL"}}}}}},
+          {"volumeMounts",
+           {{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
+            {{"name", "tmp"}, {"mountPath", kTmpFolder}}}}};
+}
+
+Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape) {
+  Json spec = {
+      {"automountServiceAccountToken", false},
+      {"enableServiceLinks", false},
+      {"terminationGracePeriodSeconds", 30},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", 65532},
+        {"runAsGroup", 65532},
+        {"fsGroup", 65532},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"volumes",
+       {{{"name", "spec"}, {"configMap", {{"name", SpecConfigMapName(job.name())}}}},
+        {{"name", "tmp"}, {"emptyDir", Json::object()}}}}};
+  Json container = Container(settings, shape);
+  if (job.data_volume) AddVolume(spec, container, "data", *job.data_volume);
+  if (job.checkpoint_volume) AddVolume(spec, container, "checkpoints", *job.checkpoint_volume);
+  if (settings.metrics_port > 0) {
+    container["ports"].push_back(
+        {{"name", "metrics"}, {"containerPort", settings.metrics_port}, {"protocol", "TCP"}});
+  }
+  spec["containers"] = Json::array({std::move(container)});
+  if (!job.run_policy.priority_class.empty()) spec["priorityClassName"] = job.run_policy.priority_class;
+  if (shape.pool != nullptr && !shape.pool->node_selector.empty()) spec["nodeSelector"] = shape.pool->node_selector;
+  if (shape.pool != nullptr && !shape.pool->tolerations.empty()) spec["tolerations"] = shape.pool->tolerations;
+  return spec;
+}
+
+// Sets `entry` in a list of env, replacing one of the same name.
+void SetEnv(Json& env, const Json& entry) {
+  for (Json& existing : env) {
+    if (existing.value("name", "") == entry["name"]) {
+      existing = entry;
+      return;
+    }
+  }
+  env.push_back(entry);
+}
+
+// Order of power: template over the operator's defaults, the pool over the template, the contract over all.
+void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
+  spec = OverlayPodSpec(std::move(spec), job.template_spec);
+  spec["restartPolicy"] = shape.restart_policy;
+  if (shape.pool != nullptr) {
+    for (const auto& [key, value] : shape.pool->node_selector) spec["nodeSelector"][key] = value;
+  }
+  for (Json& container : spec["containers"]) {
+    if (container.value("name", "") != kWorkerContainer) continue;
+    Json& env = container["env"];
+    if (!env.is_array()) env = Json::array();
+    if (shape.pool != nullptr) {
+      for (const auto& [name, value] : shape.pool->unit_env) SetEnv(env, {{"name", name}, {"value", value}});
+    }
+    const WorkerIdentity identity{job.name(),
+                                  job.object.uid(),
+                                  shape.name,
+                                  shape.pool != nullptr ? shape.pool->name : "",
+                                  shape.coordinator,
+                                  CheckpointDir(job)};
+    for (const Json& entry : WorkerEnv(settings, identity)) {
+      // The number of threads is a default that pool and template may change.
+      const bool is_default = entry["name"] == "OMP_NUM_THREADS";
+      const bool set = std::any_of(env.begin(), env.end(), [&](const Json& e) { return e["name"] == entry["name"]; });
+      if (!is_default || !set) SetEnv(env, entry);
+    }
+  }
+}
+
+kube::Object Build(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape) {
+  kube::Object pod(kube::resources::Pods(), {job.key().ns, shape.name});
+  Json& json = pod.mutable_json();
+  json["metadata"]["labels"] = Labels(job, shape);
+  if (job.template_metadata.contains("annotations")) {
+    json["metadata"]["annotations"] = job.template_metadata["annotations"];
+  }
+  Json spec = PodSpec(job, settings, shape);
+  Finish(job, settings, shape, spec);
+  json["spec"] = std::move(spec);
+  pod.SetController(job.object).IgnoreError();  // a new object has no other controller
+  return pod;
+}
+
+Json UnitResources(const ResourcePool& pool) { return {{"requests", pool.unit_resources}, {"limits", pool.unit_resources}}; }
+
+}  // namespace
+
+std::string CheckpointDir(const TrainingJob& job) {
+  if (!job.checkpoint_volume) return "";
+  std::string dir = job.checkpoint_volume->mount_path;
+  while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
+  return dir + "/" + job.key().ns + "-" + job.name() + "-" + job.object.uid();
+}
+
+std::string CoordinatorOf(const kube::Object& pod) {
+  for (const Json& container : pod.At("/spec/containers")) {
+    if (!container.contains("env")) continue;
+    for (const Json& entry : container["env"]) {
+      if (entry.value("name", "") == kCoordinatorVariable) return entry.value("value", "");
+    }
+  }
+  return "";
+}
+
+kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
+  Shape shape{CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
+  shape.resources = {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}};
+  return Build(job, settings, shape);
+}
+
+kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
+                       const WorkerSettings& settings, const std::string& coordinator, int64_t epoch) {
+  Shape shape{slot.member, slot.role, &pool, coordinator, Json::object(), UnitResources(pool), "Never"};
+  shape.labels[kEpochLabel] = std::to_string(epoch);
+  if (slot.role == Role::kTrainer) shape.labels[kStageLabel] = std::to_string(slot.stage);
+  return Build(job, settings, shape);
+}
+
+kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings) {
+  const Shape shape{ProfilerName(job.name(), pool.name), Role::kProfiler, &pool, "", Json::object(),
+                    UnitResources(pool), "Never"};
+  return Build(job, settings, shape);
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,32 @@
+// Which pod takes which place of a plan. Pure.
+//
+// Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A move to another plan reuses pods of the same role and
+// pool, whatever stage they held before, so that make-before-break needs units only for what is really new: a pool at
+// its limit can change its stage. Sources: api.md, "Objects the operator makes".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/model/execution_plan.h"
+#include "operator/builders/names.h"
+
+namespace medley::ops {
+
+struct MemberSlot {
+  std::string member;  // pod name
+  Role role = Role::kTrainer;
+  std::string pool;
+  int stage = 0;  // trainers
+  int index = 0;  // rank within the stage, or shard
+  bool operator==(const MemberSlot&) const = default;
+};
+
+// Trainers by (stage, index), then servers by index. `held`: the slots whose pods exist or are being made; each is
+// used at most once, preferred in this order: the same place, then the same role and pool. `reserved`: further pod names
+// that may not be given to a new pod.
+std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
+                                    const std::vector<MemberSlot>& held = {},
+                                    const std::vector<std::string>& reserved = {});
+
+}  // namespace medley::ops

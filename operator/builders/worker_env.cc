@@ -1,0 +1,29 @@
+#include "operator/builders/worker_env.h"
+
+#include "operator/builders/names.h"
+
+namespace medley::ops {
+
+using kube::Json;
+
+Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
+  Json env = Json::array();
+  const auto set = [&](const char* name, const std::string& value) { env.push_back({{"name", name}, {"value", value}}); };
+  set("MEDLEY_JOB_NAME", identity.job);
+  set("MEDLEY_JOB_UID", identity.job_uid);
+  set("MEDLEY_MEMBER", identity.member);
+  set("MEDLEY_POOL", identity.pool);
+  set("MEDLEY_SPEC_FILE", std::string(kSpecFolder) + "/spec.json");
+  env.push_back({{"name", "MEDLEY_TOKEN"},
+                 {"valueFrom", {{"secretKeyRef", {{"name", TokenSecretName(identity.job)}, {"key", "token"}}}}}});
+  env.push_back({{"name", "MEDLEY_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
+  set(kCoordinatorVariable, identity.coordinator);
+  set("MEDLEY_LISTEN_PORT", std::to_string(settings.listen_port));
+  set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);
+  set("MEDLEY_METRICS_PORT", std::to_string(settings.metrics_port));
+  set("TMPDIR", kTmpFolder);
+  set("OMP_NUM_THREADS", "1");
+  return env;
+}
+
+}  // namespace medley::ops

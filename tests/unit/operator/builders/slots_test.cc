@@ -1,0 +1,61 @@
+#include "operator/builders/slots.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+namespace medley::ops {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+
+model::ExecutionPlan Plan(std::vector<std::vector<model::Group>> stages, int servers = 0) {
+  model::ExecutionPlan plan;
+  for (auto& groups : stages) plan.stages.push_back({{}, std::move(groups), {}, 0});
+  if (servers > 0) plan.servers = model::Servers{"cpu", servers};
+  return plan;
+}
+
+auto Named(const char* name) { return Field(&MemberSlot::member, std::string(name)); }
+
+TEST(SlotsTest, NamesFollowThePlan) {
+  EXPECT_THAT(AssignSlots("adult", Plan({{{"cpu", 2, 1}}, {{"gpu", 1, 0.5}, {"cpu", 1, 0.5}}}, 2)),
+              ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-cpu-1"), Named("adult-1-gpu-0"), Named("adult-1-cpu-1"),
+                          Named("adult-server-0"), Named("adult-server-1")));
+}
+
+TEST(SlotsTest, TheSamePlanKeepsEveryPod) {
+  const auto plan = Plan({{{"cpu", 3, 1}}, {{"gpu", 2, 1}}}, 1);
+  const auto slots = AssignSlots("adult", plan);
+  EXPECT_EQ(AssignSlots("adult", plan, slots), slots);
+}
+
+TEST(SlotsTest, APoolAtItsLimitMovesItsPodsToAnotherStage) {
+  const auto before = AssignSlots("j", Plan({{{"a", 4, 1}}, {{"b", 2, 1}}}));
+  const auto after = AssignSlots("j", Plan({{{"b", 2, 1}}, {{"a", 4, 1}}}), before);
+  std::set<std::string> old_names;
+  for (const auto& slot : before) old_names.insert(slot.member);
+  for (const auto& slot : after) EXPECT_TRUE(old_names.contains(slot.member)) << slot.member;
+  EXPECT_EQ(after[0].stage, 0);
+  EXPECT_EQ(after[0].pool, "b");
+}
+
+TEST(SlotsTest, NewPodsNeverTakeANameThatIsInUse) {
+  // j-0-a-0 serves stage 1 now; a second trainer of pool a on stage 0 must be another pod.
+  const std::vector<MemberSlot> held = {{"j-0-a-0", Role::kTrainer, "a", 0, 0}};
+  const auto slots = AssignSlots("j", Plan({{{"a", 2, 1}}, {{"a", 1, 1}}}), held, {"j-0-a-1"});
+  std::set<std::string> names;
+  for (const auto& slot : slots) EXPECT_TRUE(names.insert(slot.member).second) << slot.member;
+  EXPECT_EQ(slots[0].member, "j-0-a-0");
+  EXPECT_FALSE(names.contains("j-0-a-1"));
+}
+
+TEST(SlotsTest, AServerNeverBecomesATrainer) {
+  const auto before = AssignSlots("j", Plan({{{"cpu", 1, 1}}}, 3));
+  const auto after = AssignSlots("j", Plan({{{"cpu", 3, 1}}}, 1), before);
+  for (const auto& slot : after) EXPECT_EQ(slot.role == Role::kServer, slot.member.rfind("j-server", 0) == 0);
+}
+
+}  // namespace
+}  // namespace medley::ops
