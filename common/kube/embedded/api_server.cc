@@ -1,0 +1,182 @@
+#include "common/kube/embedded/api_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/kube/embedded/api.h"
+#include "common/kube/embedded/api_error.h"
+#include "common/kube/embedded/garbage_collector.h"
+#include "common/kube/embedded/http_server.h"
+#include "common/kube/embedded/json_text.h"
+
+namespace medley::kube {
+
+class ApiServer::Core {
+ public:
+  Core(base::Clock& clock, ApiServerOptions options)
+      : options_(std::move(options)),
+        registry_(definitions_),
+        store_(static_cast<size_t>(std::max(1, options_.event_window)),
+               static_cast<size_t>(std::max(1, options_.watch_buffer))),
+        rest_(registry_, store_, clock, options_.seed),
+        collector_(rest_),
+        api_({.tokens = options_.tokens,
+              .authenticate = !options_.tokens.empty() || !options_.client_ca.empty(),
+              .bookmark_interval = options_.bookmark_interval,
+              .address = options_.address},
+             rest_, faults_),
+        server_({.address = options_.address,
+                 .port = options_.port,
+                 .max_connections = options_.max_connections,
+                 .max_body = options_.max_body,
+                 .certificate = options_.tls_certificate,
+                 .key = options_.tls_key,
+                 .client_ca = options_.client_ca},
+                [this](const embedded::HttpRequest& request) { return api_.Handle(request); }) {
+    store_.SetObserver([this](const std::string&, const embedded::Change& change) {
+      collector_.Notice(change);
+    });
+  }
+
+  absl::Status Start() {
+    MEDLEY_RETURN_IF_ERROR(CreateNamespaces());
+    for (const std::filesystem::path& path : options_.crd_paths) MEDLEY_RETURN_IF_ERROR(Load(path));
+    MEDLEY_RETURN_IF_ERROR(server_.Start());
+    collector_.Start();
+    return absl::OkStatus();
+  }
+
+  void Stop() {
+    server_.Stop();
+    collector_.Stop();
+  }
+
+  std::string url() const {
+    const std::string host =
+        options_.address.find(':') == std::string::npos ? options_.address : "[" + options_.address + "]";
+    return fmt::format("{}://{}:{}", server_.tls() ? "https" : "http", host, server_.port());
+  }
+
+  absl::Status WriteKubeconfig(const std::filesystem::path& path) const {
+    Json cluster = {{"server", url()}};
+    if (server_.tls()) {
+      cluster["certificate-authority"] = std::filesystem::absolute(options_.tls_certificate).string();
+    }
+    Json user = Json::object();
+    if (!options_.tokens.empty()) user["token"] = options_.tokens.begin()->first;
+    const Json config = {
+        {"apiVersion", "v1"},
+        {"kind", "Config"},
+        {"current-context", "medley"},
+        {"clusters", Json::array({{{"name", "medley"}, {"cluster", cluster}}})},
+        {"users", Json::array({{{"name", "medley"}, {"user", user}}})},
+        {"contexts", Json::array({{{"name", "medley"},
+                                   {"context", {{"cluster", "medley"},
+                                                {"user", "medley"},
+                                                {"namespace", "default"}}}}})}};
+    return base::WriteFileAtomic(path, config.dump(2) + "\n");  // JSON is YAML
+  }
+
+  int port() const { return server_.port(); }
+  void SetLogReader(LogReader* reader) { api_.SetLogReader(reader); }
+  embedded::FaultScript& faults() { return faults_; }
+
+ private:
+  absl::Status CreateNamespaces() {
+    for (const char* name : {"default", "kube-system"}) {
+      MEDLEY_RETURN_IF_ERROR(CreateObject({{"apiVersion", "v1"},
+                                           {"kind", "Namespace"},
+                                           {"metadata", {{"name", name}}}}));
+      MEDLEY_RETURN_IF_ERROR(CreateObject({{"apiVersion", "v1"},
+                                           {"kind", "ServiceAccount"},
+                                           {"metadata", {{"name", "default"}, {"namespace", name}}}}));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Load(const std::filesystem::path& path) {
+    std::vector<std::filesystem::path> files;
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+        const auto extension = entry.path().extension();
+        if (extension == ".yaml" || extension == ".yml" || extension == ".json") {
+          files.push_back(entry.path());
+        }
+      }
+      std::sort(files.begin(), files.end());
+    } else {
+      files.push_back(path);
+    }
+    for (const std::filesystem::path& file : files) {
+      MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file, options_.max_body));
+      const absl::Status status = LoadText(text);
+      if (!status.ok()) {
+        return base::InvalidArgument("{}: {}", file.string(), base::Message(status));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadText(const std::string& text) {
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<Json> documents, embedded::ParseYaml(text));
+    for (Json& document : documents) MEDLEY_RETURN_IF_ERROR(CreateObject(std::move(document)));
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateObject(Json object) {
+    if (!object.is_object() || !object.contains("metadata") || !object["metadata"].is_object() ||
+        !object.contains("kind") || !object["kind"].is_string() ||
+        !object.contains("apiVersion") || !object["apiVersion"].is_string()) {
+      return base::InvalidArgument("an object needs apiVersion, kind and metadata");
+    }
+    const std::string api = object["apiVersion"].get<std::string>();
+    const size_t slash = api.find('/');
+    const auto info = registry_.FindKind(slash == std::string::npos ? "" : api.substr(0, slash),
+                                         slash == std::string::npos ? api : api.substr(slash + 1),
+                                         object["kind"].get<std::string>());
+    if (info == nullptr) {
+      return base::InvalidArgument("no matches for kind \"{}\" in version \"{}\"",
+                                   object["kind"].get<std::string>(), api);
+    }
+    std::string ns;
+    if (info->resource.namespaced) {
+      const Json& given = object["metadata"]["namespace"];
+      ns = given.is_string() ? given.get<std::string>() : "default";
+      object["metadata"]["namespace"] = ns;
+    }
+    embedded::WriteOptions options;
+    options.manager = "medley-embedded";
+    options.validation = embedded::FieldValidation::kStrict;
+    return rest_.Create(*info, ns, std::move(object), options).status();
+  }
+
+  const ApiServerOptions options_;
+  const embedded::Definitions definitions_;
+  embedded::Registry registry_;
+  embedded::Store store_;
+  embedded::Rest rest_;
+  embedded::GarbageCollector collector_;
+  embedded::FaultScript faults_;
+  embedded::Api api_;
+  embedded::HttpServer server_;
+};
+
+ApiServer::ApiServer(base::Clock& clock, ApiServerOptions options)
+    : core_(std::make_unique<Core>(clock, std::move(options))) {}
+ApiServer::~ApiServer() { Stop(); }
+absl::Status ApiServer::Start() { return core_->Start(); }
+void ApiServer::Stop() { core_->Stop(); }
+int ApiServer::port() const { return core_->port(); }
+std::string ApiServer::url() const { return core_->url(); }
+absl::Status ApiServer::WriteKubeconfig(const std::filesystem::path& path) const {
+  return core_->WriteKubeconfig(path);
+}
+void ApiServer::SetLogReader(LogReader* reader) { core_->SetLogReader(reader); }
+embedded::FaultScript& ApiServer::faults() { return core_->faults(); }
+
+}  // namespace medley::kube
