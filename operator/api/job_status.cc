@@ -19,8 +19,14 @@ PlanStatus ReadPlan(const JsonReader& reader) {
   plan.planner = reader.String("planner");
   plan.summary = reader.String("summary");
   for (const JsonReader& stage : reader.Items("stages")) {
-    plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0))});
+    plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0)),
+                           stage.Number("throughput", 0)});
   }
+  for (const JsonReader& other : reader.Items("alternatives")) {
+    plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0), other.Quantity("usdPerHour", 0),
+                                 other.Quantity("usdTotal", 0), other.String("reason")});
+  }
+  plan.usd_total = reader.Quantity("usdTotal", 0);
   plan.servers = static_cast<int>(reader.Int("servers", 0));
   plan.server_pool = reader.String("serverPool");
   plan.usd_per_hour = reader.Quantity("usdPerHour", 0);
@@ -33,7 +39,22 @@ PlanStatus ReadPlan(const JsonReader& reader) {
 Json PlanJson(const PlanStatus& plan) {
   Json stages = Json::array();
   for (const PlanStatus::Stage& stage : plan.stages) {
-    stages.push_back({{"layers", stage.layers}, {"pool", stage.pool}, {"units", stage.units}});
+    stages.push_back({{"layers", stage.layers},
+                      {"pool", stage.pool},
+                      {"units", stage.units},
+                      {"throughput", Rounded(stage.throughput, 0.1)}});
+  }
+  Json alternatives = Json::array();
+  for (const PlanStatus::Alternative& other : plan.alternatives) {
+    Json item = {{"label", other.label}};
+    if (other.reason.empty()) {
+      item["throughput"] = Rounded(other.throughput, 0.1);
+      item["usdPerHour"] = Usd(other.usd_per_hour);
+      item["usdTotal"] = Usd(other.usd_total);
+    } else {
+      item["reason"] = other.reason;
+    }
+    alternatives.push_back(std::move(item));
   }
   Json json = {{"epoch", plan.epoch},
                {"planner", plan.planner},
@@ -41,7 +62,9 @@ Json PlanJson(const PlanStatus& plan) {
                {"stages", std::move(stages)},
                {"servers", plan.servers},
                {"usdPerHour", Usd(plan.usd_per_hour)},
+               {"usdTotal", Usd(plan.usd_total)},
                {"throughput", Rounded(plan.throughput, 0.1)},
+               {"alternatives", std::move(alternatives)},
                {"catalogRevision", plan.catalog_revision}};
   if (!plan.server_pool.empty()) json["serverPool"] = plan.server_pool;
   if (!plan.price_time.empty()) json["priceTime"] = plan.price_time;
@@ -82,6 +105,23 @@ Json ObservedJson(const ObservedStatus& observed) {
   return json;
 }
 
+RescaleStatus ReadRescale(const JsonReader& reader) {
+  return {reader.Int("fromEpoch", 0),         reader.Int("toEpoch", 0), reader.String("reason"),
+          reader.Number("pauseSeconds", 0),   reader.String("at"),      reader.Bool("recovery", false),
+          reader.Int("lostSteps", 0)};
+}
+
+Json RescaleJson(const RescaleStatus& rescale) {
+  Json json = {{"fromEpoch", rescale.from_epoch},
+               {"toEpoch", rescale.to_epoch},
+               {"reason", rescale.reason},
+               {"pauseSeconds", Rounded(rescale.pause_seconds, 1e-4)},
+               {"recovery", rescale.recovery},
+               {"lostSteps", rescale.lost_steps}};
+  if (!rescale.at.empty()) json["at"] = rescale.at;
+  return json;
+}
+
 }  // namespace
 
 std::string JobStatus::Phase() const {
@@ -112,12 +152,8 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.replicas = static_cast<int>(reader.Int("replicas", 0));
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
-  if (reader.Has("lastRescale")) {
-    const JsonReader rescale = reader.Child("lastRescale");
-    status.last_rescale = RescaleStatus{rescale.Int("fromEpoch", 0), rescale.Int("toEpoch", 0),
-                                        rescale.String("reason"), rescale.Number("pauseSeconds", 0),
-                                        rescale.String("at")};
-  }
+  if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
+  for (const JsonReader& rescale : reader.Items("rescales")) status.rescales.push_back(ReadRescale(rescale));
   status.start_time = reader.String("startTime");
   status.completion_time = reader.String("completionTime");
   return status;
@@ -137,13 +173,8 @@ Json JobStatus::ToJson() const {
                     {"usdPerMillionSamples", Usd(cost->usd_per_million_samples)},
                     {"savedUsd", Usd(cost->saved_usd)}};
   }
-  if (last_rescale) {
-    json["lastRescale"] = {{"fromEpoch", last_rescale->from_epoch},
-                           {"toEpoch", last_rescale->to_epoch},
-                           {"reason", last_rescale->reason},
-                           {"pauseSeconds", Rounded(last_rescale->pause_seconds, 1e-4)}};
-    if (!last_rescale->at.empty()) json["lastRescale"]["at"] = last_rescale->at;
-  }
+  if (last_rescale) json["lastRescale"] = RescaleJson(*last_rescale);
+  for (const RescaleStatus& rescale : rescales) json["rescales"].push_back(RescaleJson(rescale));
   if (!start_time.empty()) json["startTime"] = start_time;
   if (!completion_time.empty()) json["completionTime"] = completion_time;
   return json;

@@ -26,7 +26,17 @@ struct PlanStatus {
     std::string layers;  // "1-5"
     std::string pool;
     int units = 0;
+    double throughput = 0;  // samples/s expected of the stage
     bool operator==(const Stage&) const = default;
+  };
+  // The best plan on one pool alone, from PlanResponse.alternatives: for people to compare.
+  struct Alternative {
+    std::string label;
+    double throughput = 0;
+    double usd_per_hour = 0;
+    double usd_total = 0;
+    std::string reason;  // why that pool alone cannot do it; empty when it can
+    bool operator==(const Alternative&) const = default;
   };
   int64_t epoch = 0;
   std::string planner;
@@ -36,6 +46,8 @@ struct PlanStatus {
   std::string server_pool;
   double usd_per_hour = 0;
   double throughput = 0;
+  double usd_total = 0;  // of the samples that were left when it was made
+  std::vector<Alternative> alternatives;
   int64_t catalog_revision = 0;
   std::string price_time;
   bool operator==(const PlanStatus&) const = default;
@@ -68,6 +80,8 @@ struct RescaleStatus {
   std::string reason;
   double pause_seconds = 0;
   std::string at;
+  bool recovery = false;   // after a loss, not planned
+  int64_t lost_steps = 0;  // that had to be trained again
   bool operator==(const RescaleStatus&) const = default;
 };
 
@@ -81,6 +95,7 @@ struct JobStatus {
   std::string selector;
   int restarts = 0;
   std::optional<RescaleStatus> last_rescale;
+  std::vector<RescaleStatus> rescales;  // the last 32 epoch switches, from Observation.switches
   std::string start_time;  // RFC 3339 or empty
   std::string completion_time;
 
