@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "common/model/job_spec.h"
@@ -20,6 +22,7 @@ namespace medley::worker {
 struct LoadOptions {
   int64_t embedding_rows = 65536;  // categorical values are hashed into [0, embedding_rows)
   int threads = 1;                 // parsers
+  std::string root;                // put before the paths of file:// URIs
   std::stop_token stop;            // Cancelled when requested
 };
 

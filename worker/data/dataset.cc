@@ -1,0 +1,209 @@
+#include "worker/data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "worker/data/row_parser.h"
+#include "worker/data/schema.h"
+
+namespace medley::worker {
+namespace {
+
+// A piece of the file that one thread parses, and what came out of it.
+struct Piece {
+  std::string_view text;
+  Batch rows;
+  int64_t lines = 0;
+  int64_t bad_rows = 0;
+  int64_t first_bad_line = 0;  // within the piece, from 1
+  std::string first_bad;
+};
+
+// Cut at line ends into about `count` pieces.
+std::vector<Piece> Cut(std::string_view text, size_t count) {
+  std::vector<Piece> pieces;
+  const size_t size = text.size() / count + 1;
+  while (!text.empty()) {
+    size_t end = text.size() <= size ? std::string_view::npos : text.find('\n', size);
+    end = end == std::string_view::npos ? text.size() : end + 1;
+    pieces.emplace_back().text = text.substr(0, end);
+    text.remove_prefix(end);
+  }
+  return pieces;
+}
+
+void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows,
+                std::stop_token stop, Piece& piece) {
+  RowParser parser(schema, delimiter, embedding_rows);
+  std::string_view text = piece.text;
+  while (!text.empty() && !stop.stop_requested()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++piece.lines;
+    if (Trim(line).empty()) continue;
+    const absl::Status status = parser.Append(line, piece.rows);
+    if (!status.ok() && piece.bad_rows++ == 0) {
+      piece.first_bad_line = piece.lines;
+      piece.first_bad = base::Message(status);
+    }
+  }
+}
+
+void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter,
+              const LoadOptions& options) {
+  std::vector<std::jthread> threads;
+  const size_t count = std::min(pieces.size(), static_cast<size_t>(std::max(1, options.threads)));
+  for (size_t t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      for (size_t i = t; i < pieces.size(); i += count) {
+        ParsePiece(spec.schema, delimiter, options.embedding_rows, options.stop, pieces[i]);
+      }
+    });
+  }
+}
+
+template <typename T>
+void MoveTo(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+  std::vector<T>().swap(from);
+}
+
+// The pieces' rows one after the other; the first error with its line in the file when there are
+// too many.
+absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t first_line,
+                  int64_t max_bad_rows, Batch& rows, int64_t& bad_rows) {
+  std::string first_bad;
+  int64_t line = first_line;
+  int64_t samples = 0;
+  for (Piece& piece : pieces) {
+    if (piece.bad_rows > 0 && bad_rows == 0) {
+      first_bad = fmt::format("{}:{}: {}", path, line + piece.first_bad_line, piece.first_bad);
+    }
+    bad_rows += piece.bad_rows;
+    line += piece.lines;
+    samples += piece.rows.samples;
+    MoveTo(rows.ids, piece.rows.ids);
+    MoveTo(rows.numerics, piece.rows.numerics);
+    MoveTo(rows.labels, piece.rows.labels);
+  }
+  if (bad_rows > max_bad_rows) {
+    return base::InvalidArgument("{} ({} bad rows, spec.data.maxBadRows is {})", first_bad,
+                                 bad_rows, max_bad_rows);
+  }
+  if (samples == 0) return base::InvalidArgument("{}: has no rows", path);
+  if (samples > std::numeric_limits<int>::max())
+    return base::InvalidArgument("{}: has too many rows", path);
+  rows.samples = static_cast<int>(samples);
+  return absl::OkStatus();
+}
+
+Transform Fit(const Batch& rows, int buckets) {
+  Transform transform;
+  const size_t width = static_cast<size_t>(rows.shape.numerics);
+  std::vector<float> column(static_cast<size_t>(rows.samples));
+  for (size_t c = 0; c < width; ++c) {
+    for (size_t i = 0; i < column.size(); ++i) column[i] = rows.numerics[i * width + c];
+    transform.columns.push_back(FitNumeric(column, buckets));
+  }
+  return transform;
+}
+
+// Raw numbers become standardised ones, and bucketed columns get their ids.
+void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema,
+                    int64_t embedding_rows, Batch& rows) {
+  const size_t width = static_cast<size_t>(rows.shape.numerics);
+  const size_t fields = static_cast<size_t>(rows.shape.fields);
+  const size_t categorical = schema.categorical.size();
+  for (size_t c = 0; c < width; ++c) {
+    const NumericTransform& column = transform.columns[c];
+    std::vector<int32_t> ids;
+    for (size_t bucket = 0; bucket < column.edges.size() + 2; ++bucket) {
+      ids.push_back(
+          HashedId(std::to_string(bucket), static_cast<int>(categorical + c), embedding_rows));
+    }
+    for (size_t i = 0; i < static_cast<size_t>(rows.samples); ++i) {
+      float& x = rows.numerics[i * width + c];
+      if (schema.numeric_buckets > 0) {
+        rows.ids[i * fields + categorical + c] = ids[static_cast<size_t>(column.Bucket(x))];
+      }
+      x = column.Standardize(x);
+    }
+  }
+}
+
+absl::StatusOr<std::string> PathOf(const model::SourceSpec& source, const std::string& root) {
+  constexpr std::string_view kScheme = "file://";
+  if (!source.uri.starts_with("file:///")) {
+    return base::InvalidArgument("the source '{}' does not start with file:///", source.uri);
+  }
+  return root + source.uri.substr(kScheme.size());
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
+                                                             const model::DataSpec& spec,
+                                                             const Transform* transform,
+                                                             const LoadOptions& options) {
+  if (source.format != "csv" && source.format != "tsv") {
+    return base::Unimplemented("no reader for the format '{}' of {}", source.format, source.uri);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::string path, PathOf(source, options.root));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string file,
+                          base::ReadFile(path, std::numeric_limits<int64_t>::max()));
+  std::string_view text = file;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  if (spec.schema.header) {
+    const size_t end = text.find('\n');
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+
+  constexpr size_t kPieceBytes = 1 << 20;
+  std::vector<Piece> pieces = Cut(text, text.size() / kPieceBytes + 1);
+  ParseAll(pieces, spec, source.format == "tsv" ? '\t' : ',', options);
+  if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", path);
+
+  std::shared_ptr<Dataset> data(new Dataset());
+  data->rows_.shape = ShapeOf(spec.schema);
+  MEDLEY_RETURN_IF_ERROR(Join(pieces, path, spec.schema.header ? 1 : 0, spec.max_bad_rows,
+                              data->rows_, data->bad_rows_));
+  data->transform_ =
+      transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
+  if (data->transform_.columns.size() != spec.schema.numeric.size()) {
+    return base::InvalidArgument("{}: the transform is of {} numeric columns, the schema has {}",
+                                 path, data->transform_.columns.size(), spec.schema.numeric.size());
+  }
+  ApplyTransform(data->transform_, spec.schema, options.embedding_rows, data->rows_);
+  return data;
+}
+
+std::shared_ptr<const Dataset> Dataset::FromBatch(Batch rows) {
+  std::shared_ptr<Dataset> data(new Dataset());
+  data->rows_ = std::move(rows);
+  return data;
+}
+
+void Dataset::Gather(std::span<const int64_t> indices, Batch& batch) const {
+  const size_t fields = static_cast<size_t>(rows_.shape.fields);
+  const size_t width = static_cast<size_t>(rows_.shape.numerics);
+  batch.shape = rows_.shape;
+  batch.samples = static_cast<int>(indices.size());
+  batch.ids.resize(indices.size() * fields);
+  batch.numerics.resize(indices.size() * width);
+  batch.labels.resize(indices.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const size_t row = static_cast<size_t>(indices[i]);
+    std::copy_n(rows_.ids.data() + row * fields, fields, batch.ids.data() + i * fields);
+    std::copy_n(rows_.numerics.data() + row * width, width, batch.numerics.data() + i * width);
+    batch.labels[i] = rows_.labels[row];
+  }
+}
+
+}  // namespace medley::worker

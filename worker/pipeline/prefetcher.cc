@@ -1,0 +1,108 @@
+#include "worker/pipeline/prefetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+
+Prefetcher::Prefetcher(BatchAssembler assembler, SparseParameters* sparse)
+    : assembler_(std::move(assembler)),
+      sparse_(sparse),
+      thread_([this](std::stop_token stop) { Run(stop); }) {}
+
+Prefetcher::~Prefetcher() {
+  thread_.request_stop();
+  Drop();
+}
+
+void Prefetcher::Add(const StepLease& lease) {
+  base::MutexLock lock(mutex_);
+  if (entries_.size() >= StepExecutor::kMaxPrefetched) return;
+  if (std::ranges::find(entries_, lease, &Entry::lease) != entries_.end()) return;
+  entries_.push_back({lease, std::nullopt});
+  changed_.NotifyAll();
+}
+
+Prefetcher::Entry* Prefetcher::NextUnprepared() {
+  const auto it =
+      std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.result.has_value(); });
+  return it == entries_.end() ? nullptr : &*it;
+}
+
+void Prefetcher::Run(std::stop_token stop) {
+  base::MutexLock lock(mutex_);
+  while (changed_.Wait(mutex_, stop, [this] { return !busy_ && NextUnprepared() != nullptr; })) {
+    const StepLease lease = NextUnprepared()->lease;
+    const WaitLimit limit{cancel_.get_token()};
+    busy_ = true;
+    mutex_.unlock();
+    absl::StatusOr<std::unique_ptr<PreparedStep>> result = Prepare(lease, limit);
+    mutex_.lock();
+    busy_ = false;
+    const auto it = std::ranges::find(entries_, lease, &Entry::lease);
+    if (it != entries_.end()) it->result = std::move(result);
+    changed_.NotifyAll();
+  }
+}
+
+std::unique_ptr<PreparedStep> Prefetcher::Spare() {
+  base::MutexLock lock(mutex_);
+  return spare_ != nullptr ? std::move(spare_) : std::make_unique<PreparedStep>();
+}
+
+void Prefetcher::Recycle(std::unique_ptr<PreparedStep> step) {
+  base::MutexLock lock(mutex_);
+  spare_ = std::move(step);
+}
+
+absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLease& lease,
+                                                                  const WaitLimit& limit) {
+  std::unique_ptr<PreparedStep> step = Spare();
+  MEDLEY_RETURN_IF_ERROR(assembler_.Assemble(lease, *step));
+  if (sparse_ != nullptr && !step->tables.empty()) {
+    MEDLEY_RETURN_IF_ERROR(sparse_->Pull(lease.step, step->tables, step->rows, limit));
+  }
+  return step;
+}
+
+absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& lease,
+                                                               const WaitLimit& limit) {
+  Add(lease);
+  base::MutexLock lock(mutex_);
+  while (!entries_.empty() && entries_.front().lease != lease &&
+         entries_.front().result.has_value()) {
+    entries_.pop_front();
+  }
+  if (std::ranges::find(entries_, lease, &Entry::lease) == entries_.end()) {
+    return base::FailedPrecondition("step {} was not prepared: {} other steps are in the way",
+                                    lease.step, entries_.size());
+  }
+  const auto ready = [&] {
+    const auto it = std::ranges::find(entries_, lease, &Entry::lease);
+    return it == entries_.end() || it->result.has_value();
+  };
+  if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline, ready)) {
+    if (limit.stop.stop_requested())
+      return base::Cancelled("step {}: stopped while its rows were pulled", lease.step);
+    return base::DeadlineExceeded("step {}: its rows did not come in time", lease.step);
+  }
+  const auto it = std::ranges::find(entries_, lease, &Entry::lease);
+  if (it == entries_.end()) return base::Cancelled("step {} was dropped", lease.step);
+  absl::StatusOr<std::unique_ptr<PreparedStep>> result = *std::move(it->result);
+  entries_.erase(it);
+  return result;
+}
+
+void Prefetcher::Drop() {
+  base::MutexLock lock(mutex_);
+  cancel_.request_stop();
+  entries_.clear();
+  changed_.NotifyAll();
+  // The pull under way ends soon: its stop token is requested.
+  changed_.Wait(mutex_, {}, [this] { return !busy_; });
+  cancel_ = std::stop_source();
+}
+
+}  // namespace medley::worker

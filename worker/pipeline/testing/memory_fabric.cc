@@ -1,0 +1,158 @@
+#include "worker/pipeline/testing/memory_fabric.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+
+namespace medley::worker::testing {
+namespace {
+
+absl::Status WaitFailed(const WaitLimit& limit, std::string_view what) {
+  if (limit.stop.stop_requested()) return base::Cancelled("{} was stopped", what);
+  return base::DeadlineExceeded("{} did not come in time", what);
+}
+
+}  // namespace
+
+class MemoryChannel final : public ActivationChannel {
+ public:
+  MemoryChannel(MemoryFabric& fabric, MemoryFabric::Address self) : fabric_(fabric), self_(self) {}
+  absl::Status Send(const Tag& tag, int peer, std::span<const float> data, const WaitLimit&) override {
+    const int stage = self_.stage + (tag.direction == Direction::kBackward ? -1 : 1);
+    return fabric_.Put({tag, self_, {stage, peer}}, data);
+  }
+  absl::Status Recv(const Tag& tag, int peer, std::span<float> data, const WaitLimit& limit) override {
+    const int stage = self_.stage + (tag.direction == Direction::kBackward ? 1 : -1);
+    return fabric_.Take({tag, {stage, peer}, self_}, data, limit);
+  }
+
+ private:
+  MemoryFabric& fabric_;
+  const MemoryFabric::Address self_;
+};
+
+std::unique_ptr<ActivationChannel> MemoryFabric::End(int stage, int replica) {
+  return std::make_unique<MemoryChannel>(*this, Address{stage, replica});
+}
+
+int64_t MemoryFabric::floats_sent() const {
+  base::MutexLock lock(mutex_);
+  return floats_sent_;
+}
+
+absl::Status MemoryFabric::Put(const Key& key, std::span<const float> data) {
+  base::MutexLock lock(mutex_);
+  floats_sent_ += std::ssize(data);
+  if (!messages_.emplace(key, std::vector<float>(data.begin(), data.end())).second) {
+    return base::AlreadyExists("a second message of one tag");
+  }
+  arrived_.NotifyAll();
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFabric::Take(const Key& key, std::span<float> data, const WaitLimit& limit) {
+  base::MutexLock lock(mutex_);
+  if (!arrived_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return messages_.contains(key); })) {
+    return WaitFailed(limit, "a message");
+  }
+  const auto node = messages_.extract(key);
+  if (node.mapped().size() != data.size()) {
+    return base::DataLoss("a message of {} floats, {} were expected", node.mapped().size(), data.size());
+  }
+  std::ranges::copy(node.mapped(), data.begin());
+  return absl::OkStatus();
+}
+
+class MemoryReducer final : public DenseReducer {
+ public:
+  MemoryReducer(MemorySum& sum, int replica) : sum_(sum), replica_(replica) {}
+  absl::Status SumAll(int64_t step, std::span<float> values, const WaitLimit& limit) override {
+    return sum_.Sum(step, replica_, values, limit);
+  }
+
+ private:
+  MemorySum& sum_;
+  const int replica_;
+};
+
+std::unique_ptr<DenseReducer> MemorySum::End(int replica) {
+  return std::make_unique<MemoryReducer>(*this, replica);
+}
+
+absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values, const WaitLimit& limit) {
+  base::MutexLock lock(mutex_);
+  Round& round = rounds_[step];
+  round.parts.emplace(replica, std::vector<float>(values.begin(), values.end()));
+  if (std::ssize(round.parts) == replicas_) {
+    round.sum.assign(values.size(), 0);
+    for (const auto& [number, part] : round.parts) {
+      for (size_t i = 0; i < part.size(); ++i) round.sum[i] += part[i];
+    }
+    changed_.NotifyAll();
+  }
+  if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline,
+                          [&] { return std::ssize(round.parts) == replicas_; })) {
+    return WaitFailed(limit, "a sum");
+  }
+  std::ranges::copy(round.sum, values.begin());
+  if (++round.taken == replicas_) rounds_.erase(step);
+  return absl::OkStatus();
+}
+
+class SharedTablesEnd final : public SparseParameters {
+ public:
+  SharedTablesEnd(SharedTables& shared, int replica) : shared_(shared), replica_(replica) {}
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit& limit) override {
+    return shared_.tables_.Pull(step, tables, rows, limit);
+  }
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables,
+                    std::span<const std::span<const float>> gradients, int64_t samples, const WaitLimit&) override {
+    SharedTables::Pushed pushed;
+    pushed.tables.assign(tables.begin(), tables.end());
+    for (const std::span<const float> gradient : gradients) {
+      pushed.gradients.emplace_back(gradient.begin(), gradient.end());
+    }
+    return shared_.Push(step, replica_, std::move(pushed), samples);
+  }
+
+ private:
+  SharedTables& shared_;
+  const int replica_;
+};
+
+std::unique_ptr<SparseParameters> SharedTables::End(int replica) {
+  return std::make_unique<SharedTablesEnd>(*this, replica);
+}
+
+absl::Status SharedTables::Push(int64_t step, int replica, Pushed pushed, int64_t samples) {
+  base::MutexLock lock(mutex_);
+  std::map<int, Pushed>& parts = steps_[step];
+  parts.emplace(replica, std::move(pushed));
+  if (std::ssize(parts) < replicas_) return absl::OkStatus();
+  const size_t table_count = parts.begin()->second.tables.size();
+  std::vector<TableKeys> tables;
+  std::vector<std::vector<float>> sums(table_count);
+  for (size_t t = 0; t < table_count; ++t) {
+    std::map<uint64_t, std::vector<float>> rows;
+    const size_t columns = static_cast<size_t>(parts.begin()->second.tables[t].columns);
+    for (const auto& [number, part] : parts) {
+      for (size_t k = 0; k < part.tables[t].keys.size(); ++k) {
+        std::vector<float>& row = rows[part.tables[t].keys[k]];
+        row.resize(columns);
+        for (size_t i = 0; i < columns; ++i) row[i] += part.gradients[t][k * columns + i];
+      }
+    }
+    TableKeys& keys = tables.emplace_back(parts.begin()->second.tables[t]);
+    keys.keys.clear();
+    for (const auto& [key, row] : rows) {
+      keys.keys.push_back(key);
+      sums[t].insert(sums[t].end(), row.begin(), row.end());
+    }
+  }
+  const std::vector<std::span<const float>> gradients(sums.begin(), sums.end());
+  steps_.erase(step);
+  return tables_.Push(step, tables, gradients, samples, {});
+}
+
+}  // namespace medley::worker::testing

@@ -1,0 +1,85 @@
+// Channels, reductions and shared tables between threads of one process: a whole pipeline in a test.
+//
+// Thread-safe. Owned by the test; the ends handed out refer to it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "worker/pipeline/activation_channel.h"
+#include "worker/pipeline/dense_reducer.h"
+#include "worker/pipeline/local_tables.h"
+
+namespace medley::worker::testing {
+
+// Messages between stages, by (tag, sender, receiver). Unbounded: tests are finite.
+class MemoryFabric {
+ public:
+  // The end of replica `replica` of `stage`.
+  std::unique_ptr<ActivationChannel> End(int stage, int replica);
+  int64_t floats_sent() const;
+
+ private:
+  friend class MemoryChannel;
+  struct Address {
+    int stage = 0;
+    int replica = 0;
+    auto operator<=>(const Address&) const = default;
+  };
+  using Key = std::tuple<Tag, Address, Address>;
+  absl::Status Put(const Key& key, std::span<const float> data);
+  absl::Status Take(const Key& key, std::span<float> data, const WaitLimit& limit);
+
+  mutable base::Mutex mutex_;
+  base::CondVar arrived_;
+  std::map<Key, std::vector<float>> messages_ ABSL_GUARDED_BY(mutex_);
+  int64_t floats_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Sums over `replicas`, in the order of their numbers whoever comes first.
+class MemorySum {
+ public:
+  explicit MemorySum(int replicas) : replicas_(replicas) {}
+  std::unique_ptr<DenseReducer> End(int replica);
+
+ private:
+  friend class MemoryReducer;
+  struct Round {
+    std::map<int, std::vector<float>> parts;
+    std::vector<float> sum;
+    int taken = 0;
+  };
+  absl::Status Sum(int64_t step, int replica, std::span<float> values, const WaitLimit& limit);
+
+  const int replicas_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::map<int64_t, Round> rounds_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Tables shared by `replicas`: a step is applied when all have pushed, as parameter servers do.
+class SharedTables {
+ public:
+  SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
+      : replicas_(replicas), tables_(std::move(tables), optimizer, seed) {}
+  std::unique_ptr<SparseParameters> End(int replica);
+  LocalTables& tables() { return tables_; }
+
+ private:
+  friend class SharedTablesEnd;
+  struct Pushed {
+    std::vector<TableKeys> tables;
+    std::vector<std::vector<float>> gradients;
+  };
+  absl::Status Push(int64_t step, int replica, Pushed pushed, int64_t samples);
+
+  const int replicas_;
+  LocalTables tables_;
+  base::Mutex mutex_;
+  std::map<int64_t, std::map<int, Pushed>> steps_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::worker::testing
