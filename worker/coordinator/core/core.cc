@@ -1,0 +1,239 @@
+#include "worker/coordinator/core/core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kMaxMembers = 4096;
+constexpr base::nanoseconds kJournalInterval = base::seconds(10);
+
+}  // namespace
+
+CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
+                                 const std::optional<job::v1::CoordinatorState>& journal)
+    : options_(std::move(options)) {
+  waiting_since_ = checkpoint_at_ = committed_at_ = journaled_at_ = now.steady;
+  if (journal) Restore(*journal, now);
+}
+
+void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant now) {
+  last_epoch_ = journal.last_epoch();
+  if (journal.has_desired()) desired_ = journal.desired();
+  if (journal.has_first_plan()) first_plan_ = journal.first_plan();
+  from_epoch_ = journal.from_epoch();
+  last_checkpoint_ = journal.last_checkpoint_step();
+  restarts_ = journal.restarts();
+  bad_rows_ = journal.bad_rows();
+  switches_.assign(journal.switches().begin(), journal.switches().end());
+  metrics_.insert(journal.metrics().begin(), journal.metrics().end());
+  cost_.Restore(journal.usd_spent(), journal.usd_first_plan(), journal.first_plan_throughput(), journal.paid_samples());
+  if (first_plan_) cost_.SetFirstPlan(first_plan_->plan());
+  if (desired_) cost_.SetPrices(desired_->usd_per_unit_hour());
+  if (journal.ledger().rows() > 0) {
+    if (auto ledger = Ledger::FromRecord(journal.ledger()); ledger.ok()) ledger_ = *ledger;
+  }
+  if (journal.outcome() == job::v1::JOB_PHASE_COMPLETE ||
+      (journal.outcome() == job::v1::JOB_PHASE_FAILED && !journal.retryable())) {
+    outcome_ = journal.outcome();
+    message_ = journal.message();
+    retryable_ = journal.retryable();
+    commands_.push_back(FinishCommand{outcome_ == job::v1::JOB_PHASE_COMPLETE ? 0 : 2});
+    return;
+  }
+  if (journal.active().epoch() == 0 || !ledger_) return;
+  EpochInfo& active = active_.emplace();
+  active.epoch = journal.active().epoch();
+  active.plan = journal.active().plan();
+  active.request = journal.active_plan();
+  active.peers.assign(journal.active().peers().begin(), journal.active().peers().end());
+  active.step = journal.active().start_step();
+  for (const job::v1::Peer& peer : journal.active().peers()) {
+    EpochMember& member = active.members[peer.slot().member()];
+    member.peer = peer;
+    member.awaited = true;
+  }
+  ++restarts_;
+  mode_ = Mode::kHalting;
+  halt_deadline_ = now.steady + options_.reconnect_wait;
+  last_trouble_ = "the coordinator restarted";
+  Log(false, fmt::format("restarted: waiting for {} members of epoch {}", active.members.size(), active.epoch));
+}
+
+absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now) {
+  MEDLEY_RETURN_IF_ERROR(ValidateApply(request));
+  if (over()) return base::FailedPrecondition("the job is over: {}", message_);
+  Hold(now);
+  if (desired_ && request.plan().epoch() < desired_->plan().epoch()) {
+    return base::FailedPrecondition("plan {} is older than plan {}", request.plan().epoch(), desired_->plan().epoch());
+  }
+  cost_.SetPrices(request.usd_per_unit_hour());
+  const auto epoch_of = [&] {
+    const int64_t plan = desired_->plan().epoch();
+    if (active_ && active_->request.plan().epoch() == plan) return active_->epoch;
+    if (next_ && next_->request.plan().epoch() == plan) return next_->epoch;
+    return std::max(last_epoch_ + 1, plan);
+  };
+  if (desired_ && request.plan().epoch() == desired_->plan().epoch()) {
+    *desired_->mutable_usd_per_unit_hour() = request.usd_per_unit_hour();
+    return epoch_of();
+  }
+  desired_ = request;
+  if (!first_plan_) {
+    first_plan_ = request;
+    cost_.SetFirstPlan(request.plan());
+  }
+  failures_ = 0;
+  waiting_since_ = retry_at_ = now.steady;
+  if (next_ && !next_->switching && mode_ != Mode::kHalted) AbandonNext("a newer plan came", false, now);
+  Journal(now);
+  Advance(now);
+  return epoch_of();
+}
+
+void CoordinatorCore::Drain(const std::vector<std::string>& members, Instant now) {
+  Hold(now);
+  for (const std::string& name : members) {
+    const auto found = members_.find(name);
+    if (found == members_.end() || found->second.leaving) continue;
+    found->second.leaving = true;
+    checkpoint_wanted_ = true;  // unless it can be planned out: decided in ConsiderChange
+    if (next_ && !next_->switching && mode_ != Mode::kHalted && next_->members.contains(name)) {
+      AbandonNext(name + " will leave", false, now);
+    }
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::Suspend(const std::string& reason, Instant now) {
+  Hold(now);
+  if (over() || suspending_) return;
+  suspending_ = true;
+  suspend_deadline_ = now.steady + options_.checkpoint_timeout;
+  message_ = reason;
+  if (next_ && !next_->switching && mode_ == Mode::kTraining) AbandonNext("the job is suspended", false, now);
+  Advance(now);
+}
+
+void CoordinatorCore::OnMessage(const std::string& member, const std::string& instance,
+                                const job::v1::SessionRequest& message, Instant now) {
+  Hold(now);
+  if (over()) return;
+  if (message.has_hello()) {
+    OnHello(message.hello(), now);
+  } else {
+    const auto found = members_.find(member);
+    if (found == members_.end() || found->second.hello.instance() != instance) return;
+    if (message.has_warmed()) OnWarmed(member, message.warmed(), now);
+    if (message.has_ready()) OnReady(member, message.ready(), now);
+    if (message.has_progress()) OnProgress(member, message.progress(), now);
+    if (message.has_fault()) OnFault(member, message.fault(), now);
+    if (message.has_halted()) OnHalted(member, message.halted(), now);
+    if (message.has_checkpointed()) OnCheckpointed(member, message.checkpointed(), now);
+    if (message.has_evaluated()) OnEvaluated(member, message.evaluated(), now);
+    if (message.has_leaving()) return Drain({member}, now);
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
+  const std::string& name = hello.member();
+  if (name.empty() || (members_.size() >= kMaxMembers && !members_.contains(name))) {
+    return Log(true, fmt::format("refused member '{}'", name));
+  }
+  const auto before = members_.find(name);
+  const bool again = before != members_.end() && before->second.hello.instance() == hello.instance();
+  if (before != members_.end() && !again) OnLost(name, before->second.hello.instance(), now);
+  if (over()) return;
+  ConnectedMember& member = members_[name];
+  member.hello = hello;
+  if (!again) member.since = now.steady;
+  failures_ = mode_ == Mode::kTraining ? 0 : failures_;
+  const auto holder = active_ ? active_->members.find(name) : std::map<std::string, EpochMember>::iterator();
+  if (active_ && holder != active_->members.end()) {
+    const bool same = holder->second.peer.instance() == hello.instance();
+    if (!same || hello.held_epoch() < active_->epoch) {
+      if (mode_ == Mode::kHalting || mode_ == Mode::kHalted) {
+        active_->members.erase(holder);
+      } else {
+        BeginHalt(fmt::format("{} came back without its state", name), now);
+        active_->members.erase(name);
+      }
+      if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(name + " came back without its state", now);
+      return;
+    }
+    holder->second.awaited = false;
+    holder->second.peer.set_address(hello.address());
+    if (mode_ == Mode::kHalting) return HaltMember(holder->second);
+    return BeginHalt(fmt::format("the session of {} broke", name), now);
+  }
+  if (next_ && next_->members.contains(name)) AbandonNext(fmt::format("the session of {} broke", name), false, now);
+}
+
+void CoordinatorCore::OnLost(const std::string& member, const std::string& instance, Instant now) {
+  Hold(now);
+  const auto found = members_.find(member);
+  if (found == members_.end() || found->second.hello.instance() != instance) return;
+  members_.erase(found);
+  if (over()) return;
+  const auto of = [&](const std::optional<EpochInfo>& epoch) {
+    if (!epoch) return false;
+    const auto at = epoch->members.find(member);
+    return at != epoch->members.end() && at->second.peer.instance() == instance;
+  };
+  const std::string why = fmt::format("{} was lost", member);
+  if (of(active_)) {
+    if (mode_ == Mode::kTraining) BeginHalt(why, now);
+    if (mode_ == Mode::kHalted && next_) AbandonNext(why, false, now);
+    active_->members.erase(member);
+    if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(why, now);
+  } else if (of(next_)) {
+    AbandonNext(why, false, now);
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
+  const std::string why = fmt::format("{}: {}", member, fault.message());
+  if (fault.permanent()) return Fail(why, false, now);
+  if (next_ && fault.epoch() == next_->epoch) return AbandonNext(why, true, now);
+  if (mode_ == Mode::kTraining && fault.epoch() == active_->epoch) BeginHalt(why, now);
+}
+
+void CoordinatorCore::Tick(Instant now) {
+  Hold(now);
+  if (over()) return;
+  CheckDeadlines(now);
+  if (over()) return;
+  Advance(now);
+  if (!over() && ledger_ && now.steady - journaled_at_ >= kJournalInterval) Journal(now);
+}
+
+void CoordinatorCore::Advance(Instant now) {
+  // Every round either changes the mode or next_, or is the last one; the bound is a guard against a loop.
+  for (int round = 0; round < 8 && !over(); ++round) {
+    const auto before = std::tuple(mode_, last_epoch_, next_.has_value(), active_epoch());
+    if (mode_ == Mode::kHalting) ResolveHalt(now);
+    if (!over() && next_) AdvanceNext(now);
+    if (!over() && mode_ == Mode::kIdle) AdvanceIdle(now);
+    if (!over() && mode_ == Mode::kHalted) AdvanceHalted(now);
+    if (!over() && mode_ == Mode::kTraining) AdvanceTraining(now);
+    if (before == std::tuple(mode_, last_epoch_, next_.has_value(), active_epoch())) return;
+  }
+}
+
+void CoordinatorCore::Send(const job::v1::Peer& to, job::v1::SessionResponse message) {
+  commands_.push_back(SendCommand{to.slot().member(), to.instance(), std::move(message)});
+}
+
+const ConnectedMember* CoordinatorCore::Connected(const job::v1::Peer& peer) const {
+  const auto found = members_.find(peer.slot().member());
+  if (found == members_.end() || found->second.hello.instance() != peer.instance()) return nullptr;
+  return &found->second;
+}
+
+}  // namespace medley::worker

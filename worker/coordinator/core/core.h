@@ -1,0 +1,186 @@
+// The coordinator's decisions: a state machine without I/O, threads or clock.
+//
+// Inputs are calls, outputs are commands that TakeCommands returns; they must be carried out in order. The states and
+// the recovery argument are in docs/runtime.md. Not thread-safe: the shell calls it under one lock.
+//
+//   core.OnMessage("job-trainer-0", "i-7", message, now);
+//   for (Command& command : core.TakeCommands()) ...
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/coordinator/core/commands.h"
+#include "worker/coordinator/core/epoch.h"
+#include "worker/coordinator/core/ledger.h"
+#include "worker/coordinator/core/meter.h"
+#include "worker/coordinator/core/options.h"
+#include "worker/coordinator/core/roster.h"
+#include "worker/coordinator/core/scores.h"
+
+namespace medley::worker {
+
+// The newest whole checkpoint, as the shell found it.
+struct CheckpointPosition {
+  std::string folder;
+  int64_t step = 0;
+  job::v1::LedgerRecord ledger;
+};
+
+class CoordinatorCore {
+ public:
+  // `journal`: the last state of an earlier process of this coordinator.
+  CoordinatorCore(CoreOptions options, Instant now, const std::optional<job::v1::CoordinatorState>& journal);
+
+  // The epoch that the plan has or will get. Errors: InvalidArgument, FailedPrecondition (older, or the job is over).
+  absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
+  void Drain(const std::vector<std::string>& members, Instant now);
+  void Suspend(const std::string& reason, Instant now);
+
+  // Messages of one process in their order; the first is Hello. Others before Hello are ignored.
+  void OnMessage(const std::string& member, const std::string& instance, const job::v1::SessionRequest& message,
+                 Instant now);
+  // The session of this process is over for good.
+  void OnLost(const std::string& member, const std::string& instance, Instant now);
+  void OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now);
+  void OnManifestWritten(int64_t step, const absl::Status& status, Instant now);
+  // Deadlines and intervals; call it every 50 ms or so.
+  void Tick(Instant now);
+
+  std::vector<Command> TakeCommands() { return std::exchange(commands_, {}); }
+  job::v1::Observation Observe(Instant now) const;
+
+  bool over() const { return outcome_ != job::v1::JOB_PHASE_UNSPECIFIED; }
+  int64_t active_epoch() const { return active_ ? active_->epoch : 0; }
+  const std::optional<Ledger>& ledger() const { return ledger_; }
+
+ private:
+  enum class Mode { kIdle, kTraining, kHalting, kHalted };  // no state; leases flow; survivors stop; survivors stand at t
+  enum class Ending { kNone, kEvaluating };
+
+  // core.cc: inputs
+  void OnHello(const job::v1::Hello& hello, Instant now);
+  void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
+  void Restore(const job::v1::CoordinatorState& journal, Instant now);
+  void Advance(Instant now);  // after every input: whatever is possible now
+  void CheckDeadlines(Instant now);
+
+  // core_epoch.cc: preparing and switching
+  void OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now);
+  void OnReady(const std::string& member, const job::v1::Ready& ready, Instant now);
+  enum class Use { kHolders, kStaying, kAll };  // who may fill a slot: staying holders, all that stay, also leavers
+  RosterFit Fit(const job::v1::ApplyPlanRequest& request, Use use) const;
+  void StartEpoch(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
+                  std::string reason, Instant now);
+  void SendPrepare(job::v1::StateOrigin origin);
+  void AbandonNext(const std::string& why, bool failed, Instant now);
+  void AdvanceNext(Instant now);
+  bool AdoptRows(Instant now);
+  bool AllWarmed() const;
+  void SendSwitch(int64_t step, Instant now);
+  void PutInForce(Instant now);
+  void RecordSwitch(Instant now);
+
+  // core_training.cc: leases, progress, changes while training
+  void OnProgress(const std::string& member, const job::v1::Progress& progress, Instant now);
+  void AdvanceTraining(Instant now);
+  void ConsiderChange(Instant now);
+  void ConsiderSamePlan(Instant now);
+  bool OnlyLeaversMissing(const RosterFit& fit) const;
+  void LeaseSteps(bool even_if_none, Instant now);
+  void CommitTo(int64_t step, Instant now);
+  void SetLedger(int64_t step, int64_t epoch);
+  bool HoldLeases() const;
+
+  // core_recovery.cc
+  void BeginHalt(const std::string& why, Instant now);
+  void HaltMember(EpochMember& member);
+  void OnHalted(const std::string& member, const job::v1::Halted& halted, Instant now);
+  void ResolveHalt(Instant now);
+  void LoseState(const std::string& why, Instant now);
+  void AdvanceHalted(Instant now);
+  void AdvanceIdle(Instant now);
+  bool StateIsWhole() const;
+
+  // core_finish.cc: checkpoints, evaluation, the end
+  void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
+  void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);
+  void StartCheckpoint(int64_t step, Instant now);
+  void AdvanceCheckpoint(Instant now);
+  void AdvanceEnding(Instant now);
+  void StartEvaluation(Instant now);
+  void Fail(const std::string& why, bool retryable, Instant now);
+  void Finish(job::v1::JobPhase outcome, int exit_code, const std::string& why, Instant now);
+
+  // core_observe.cc
+  job::v1::JobPhase Phase() const;
+  std::vector<std::string> MissingMembers() const;
+  void Journal(Instant now);
+  job::v1::CoordinatorState DurableState() const;
+  void Hold(Instant now);
+
+  void Send(const job::v1::Peer& to, job::v1::SessionResponse message);
+  void Log(bool warning, std::string message) { commands_.push_back(LogCommand{warning, std::move(message)}); }
+  const ConnectedMember* Connected(const job::v1::Peer& peer) const;
+
+  const CoreOptions options_;
+  std::vector<Command> commands_;
+
+  std::map<std::string, ConnectedMember> members_;
+  std::optional<job::v1::ApplyPlanRequest> desired_;
+  std::optional<job::v1::ApplyPlanRequest> first_plan_;
+  std::optional<EpochInfo> active_;  // who holds the state
+  std::optional<EpochInfo> next_;    // being prepared
+  std::optional<Ledger> ledger_;
+  Mode mode_ = Mode::kIdle;
+  int64_t last_epoch_ = 0;
+  int64_t from_epoch_ = 0;  // the last epoch that was in force; 0: none yet
+
+  bool finding_ = false;                        // FindCheckpoint is under way
+  bool found_ = false;                          // ... and answered:
+  std::optional<CheckpointPosition> restore_;   // none: from the seed
+  int64_t halted_step_ = 0;                     // where the survivors stand (kHalted)
+  int64_t max_applied_ = 0;                     // highest step applied by anybody, for lost_steps
+  base::SteadyTime halt_deadline_{};
+  base::SteadyTime waiting_since_{};            // nothing can start since
+  base::SteadyTime retry_at_{};
+  std::string last_trouble_;
+  int failures_ = 0;                            // preparations and recoveries in a row without progress
+  int64_t restarts_ = 0;
+
+  std::optional<PendingCheckpoint> checkpoint_;
+  int64_t writing_manifest_ = 0;                // step; 0: none
+  bool checkpoint_wanted_ = false;              // at once, for a leaver that nobody can replace
+  int64_t last_checkpoint_ = 0;                 // step; 0: none
+  base::SteadyTime checkpoint_at_{};            // when the last one was started
+  Ending ending_ = Ending::kNone;
+  std::map<std::string, bool> evaluated_;
+  base::SteadyTime evaluate_deadline_{};
+  Scores scores_;
+
+  bool suspending_ = false;
+  base::SteadyTime suspend_deadline_{};
+  job::v1::JobPhase outcome_ = job::v1::JOB_PHASE_UNSPECIFIED;
+  bool retryable_ = true;
+  int64_t final_epoch_ = 0;  // in force at the end, and its plan
+  int64_t final_plan_ = 0;
+  std::string message_;
+  std::map<std::string, double> metrics_;
+  std::vector<job::v1::SwitchRecord> switches_;
+
+  std::map<int64_t, std::pair<double, int64_t>> losses_;  // by uncommitted step: sum, samples
+  RecentMean loss_;
+  ThroughputMeter throughput_;
+  StageMeter stage_times_;
+  CostMeter cost_;
+  int64_t bad_rows_ = 0;
+  base::SteadyTime committed_at_{};  // last commit, or start of the epoch
+  base::SteadyTime journaled_at_{};
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,132 @@
+// CoordinatorCore: checkpoints, evaluation, the end.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/base/status.h"
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+
+void CoordinatorCore::StartCheckpoint(int64_t step, Instant now) {
+  PendingCheckpoint& pending = checkpoint_.emplace();
+  pending.step = step;
+  pending.folder = fmt::format("step-{:08}", step);
+  pending.deadline = now.steady + options_.checkpoint_timeout;
+  checkpoint_at_ = now.steady;
+  checkpoint_wanted_ = false;
+  job::v1::SessionResponse message;
+  message.mutable_checkpoint()->set_epoch(active_->epoch);
+  message.mutable_checkpoint()->set_step(step);
+  message.mutable_checkpoint()->set_folder(pending.folder);
+  for (const auto& [name, member] : active_->members) {
+    pending.waiting.insert(name);
+    Send(member.peer, message);
+  }
+}
+
+void CoordinatorCore::OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant /*now*/) {
+  if (!checkpoint_ || done.step() != checkpoint_->step || checkpoint_->waiting.erase(member) == 0) return;
+  checkpoint_->files.insert(checkpoint_->files.end(), done.files().begin(), done.files().end());
+}
+
+// Complete once every part is on disk and the step is committed.
+void CoordinatorCore::AdvanceCheckpoint(Instant now) {
+  if (!checkpoint_ || !checkpoint_->waiting.empty() || checkpoint_->step > ledger_->committed()) return;
+  std::set<std::string> names;
+  for (const job::v1::CheckpointFile& file : checkpoint_->files) {
+    if (names.insert(file.name()).second) continue;
+    Fail(fmt::format("two members wrote {} of {}", file.name(), checkpoint_->folder), false, now);
+    return;
+  }
+  Ledger at = *ledger_;
+  const absl::Status reset = at.ResetTo(checkpoint_->step);
+  MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
+  commands_.push_back(WriteManifestCommand{checkpoint_->folder, active_->epoch, checkpoint_->step, at.ToRecord(),
+                                           std::move(checkpoint_->files)});
+  writing_manifest_ = checkpoint_->step;
+  checkpoint_.reset();
+}
+
+void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status, Instant now) {
+  Hold(now);
+  if (writing_manifest_ == step) writing_manifest_ = 0;
+  if (over()) return;
+  if (status.ok()) {
+    last_checkpoint_ = step;
+    Journal(now);
+  } else if (ledger_ && ledger_->AllCommitted()) {
+    return Fail(fmt::format("the final checkpoint: {}", std::string(status.message())), true, now);
+  } else {
+    Log(true, fmt::format("checkpoint of step {}: {}", step, std::string(status.message())));
+  }
+  Advance(now);
+}
+
+void CoordinatorCore::AdvanceEnding(Instant now) {
+  if (over() || mode_ != Mode::kTraining || next_) return;
+  const int64_t committed = ledger_->committed();
+  const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
+  const bool all = ledger_->AllCommitted();
+  if (committed != ledger_->leased() || (!suspending_ && !all)) return;
+  if (checkpoint_ || writing_manifest_ != 0) return;
+  if (!saved && committed > 0) return StartCheckpoint(committed, now);
+  if (suspending_ && !all) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
+  if (ending_ == Ending::kNone) return StartEvaluation(now);
+  const bool done = std::all_of(evaluated_.begin(), evaluated_.end(), [](const auto& at) { return at.second; });
+  if (!done) return;
+  metrics_ = scores_.Metrics();
+  Finish(job::v1::JOB_PHASE_COMPLETE, 0, "every sample is trained", now);
+}
+
+void CoordinatorCore::StartEvaluation(Instant now) {
+  ending_ = Ending::kEvaluating;
+  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
+  scores_ = Scores();
+  evaluated_.clear();
+  job::v1::SessionResponse message;
+  message.mutable_evaluate()->set_epoch(active_->epoch);
+  message.mutable_evaluate()->set_step(ledger_->committed());
+  if (options_.checkpoints) message.mutable_evaluate()->set_export_folder(options_.export_folder);
+  for (const auto& [name, member] : active_->members) {
+    evaluated_[name] = false;
+    Send(member.peer, message);
+  }
+}
+
+void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant /*now*/) {
+  const auto found = evaluated_.find(member);
+  if (ending_ != Ending::kEvaluating || found == evaluated_.end() || found->second) return;
+  found->second = true;
+  scores_.Add(part);
+}
+
+void CoordinatorCore::Fail(const std::string& why, bool retryable, Instant now) {
+  if (over()) return;
+  retryable_ = retryable;
+  Finish(job::v1::JOB_PHASE_FAILED, retryable ? 1 : 2, why, now);
+}
+
+void CoordinatorCore::Finish(job::v1::JobPhase outcome, int exit_code, const std::string& why, Instant now) {
+  outcome_ = outcome;
+  message_ = why;
+  final_epoch_ = active_epoch();
+  final_plan_ = active_ ? active_->request.plan().epoch() : 0;
+  Log(exit_code != 0, fmt::format("{}: {}", job::v1::JobPhase_Name(outcome), why));
+  active_.reset();
+  next_.reset();
+  checkpoint_.reset();
+  mode_ = Mode::kIdle;
+  Journal(now);
+  job::v1::SessionResponse message;
+  message.mutable_release()->set_exit_code(exit_code == 0 ? 0 : 1);
+  message.mutable_release()->set_reason(why);
+  for (auto& [name, member] : members_) {
+    member.released = true;
+    commands_.push_back(SendCommand{name, member.hello.instance(), message});
+  }
+  commands_.push_back(FinishCommand{exit_code});
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,107 @@
+// CoordinatorCore: what others may know of it.
+#include <algorithm>
+#include <chrono>
+
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+
+job::v1::JobPhase CoordinatorCore::Phase() const {
+  if (over()) return outcome_;
+  if (mode_ == Mode::kHalting || mode_ == Mode::kHalted) return job::v1::JOB_PHASE_RECOVERING;
+  if (mode_ == Mode::kIdle) return from_epoch_ > 0 ? job::v1::JOB_PHASE_RECOVERING : job::v1::JOB_PHASE_WAITING;
+  if (ending_ == Ending::kEvaluating) return job::v1::JOB_PHASE_EVALUATING;
+  if (next_) return next_->switching ? job::v1::JOB_PHASE_SWITCHING : job::v1::JOB_PHASE_PREPARING;
+  return job::v1::JOB_PHASE_TRAINING;
+}
+
+std::vector<std::string> CoordinatorCore::MissingMembers() const {
+  if (over() || !desired_) return {};
+  std::vector<std::string> missing = Fit(*desired_, Use::kStaying).missing;
+  if (active_ && active_->request.plan().epoch() != desired_->plan().epoch()) {
+    for (std::string& name : Fit(active_->request, Use::kStaying).missing) {
+      if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(std::move(name));
+    }
+  }
+  return missing;
+}
+
+job::v1::Observation CoordinatorCore::Observe(Instant now) const {
+  job::v1::Observation out;
+  out.set_phase(Phase());
+  out.set_epoch(over() ? final_epoch_ : active_epoch());
+  out.set_plan_epoch(over() ? final_plan_ : active_ ? active_->request.plan().epoch() : 0);
+  if (next_) out.set_next_epoch(next_->epoch);
+  if (ledger_) {
+    out.set_step(ledger_->committed());
+    out.set_samples_done(ledger_->SamplesAt(ledger_->committed()));
+    out.set_samples_total(ledger_->total_samples());
+  }
+  if (mode_ == Mode::kTraining) out.set_throughput(throughput_.Rate(now.steady));
+  if (!loss_.empty()) out.set_loss(loss_.value());
+  for (const auto& [name, value] : metrics_) (*out.mutable_metrics())[name] = value;
+  if (active_) stage_times_.Fill(active_->plan, options_.batch_size, out);
+  out.set_usd_spent(cost_.usd());
+  out.set_usd_first_plan(cost_.usd_first());
+  for (const job::v1::SwitchRecord& record : switches_) *out.add_switches() = record;
+  const std::vector<std::string> missing = MissingMembers();
+  for (const std::string& name : missing) out.add_missing_members(name);
+  if (over()) {
+    out.set_message(message_);
+  } else if (!desired_) {
+    out.set_message("waits for a plan");
+  } else if (mode_ != Mode::kTraining) {
+    const std::string waits = missing.empty() || next_ ? "" : "waits for " + missing.front();
+    out.set_message(last_trouble_.empty() || waits.empty() ? last_trouble_ + waits : last_trouble_ + "; " + waits);
+  }
+  out.set_restarts(restarts_);
+  const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(now.wall.time_since_epoch()).count();
+  out.mutable_at()->set_seconds(nanos / 1'000'000'000);
+  out.mutable_at()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  out.set_bad_rows(bad_rows_);
+  out.set_last_checkpoint_step(last_checkpoint_);
+  out.set_retryable(retryable_);
+  return out;
+}
+
+void CoordinatorCore::Journal(Instant now) {
+  journaled_at_ = now.steady;
+  commands_.push_back(JournalCommand{DurableState()});
+}
+
+job::v1::CoordinatorState CoordinatorCore::DurableState() const {
+  job::v1::CoordinatorState state;
+  state.set_last_epoch(last_epoch_);
+  if (desired_) *state.mutable_desired() = *desired_;
+  if (first_plan_) *state.mutable_first_plan() = *first_plan_;
+  if (active_) {
+    *state.mutable_active_plan() = active_->request;
+    state.mutable_active()->set_epoch(active_->epoch);
+    *state.mutable_active()->mutable_plan() = active_->plan;
+    for (const job::v1::Peer& peer : active_->peers) *state.mutable_active()->add_peers() = peer;
+    state.mutable_active()->set_start_step(active_->step);
+  }
+  state.set_from_epoch(from_epoch_);
+  if (ledger_) *state.mutable_ledger() = ledger_->ToRecord();
+  state.set_last_checkpoint_step(last_checkpoint_);
+  state.set_restarts(restarts_);
+  state.set_usd_spent(cost_.usd());
+  state.set_usd_first_plan(cost_.usd_first());
+  state.set_first_plan_throughput(cost_.first_throughput());
+  state.set_paid_samples(cost_.paid_samples());
+  state.set_bad_rows(bad_rows_);
+  for (const job::v1::SwitchRecord& record : switches_) *state.add_switches() = record;
+  state.set_outcome(outcome_);
+  state.set_message(message_);
+  state.set_retryable(retryable_);
+  for (const auto& [name, value] : metrics_) (*state.mutable_metrics())[name] = value;
+  return state;
+}
+
+void CoordinatorCore::Hold(Instant now) {
+  std::map<std::string, int> units;
+  for (const auto& [name, member] : members_) ++units[member.hello.pool()];
+  cost_.Hold(now.steady, units);
+}
+
+}  // namespace medley::worker

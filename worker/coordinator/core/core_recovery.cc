@@ -1,0 +1,199 @@
+// CoordinatorCore: from a loss to the next epoch (docs/runtime.md, "Why one undo step is enough").
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+
+void CoordinatorCore::BeginHalt(const std::string& why, Instant now) {
+  Log(true, fmt::format("epoch {} stops at step {}: {}", active_->epoch, ledger_->committed(), why));
+  last_trouble_ = why;
+  if (mode_ == Mode::kTraining) {
+    ++restarts_;
+    ++failures_;
+    const int64_t doublings = std::min(failures_, 6) - 2;
+    retry_at_ = now.steady + (failures_ > 1 ? options_.retry_wait * (int64_t{1} << doublings) : base::nanoseconds(0));
+  }
+  if (next_) {
+    job::v1::SessionResponse message;
+    message.mutable_abandon()->set_epoch(next_->epoch);
+    for (const auto& [name, member] : next_->members) {
+      const bool holder = active_->members.contains(name);
+      if (!holder && Connected(member.peer) != nullptr) Send(member.peer, message);
+    }
+    next_.reset();
+  }
+  checkpoint_.reset();
+  ending_ = Ending::kNone;
+  evaluated_.clear();
+  mode_ = Mode::kHalting;
+  halt_deadline_ = now.steady + options_.halt_timeout;
+  for (auto& [name, member] : active_->members) HaltMember(member);
+}
+
+void CoordinatorCore::HaltMember(EpochMember& member) {
+  member.halted = false;
+  job::v1::SessionResponse message;
+  message.mutable_halt()->set_epoch(active_->epoch);
+  Send(member.peer, message);
+}
+
+void CoordinatorCore::OnHalted(const std::string& member, const job::v1::Halted& halted, Instant /*now*/) {
+  if (mode_ != Mode::kHalting || halted.epoch() != active_->epoch) return;
+  const auto found = active_->members.find(member);
+  if (found == active_->members.end()) return;
+  found->second.halted = true;
+  found->second.applied = halted.applied_step();
+  found->second.undo_to = halted.undo_to_step();
+  max_applied_ = std::max(max_applied_, halted.applied_step());
+}
+
+bool CoordinatorCore::StateIsWhole() const {
+  std::set<std::string> survivors;
+  for (const auto& [name, member] : active_->members) survivors.insert(name);
+  return StateSurvives(active_->plan, active_->peers, survivors);
+}
+
+// All survivors have answered, or are out of time: where does the state stand, and is it whole?
+void CoordinatorCore::ResolveHalt(Instant now) {
+  const bool late = now.steady >= halt_deadline_;
+  bool pending = false;
+  std::vector<std::string> gone;
+  for (const auto& [name, member] : active_->members) {
+    if (member.halted) continue;
+    if (late) gone.push_back(name);
+    pending = true;
+  }
+  if (pending && !late) return;
+  for (const std::string& name : gone) {
+    const job::v1::Peer& peer = active_->members.at(name).peer;
+    if (Connected(peer) != nullptr) {
+      Log(true, name + " did not halt in time: taken for lost");
+      commands_.push_back(DropCommand{name, peer.instance()});
+      members_.erase(name);
+    }
+    active_->members.erase(name);
+  }
+  if (!StateIsWhole()) return LoseState(last_trouble_, now);
+  int64_t t = std::numeric_limits<int64_t>::max();
+  for (const auto& [name, member] : active_->members) t = std::min(t, member.applied);
+  for (const auto& [name, member] : active_->members) {
+    const bool reachable = member.applied == t || (member.applied == t + 1 && member.undo_to <= t);
+    if (!reachable) {
+      return LoseState(fmt::format("{} at step {} cannot go back to {}", name, member.applied, t), now);
+    }
+  }
+  if (t < ledger_->committed() || t > ledger_->total_steps()) {
+    return LoseState(fmt::format("survivors stand at step {}, but {} is committed", t, ledger_->committed()), now);
+  }
+  SetLedger(t, active_->epoch);
+  halted_step_ = t;
+  mode_ = Mode::kHalted;
+  waiting_since_ = now.steady;
+  if (failures_ > options_.max_fruitless) {
+    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_trouble_), true, now);
+  }
+}
+
+void CoordinatorCore::LoseState(const std::string& why, Instant now) {
+  Log(true, fmt::format("part of the state is lost ({}): going back to the last checkpoint", why));
+  last_trouble_ = why;
+  if (next_) AbandonNext(why, false, now);
+  from_epoch_ = std::max(from_epoch_, active_->epoch);
+  active_.reset();
+  checkpoint_.reset();
+  mode_ = Mode::kIdle;
+  found_ = false;
+  waiting_since_ = now.steady;
+  Journal(now);
+  if (failures_ > options_.max_fruitless) {
+    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, why), true, now);
+  }
+}
+
+// The survivors stand at halted_step_: who can go on?
+void CoordinatorCore::AdvanceHalted(Instant now) {
+  if (next_ || now.steady < retry_at_) return;
+  const std::pair<const job::v1::ApplyPlanRequest*, Use> choices[] = {
+      {&active_->request, Use::kHolders}, {&*desired_, Use::kStaying}, {&active_->request, Use::kStaying},
+      {&*desired_, Use::kAll},            {&active_->request, Use::kAll}};
+  for (const auto& [request, use] : choices) {
+    RosterFit fit = Fit(*request, use);
+    if (fit.covers) {
+      const job::v1::ApplyPlanRequest copy = *request;
+      return StartEpoch(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, last_trouble_, now);
+    }
+  }
+}
+
+// Nobody holds the state: a first start, or from a checkpoint.
+void CoordinatorCore::AdvanceIdle(Instant now) {
+  if (next_) return;
+  if (suspending_) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
+  if (!desired_ || now.steady < retry_at_) return;
+  RosterFit fit = Fit(*desired_, Use::kStaying);
+  const base::nanoseconds patience = from_epoch_ > 0 ? options_.fold_in_wait : options_.member_wait;
+  const bool late = fit.covers && now.steady - waiting_since_ >= patience;
+  if (!fit.full() && !late && !OnlyLeaversMissing(fit)) return;
+  if (options_.checkpoints && !found_) {
+    if (!finding_) commands_.push_back(FindCheckpointCommand{});
+    finding_ = true;
+    return;
+  }
+  const bool restore = restore_.has_value();
+  const std::string reason = from_epoch_ > 0 ? last_trouble_ : desired_->reason();
+  const job::v1::ApplyPlanRequest request = *desired_;
+  StartEpoch(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
+             reason, now);
+}
+
+void CoordinatorCore::OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now) {
+  Hold(now);
+  if (!finding_ || over()) return;
+  finding_ = false;
+  found_ = true;
+  restore_ = found;
+  Advance(now);
+}
+
+void CoordinatorCore::CheckDeadlines(Instant now) {
+  if (suspending_ && now.steady >= suspend_deadline_) {
+    Log(true, "suspended without a checkpoint of the last steps: it was not written in time");
+    return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
+  }
+  if (mode_ != Mode::kTraining && desired_ && !next_ && !finding_ && mode_ != Mode::kHalting &&
+      now.steady - waiting_since_ > options_.member_wait) {
+    const double waited = base::ToSeconds(options_.member_wait);
+    return Fail(fmt::format("waited {:.0f} s for {}", waited, fmt::join(MissingMembers(), ", ")), true, now);
+  }
+  if (next_ && now.steady >= next_->deadline) {
+    std::vector<std::string> late;
+    for (const auto& [name, member] : next_->members) {
+      if (next_->switching ? !member.ready : !member.warmed) late.push_back(name);
+    }
+    const char* what = next_->switching ? "ready" : "warm";
+    if (!late.empty()) AbandonNext(fmt::format("not {} in time: {}", what, fmt::join(late, ", ")), true, now);
+  }
+  if (over() || mode_ != Mode::kTraining) return;
+  if (checkpoint_ && now.steady >= checkpoint_->deadline) {
+    const std::string why = fmt::format("checkpoint of step {} was not written in time, waited for {}",
+                                        checkpoint_->step, fmt::join(checkpoint_->waiting, ", "));
+    checkpoint_.reset();
+    if (ledger_->AllCommitted()) return Fail(why, true, now);
+    Log(true, why);
+  }
+  if (ending_ == Ending::kEvaluating && now.steady >= evaluate_deadline_) {
+    return Fail("the evaluation did not end in time", true, now);
+  }
+  if (ledger_->leased() > ledger_->committed() && now.steady - committed_at_ > options_.stall_timeout) {
+    BeginHalt(fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout)), now);
+  }
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,163 @@
+// CoordinatorCore: leases, progress, and changes while training goes on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/base/status.h"
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+
+void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progress& progress, Instant now) {
+  if (mode_ != Mode::kTraining || progress.epoch() != active_->epoch) return;
+  const auto found = active_->members.find(member);
+  if (found == active_->members.end()) return;
+  EpochMember& at = found->second;
+  const int64_t step = progress.step();
+  if (step != at.applied + 1 || step > ledger_->leased()) {
+    return BeginHalt(fmt::format("{} reported step {} after step {}", member, step, at.applied), now);
+  }
+  if (!std::isfinite(progress.loss_sum())) return Fail(fmt::format("diverged at step {}", step), false, now);
+  if (progress.state_samples() != 0 && progress.state_samples() != ledger_->SamplesAt(step)) {
+    return Fail(fmt::format("{} counts {} samples at step {}, the ledger {}", member, progress.state_samples(), step,
+                            ledger_->SamplesAt(step)),
+                false, now);
+  }
+  at.applied = step;
+  max_applied_ = std::max(max_applied_, step);
+  if (progress.loss_samples() > 0) {
+    auto& [sum, samples] = losses_[step];
+    sum += progress.loss_sum();
+    samples += progress.loss_samples();
+  }
+  if (at.peer.slot().role() == job::v1::MEMBER_ROLE_TRAINER) {
+    stage_times_.Add(at.peer.slot().stage(), progress.compute_seconds(), progress.comm_seconds());
+  }
+  int64_t slowest = step;
+  for (const auto& [name, other] : active_->members) slowest = std::min(slowest, other.applied);
+  if (slowest > ledger_->committed()) CommitTo(slowest, now);
+}
+
+void CoordinatorCore::CommitTo(int64_t step, Instant now) {
+  const bool first = first_plan_ && active_->request.plan().epoch() == first_plan_->plan().epoch();
+  for (int64_t s = ledger_->committed() + 1; s <= step; ++s) {
+    const StepRange range = ledger_->RangeOf(s);
+    double loss = std::numeric_limits<double>::quiet_NaN();
+    if (const auto found = losses_.find(s); found != losses_.end()) {
+      loss = found->second.first / static_cast<double>(found->second.second);
+      loss_.Add(loss);
+      losses_.erase(found);
+    }
+    commands_.push_back(StepCommand{range, active_->epoch, loss});
+    throughput_.Add(now.steady, range.count);
+  }
+  const absl::Status committed = ledger_->Commit(step);
+  MEDLEY_CHECK(committed.ok(), std::string(committed.message()));
+  cost_.Committed(now.steady, ledger_->SamplesAt(step), first);
+  committed_at_ = now.steady;
+  failures_ = 0;
+}
+
+// The state stands at `step`; steps.jsonl follows.
+void CoordinatorCore::SetLedger(int64_t step, int64_t epoch) {
+  for (int64_t s = ledger_->committed() + 1; s <= step; ++s) {
+    commands_.push_back(StepCommand{ledger_->RangeOf(s), epoch, std::numeric_limits<double>::quiet_NaN()});
+  }
+  const absl::Status reset = ledger_->ResetTo(step);
+  MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
+  commands_.push_back(RollbackCommand{step, epoch});
+  losses_.clear();
+}
+
+bool CoordinatorCore::HoldLeases() const {
+  return suspending_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
+}
+
+void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
+  const int64_t ahead = std::max(1, options_.lease_ahead);
+  const int64_t open = ledger_->leased() - ledger_->committed();
+  const bool hold = HoldLeases() || ledger_->AllLeased() || open > ahead / 2;
+  if (hold && !even_if_none) return;
+  job::v1::SessionResponse message;
+  job::v1::Lease& lease = *message.mutable_lease();
+  lease.set_epoch(active_->epoch);
+  while (!hold && !ledger_->AllLeased() && ledger_->leased() - ledger_->committed() < ahead) {
+    const StepRange range = ledger_->Lease();
+    job::v1::StepLease& step = *lease.add_steps();
+    step.set_step(range.step);
+    step.set_data_epoch(range.data_epoch);
+    step.set_first(range.first);
+    step.set_count(range.count);
+  }
+  if (open == 0) committed_at_ = std::max(committed_at_, now.steady);
+  for (const auto& [name, member] : active_->members) Send(member.peer, message);
+}
+
+void CoordinatorCore::AdvanceTraining(Instant now) {
+  if (next_ && next_->switching) return;
+  if (next_ && ledger_->AllLeased()) AbandonNext("every sample is leased", false, now);
+  AdvanceCheckpoint(now);
+  AdvanceEnding(now);
+  if (over() || mode_ != Mode::kTraining) return;
+  ConsiderChange(now);
+  const bool due = now.steady - checkpoint_at_ >= options_.checkpoint_interval;
+  const bool boundary = next_ && AllWarmed();
+  if ((due || checkpoint_wanted_) && !checkpoint_ && !boundary && !ledger_->AllLeased() &&
+      ledger_->leased() > last_checkpoint_) {
+    StartCheckpoint(ledger_->leased(), now);
+  }
+  LeaseSteps(false, now);
+}
+
+bool CoordinatorCore::OnlyLeaversMissing(const RosterFit& fit) const {
+  return fit.covers && std::all_of(fit.missing.begin(), fit.missing.end(), [&](const std::string& name) {
+           const auto found = members_.find(name);
+           return found != members_.end() && found->second.leaving;
+         });
+}
+
+// A newer plan whose members are all there, a member to plan out, one that came back.
+void CoordinatorCore::ConsiderChange(Instant now) {
+  if (next_ || suspending_ || ledger_->AllLeased() || now.steady < retry_at_ || failures_ > options_.max_fruitless) {
+    return;
+  }
+  if (desired_->plan().epoch() != active_->request.plan().epoch()) {
+    RosterFit fit = Fit(*desired_, Use::kStaying);
+    if (OnlyLeaversMissing(fit)) {
+      checkpoint_wanted_ = false;
+      return StartEpoch(*desired_, std::move(fit), job::v1::STATE_ORIGIN_PEERS, desired_->reason(), now);
+    }
+  }
+  ConsiderSamePlan(now);
+}
+
+void CoordinatorCore::ConsiderSamePlan(Instant now) {
+  RosterFit fit = Fit(active_->request, Use::kStaying);
+  std::string leaver;
+  for (const auto& [name, member] : active_->members) {
+    const ConnectedMember* connected = Connected(member.peer);
+    if (connected != nullptr && connected->leaving) leaver = name;
+  }
+  if (!leaver.empty()) {
+    // The only holder of something stays until it is gone; the checkpoint that Drain asked for makes that cheap.
+    if (!fit.covers) return;
+    checkpoint_wanted_ = false;
+    return StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS, leaver + " leaves", now);
+  }
+  checkpoint_wanted_ = false;
+  std::string newcomer;
+  base::SteadyTime since = now.steady;
+  for (const job::v1::Peer& peer : fit.peers) {
+    const std::string& name = peer.slot().member();
+    if (active_->members.contains(name)) continue;
+    newcomer = name;
+    since = std::min(since, members_.at(name).since);
+  }
+  if (newcomer.empty() || !fit.covers) return;
+  if (!fit.full() && now.steady - since < options_.fold_in_wait) return;
+  StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS, newcomer + " came back", now);
+}
+
+}  // namespace medley::worker

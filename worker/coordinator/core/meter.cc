@@ -1,0 +1,123 @@
+#include "worker/coordinator/core/meter.h"
+
+#include <algorithm>
+
+namespace medley::worker {
+namespace {
+
+constexpr double kMeasuredSeconds = 1.0;  // of training, before a throughput is believed
+constexpr size_t kMaxPoints = 4096;
+
+}  // namespace
+
+void ThroughputMeter::Add(base::SteadyTime now, int64_t samples) {
+  total_ += samples;
+  points_.push_back({now, total_});
+  while (points_.size() > 2 && (now - points_[1].at >= window_ || points_.size() > kMaxPoints)) points_.pop_front();
+}
+
+void ThroughputMeter::Reset(base::SteadyTime now) {
+  points_.clear();
+  points_.push_back({now, total_});
+}
+
+double ThroughputMeter::Rate(base::SteadyTime now) const {
+  if (points_.size() < 2) return 0;
+  // Between commits the last one is the honest end; when none comes for a window, the rate falls.
+  const base::SteadyTime end = now - points_.back().at > window_ ? now : points_.back().at;
+  const double seconds = base::ToSeconds(end - points_.front().at);
+  if (seconds <= 0) return 0;
+  return static_cast<double>(points_.back().samples - points_.front().samples) / seconds;
+}
+
+void RecentMean::Add(double value) {
+  ++count_;
+  value_ += (value - value_) / static_cast<double>(std::min<int64_t>(count_, 20));
+  if (count_ == 1) value_ = value;
+}
+
+void StageMeter::Add(int stage, double compute_seconds, double comm_seconds) {
+  Times& times = stages_[stage];
+  times.compute.Add(compute_seconds);
+  times.comm.Add(comm_seconds);
+}
+
+void StageMeter::Fill(const plan::v1::ExecutionPlan& plan, double samples_per_step, job::v1::Observation& out) const {
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    job::v1::StageObservation& stage = *out.add_stages();
+    stage.set_stage(s);
+    std::string pools;
+    for (const plan::v1::Group& group : plan.stages(s).groups()) {
+      stage.set_units(stage.units() + group.units());
+      pools += (pools.empty() ? "" : ",") + group.pool();
+    }
+    stage.set_pool(pools);
+    const auto found = stages_.find(s);
+    if (found == stages_.end()) continue;
+    const double compute = found->second.compute.value();
+    stage.set_compute_seconds(compute);
+    stage.set_comm_seconds(found->second.comm.value());
+    if (compute > 0) stage.set_throughput(samples_per_step / compute);
+  }
+}
+
+void CostMeter::Restore(double usd, double usd_first, double first_throughput, int64_t paid_samples) {
+  usd_ = usd;
+  usd_first_ = usd_first;
+  restored_throughput_ = first_throughput;
+  paid_samples_ = paid_samples;
+}
+
+void CostMeter::Hold(base::SteadyTime now, const std::map<std::string, int>& units) {
+  if (started_ && now > held_until_) {
+    const double hours = base::ToSeconds(now - held_until_) / 3600;
+    for (const auto& [pool, count] : units) {
+      const auto price = prices_.find(pool);
+      if (price != prices_.end()) usd_ += hours * count * price->second;
+    }
+  }
+  held_until_ = started_ ? std::max(held_until_, now) : now;
+  started_ = true;
+}
+
+void CostMeter::SetPrices(const google::protobuf::Map<std::string, double>& usd_per_unit_hour) {
+  for (const auto& [pool, usd] : usd_per_unit_hour) prices_[pool] = usd;
+}
+
+void CostMeter::SetFirstPlan(const plan::v1::ExecutionPlan& plan) { first_plan_ = plan; }
+
+void CostMeter::Committed(base::SteadyTime now, int64_t samples, bool first_plan_in_force) {
+  const int64_t fresh = samples - paid_samples_;
+  if (fresh <= 0) return;
+  if (first_plan_in_force && measuring_) {
+    first_seconds_ += base::ToSeconds(now - measured_at_);
+    first_samples_ += fresh;
+  }
+  measuring_ = true;
+  measured_at_ = now;
+  paid_samples_ = samples;
+  usd_first_ += static_cast<double>(fresh) * FirstPlanUsdPerSample();
+}
+
+double CostMeter::first_throughput() const {
+  if (first_seconds_ >= kMeasuredSeconds) return static_cast<double>(first_samples_) / first_seconds_;
+  return restored_throughput_;
+}
+
+double CostMeter::FirstPlanUsdPerSample() const {
+  const double measured = first_throughput();
+  const double throughput = measured > 0 ? measured : first_plan_.estimate().throughput();
+  if (throughput <= 0) return 0;
+  double usd_per_hour = 0;
+  const auto add = [&](const std::string& pool, int units) {
+    const auto price = prices_.find(pool);
+    if (price != prices_.end()) usd_per_hour += price->second * units;
+  };
+  for (const plan::v1::Stage& stage : first_plan_.stages()) {
+    for (const plan::v1::Group& group : stage.groups()) add(group.pool(), group.units());
+  }
+  add(first_plan_.servers().pool(), first_plan_.servers().units());
+  return usd_per_hour / 3600 / throughput;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,162 @@
+#include "worker/coordinator/core/roster.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+using job::v1::MemberSlot;
+using job::v1::MEMBER_ROLE_SERVER;
+using job::v1::MEMBER_ROLE_TRAINER;
+
+absl::Status CheckSlot(const job::v1::ApplyPlanRequest& request, const MemberSlot& slot) {
+  const plan::v1::ExecutionPlan& plan = request.plan();
+  if (slot.member().empty()) return base::InvalidArgument("a slot of plan {} names no member", plan.epoch());
+  if (slot.role() == MEMBER_ROLE_SERVER) {
+    if (slot.pool() != plan.servers().pool()) {
+      return base::InvalidArgument("slot {}: pool {} is not the servers' pool {}", slot.member(), slot.pool(),
+                                   plan.servers().pool());
+    }
+    return absl::OkStatus();
+  }
+  if (slot.role() != MEMBER_ROLE_TRAINER) return base::InvalidArgument("slot {} has no role", slot.member());
+  if (slot.stage() < 0 || slot.stage() >= plan.stages_size()) {
+    return base::InvalidArgument("slot {}: stage {} of {}", slot.member(), slot.stage(), plan.stages_size());
+  }
+  for (const plan::v1::Group& group : plan.stages(slot.stage()).groups()) {
+    if (group.pool() == slot.pool()) return absl::OkStatus();
+  }
+  return base::InvalidArgument("slot {}: stage {} has no group of pool {}", slot.member(), slot.stage(), slot.pool());
+}
+
+// Every dense weight of the stage is somewhere in its trainers, unless servers keep all its operations.
+bool HoldsState(const plan::v1::Stage& stage) {
+  std::set<int32_t> on_servers;
+  for (const plan::v1::OperationSync& sync : stage.syncs()) {
+    if (sync.sync().kind() != plan::v1::SYNC_KIND_PARAMETER_SERVER) return true;
+    for (const plan::v1::OperationRange& range : sync.operations()) {
+      for (int32_t i = range.first(); i < range.end(); ++i) on_servers.insert(i);
+    }
+  }
+  for (const plan::v1::OperationRange& range : stage.operations()) {
+    for (int32_t i = range.first(); i < range.end(); ++i) {
+      if (!on_servers.contains(i)) return true;
+    }
+  }
+  return false;
+}
+
+void CutGroups(plan::v1::Stage& stage, const std::map<std::string, int>& present) {
+  double sum = 0;
+  google::protobuf::RepeatedPtrField<plan::v1::Group> kept;
+  for (plan::v1::Group& group : *stage.mutable_groups()) {
+    const auto found = present.find(group.pool());
+    if (found == present.end()) continue;
+    plan::v1::Group& copy = *kept.Add();
+    copy = group;
+    copy.set_share(group.share() * found->second / std::max(1, group.units()));
+    copy.set_units(found->second);
+    sum += copy.share();
+  }
+  for (plan::v1::Group& group : kept) {
+    group.set_share(sum > 0 ? group.share() / sum : 1.0 / kept.size());
+  }
+  stage.mutable_groups()->Swap(&kept);
+}
+
+std::tuple<bool, int, int> Order(const MemberSlot& slot) {
+  return {slot.role() == MEMBER_ROLE_SERVER, slot.stage(), slot.index()};
+}
+
+}  // namespace
+
+absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
+  const plan::v1::ExecutionPlan& plan = request.plan();
+  if (plan.epoch() < 1) return base::InvalidArgument("plan.epoch must be 1 or more, not {}", plan.epoch());
+  if (plan.stages_size() == 0) return base::InvalidArgument("plan {} has no stages", plan.epoch());
+  std::set<std::string> names;
+  std::map<std::pair<int, std::string>, int> units;  // (stage, pool)
+  std::map<int, std::set<int>> ranks;                // by stage; -1: servers
+  for (const MemberSlot& slot : request.slots()) {
+    MEDLEY_RETURN_IF_ERROR(CheckSlot(request, slot));
+    if (!names.insert(slot.member()).second) return base::InvalidArgument("slot {} is there twice", slot.member());
+    const bool server = slot.role() == MEMBER_ROLE_SERVER;
+    if (!server) ++units[{slot.stage(), slot.pool()}];
+    if (!ranks[server ? -1 : slot.stage()].insert(slot.index()).second) {
+      return base::InvalidArgument("slot {}: index {} is taken", slot.member(), slot.index());
+    }
+  }
+  const auto dense = [](const std::set<int>& set) {
+    return !set.empty() && *set.begin() == 0 && *set.rbegin() == static_cast<int>(set.size()) - 1;
+  };
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    for (const plan::v1::Group& group : plan.stages(s).groups()) {
+      if (units[{s, group.pool()}] != group.units()) {
+        return base::InvalidArgument("stage {} wants {} units of {}, the slots name {}", s, group.units(), group.pool(),
+                                     units[{s, group.pool()}]);
+      }
+    }
+    if (!dense(ranks[s])) return base::InvalidArgument("the ranks of stage {} are not 0..n-1", s);
+  }
+  const size_t servers = ranks[-1].size();
+  if (static_cast<int>(servers) != plan.servers().units() || (servers > 0 && !dense(ranks[-1]))) {
+    return base::InvalidArgument("the plan wants {} servers, the slots name {}", plan.servers().units(), servers);
+  }
+  return absl::OkStatus();
+}
+
+RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find) {
+  RosterFit fit;
+  fit.plan = request.plan();
+  std::vector<const MemberSlot*> slots;
+  for (const MemberSlot& slot : request.slots()) slots.push_back(&slot);
+  std::stable_sort(slots.begin(), slots.end(), [](auto* a, auto* b) { return Order(*a) < Order(*b); });
+  std::map<int, std::map<std::string, int>> present;
+  std::map<int, int> next_rank;
+  bool servers_whole = true;
+  for (const MemberSlot* slot : slots) {
+    const bool server = slot->role() == MEMBER_ROLE_SERVER;
+    const job::v1::Hello* hello = find(slot->member());
+    if (hello == nullptr || hello->role() != slot->role() || hello->pool() != slot->pool()) {
+      fit.missing.push_back(slot->member());
+      servers_whole = servers_whole && !server;
+      continue;
+    }
+    job::v1::Peer& peer = fit.peers.emplace_back();
+    *peer.mutable_slot() = *slot;
+    peer.mutable_slot()->set_index(next_rank[server ? -1 : slot->stage()]++);
+    peer.set_address(hello->address());
+    peer.set_instance(hello->instance());
+    if (!server) ++present[slot->stage()][slot->pool()];
+  }
+  fit.covers = servers_whole;
+  for (int s = 0; s < fit.plan.stages_size(); ++s) {
+    fit.covers = fit.covers && present.contains(s);
+    CutGroups(*fit.plan.mutable_stages(s), present[s]);
+  }
+  return fit;
+}
+
+bool StateSurvives(const plan::v1::ExecutionPlan& plan, const std::vector<job::v1::Peer>& peers,
+                   const std::set<std::string>& survivors) {
+  std::set<int> held;
+  for (const job::v1::Peer& peer : peers) {
+    const bool alive = survivors.contains(peer.slot().member());
+    if (peer.slot().role() == MEMBER_ROLE_SERVER) {
+      if (!alive) return false;
+    } else if (alive) {
+      held.insert(peer.slot().stage());
+    }
+  }
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    if (HoldsState(plan.stages(s)) && !held.contains(s)) return false;
+  }
+  return true;
+}
+
+}  // namespace medley::worker
