@@ -26,7 +26,7 @@ class MeasuredEnforcer::Lease final : public Enforcement {
   }
 
   void Prepare(SpawnSpec& spec) const override {
-    if (limits_.memory_bytes) spec.data_limit_bytes = 2 * *limits_.memory_bytes;
+    if (limits_.memory_bytes) spec.data_limit_bytes = 4 * *limits_.memory_bytes;
   }
   void Attach(std::shared_ptr<Process> process) override {
     if (!limits_.any()) return;

@@ -1,6 +1,6 @@
 // Limits without cgroups, by measuring: a process group that used more cpu time than its share is stopped
 // (SIGSTOP) until its budget is even again, as cpulimit does; a session whose resident memory is above its
-// limit is killed. RLIMIT_DATA, at twice the limit, catches what allocates faster than one looks.
+// limit is killed. RLIMIT_DATA, at four times the limit, catches what allocates faster than one looks.
 // Coarser than cgroups: shares hold over some 100 ms, and a memory peak between two looks goes unseen.
 // Thread-safe; one thread, asleep while no process has a limit.
 #pragma once

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -141,7 +141,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
   if (pid == 0) RunChild(plan);
   failure.write.Reset();
   output.write.Reset();
-  Spawned spawned{pid, UniqueFd(pidfd_open(pid, 0)), std::move(output.read)};
+  Spawned spawned{pid, UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))), std::move(output.read)};
   const int pidfd_error = errno;
   MEDLEY_RETURN_IF_ERROR(AwaitExec(spec, pid, failure.read.get()));
   if (!spawned.pidfd.valid()) {

@@ -1,0 +1,242 @@
+// Real small processes, without an API: supervisor, limits, records.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "common/base/file.h"
+#include "common/base/mutex.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/node/enforcer.h"
+#include "common/kube/node/log_files.h"
+#include "common/kube/node/proc_stat.h"
+#include "common/kube/node/process_records.h"
+#include "common/kube/node/supervisor.h"
+
+namespace medley::kube {
+namespace {
+
+namespace fs = std::filesystem;
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+constexpr base::seconds kPatience{60};
+
+class ProcessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto folder = base::MakeTempDir("process_test");
+    ASSERT_THAT(folder, IsOk());
+    folder_ = *folder;
+    ASSERT_THAT(supervisor_.Start(), IsOk());
+  }
+  void TearDown() override {
+    supervisor_.Stop();
+    fs::remove_all(folder_);
+  }
+
+  SpawnSpec Shell(const std::string& script) {
+    return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin", "MEDLEY_CONTAINER_ID=c1"}, folder_.string()};
+  }
+  absl::StatusOr<std::shared_ptr<Process>> Run(SpawnSpec spec) {
+    return supervisor_.Run({std::move(spec), folder_ / "c" / "0.log", 1 << 20, [this] {
+                              base::MutexLock lock(mutex_);
+                              ++exits_;
+                              changed_.NotifyAll();
+                            }});
+  }
+  ProcessExit Await(const Process& process) {
+    base::MutexLock lock(mutex_);
+    EXPECT_TRUE(changed_.WaitFor(mutex_, {}, kPatience, [&] { return process.exit().has_value(); }));
+    return process.exit().value_or(ProcessExit{-1, -1, {}});
+  }
+  std::string Log() { return base::ReadFile(folder_ / "c" / "0.log").value_or("(none)"); }
+  // Until `holds`, at most kPatience.
+  template <typename Predicate>
+  bool Eventually(Predicate holds) {
+    const base::SteadyTime deadline = clock_.Steady() + kPatience;
+    while (!holds()) {
+      if (clock_.Steady() > deadline) return false;
+      clock_.SleepFor(base::milliseconds(5), {});
+    }
+    return true;
+  }
+
+  base::SystemClock clock_;
+  fs::path folder_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  int exits_ = 0;
+  Supervisor supervisor_{clock_};
+};
+
+TEST_F(ProcessTest, ExitCodeAndOutputOfBothStreams) {
+  auto process = Run(Shell("echo out; echo err >&2; exit 7"));
+  ASSERT_THAT(process, IsOk());
+  const ProcessExit exit = Await(**process);
+  EXPECT_EQ(exit.exit_code, 7);
+  EXPECT_EQ(exit.signal, 0);
+  EXPECT_EQ(Log(), "out\nerr\n");
+}
+
+TEST_F(ProcessTest, LotsOfOutputArrivesWhole) {
+  auto process = Run(Shell("i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; "
+                           "i=$((i+1)); done"));
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ(Await(**process).exit_code, 0);
+  EXPECT_EQ(Log().size(), 3000u * 41);
+}
+
+TEST_F(ProcessTest, SignalEndsTheWholeGroup) {
+  auto process = Run(Shell("sleep 1000 & echo $!; wait"));
+  ASSERT_THAT(process, IsOk());
+  ASSERT_TRUE(Eventually([&] { return Log().find('\n') != std::string::npos; }));
+  const pid_t child = std::stoi(Log());
+  (*process)->Signal(SIGTERM);
+  const ProcessExit exit = Await(**process);
+  EXPECT_EQ(exit.exit_code, 143);
+  EXPECT_EQ(exit.signal, SIGTERM);
+  EXPECT_TRUE(Eventually([&] {
+    const auto stat = ReadProcStat(child);
+    return !stat || stat->state == 'Z';
+  }));
+  (*process)->Signal(SIGKILL);  // after the end: nothing
+}
+
+TEST_F(ProcessTest, ChildrenThatStayBehindAreKilled) {
+  auto process = Run(Shell("trap '' TERM HUP; sleep 1000 & echo $!; exit 0"));
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ(Await(**process).exit_code, 0);
+  const pid_t child = std::stoi(Log());
+  EXPECT_TRUE(Eventually([&] {
+    const auto stat = ReadProcStat(child);
+    return !stat || stat->state == 'Z';
+  }));
+}
+
+TEST_F(ProcessTest, WhatCannotBeExecutedIsAnError) {
+  SpawnSpec spec = Shell("");
+  spec.program = (folder_ / "no-such-program").string();
+  EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("execute")));
+  spec = Shell("");
+  spec.working_folder = "/no/such/folder";
+  EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("working folder")));
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "text", "x"), IsOk());
+  spec = Shell("");
+  spec.program = (folder_ / "text").string();
+  EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(ProcessTest, NoDescriptorButThreeIsInherited) {
+  const auto inherited = base::ReadFile("/proc/self/status");  // some descriptors are open in this program
+  ASSERT_THAT(inherited, IsOk());
+  const UniqueFd leak(dup(0));  // not close-on-exec
+  auto process = Run(Shell("ls /proc/$$/fd | tr '\\n' ' '; readlink /proc/$$/fd/0"));
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ(Await(**process).exit_code, 0);
+  EXPECT_EQ(Log(), "0 1 2 /dev/null\n");
+}
+
+TEST_F(ProcessTest, StopKillsWhatRuns) {
+  auto process = Run(Shell("trap '' TERM; while :; do sleep 1; done"));
+  ASSERT_THAT(process, IsOk());
+  supervisor_.Stop();
+  ASSERT_TRUE((*process)->exit().has_value());
+  EXPECT_EQ((*process)->exit()->signal, SIGKILL);
+  EXPECT_THAT(Run(Shell("true")), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
+  const ProcessRecords records(folder_ / "records");
+  // The leader ends; its child, of the same session, is left. Then a leader that still runs.
+  SpawnSpec with_child = Shell("sleep 1000 & echo $!; exec sleep 1000");
+  auto first = Run(with_child);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_TRUE(Eventually([&] { return Log().find('\n') != std::string::npos; }));
+  ASSERT_THAT(records.Write("c1", (*first)->pid()), IsOk());
+  SpawnSpec foreign = Shell("exec sleep 1000");
+  foreign.environment = {"PATH=/usr/bin:/bin"};
+  auto other = Run(foreign);
+  ASSERT_THAT(other, IsOk());
+  // A record of a process that had the other's pid before it.
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "records" / "old.json",
+                                    "{\"pid\":" + std::to_string((*other)->pid()) +
+                                        ",\"startTicks\":1,\"boot\":\"" + BootId() + "\"}"),
+              IsOk());
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "records" / "bad.json", "garbage"), IsOk());
+  const auto killed = records.KillLeftovers(clock_);
+  ASSERT_THAT(killed, IsOk());
+  EXPECT_EQ(*killed, 2);
+  EXPECT_EQ(Await(**first).signal, SIGKILL);
+  EXPECT_FALSE((*other)->exit().has_value());
+  EXPECT_TRUE(fs::is_empty(folder_ / "records"));
+}
+
+class LimitTest : public ProcessTest, public testing::WithParamInterface<CgroupPolicy> {
+ protected:
+  void SetUp() override {
+    ProcessTest::SetUp();
+    auto enforcer = MakeEnforcer(GetParam(), "test-" + folder_.filename().string(), base::milliseconds(10), clock_);
+    ASSERT_THAT(enforcer, IsOk());
+    enforcer_ = *std::move(enforcer);
+  }
+  void TearDown() override {
+    supervisor_.Stop();
+    lease_.reset();
+    enforcer_.reset();
+    ProcessTest::TearDown();
+  }
+  absl::StatusOr<std::shared_ptr<Process>> RunLimited(SpawnSpec spec, const Limits& limits) {
+    MEDLEY_ASSIGN_OR_RETURN(lease_, enforcer_->Apply("limited", limits));
+    lease_->Prepare(spec);
+    MEDLEY_ASSIGN_OR_RETURN(auto process, Run(std::move(spec)));
+    lease_->Attach(process);
+    return process;
+  }
+  std::unique_ptr<Enforcer> enforcer_;
+  std::unique_ptr<Enforcement> lease_;
+};
+
+TEST_P(LimitTest, CpuShareIsHeld) {
+  Limits limits;
+  limits.cores = 0.25;
+  auto process = RunLimited(Shell("while :; do :; done"), limits);
+  ASSERT_THAT(process, IsOk());
+  const base::SteadyTime start = clock_.Steady();
+  ASSERT_TRUE(Eventually([&] { return clock_.Steady() - start > base::milliseconds(1500); }));
+  const auto stat = ReadProcStat((*process)->pid());
+  ASSERT_TRUE(stat.has_value());
+  const double share = base::ToSeconds(stat->cpu) / base::ToSeconds(clock_.Steady() - start);
+  EXPECT_LT(share, 0.45) << enforcer_->name();
+  EXPECT_GT(share, 0.01) << enforcer_->name();
+  EXPECT_FALSE(lease_->OutOfMemory());
+  (*process)->Signal(SIGKILL);
+  EXPECT_EQ(Await(**process).signal, SIGKILL);
+}
+
+TEST_P(LimitTest, TooMuchMemoryKills) {
+  Limits limits;
+  limits.memory_bytes = int64_t{32} << 20;
+  // The shell's variable doubles: 1, 2, 4, ... MiB, slowly enough to be measured.
+  auto process = RunLimited(Shell("x=$(head -c 1000000 /dev/zero | tr '\\0' a); "
+                                  "while :; do x=$x$x; sleep 0.1; done"),
+                            limits);
+  ASSERT_THAT(process, IsOk());
+  const ProcessExit exit = Await(**process);
+  EXPECT_EQ(exit.signal, SIGKILL) << enforcer_->name() << " " << exit.exit_code << " " << Log();
+  EXPECT_TRUE(lease_->OutOfMemory()) << enforcer_->name();
+}
+
+TEST_P(LimitTest, NoLimitNoHarm) {
+  auto process = RunLimited(Shell("exit 3"), {});
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ(Await(**process).exit_code, 3);
+  EXPECT_FALSE(lease_->OutOfMemory());
+}
+
+// kAuto is cgroups where they may be made, else the same as kOff.
+INSTANTIATE_TEST_SUITE_P(Policies, LimitTest, testing::Values(CgroupPolicy::kAuto, CgroupPolicy::kOff),
+                         [](const auto& policy) { return policy.param == CgroupPolicy::kOff ? "Measured" : "Auto"; });
+
+}  // namespace
+}  // namespace medley::kube
