@@ -55,7 +55,8 @@ TEST(AddressPoolTest, ClaimTakesWhatIsFreeAndInside) {
 }
 
 TEST(AddressPoolTest, RefusesOtherRanges) {
-  for (const char* bad : {"10.0.0.0/8", "127.0.0.0", "127.0.0.0/30", "127.0.0.0/7", "127.0.0.0/x", "", "127.0.0.0/29"}) {
+  for (const char* bad :
+       {"10.0.0.0/8", "127.0.0.0", "127.0.0.0/30", "127.0.0.0/7", "127.0.0.0/x", "", "127.0.0.0/29"}) {
     EXPECT_THAT(AddressPool::Parse(bad), StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
   }
 }

@@ -31,7 +31,8 @@ class VolumesTest : public testing::Test {
     folder_ = *folder;
   }
   void TearDown() override { fs::remove_all(folder_); }
-  absl::StatusOr<std::map<std::string, std::string>> Make(const std::string& volumes, const std::string& mounts = "[]") {
+  absl::StatusOr<std::map<std::string, std::string>> Make(const std::string& volumes,
+                                                          const std::string& mounts = "[]") {
     const Object pod(Json{{"metadata", {{"name", "p"}, {"namespace", "n"}}},
                           {"spec",
                            {{"volumes", Json::parse(volumes)},

@@ -1,0 +1,381 @@
+// A process node against an API: pods from creation to deletion, with real processes.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/client/http_client.h"
+#include "common/kube/embedded/api_server.h"
+#include "common/kube/errors.h"
+#include "common/kube/node/json_access.h"
+#include "common/kube/node/proc_stat.h"
+#include "common/kube/node/process_node.h"
+
+namespace medley::kube {
+namespace {
+
+namespace fs = std::filesystem;
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+constexpr base::seconds kPatience{60};
+
+class PodsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto folder = base::MakeTempDir("pods_test");
+    ASSERT_THAT(folder, IsOk());
+    folder_ = *folder;
+    ASSERT_THAT(api_.Start(), IsOk());
+    ClientConfig config;
+    config.server = api_.url();
+    client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
+    StartNode();
+  }
+  void TearDown() override {
+    if (node_ != nullptr) node_->Stop();
+    api_.SetLogReader(nullptr);
+    node_.reset();
+    client_.reset();
+    api_.Stop();
+    fs::remove_all(folder_);
+  }
+
+  void StartNode() {
+    ProcessNodeOptions options;
+    options.root = folder_ / "node";
+    options.nodes = {{"small", {{"pool", "small"}}, {{"cpu", "2"}, {"memory", "4Gi"}}},
+                     {"big", {{"pool", "big"}}, {{"cpu", "8"}, {"example.com/unit", "1"}}}};
+    options.images = {{"sh", "/bin/sh"}, {"text", folder_ / "text"}};
+    options.restart_backoff = base::milliseconds(100);
+    options.restart_backoff_max = base::milliseconds(400);
+    options.stop_grace = base::milliseconds(300);
+    node_ = std::make_unique<ProcessNode>(*client_, clock_, options);
+    ASSERT_THAT(node_->Start(), IsOk());
+    api_.SetLogReader(node_.get());
+  }
+
+  Client& client() { return *client_; }
+  // `more`: merged over a spec that runs `script` in /bin/sh.
+  Object MakePod(const std::string& name, const std::string& script, const char* more = "{}",
+                 const char* container = "{}") {
+    Json json = {{"apiVersion", "v1"},
+                 {"kind", "Pod"},
+                 {"metadata", {{"name", name}, {"namespace", "default"}, {"labels", {{"app", "x"}}}}},
+                 {"spec", {{"restartPolicy", "Never"}, {"terminationGracePeriodSeconds", 30}}}};
+    Json main = {{"name", "main"}, {"image", "sh:1"}, {"command", {"/bin/sh", "-c", script}}};
+    MergePatch(main, Json::parse(container));
+    json["spec"]["containers"] = Json::array({main});
+    MergePatch(json["spec"], Json::parse(more));
+    return Object(json);
+  }
+  void Create(const Object& pod) {
+    const auto created = client().Create(resources::Pods(), pod);
+    ASSERT_THAT(created, IsOk());
+  }
+  Object Pod(const std::string& name) {
+    auto pod = client().Get(resources::Pods(), {"default", name});
+    return pod.ok() ? *pod : Object();
+  }
+  bool Eventually(const std::function<bool()>& holds) {
+    const base::SteadyTime deadline = clock_.Steady() + kPatience;
+    while (!holds()) {
+      if (clock_.Steady() > deadline) return false;
+      clock_.SleepFor(base::milliseconds(10), {});
+    }
+    return true;
+  }
+  // Waits for the phase; returns the pod as it is then.
+  Object AwaitPhase(const std::string& name, const std::string& phase) {
+    EXPECT_TRUE(Eventually([&] { return Pod(name).String("/status/phase") == phase; }))
+        << name << " should be " << phase << ": " << Pod(name).At("/status").dump(1);
+    return Pod(name);
+  }
+  bool AwaitGone(const std::string& name) {
+    return Eventually([&] { return IsNotFound(client().Get(resources::Pods(), {"default", name}).status()); });
+  }
+  std::string Log(const std::string& name, LogOptions options = {}) {
+    std::string text;
+    const absl::Status read = node_->ReadLog({"default", name}, options, {}, [&](std::string_view bytes) {
+      text += bytes;
+      return true;
+    });
+    return read.ok() ? text : "error: " + base::Message(read);
+  }
+  // At() of it reads what is absent as null.
+  static Object ContainerOf(const Object& pod) { return Object(pod.At("/status/containerStatuses/0")); }
+  static std::string Condition(const Object& pod, const std::string& type, const std::string& field = "status") {
+    for (const Json& condition : GetArray(pod.At("/status"), "conditions")) {
+      if (GetString(condition, "type") == type) return GetString(condition, field);
+    }
+    return "";
+  }
+  static bool Lives(pid_t pid) {
+    const auto stat = ReadProcStat(pid);
+    return stat && stat->state != 'Z';
+  }
+  pid_t AwaitPid(const std::string& name) {  // the first line of the pod's log
+    EXPECT_TRUE(Eventually([&] { return Log(name).find('\n') != std::string::npos && Log(name)[0] != 'e'; }));
+    return std::stoi(Log(name));
+  }
+
+  base::SystemClock clock_;
+  fs::path folder_;
+  ApiServer api_{clock_, {}};
+  std::unique_ptr<HttpClient> client_;
+  std::unique_ptr<ProcessNode> node_;
+};
+
+TEST_F(PodsTest, NodesAreRegistered) {
+  const auto node = client().Get(resources::Nodes(), {"", "big"});
+  ASSERT_THAT(node, IsOk());
+  EXPECT_EQ(node->label("pool"), "big");
+  EXPECT_EQ(Condition(*node, "Ready"), "True");
+  EXPECT_EQ(node->At("/status/allocatable").at("example.com/unit"), "1");
+  node_->Stop();
+  EXPECT_EQ(Condition(*client().Get(resources::Nodes(), {"", "big"}), "Ready"), "False");
+}
+
+TEST_F(PodsTest, SucceedsAndReportsAsAKubelet) {
+  Create(MakePod("good", "echo hello; exit 0", R"({"nodeSelector": {"pool": "big"}})"));
+  const Object pod = AwaitPhase("good", "Succeeded");
+  EXPECT_EQ(pod.String("/spec/nodeName"), "big");
+  EXPECT_EQ(ContainerOf(pod).At("/state/terminated/exitCode"), 0);
+  EXPECT_EQ(ContainerOf(pod).At("/state/terminated/reason"), "Completed");
+  EXPECT_EQ(Condition(pod, "PodScheduled"), "True");
+  EXPECT_EQ(Condition(pod, "Ready"), "False");
+  EXPECT_EQ(Condition(pod, "Ready", "reason"), "PodCompleted");
+  EXPECT_EQ(pod.String("/status/podIP").substr(0, 4), "127.");
+  EXPECT_EQ(Log("good"), "hello\n");
+}
+
+TEST_F(PodsTest, FailsWithExitCodeOrSignal) {
+  Create(MakePod("code", "exit 42"));
+  Create(MakePod("signal", "kill -SEGV $$$$"));
+  const Object code = AwaitPhase("code", "Failed");
+  EXPECT_EQ(ContainerOf(code).At("/state/terminated/exitCode"), 42);
+  EXPECT_EQ(ContainerOf(code).At("/state/terminated/reason"), "Error");
+  const Object by_signal = AwaitPhase("signal", "Failed");
+  EXPECT_EQ(ContainerOf(by_signal).At("/state/terminated/signal"), SIGSEGV);
+  EXPECT_EQ(ContainerOf(by_signal).At("/state/terminated/exitCode"), 128 + SIGSEGV);
+}
+
+TEST_F(PodsTest, EnvironmentAndVolumes) {
+  Object config(resources::ConfigMaps(), {"default", "cm"});
+  config.mutable_json()["data"] = {{"key", "from-config"}, {"file", "see /data/x"}};
+  ASSERT_THAT(client().Create(resources::ConfigMaps(), config), IsOk());
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "x", "host-file"), IsOk());
+  Object pod = MakePod("env",
+                       "echo $NAME $IP $KEY; cat /cfg/file; echo; cat /data/x; echo; echo $MEDLEY_MOUNT_DATA",
+                       "{}", R"({"env": [
+      {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+      {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+      {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "key"}}}],
+    "volumeMounts": [{"name": "cfg", "mountPath": "/cfg"}, {"name": "data", "mountPath": "/data"}]})");
+  pod.mutable_json()["spec"]["volumes"] = {{{"name", "cfg"}, {"configMap", {{"name", "cm"}}}},
+                                           {{"name", "data"}, {"hostPath", {{"path", folder_.string()}}}}};
+  Create(pod);
+  const Object done = AwaitPhase("env", "Succeeded");
+  EXPECT_EQ(Log("env"), "env " + done.String("/status/podIP") + " from-config\nsee " + folder_.string() +
+                            "/x\nhost-file\n" + folder_.string() + "\n");
+}
+
+TEST_F(PodsTest, WaitsForAConfigMapThenStarts) {
+  Create(MakePod("waits", "exit 0", "{}",
+                 R"({"env": [{"name": "K", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "k"}}}]})"));
+  ASSERT_TRUE(Eventually([&] {
+    return ContainerOf(Pod("waits")).String("/state/waiting/reason") ==
+           "CreateContainerConfigError";
+  }));
+  EXPECT_THAT(ContainerOf(Pod("waits")).String("/state/waiting/message"), HasSubstr("'late'"));
+  Object config(resources::ConfigMaps(), {"default", "late"});
+  config.mutable_json()["data"] = {{"k", "v"}};
+  ASSERT_THAT(client().Create(resources::ConfigMaps(), config), IsOk());
+  AwaitPhase("waits", "Succeeded");
+}
+
+TEST_F(PodsTest, UnknownImageAndUnexecutableProgramSayWhy) {
+  Create(MakePod("image", "", "{}", R"({"image": "other:1"})"));
+  ASSERT_TRUE(Eventually([&] { return !ContainerOf(Pod("image")).At("/state").is_null(); }));
+  EXPECT_EQ(ContainerOf(Pod("image")).At("/state/waiting/reason"), "ErrImagePull");
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "text", "no program"), IsOk());
+  Create(MakePod("noexec", "", "{}", R"({"image": "text", "command": null})"));
+  const Object pod = AwaitPhase("noexec", "Failed");
+  EXPECT_EQ(ContainerOf(pod).At("/state/terminated/reason"), "ContainerCannotRun");
+}
+
+TEST_F(PodsTest, UnschedulableSaysWhyAndIsPlacedWhenRoomComes) {
+  const char* unit = R"({"resources": {"limits": {"example.com/unit": "1"}}})";
+  Create(MakePod("first", "sleep 1000", "{}", unit));
+  AwaitPhase("first", "Running");
+  Create(MakePod("second", "exit 0", "{}", unit));
+  ASSERT_TRUE(Eventually([&] { return Condition(Pod("second"), "PodScheduled") == "False"; }));
+  EXPECT_EQ(Condition(Pod("second"), "PodScheduled", "reason"), "Unschedulable");
+  EXPECT_THAT(Condition(Pod("second"), "PodScheduled", "message"), HasSubstr("2 Insufficient example.com/unit"));
+  DeleteOptions now;
+  now.grace_period_seconds = 1;
+  ASSERT_THAT(client().Delete(resources::Pods(), {"default", "first"}, now), IsOk());
+  AwaitPhase("second", "Succeeded");
+}
+
+TEST_F(PodsTest, RestartsWithBackoff) {
+  Create(MakePod("crash", "echo try; exit 3", R"({"restartPolicy": "OnFailure"})"));
+  ASSERT_TRUE(Eventually([&] { return GetInt(ContainerOf(Pod("crash")).json(), "restartCount", 0) >= 3; }));
+  bool backed_off = false;
+  EXPECT_TRUE(Eventually([&] {
+    const Object pod = Pod("crash");
+    backed_off = ContainerOf(pod).String("/state/waiting/reason") == "CrashLoopBackOff";
+    if (backed_off) {
+      EXPECT_EQ(ContainerOf(pod).At("/lastState/terminated/exitCode"), 3);
+    }
+    return backed_off;
+  }));
+  EXPECT_EQ(Pod("crash").String("/status/phase"), "Running");
+  LogOptions previous;
+  previous.previous = true;
+  EXPECT_EQ(Log("crash", previous), "try\n");
+}
+
+TEST_F(PodsTest, OnFailureEndsWithTheFirstSuccess) {
+  const std::string mark = (folder_ / "mark").string();
+  Create(MakePod("retry", "if [ -e " + mark + " ]; then exit 0; fi; touch " + mark + "; exit 1",
+                 R"({"restartPolicy": "OnFailure"})"));
+  const Object pod = AwaitPhase("retry", "Succeeded");
+  EXPECT_EQ(ContainerOf(pod).At("/restartCount"), 1);
+  EXPECT_EQ(ContainerOf(pod).At("/lastState/terminated/exitCode"), 1);
+}
+
+TEST_F(PodsTest, DeletionLetsTheProcessFinish) {
+  Create(MakePod("polite", "trap 'echo bye > " + (folder_ / "bye").string() + "; exit 0' TERM; echo $$$$; "
+                           "while :; do sleep 0.05; done"));
+  AwaitPid("polite");
+  ASSERT_THAT(client().Delete(resources::Pods(), {"default", "polite"}), IsOk());
+  ASSERT_TRUE(AwaitGone("polite"));
+  EXPECT_TRUE(fs::exists(folder_ / "bye"));
+}
+
+TEST_F(PodsTest, WhatIgnoresSigtermIsKilledAfterItsGrace) {
+  Create(MakePod("stubborn", "trap '' TERM; echo $$$$; while :; do sleep 0.05; done"));
+  const pid_t pid = AwaitPid("stubborn");
+  DeleteOptions options;
+  options.grace_period_seconds = 1;
+  const base::SteadyTime start = clock_.Steady();
+  ASSERT_THAT(client().Delete(resources::Pods(), {"default", "stubborn"}, options), IsOk());
+  ASSERT_TRUE(AwaitGone("stubborn"));
+  EXPECT_GE(clock_.Steady() - start, base::milliseconds(950));
+  EXPECT_FALSE(Lives(pid));
+  ASSERT_TRUE(Eventually([&] { return fs::is_empty(folder_ / "node" / "pods"); }));
+}
+
+TEST_F(PodsTest, ForcedDeletionKillsAtOnce) {
+  Create(MakePod("forced", "trap '' TERM; echo $$$$; while :; do sleep 0.05; done"));
+  const pid_t pid = AwaitPid("forced");
+  DeleteOptions options;
+  options.grace_period_seconds = 0;
+  ASSERT_THAT(client().Delete(resources::Pods(), {"default", "forced"}, options), IsOk());
+  EXPECT_TRUE(Eventually([&] { return !Lives(pid); }));
+}
+
+TEST_F(PodsTest, PodsThatNeverStartedAreFinalisedToo) {
+  Create(MakePod("never", "", "{}", R"({"image": "other"})"));
+  ASSERT_TRUE(Eventually([&] { return !ContainerOf(Pod("never")).At("/state").is_null(); }));
+  ASSERT_THAT(client().Delete(resources::Pods(), {"default", "never"}), IsOk());
+  EXPECT_TRUE(AwaitGone("never"));
+}
+
+TEST_F(PodsTest, DeadlineEndsThePod) {
+  Create(MakePod("late", "sleep 1000", R"({"activeDeadlineSeconds": 1})"));
+  const Object pod = AwaitPhase("late", "Failed");
+  EXPECT_EQ(pod.String("/status/reason"), "DeadlineExceeded");
+}
+
+TEST_F(PodsTest, ReadinessFollowsTheProbe) {
+  const std::string mark = (folder_ / "ready").string();
+  const std::string container = R"({"readinessProbe": {"periodSeconds": 1, "failureThreshold": 1,
+      "exec": {"command": ["sh", "-c", "test -e )" + mark + R"("]}}})";
+  Create(MakePod("probe", "sleep 1000", "{}", container.c_str()));
+  const Object pod = AwaitPhase("probe", "Running");
+  EXPECT_EQ(Condition(pod, "Ready"), "False");
+  ASSERT_THAT(base::WriteFileAtomic(mark, ""), IsOk());
+  EXPECT_TRUE(Eventually([&] { return Condition(Pod("probe"), "Ready") == "True"; }));
+  fs::remove(mark);
+  EXPECT_TRUE(Eventually([&] { return Condition(Pod("probe"), "Ready") == "False"; }));
+}
+
+TEST_F(PodsTest, MemoryLimitKillsWithItsReason) {
+  Create(MakePod("hungry", "x=$(head -c 1000000 /dev/zero | tr '\\0' a); while :; do x=$x$x; sleep 0.1; done", "{}",
+                 R"({"resources": {"limits": {"memory": "32Mi"}}})"));
+  const Object pod = AwaitPhase("hungry", "Failed");
+  EXPECT_EQ(ContainerOf(pod).At("/state/terminated/reason"), "OOMKilled");
+  EXPECT_EQ(ContainerOf(pod).At("/state/terminated/exitCode"), 137);
+}
+
+TEST_F(PodsTest, InitContainersRunFirst) {
+  Object pod = MakePod("init", "cat $HOME/made");
+  pod.mutable_json()["spec"]["initContainers"] = {
+      {{"name", "first"}, {"image", "sh"}, {"command", {"sh", "-c", "echo one > $HOME/made"}}}};
+  Create(pod);
+  const Object done = AwaitPhase("init", "Succeeded");
+  LogOptions options;
+  options.container = "main";
+  EXPECT_EQ(Log("init", options), "one\n");
+  EXPECT_EQ(done.At("/status/initContainerStatuses/0/state/terminated/exitCode"), 0);
+}
+
+TEST_F(PodsTest, LogIsFollowedToTheEnd) {
+  const std::string go = (folder_ / "go").string();
+  Create(MakePod("talks", "echo one; while [ ! -e " + go + " ]; do sleep 0.02; done; echo two"));
+  ASSERT_TRUE(Eventually([&] { return Log("talks") == "one\n"; }));
+  std::string text;
+  std::jthread reader([&] {
+    LogOptions options;
+    options.follow = true;
+    text = Log("talks", options);
+  });
+  ASSERT_THAT(base::WriteFileAtomic(go, ""), IsOk());
+  reader.join();
+  EXPECT_EQ(text, "one\ntwo\n");
+  EXPECT_THAT(client().GetRaw("/api/v1/namespaces/default/pods/talks/log?tailLines=1"),
+              base::IsOkAndHolds("two\n"));
+  EXPECT_THAT(Log("absent"), HasSubstr("not started"));
+}
+
+TEST_F(PodsTest, QuietWhenNothingChanges) {
+  Create(MakePod("calm", "sleep 1000"));
+  AwaitPhase("calm", "Running");
+  ASSERT_TRUE(Eventually([&] { return Condition(Pod("calm"), "Ready") == "True"; }));
+  const std::string version = Pod("calm").resource_version();
+  const base::SteadyTime start = clock_.Steady();
+  Eventually([&] { return clock_.Steady() - start > base::milliseconds(500); });
+  EXPECT_EQ(Pod("calm").resource_version(), version);
+}
+
+TEST_F(PodsTest, StopEndsProcessesAndTheNextLifeRestartsThem) {
+  Create(MakePod("always", "echo $$$$; sleep 1000", R"({"restartPolicy": "Always"})"));
+  const pid_t pid = AwaitPid("always");
+  Create(MakePod("once", "echo $$$$; sleep 1000"));
+  AwaitPid("once");
+  node_->Stop();
+  EXPECT_FALSE(Lives(pid));
+  api_.SetLogReader(nullptr);
+  node_.reset();
+  StartNode();
+  ASSERT_TRUE(Eventually([&] { return GetInt(ContainerOf(Pod("always")).json(), "restartCount", 0) == 1; }));
+  AwaitPhase("always", "Running");
+  AwaitPhase("once", "Failed");
+}
+
+TEST_F(PodsTest, OneRootOneNode) {
+  ProcessNodeOptions options;
+  options.root = folder_ / "node";
+  options.nodes = {{"other", {}, {}}};
+  ProcessNode second(*client_, clock_, options);
+  EXPECT_THAT(second.Start(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another process node")));
+}
+
+}  // namespace
+}  // namespace medley::kube
