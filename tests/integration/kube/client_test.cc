@@ -1,0 +1,155 @@
+// HttpClient's verbs, errors, retries and watches over HTTP.
+#include <thread>
+
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/client/http_client.h"
+#include "common/kube/embedded/api_server.h"
+#include "common/kube/embedded/faults.h"
+#include "common/kube/errors.h"
+
+namespace medley::kube {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using embedded::Fault;
+
+class ClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(server_.Start(), IsOk());
+    ClientConfig config;
+    config.server = server_.url();
+    config.request_timeout = std::chrono::seconds(20);
+    client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
+  }
+  Object Map(const std::string& name, const std::string& value) {
+    Object map(maps_, {"default", name});
+    map.mutable_json()["data"] = {{"v", value}};
+    return map;
+  }
+
+  const Resource maps_ = resources::ConfigMaps();
+  base::SystemClock clock_;
+  ApiServer server_{clock_, {}};
+  std::unique_ptr<HttpClient> client_;
+};
+
+TEST_F(ClientTest, VerbsAndTypedErrors) {
+  const Key key{"default", "a"};
+  const auto created = client_->Create(maps_, Map("a", "1"));
+  ASSERT_THAT(created, IsOk());
+  EXPECT_FALSE(created->uid().empty());
+  EXPECT_TRUE(IsAlreadyExists(client_->Create(maps_, Map("a", "1")).status()));
+
+  Object change = *created;
+  change.mutable_json()["data"]["v"] = "2";
+  const auto updated = client_->Update(maps_, change);
+  ASSERT_THAT(updated, IsOk());
+  EXPECT_TRUE(IsConflict(client_->Update(maps_, change).status()));  // its version is old
+
+  const auto patched = client_->Patch(maps_, key, PatchType::kMerge, {{"data", {{"w", "3"}}}});
+  ASSERT_THAT(patched, IsOk());
+  EXPECT_EQ(patched->String("/data/v"), "2");
+  EXPECT_EQ(patched->String("/data/w"), "3");
+  EXPECT_EQ(client_->Get(maps_, key)->String("/data/w"), "3");
+
+  const auto list = client_->List(maps_, {.ns = "default", .field_selector = "metadata.name=a"});
+  ASSERT_THAT(list, IsOk());
+  ASSERT_EQ(list->items.size(), 1u);
+  EXPECT_EQ(list->items[0].kind(), "ConfigMap");
+  EXPECT_EQ(list->items[0].api_version(), "v1");
+  EXPECT_FALSE(list->resource_version.empty());
+
+  EXPECT_TRUE(IsConflict(client_->Delete(maps_, key, {.uid = "another"})));
+  EXPECT_THAT(client_->Delete(maps_, key, {.uid = created->uid()}), IsOk());
+  EXPECT_TRUE(IsNotFound(client_->Delete(maps_, key)));
+  EXPECT_TRUE(IsNotFound(client_->Get(maps_, key).status()));
+  EXPECT_THAT(client_->GetRaw("/version"), IsOk());
+}
+
+TEST_F(ClientTest, NamesThatWouldChangeThePathAreRefused) {
+  for (const char* name : {"", "..", "a/b", "a?b", "a%2fb"}) {
+    EXPECT_THAT(client_->Get(maps_, {"default", name}), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
+  }
+  EXPECT_THAT(client_->Get(maps_, {"", "a"}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(client_->GetRaw("version"), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(ClientTest, E4_RetryAfterIsHonouredForALimitedNumberOfTries) {
+  server_.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 429, .retry_after_seconds = 1});
+  const auto began = clock_.Steady();
+  EXPECT_THAT(client_->List(maps_, {.ns = "default"}), IsOk());
+  EXPECT_GE(clock_.Steady() - began, base::seconds(1));
+  server_.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 503});  // says no time
+  const absl::Status error = client_->List(maps_, {.ns = "default"}).status();
+  EXPECT_EQ(HttpCode(error), 503);
+}
+
+TEST_F(ClientTest, NobodyListens) {
+  server_.Stop();
+  EXPECT_TRUE(IsConnectionRefused(client_->List(maps_, {}).status()));
+  EXPECT_TRUE(IsConnectionRefused(client_->Watch(maps_, {}, {}, [](WatchEvent) { return true; })));
+}
+
+TEST_F(ClientTest, RequestsAreBoundedInTime) {
+  ClientConfig config;
+  config.server = server_.url();
+  config.request_timeout = std::chrono::milliseconds(100);
+  HttpClient hasty(std::move(config), clock_, 1);
+  server_.faults().Add({.kind = Fault::Kind::kSlowBody, .verb = "list", .delay = base::seconds(3)});
+  EXPECT_THAT(hasty.List(maps_, {.ns = "default"}), StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
+  const auto list = client_->List(maps_, {.ns = "default"});
+  ASSERT_THAT(list, IsOk());
+  ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
+  ASSERT_THAT(client_->Patch(maps_, {"default", "a"}, PatchType::kMerge, {{"data", {{"v", "2"}}}}), IsOk());
+  ASSERT_THAT(client_->Delete(maps_, {"default", "a"}), IsOk());
+  std::vector<WatchEvent::Type> types;
+  EXPECT_THAT(client_->Watch(maps_, {.ns = "default", .resource_version = list->resource_version}, {},
+                             [&](WatchEvent event) {
+                               types.push_back(event.type);
+                               return types.size() < 3;
+                             }),
+              IsOk());
+  using Type = WatchEvent::Type;
+  EXPECT_EQ(types, (std::vector<Type>{Type::kAdded, Type::kModified, Type::kDeleted}));
+}
+
+TEST_F(ClientTest, AWatchIsInterruptedAtOnceWhileNothingHappens) {
+  std::stop_source stop;
+  base::SteadyTime stopped;
+  std::jthread watcher([&] {
+    EXPECT_THAT(client_->Watch(maps_, {.ns = "default", .send_initial_events = true}, stop.get_token(),
+                               [&](WatchEvent event) {
+                                 if (event.type == WatchEvent::Type::kBookmark) {
+                                   stopped = clock_.Steady();
+                                   std::jthread([&] { stop.request_stop(); }).join();
+                                 }
+                                 return true;
+                               }),
+                IsOk());
+    EXPECT_LT(clock_.Steady() - stopped, base::seconds(5));
+  });
+}
+
+TEST_F(ClientTest, HalfLinesAndCutsAreStreamCutsNotData) {
+  ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
+  ASSERT_THAT(client_->Create(maps_, Map("b", "1")), IsOk());
+  for (const Fault::Kind kind : {Fault::Kind::kHalfLine, Fault::Kind::kWatchCut}) {
+    server_.faults().Add({.kind = kind, .verb = "watch", .events = 1});
+    int events = 0;
+    const absl::Status status =
+        client_->Watch(maps_, {.ns = "default", .resource_version = "0"}, {}, [&](WatchEvent) {
+          ++events;
+          return true;
+        });
+    EXPECT_TRUE(IsStreamCut(status)) << base::ToString(status);
+    EXPECT_EQ(events, 1);
+  }
+}
+
+}  // namespace
+}  // namespace medley::kube

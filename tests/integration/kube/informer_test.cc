@@ -1,0 +1,88 @@
+// Informers over HTTP, with the server misbehaving as scripted.
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/cache/informer_factory.h"
+#include "common/kube/client/http_client.h"
+#include "common/kube/embedded/api_server.h"
+#include "common/kube/embedded/faults.h"
+
+namespace medley::kube {
+namespace {
+
+using base::IsOk;
+using embedded::Fault;
+
+class InformerOverHttpTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(server_.Start(), IsOk());
+    ClientConfig config;
+    config.server = server_.url();
+    client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
+    factory_ = std::make_unique<InformerFactory>(*client_, clock_, 1);
+  }
+  void TearDown() override { factory_->Stop(); }
+  void Put(const std::string& name, const std::string& value) {
+    Object map(maps_, {"default", name});
+    map.mutable_json()["data"] = {{"v", value}};
+    ASSERT_THAT(client_->Create(maps_, map), IsOk());
+  }
+  // The store has exactly `name` with `value`, within 20 s.
+  bool WaitForValue(const Store& store, const std::string& name, const std::string& value) {
+    return WaitFor([&] {
+      const ObjectPtr object = store.Get({"default", name});
+      return object != nullptr && object->String("/data/v") == value;
+    });
+  }
+  bool WaitFor(const std::function<bool()>& condition) {
+    const auto deadline = clock_.Steady() + base::seconds(20);
+    while (!condition()) {
+      if (clock_.Steady() > deadline) return false;
+      clock_.SleepFor(base::milliseconds(2), {});
+    }
+    return true;
+  }
+
+  const Resource maps_ = resources::ConfigMaps();
+  base::SystemClock clock_;
+  ApiServer server_{clock_, {}};
+  std::unique_ptr<HttpClient> client_;
+  std::unique_ptr<InformerFactory> factory_;
+};
+
+TEST_F(InformerOverHttpTest, A5_WatchListThenEvents) {
+  Put("a", "1");
+  Informer& informer = factory_->For(maps_, "default");
+  factory_->Start();
+  ASSERT_THAT(factory_->WaitForSync(base::seconds(20), {}), IsOk());
+  EXPECT_TRUE(WaitForValue(informer.store(), "a", "1"));
+  Put("b", "2");
+  EXPECT_TRUE(WaitForValue(informer.store(), "b", "2"));
+  ASSERT_THAT(client_->Delete(maps_, {"default", "a"}), IsOk());
+  EXPECT_TRUE(WaitFor([&] { return informer.store().Get({"default", "a"}) == nullptr; }));
+}
+
+TEST_F(InformerOverHttpTest, EveryFaultOfAWatchHeals) {
+  Informer& informer = factory_->For(maps_, "default");
+  for (const Fault::Kind kind :
+       {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose, Fault::Kind::kWatchGone,
+        Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
+    server_.faults().Add({.kind = kind, .verb = "watch", .plural = "configmaps", .events = 1});
+  }
+  factory_->Start();
+  for (int i = 0; i < 8; ++i) {
+    Put("m" + std::to_string(i), "x");
+    ASSERT_TRUE(WaitForValue(informer.store(), "m" + std::to_string(i), "x")) << i;
+  }
+}
+
+TEST_F(InformerOverHttpTest, A2_AServerThatForgotAnswers410AndIsListedAnew) {
+  server_.faults().Add({.kind = Fault::Kind::kWatchGone, .verb = "watch", .times = 2});
+  server_.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 410});
+  Put("a", "1");
+  Informer& informer = factory_->For(maps_, "default");
+  factory_->Start();
+  EXPECT_TRUE(WaitForValue(informer.store(), "a", "1"));
+}
+
+}  // namespace
+}  // namespace medley::kube
