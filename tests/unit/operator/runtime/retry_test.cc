@@ -1,0 +1,74 @@
+#include "operator/runtime/retry.h"
+
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/client/testing/fake_client.h"
+#include "common/kube/errors.h"
+
+namespace medley::ops {
+namespace {
+
+const kube::Key kKey{"ns", "p"};
+
+absl::Status Conflict() {
+  return kube::ErrorFromHttp(409, R"({"kind":"Status","reason":"Conflict","message":"m"})", "test");
+}
+
+kube::Object Versioned(int version) {
+  kube::Object pod(kube::resources::Pods(), kKey);
+  pod.mutable_json()["metadata"]["resourceVersion"] = std::to_string(version);
+  return pod;
+}
+
+TEST(RetryTest, E3_FiveTriesOnConflictOnly) {
+  base::SystemClock clock;  // waits of 10 ms
+  int calls = 0;
+  EXPECT_TRUE(kube::IsConflict(RetryOnConflict(clock, 1, {}, [&] {
+    ++calls;
+    return Conflict();
+  })));
+  EXPECT_EQ(calls, 5);
+  calls = 0;
+  EXPECT_THAT(RetryOnConflict(clock, 1, {}, [&] { return ++calls < 3 ? Conflict() : absl::OkStatus(); }),
+              base::IsOk());
+  EXPECT_EQ(calls, 3);
+  calls = 0;
+  EXPECT_THAT(RetryOnConflict(clock, 1, {}, [&]() -> absl::Status {
+                ++calls;
+                return base::NotFound("x");
+              }),
+              base::StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(RetryTest, E3_ReadsAnewEachTimeAndWritesWithTheVersionRead) {
+  base::SystemClock clock;
+  kube::FakeClient client;
+  int version = 1;
+  std::vector<std::string> written;
+  client.on_get = [&](const kube::Key&) { return Versioned(version++); };
+  client.on_update = [&](const kube::Object& object, std::string_view sub) -> absl::StatusOr<kube::Object> {
+    EXPECT_EQ(sub, "status");
+    written.push_back(object.resource_version());
+    if (written.size() < 3) return Conflict();
+    return object;
+  };
+  const auto change = [](kube::Object& object) {
+    object.mutable_json()["status"]["x"] = 1;
+    return absl::OkStatus();
+  };
+  const auto stored = UpdateWithRetry(client, kube::resources::Pods(), kKey, "status", clock, 1, {}, change);
+  ASSERT_THAT(stored, base::IsOk());
+  EXPECT_EQ(written, (std::vector<std::string>{"1", "2", "3"}));
+}
+
+TEST(RetryTest, NoWriteWhenNothingChanged) {
+  base::SystemClock clock;
+  kube::FakeClient client;
+  client.on_get = [&](const kube::Key&) { return Versioned(1); };
+  const auto stored = UpdateWithRetry(client, kube::resources::Pods(), kKey, "", clock, 1, {},
+                                      [](kube::Object&) { return absl::OkStatus(); });
+  EXPECT_THAT(stored, base::IsOk());  // the fake would have refused an update
+}
+
+}  // namespace
+}  // namespace medley::ops
