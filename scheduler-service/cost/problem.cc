@@ -1,0 +1,182 @@
+#include "scheduler-service/cost/problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/base/status.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+const model::LayerProfile* FindProfile(const model::Layer& layer, const std::string& type) {
+  for (const model::LayerProfile& p : layer.profiles) {
+    if (p.resource_type == type) return &p;
+  }
+  return nullptr;
+}
+
+size_t At(int i) { return static_cast<size_t>(i); }
+
+double Range(const std::vector<double>& sums, int first, int last) { return sums[At(last + 1)] - sums[At(first)]; }
+
+// Continuous units that bring serial + parallel / k down to `seconds`.
+double RealUnits(double serial, double parallel, double seconds) {
+  if (parallel <= 0) return serial <= seconds ? 0 : kInfinity;
+  return seconds > serial ? parallel / (seconds - serial) : kInfinity;
+}
+
+}  // namespace
+
+absl::StatusOr<Problem> Problem::Compile(model::PlanRequest request) {
+  MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  for (size_t i = 0; i < request.resources.size(); ++i) {
+    if (request.resources[i].price_per_unit_hour > 0) continue;
+    return base::InvalidArgument("resources[{}].pricePerUnitHour: '{}' has no price", i, request.resources[i].name);
+  }
+  return Problem(std::move(request));
+}
+
+Problem::Problem(model::PlanRequest request)
+    : request_(std::move(request)), layers_(static_cast<int>(request_.model.layers.size())) {
+  prefix_.resize(request_.resources.size());
+  for (int t = 0; t < types(); ++t) {
+    Fill(t, prefix_[At(t)]);
+    if (type(t).name == request_.server_type) server_type_ = t;
+  }
+}
+
+void Problem::Fill(int t, Prefix& prefix) const {
+  const size_t n = request_.model.layers.size() + 1;
+  for (auto* sums : {&prefix.compute_serial, &prefix.compute_parallel, &prefix.sync_serial, &prefix.sync_parallel,
+                     &prefix.server_seconds, &prefix.server_weight, &prefix.local_weight, &prefix.transfer_serial,
+                     &prefix.transfer_parallel}) {
+    sums->assign(n, 0);
+  }
+  prefix.missing.assign(n, 0);
+  prefix.served.assign(n, 0);
+  static const model::LayerProfile kNone;
+  for (size_t i = 0; i + 1 < n; ++i) {
+    const model::Layer& layer = request_.model.layers[i];
+    const model::LayerProfile* found = FindProfile(layer, type(t).name);
+    const model::LayerProfile& p = found != nullptr ? *found : kNone;
+    const bool served = p.server_seconds > 0;
+    const auto add = [i](auto& sums, auto value) { sums[i + 1] = sums[i] + value; };
+    add(prefix.missing, found == nullptr ? 1 : 0);
+    add(prefix.served, served ? 1 : 0);
+    add(prefix.compute_serial, (1 - p.compute_parallel) * p.compute_seconds);
+    add(prefix.compute_parallel, p.compute_parallel * p.compute_seconds);
+    add(prefix.sync_serial, (1 - p.comm_parallel) * p.sync_seconds);
+    add(prefix.sync_parallel, p.comm_parallel * p.sync_seconds);
+    add(prefix.server_seconds, p.server_seconds);
+    add(prefix.server_weight, served ? layer.weight_bytes : 0.0);
+    add(prefix.local_weight, served ? 0.0 : layer.weight_bytes);
+    const bool last = i + 2 == n;
+    prefix.transfer_serial[i] = last ? 0 : (1 - p.comm_parallel) * p.transfer_seconds;
+    prefix.transfer_parallel[i] = last ? 0 : p.comm_parallel * p.transfer_seconds;
+  }
+}
+
+bool Problem::Profiled(int layer, int t) const {
+  const Prefix& p = prefix_[At(t)];
+  return p.missing[At(layer + 1)] == p.missing[At(layer)];
+}
+
+bool Problem::Allowed(int first, int last, int t) const {
+  const Prefix& p = prefix_[At(t)];
+  if (p.missing[At(last + 1)] != p.missing[At(first)]) return false;
+  const double memory = type(t).memory_bytes;
+  return memory <= 0 || LocalBytes(first, last, t) <= memory * (1 + kTolerance);
+}
+
+StageTerms Problem::Terms(int first, int last, int t) const {
+  const Prefix& p = prefix_[At(t)];
+  return {Range(p.compute_serial, first, last), Range(p.compute_parallel, first, last),
+          Range(p.sync_serial, first, last) + p.transfer_serial[At(last)],
+          Range(p.sync_parallel, first, last) + p.transfer_parallel[At(last)]};
+}
+
+ServerLoad Problem::Servers(int first, int last, int t) const {
+  const Prefix& p = prefix_[At(t)];
+  if (p.served[At(last + 1)] == p.served[At(first)]) return {};
+  return {Range(p.server_seconds, first, last), request_.training.state_factor * Range(p.server_weight, first, last),
+          true};
+}
+
+double Problem::LocalBytes(int first, int last, int t) const {
+  return request_.training.state_factor * Range(prefix_[At(t)].local_weight, first, last);
+}
+
+double Problem::Throughput(const StageTerms& terms, int units) const {
+  const double seconds = std::max(terms.ComputeSeconds(units), terms.CommSeconds(units));
+  return seconds > 0 ? batch() / seconds : kInfinity;
+}
+
+int Problem::MinUnits(const StageTerms& terms, double x, int most) const {
+  const int least = min_units();
+  if (most < least || Throughput(terms, most) < x) return 0;
+  if (Throughput(terms, least) >= x) return least;
+  // The answer is in (low, high]. The formula gives it but for rounding, so look beside it first.
+  int low = least, high = most;
+  const double seconds = batch() / x;
+  const double guess = std::ceil(std::max(RealUnits(terms.compute_serial, terms.compute_parallel, seconds),
+                                          RealUnits(terms.comm_serial, terms.comm_parallel, seconds)));
+  for (const double probe : {guess, guess - 1, guess + 1}) {
+    if (!(probe > low && probe < high)) continue;
+    const int k = static_cast<int>(probe);
+    (Throughput(terms, k) >= x ? high : low) = k;
+  }
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (Throughput(terms, middle) >= x ? high : low) = middle;
+  }
+  return high;
+}
+
+double Problem::UnitRateBound(const StageTerms& terms, double x) const {
+  // k >= parallel / (B/x - serial), so k / x >= parallel / (B - x serial), which grows with x.
+  const auto rate = [&](double serial, double parallel) {
+    if (parallel <= 0) return 0.0;
+    const double rest = batch() - x * serial;
+    return rest > 0 ? parallel / rest : kInfinity;
+  };
+  const double bound = std::max(rate(terms.compute_serial, terms.compute_parallel),
+                                rate(terms.comm_serial, terms.comm_parallel));
+  return bound * (1 - 1e-12);  // stays a bound under rounding
+}
+
+int Problem::ServerUnits(const ServerLoad& load, double x) const {
+  if (!load.any) return 0;
+  const auto ceiling = [](double quotient) { return std::ceil(quotient * (1 - 1e-12)); };
+  double units = std::max(1.0, ceiling(x * load.seconds / batch()));
+  if (request_.server_memory_bytes > 0) {
+    units = std::max(units, ceiling(load.bytes / request_.server_memory_bytes));
+  }
+  return units < 1e9 ? static_cast<int>(units) : 1'000'000'000;
+}
+
+double Problem::RequiredThroughput() const {
+  const model::Constraints& c = request_.constraints;
+  double required = c.min_throughput * (1 - kTolerance);
+  if (c.deadline_seconds > 0) {
+    required = std::max(required, total_samples() / (c.deadline_seconds * (1 + kTolerance)));
+  }
+  return required;
+}
+
+std::vector<StageChoice> StagesOf(const std::vector<int>& schedule) {
+  std::vector<StageChoice> stages;
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    const int layer = static_cast<int>(i);
+    if (!stages.empty() && stages.back().type == schedule[i]) {
+      stages.back().last = layer;
+    } else {
+      stages.push_back({layer, layer, schedule[i], 0});
+    }
+  }
+  return stages;
+}
+
+}  // namespace medley::sched

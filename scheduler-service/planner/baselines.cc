@@ -1,0 +1,82 @@
+// The baselines of HeterPS, section 6: one type for everything, and the first layer on CPU with the rest on a GPU
+// (AIBox, BytePS). Of several types of a class the cheapest feasible one is taken.
+#include "common/base/status.h"
+#include "scheduler-service/planner/planners.h"
+
+namespace medley::sched {
+namespace {
+
+void Keep(std::optional<Provisioned> plan, Solution& solution) {
+  if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = std::move(plan);
+}
+
+bool HasClass(const Problem& problem, model::ResourceClass cls) {
+  for (int t = 0; t < problem.types(); ++t) {
+    if (problem.type(t).cls == cls) return true;
+  }
+  return false;
+}
+
+class OneClass final : public Planner {
+ public:
+  OneClass(std::string_view name, std::string_view description, model::ResourceClass cls)
+      : name_(name), description_(description), cls_(cls) {}
+  std::string_view name() const override { return name_; }
+  std::string_view description() const override { return description_; }
+  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
+    if (!HasClass(problem, cls_)) return base::InvalidArgument("planner.name: {} needs a resource of that class", name_);
+    Solution solution;
+    for (int t = 0; t < problem.types(); ++t) {
+      if (problem.type(t).cls == cls_) Keep(SingleType(problem, t), solution);
+    }
+    return solution;
+  }
+
+ private:
+  const std::string_view name_, description_;
+  const model::ResourceClass cls_;
+};
+
+class Heuristic final : public Planner {
+ public:
+  std::string_view name() const override { return "heuristic"; }
+  std::string_view description() const override { return "first layer on CPU, the rest on the cheapest feasible GPU"; }
+  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
+    if (!HasClass(problem, model::ResourceClass::kCpu) || !HasClass(problem, model::ResourceClass::kGpu)) {
+      return base::InvalidArgument("planner.name: heuristic needs a CPU and a GPU resource");
+    }
+    Solution solution;
+    for (int first = 0; first < problem.types(); ++first) {
+      if (problem.type(first).cls != model::ResourceClass::kCpu) continue;
+      for (int rest = 0; rest < problem.types(); ++rest) {
+        if (problem.type(rest).cls != model::ResourceClass::kGpu) continue;
+        std::vector<int> schedule(static_cast<size_t>(problem.layers()), rest);
+        schedule[0] = first;
+        Keep(ProvisionExact(problem, StagesOf(schedule)), solution);
+      }
+    }
+    return solution;
+  }
+};
+
+}  // namespace
+
+std::vector<StageChoice> WholeModelOn(const Problem& problem, int t) {
+  return {{0, problem.layers() - 1, t, 0}};
+}
+
+std::optional<Provisioned> SingleType(const Problem& problem, int t) {
+  return ProvisionExact(problem, WholeModelOn(problem, t));
+}
+
+std::unique_ptr<Planner> MakeCpuOnly() {
+  return std::make_unique<OneClass>("cpu-only", "every layer on the cheapest feasible CPU type",
+                                    model::ResourceClass::kCpu);
+}
+std::unique_ptr<Planner> MakeGpuOnly() {
+  return std::make_unique<OneClass>("gpu-only", "every layer on the cheapest feasible GPU type",
+                                    model::ResourceClass::kGpu);
+}
+std::unique_ptr<Planner> MakeHeuristic() { return std::make_unique<Heuristic>(); }
+
+}  // namespace medley::sched

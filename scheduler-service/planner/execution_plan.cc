@@ -1,0 +1,65 @@
+#include "scheduler-service/planner/execution_plan.h"
+
+#include <optional>
+
+#include "scheduler-service/cost/evaluate.h"
+
+namespace medley::sched {
+namespace {
+
+std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const StageChoice& stage, bool servers) {
+  const model::Layer& op = problem.request().model.layers[static_cast<size_t>(layer)];
+  const bool served = op.sparse || model::NeedsServers(op, problem.type(stage.type).name);
+  model::Sync sync;
+  if (servers && served) {
+    sync.kind = model::SyncKind::kParameterServer;
+    return sync;
+  }
+  if (op.weight_bytes <= 0) return std::nullopt;
+  if (stage.units > 1) {
+    sync.kind = model::SyncKind::kAllreduce;
+    sync.algorithm = model::AllreduceAlgorithm::kRing;
+  }
+  return sync;
+}
+
+// One entry a distinct synchronisation, with maximal ranges.
+void AddSync(std::vector<model::OperationSync>& syncs, const model::Sync& sync, int layer) {
+  for (model::OperationSync& entry : syncs) {
+    if (!(entry.sync == sync)) continue;
+    if (entry.operations.back().end == layer) {
+      ++entry.operations.back().end;
+    } else {
+      entry.operations.push_back({layer, layer + 1});
+    }
+    return;
+  }
+  syncs.push_back({{{layer, layer + 1}}, sync});
+}
+
+}  // namespace
+
+model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages) {
+  const Score score = ScoreOf(problem, stages);
+  model::ExecutionPlan plan;
+  for (const StageChoice& choice : stages) {
+    model::Stage stage;
+    stage.operations = {{choice.first, choice.last + 1}};
+    stage.groups = {{problem.type(choice.type).name, choice.units, 1.0}};
+    for (int layer = choice.first; layer <= choice.last; ++layer) {
+      const auto sync = SyncOf(problem, layer, choice, score.server_units > 0);
+      if (sync) AddSync(stage.syncs, *sync, layer);
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
+  plan.schedule.kind = problem.request().planner.schedule;
+  plan.schedule.micro_batches = problem.request().training.micro_batches;
+  plan.estimate.throughput = score.throughput;
+  plan.estimate.usd_per_hour = score.hourly;
+  plan.estimate.usd_total = score.cost;
+  plan.estimate.seconds_total = problem.total_samples() / score.throughput;
+  return plan;
+}
+
+}  // namespace medley::sched

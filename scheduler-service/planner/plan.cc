@@ -1,0 +1,168 @@
+#include "scheduler-service/planner/plan.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/reasons.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr double kReasonSeconds = 2;  // at most, to find out why not
+
+std::string Names(const Registry& registry) {
+  std::string names;
+  for (const auto& planner : registry.planners()) {
+    names += (names.empty() ? "" : ", ") + std::string(planner->name());
+  }
+  return names;
+}
+
+void AddAlternatives(const Problem& problem, model::PlanResult& result) {
+  for (int t = 0; t < problem.types(); ++t) {
+    model::Alternative alternative;
+    alternative.label = problem.type(t).name + " only";
+    if (const auto plan = SingleType(problem, t)) {
+      alternative.plan = Evaluate(problem, plan->stages).plan;
+    } else {
+      alternative.reasons = WhyNotSingleType(problem, t);
+    }
+    result.alternatives.push_back(std::move(alternative));
+  }
+}
+
+void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
+  result.plan = Evaluate(problem, solution.best->stages).plan;
+  if (solution.lower_bound) {
+    const double cost = result.plan->cost_usd;
+    result.lower_bound_usd = std::min(*solution.lower_bound, cost);
+    result.gap = cost > 0 ? (cost - *result.lower_bound_usd) / cost : 0;
+  }
+  model::ExecutionPlan plan = BuildExecutionPlan(problem, solution.best->stages);
+  plan.provenance = {result.planner,
+                     result.seed,
+                     origin.catalog_revision,
+                     origin.price_time,
+                     problem.request().profile_id,
+                     result.lower_bound_usd.value_or(0),
+                     result.gap.value_or(1)};
+  result.execution_plan = std::move(plan);
+}
+
+// Reasons for an answer without a plan; DeadlineExceeded when it is not known whether there is one.
+absl::Status AddReasons(const Problem& problem, const Planner& planner, const Solution& solution,
+                        const base::Clock& clock, std::stop_token stop, model::PlanResult& result) {
+  if (!solution.complete) {
+    return base::DeadlineExceeded("planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
+                                  planner.name());
+  }
+  const Budget budget(clock, clock.Steady() + base::FromSeconds(kReasonSeconds), std::move(stop));
+  if (!planner.proves_optimality()) {
+    const auto exact = MakeExact()->Solve(problem, 0, budget);
+    if (exact.ok() && exact->best) {
+      result.reasons.push_back({"planner", "", 0, 0,
+                                fmt::format("planner {} found no feasible plan, but there is one: use planner exact",
+                                            planner.name())});
+      return absl::OkStatus();
+    }
+  }
+  result.reasons = WhyInfeasible(problem, budget);
+  if (result.reasons.empty()) {
+    result.reasons.push_back({"limit", "", 0, 0, "no plan meets all constraints together: relax more than one of them"});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
+                                                      const std::vector<std::string>& schedule) {
+  if (schedule.size() != static_cast<size_t>(problem.layers())) {
+    return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(), problem.layers());
+  }
+  std::vector<int> types;
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    int found = -1;
+    for (int t = 0; t < problem.types(); ++t) {
+      if (problem.type(t).name == schedule[i]) found = t;
+    }
+    if (found < 0) return base::InvalidArgument("schedule[{}]: '{}' is not in resources", i, schedule[i]);
+    if (!problem.Profiled(static_cast<int>(i), found)) {
+      return base::InvalidArgument("schedule[{}]: layer {} has no profile on '{}'", i, i, schedule[i]);
+    }
+    types.push_back(found);
+  }
+  return StagesOf(types);
+}
+
+}  // namespace
+
+absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
+                                           const Registry& registry, const base::Clock& clock, std::stop_token stop,
+                                           base::SteadyTime deadline) {
+  const base::SteadyTime begin = clock.Steady();
+  MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  const Planner* planner = registry.Find(request.planner.name);
+  if (planner == nullptr) {
+    return base::InvalidArgument("planner.name: '{}' is unknown, there are: {}", request.planner.name, Names(registry));
+  }
+  model::PlanResult result;
+  result.planner = request.planner.name;
+  result.seed = request.planner.seed;
+  result.catalog_revision = origin.catalog_revision;
+  result.price_time = origin.price_time;
+  result.resources = request.resources;
+  result.reasons = Unpriced(request);
+  if (!result.reasons.empty()) return result;
+
+  MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
+  const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
+  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
+  MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, request.planner.seed, budget));
+  if (solution.best) {
+    AddPlan(problem, solution, origin, result);
+  } else {
+    MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
+  }
+  AddAlternatives(problem, result);
+  result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
+  return result;
+}
+
+absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
+                                              const std::vector<std::string>& schedule, const std::string& method) {
+  MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  if (!method.empty() && method != "exact") {
+    return base::InvalidArgument("method: '{}' is unknown, there are: exact", method);
+  }
+  if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
+  MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
+  ProvisionResult result;
+  if (const auto plan = ProvisionExact(problem, stages)) {
+    result.plan = Evaluate(problem, plan->stages).plan;
+  } else {
+    result.reasons = WhyNotProvisioned(problem, stages);
+  }
+  return result;
+}
+
+absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request,
+                                               const std::vector<std::string>& schedule,
+                                               const std::vector<int>& units) {
+  MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
+  MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
+  if (units.size() != stages.size()) {
+    return base::InvalidArgument("units: has {} entries, the schedule has {} stages", units.size(), stages.size());
+  }
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (units[i] <= 0) return base::InvalidArgument("units[{}]: must be positive, is {}", i, units[i]);
+    stages[i].units = units[i];
+  }
+  Evaluation evaluation = Evaluate(problem, stages);
+  return ProvisionResult{std::move(evaluation.plan), std::move(evaluation.violations)};
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,69 @@
+// One interface for every planner, and the registry that finds them by name.
+//
+// A planner is const and thread-safe; it does no I/O and reads no clock but the one it is given. The same (problem,
+// seed) gives the same answer unless time runs out.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/provision/exact.h"
+
+namespace medley::sched {
+
+// Time and the wish to stop. Refers to a clock that outlives it.
+class Budget {
+ public:
+  Budget(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop)
+      : clock_(clock), deadline_(deadline), stop_(std::move(stop)) {}
+  bool Spent() const { return stop_.stop_requested() || clock_.Steady() >= deadline_; }
+  const base::Clock& clock() const { return clock_; }
+
+ private:
+  const base::Clock& clock_;
+  const base::SteadyTime deadline_;
+  const std::stop_token stop_;
+};
+
+// What a planner found.
+struct Solution {
+  std::optional<Provisioned> best;  // none: nothing found (proven infeasible when `complete`)
+  // USD that no feasible plan comes below, where proven.
+  std::optional<double> lower_bound;
+  bool complete = true;  // false: ended by the budget, `best` is the incumbent
+};
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string_view description() const = 0;
+  virtual bool proves_optimality() const { return false; }
+  // Errors: InvalidArgument for a problem that this planner cannot take (too large for brute force, no CPU type, ...).
+  virtual absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const = 0;
+};
+
+class Registry {
+ public:
+  // The name must not be taken.
+  void Add(std::unique_ptr<Planner> planner);
+  // Null when unknown.
+  const Planner* Find(std::string_view name) const;
+  const std::vector<std::unique_ptr<Planner>>& planners() const { return planners_; }
+
+ private:
+  std::vector<std::unique_ptr<Planner>> planners_;
+};
+
+// Every planner of this folder.
+Registry BuiltinPlanners();
+
+}  // namespace medley::sched

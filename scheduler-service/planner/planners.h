@@ -1,0 +1,20 @@
+// The planners of this folder; each is described by its description() and in its source. Internal to planner/.
+#pragma once
+
+#include "scheduler-service/planner/planner.h"
+
+namespace medley::sched {
+
+std::unique_ptr<Planner> MakeExact();
+std::unique_ptr<Planner> MakeBruteForce();
+std::unique_ptr<Planner> MakeGreedy();
+std::unique_ptr<Planner> MakeHeuristic();
+std::unique_ptr<Planner> MakeCpuOnly();
+std::unique_ptr<Planner> MakeGpuOnly();
+std::unique_ptr<Planner> MakeAuto();
+
+// The cheapest plan that puts every layer on type `t`.
+std::optional<Provisioned> SingleType(const Problem& problem, int t);
+std::vector<StageChoice> WholeModelOn(const Problem& problem, int t);
+
+}  // namespace medley::sched

@@ -1,0 +1,30 @@
+#include "common/base/status.h"
+#include "scheduler-service/planner/planners.h"
+
+namespace medley::sched {
+
+void Registry::Add(std::unique_ptr<Planner> planner) {
+  MEDLEY_CHECK(Find(planner->name()) == nullptr, "two planners of one name");
+  planners_.push_back(std::move(planner));
+}
+
+const Planner* Registry::Find(std::string_view name) const {
+  for (const auto& planner : planners_) {
+    if (planner->name() == name) return planner.get();
+  }
+  return nullptr;
+}
+
+Registry BuiltinPlanners() {
+  Registry registry;
+  registry.Add(MakeAuto());
+  registry.Add(MakeExact());
+  registry.Add(MakeBruteForce());
+  registry.Add(MakeGreedy());
+  registry.Add(MakeHeuristic());
+  registry.Add(MakeCpuOnly());
+  registry.Add(MakeGpuOnly());
+  return registry;
+}
+
+}  // namespace medley::sched

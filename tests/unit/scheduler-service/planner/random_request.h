@@ -1,0 +1,83 @@
+// Random planning requests for property tests: the same seed gives the same request.
+#pragma once
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/base/rng.h"
+#include "common/model/planning.h"
+
+namespace medley::sched {
+
+struct RandomOptions {
+  int most_layers = 8;
+  int most_types = 4;
+  int most_limit = 24;
+};
+
+inline model::LayerProfile RandomProfile(base::Rng& rng, const std::string& type, double speed, bool served) {
+  model::LayerProfile p;
+  p.resource_type = type;
+  p.compute_seconds = rng.Below(12) == 0 ? 0 : rng.Uniform(0.001, 0.05) / speed;
+  p.compute_parallel = rng.Below(4) == 0 ? 1 : rng.Uniform(0.5, 1);
+  p.sync_seconds = rng.Uniform(0, 0.02);
+  p.transfer_seconds = rng.Uniform(0, 0.01);
+  p.comm_parallel = rng.Below(4) == 0 ? 0 : rng.Uniform(0.3, 1);
+  p.server_seconds = served ? rng.Uniform(0.0005, 0.02) : 0;
+  return p;
+}
+
+inline void RandomConstraints(base::Rng& rng, model::PlanRequest& request) {
+  model::Constraints& c = request.constraints;
+  if (rng.Below(3) > 0) c.min_throughput = rng.Uniform(200, 6000);
+  if (rng.Below(4) == 0) c.max_cost_per_hour = rng.Uniform(1, 60);
+  if (rng.Below(5) == 0) c.deadline_seconds = request.training.TotalSamples() / rng.Uniform(200, 5000);
+  if (rng.Below(6) == 0) c.budget_usd = rng.Uniform(0.5, 60);
+  if (rng.Below(6) == 0) c.min_units = 1 + static_cast<int>(rng.Below(3));
+  if (rng.Below(4) == 0) c.max_units = 2 + static_cast<int>(rng.Below(24));
+}
+
+inline model::PlanRequest RandomRequest(uint64_t seed, const RandomOptions& options) {
+  base::Rng rng(seed);
+  model::PlanRequest request;
+  request.model.name = fmt::format("random-{}", seed);
+  const int types = 1 + static_cast<int>(rng.Below(static_cast<uint64_t>(options.most_types)));
+  const int layers = 1 + static_cast<int>(rng.Below(static_cast<uint64_t>(options.most_layers)));
+  for (int t = 0; t < types; ++t) {
+    model::Resource r;
+    r.name = fmt::format("t{}", t);
+    r.cls = t == 0 ? model::ResourceClass::kCpu : model::ResourceClass::kGpu;
+    r.price_per_unit_hour = t == 0 ? rng.Uniform(0.02, 0.3) : rng.Uniform(0.1, 4);
+    r.limit = static_cast<int>(rng.Below(static_cast<uint64_t>(options.most_limit) + 1));
+    if (rng.Below(3) == 0) r.memory_bytes = rng.Uniform(1e6, 3e7);
+    request.resources.push_back(r);
+  }
+  const bool servers = rng.Below(2) == 0;
+  if (servers) request.server_type = request.resources[rng.Below(static_cast<uint64_t>(types))].name;
+  if (servers && rng.Below(2) == 0) request.server_memory_bytes = rng.Uniform(5e6, 5e7);
+  for (int l = 0; l < layers; ++l) {
+    model::Layer layer;
+    layer.name = fmt::format("l{}", l);
+    layer.weight_bytes = rng.Below(3) == 0 ? 0 : rng.Uniform(1e5, 1e7);
+    const bool served = servers && rng.Below(3) == 0;
+    for (int t = 0; t < types; ++t) {
+      if (t > 0 && rng.Below(10) == 0) continue;  // not profiled there
+      // Some types run a layer without servers that others run with them.
+      const bool here = served && rng.Below(4) > 0;
+      layer.profiles.push_back(RandomProfile(rng, fmt::format("t{}", t), t == 0 ? 1 : rng.Uniform(0.5, 12), here));
+    }
+    request.model.layers.push_back(layer);
+  }
+  for (model::LayerProfile& p : request.model.layers[rng.Below(static_cast<uint64_t>(layers))].profiles) {
+    p.compute_seconds = std::max(p.compute_seconds, 0.002);  // some layer works everywhere
+  }
+  request.training.profile_batch_size = 64;
+  request.training.samples_per_epoch = 1e7;
+  request.constraints.min_units = 1;
+  RandomConstraints(rng, request);
+  request.planner.time_budget_seconds = 60;
+  return request;
+}
+
+}  // namespace medley::sched
