@@ -244,9 +244,10 @@ int64_t ScheduleDp::CountBreakpoints(double low, double high) const {
   for (const Edge& e : edges_) {
     const int first = problem_.MinUnits(e.terms, low, problem_.limit(e.type));
     if (first == 0) continue;
-    int end = problem_.MinUnits(e.terms, high, problem_.limit(e.type));
-    if (end == 0) end = problem_.limit(e.type);
-    count += end - first + 1;
+    // On a plateau (nothing left that divides by units) many unit counts have one throughput.
+    const double fastest = problem_.Throughput(e.terms, problem_.limit(e.type));
+    const int end = problem_.MinUnits(e.terms, std::min(high, fastest), problem_.limit(e.type));
+    count += end - first + (problem_.Throughput(e.terms, end) <= high ? 1 : 0);
   }
   return count;
 }
