@@ -147,7 +147,10 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   }
   const auto before = members_.find(name);
   const bool again = before != members_.end() && before->second.hello.instance() == hello.instance();
-  if (before != members_.end() && !again) OnLost(name, before->second.hello.instance(), now);
+  if (before != members_.end() && !again) {
+    const std::string old_instance = before->second.hello.instance();
+    OnLost(name, old_instance, now);
+  }
   if (over()) return;
   ConnectedMember& member = members_[name];
   member.hello = hello;
@@ -157,14 +160,8 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   if (active_ && holder != active_->members.end()) {
     const bool same = holder->second.peer.instance() == hello.instance();
     if (!same || hello.held_epoch() < active_->epoch) {
-      if (mode_ == Mode::kHalting || mode_ == Mode::kHalted) {
-        active_->members.erase(holder);
-      } else {
-        BeginHalt(fmt::format("{} came back without its state", name), now);
-        active_->members.erase(name);
-      }
-      if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(name + " came back without its state", now);
-      return;
+      active_->members.erase(holder);
+      return LoseHolder(fmt::format("{} came back without its state", name), now);
     }
     holder->second.awaited = false;
     holder->second.peer.set_address(hello.address());
@@ -187,14 +184,19 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   };
   const std::string why = fmt::format("{} was lost", member);
   if (of(active_)) {
-    if (mode_ == Mode::kTraining) BeginHalt(why, now);
-    if (mode_ == Mode::kHalted && next_) AbandonNext(why, false, now);
     active_->members.erase(member);
-    if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(why, now);
+    LoseHolder(why, now);
   } else if (of(next_)) {
     AbandonNext(why, false, now);
   }
   Advance(now);
+}
+
+// A holder of the active epoch is out of active_->members.
+void CoordinatorCore::LoseHolder(const std::string& why, Instant now) {
+  if (mode_ == Mode::kTraining) return BeginHalt(why, now);
+  if (mode_ == Mode::kHalted && next_) AbandonNext(why, false, now);
+  if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(why, now);
 }
 
 void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& fault, Instant now) {

@@ -65,6 +65,7 @@ class CoordinatorCore {
 
   // core.cc: inputs
   void OnHello(const job::v1::Hello& hello, Instant now);
+  void LoseHolder(const std::string& why, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void Restore(const job::v1::CoordinatorState& journal, Instant now);
   void Advance(Instant now);  // after every input: whatever is possible now

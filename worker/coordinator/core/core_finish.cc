@@ -56,10 +56,11 @@ void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status
   if (status.ok()) {
     last_checkpoint_ = step;
     Journal(now);
-  } else if (ledger_ && ledger_->AllCommitted()) {
-    return Fail(fmt::format("the final checkpoint: {}", std::string(status.message())), true, now);
   } else {
-    Log(true, fmt::format("checkpoint of step {}: {}", step, std::string(status.message())));
+    const std::string why = fmt::format("checkpoint of step {}: {}", step, std::string(status.message()));
+    Log(true, why);
+    retry_at_ = now.steady + options_.retry_wait;  // matters to the last one, which must succeed
+    if (++failures_ > options_.max_fruitless) return Fail(why, true, now);
   }
   Advance(now);
 }
@@ -71,7 +72,10 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   const bool all = ledger_->AllCommitted();
   if (committed != ledger_->leased() || (!suspending_ && !all)) return;
   if (checkpoint_ || writing_manifest_ != 0) return;
-  if (!saved && committed > 0) return StartCheckpoint(committed, now);
+  if (!saved && committed > 0) {
+    if (now.steady >= retry_at_) StartCheckpoint(committed, now);
+    return;
+  }
   if (suspending_ && !all) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
   if (ending_ == Ending::kNone) return StartEvaluation(now);
   const bool done = std::all_of(evaluated_.begin(), evaluated_.end(), [](const auto& at) { return at.second; });

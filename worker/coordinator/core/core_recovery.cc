@@ -138,6 +138,7 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
   if (suspending_) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
   if (!desired_ || now.steady < retry_at_) return;
   RosterFit fit = Fit(*desired_, Use::kStaying);
+  if (!fit.covers) fit = Fit(*desired_, Use::kAll);  // a leaver is better than nobody
   const base::nanoseconds patience = from_epoch_ > 0 ? options_.fold_in_wait : options_.member_wait;
   const bool late = fit.covers && now.steady - waiting_since_ >= patience;
   if (!fit.full() && !late && !OnlyLeaversMissing(fit)) return;

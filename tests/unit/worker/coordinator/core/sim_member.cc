@@ -1,0 +1,251 @@
+#include "tests/unit/worker/coordinator/core/sim_member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace medley::worker::sim {
+
+int64_t State::Samples() const {
+  int64_t sum = 0;
+  for (int count : counts) sum += count;
+  return sum;
+}
+
+Member::Member(Shared& shared, job::v1::MemberSlot s, std::string i)
+    : slot(std::move(s)), instance(std::move(i)), shared_(shared) {}
+
+void Member::Connect() {
+  connected = true;
+  job::v1::SessionRequest message;
+  job::v1::Hello& hello = *message.mutable_hello();
+  hello.set_member(slot.member());
+  hello.set_role(slot.role());
+  hello.set_pool(slot.pool());
+  hello.set_address("127.0.0.1");
+  hello.set_instance(instance);
+  if (held_) {
+    hello.set_held_epoch(held_->epoch);
+    hello.set_held_step(held_->state.step);
+  }
+  Say(message);
+}
+
+void Member::Disconnect() {
+  connected = false;
+  other_session_ = true;
+  inbox.clear();
+  outbox.clear();
+}
+
+void Member::Die(bool contributed) {
+  alive = false;
+  contributed_ = contributed;
+  Disconnect();
+}
+
+void Member::Halt(int64_t epoch) {
+  prepare_.reset();
+  switch_.reset();
+  warmed_ = false;
+  leases_.clear();
+  checkpoints_.clear();
+  evaluate_.reset();
+  if (old_ && old_->epoch == epoch) {
+    held_ = std::move(old_);
+    peers_ = old_peers_;
+  }
+  old_.reset();
+  if (!held_ || held_->epoch != epoch) {
+    trouble = fmt::format("{}: Halt({}) but it holds {}", slot.member(), epoch, held_ ? held_->epoch : 0);
+    return;
+  }
+  job::v1::SessionRequest answer;
+  answer.mutable_halted()->set_epoch(epoch);
+  answer.mutable_halted()->set_applied_step(held_->state.step);
+  answer.mutable_halted()->set_undo_to_step(held_->undo ? held_->undo->step : held_->state.step);
+  Say(answer);
+}
+
+bool Member::Receive() {
+  if (inbox.empty()) return false;
+  const job::v1::SessionResponse message = std::move(inbox.front());
+  inbox.pop_front();
+  if (message.has_prepare()) {
+    if (prepare_ && !other_session_) trouble = slot.member() + ": a second Prepare without Abandon";
+    other_session_ = false;
+    switch_.reset();
+    prepare_ = message.prepare();
+    warmed_ = false;
+  } else if (message.has_switch_()) {
+    if (!prepare_ || prepare_->epoch() != message.switch_().epoch()) trouble = slot.member() + ": Switch unprepared";
+    switch_ = message.switch_();
+  } else if (message.has_abandon()) {
+    if (prepare_ && prepare_->epoch() == message.abandon().epoch()) {
+      prepare_.reset();
+      switch_.reset();
+    } else if (held_ && held_->epoch == message.abandon().epoch()) {
+      held_ = std::move(old_);
+      old_.reset();
+    }
+  } else if (message.has_halt()) {
+    Halt(message.halt().epoch());
+  } else if (message.has_lease()) {
+    if (!held_ || held_->epoch != message.lease().epoch()) {
+      trouble = slot.member() + ": a Lease of an epoch that it does not hold";
+      return true;
+    }
+    old_.reset();
+    leases_.insert(leases_.end(), message.lease().steps().begin(), message.lease().steps().end());
+  } else if (message.has_checkpoint()) {
+    checkpoints_.push_back(message.checkpoint());
+  } else if (message.has_evaluate()) {
+    evaluate_ = message.evaluate();
+  } else if (message.has_release()) {
+    Die(true);
+  }
+  return true;
+}
+
+bool Member::Work() {
+  if (prepare_ && !warmed_) {
+    warmed_ = true;
+    job::v1::SessionRequest answer;
+    answer.mutable_warmed()->set_epoch(prepare_->epoch());
+    if (slot.role() == job::v1::MEMBER_ROLE_TRAINER) answer.mutable_warmed()->set_rows(shared_.rows);
+    Say(answer);
+    return true;
+  }
+  if (switch_ && FinishSwitch()) return true;
+  if (WriteCheckpoint()) return true;
+  if (Apply()) return true;
+  if (evaluate_ && held_ && held_->state.step == evaluate_->step()) {
+    evaluate_.reset();
+    for (int count : held_->state.counts) {
+      if (count != 1) trouble = fmt::format("{}: a sample was trained {} times", slot.member(), count);
+    }
+    job::v1::SessionRequest answer;
+    answer.mutable_evaluated()->set_samples(1);
+    Say(answer);
+    return true;
+  }
+  return false;
+}
+
+bool Member::MayApply(int64_t step) const {
+  for (const job::v1::Peer& peer : peers_) {
+    const Member& other = *shared_.by_instance.at(peer.instance());
+    if (&other == this) continue;
+    // Its part of `step` comes after it has applied step - 1 in this epoch; the dead may have sent it before.
+    const bool there = other.held_ && other.held_->epoch == held_->epoch && other.held_->state.step >= step - 1;
+    if (!there) return false;
+    if (!other.alive && other.held_->state.step < step && !other.contributed_) return false;
+    if (other.alive && other.held_->state.step < step && other.leases_.empty()) return false;
+  }
+  return true;
+}
+
+bool Member::Apply() {
+  if (!held_ || leases_.empty() || leases_.front().step() != held_->state.step + 1) return false;
+  if (!checkpoints_.empty() && checkpoints_.front().step() == held_->state.step) return false;
+  const job::v1::StepLease lease = leases_.front();
+  if (!MayApply(lease.step())) return false;
+  leases_.pop_front();
+  held_->undo = held_->state;
+  held_->state.step = lease.step();
+  for (int i = 0; i < lease.count(); ++i) {
+    ++held_->state.counts[static_cast<size_t>(lease.data_epoch() * shared_.rows + lease.first() + i)];
+  }
+  ++shared_.applied;
+  job::v1::SessionRequest report;
+  job::v1::Progress& progress = *report.mutable_progress();
+  progress.set_epoch(held_->epoch);
+  progress.set_step(lease.step());
+  progress.set_loss_sum(0.5 * lease.count());
+  progress.set_loss_samples(lease.count());
+  progress.set_state_samples(held_->state.Samples());
+  Say(report);
+  return true;
+}
+
+bool Member::WriteCheckpoint() {
+  if (checkpoints_.empty() || !held_ || held_->state.step != checkpoints_.front().step()) return false;
+  const job::v1::Checkpoint order = checkpoints_.front();
+  checkpoints_.pop_front();
+  job::v1::SessionRequest answer;
+  answer.mutable_checkpointed()->set_step(order.step());
+  const std::string name = fmt::format("{}-e{}", slot.member(), order.epoch());
+  answer.mutable_checkpointed()->add_files()->set_name(name);
+  shared_.parts[order.folder() + "/" + name] = {order.epoch(), held_->state};
+  Say(answer);
+  return true;
+}
+
+bool Member::CopyFromSources(State& out) {
+  // Trainers of stage 1 and servers have weights; those of stage 0 take only the counter.
+  bool all_shards = true;
+  bool found = false;
+  for (const job::v1::Peer& peer : prepare_->sources()) {
+    const Member& source = *shared_.by_instance.at(peer.instance());
+    const Held* held = nullptr;
+    if (source.held_ && source.held_->epoch == prepare_->source_epoch()) held = &*source.held_;
+    if (source.old_ && source.old_->epoch == prepare_->source_epoch()) held = &*source.old_;
+    const bool good = source.alive && held != nullptr && held->state.step == switch_->step();
+    const bool server = peer.slot().role() == job::v1::MEMBER_ROLE_SERVER;
+    if (server && !good) all_shards = false;
+    const bool fits = slot.role() == job::v1::MEMBER_ROLE_SERVER ? server
+                      : slot.stage() == 1                          ? !server && peer.slot().stage() == 1
+                                                                   : true;
+    if (fits && good) {
+      out = held->state;
+      found = true;
+    }
+  }
+  return found && (slot.role() != job::v1::MEMBER_ROLE_SERVER || all_shards);
+}
+
+bool Member::Rebuild(State& out) {
+  out = State();
+  out.counts.assign(static_cast<size_t>(shared_.rows * shared_.epochs), 0);
+  if (prepare_->origin() == job::v1::STATE_ORIGIN_INITIAL) return true;
+  if (prepare_->origin() == job::v1::STATE_ORIGIN_CHECKPOINT) {
+    out = shared_.checkpoints.at(prepare_->checkpoint()).state;
+    return true;
+  }
+  if (held_ && held_->epoch == prepare_->source_epoch()) {
+    if (held_->state.step == switch_->step() + 1 && held_->undo) {  // the one step back
+      held_->state = *held_->undo;
+      held_->undo.reset();
+    }
+    if (held_->state.step != switch_->step()) {
+      trouble = fmt::format("{}: at step {}, asked for {}", slot.member(), held_->state.step, switch_->step());
+    }
+    out = held_->state;
+    return true;
+  }
+  return CopyFromSources(out);
+}
+
+bool Member::FinishSwitch() {
+  State state;
+  if (!Rebuild(state)) return false;
+  if (state.Samples() != switch_->state_samples()) trouble = slot.member() + ": another number of samples in the state";
+  old_ = std::move(held_);
+  old_peers_ = peers_;
+  held_ = Held{prepare_->epoch(), std::move(state), std::nullopt};
+  peers_.assign(prepare_->peers().begin(), prepare_->peers().end());
+  leases_.clear();
+  checkpoints_.clear();
+  evaluate_.reset();
+  job::v1::SessionRequest answer;
+  answer.mutable_ready()->set_epoch(held_->epoch);
+  answer.mutable_ready()->set_step(held_->state.step);
+  answer.mutable_ready()->set_state_samples(held_->state.Samples());
+  prepare_.reset();
+  switch_.reset();
+  warmed_ = false;
+  Say(answer);
+  return true;
+}
+
+}  // namespace medley::worker::sim

@@ -1,0 +1,300 @@
+#include "tests/unit/worker/coordinator/core/sim_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/status.h"
+
+namespace medley::worker::sim {
+namespace {
+
+CoreOptions MakeOptions(const WorldOptions& world) {
+  CoreOptions options;
+  options.epochs = world.epochs;
+  options.batch_size = world.batch;
+  options.lease_ahead = 4;
+  options.checkpoints = world.checkpoints;
+  options.checkpoint_interval = base::seconds(2);
+  options.max_fruitless = 1000;
+  options.retry_wait = base::milliseconds(100);
+  return options;
+}
+
+}  // namespace
+
+job::v1::ApplyPlanRequest MakePlan(int64_t epoch, int stage0, int stage1, int servers, const std::string& pool) {
+  job::v1::ApplyPlanRequest request;
+  request.set_reason(fmt::format("plan {}", epoch));
+  plan::v1::ExecutionPlan& plan = *request.mutable_plan();
+  plan.set_epoch(epoch);
+  const int units[] = {stage0, stage1};
+  for (int s = 0; s < 2; ++s) {
+    plan::v1::Stage& stage = *plan.add_stages();
+    stage.add_operations()->set_first(s);
+    stage.mutable_operations(0)->set_end(s + 1);
+    plan::v1::OperationSync& sync = *stage.add_syncs();
+    *sync.add_operations() = stage.operations(0);
+    sync.mutable_sync()->set_kind(s == 0 ? plan::v1::SYNC_KIND_PARAMETER_SERVER : plan::v1::SYNC_KIND_ALLREDUCE);
+    plan::v1::Group& group = *stage.add_groups();
+    group.set_pool(pool);
+    group.set_units(units[s]);
+    group.set_share(1);
+    for (int i = 0; i < units[s]; ++i) {
+      job::v1::MemberSlot& slot = *request.add_slots();
+      slot.set_member(fmt::format("job-{}-{}-{}", s, pool, i));
+      slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
+      slot.set_pool(pool);
+      slot.set_stage(s);
+      slot.set_index(i);
+    }
+  }
+  plan.mutable_servers()->set_pool("servers");
+  plan.mutable_servers()->set_units(servers);
+  for (int i = 0; i < servers; ++i) {
+    job::v1::MemberSlot& slot = *request.add_slots();
+    slot.set_member(fmt::format("job-server-{}", i));
+    slot.set_role(job::v1::MEMBER_ROLE_SERVER);
+    slot.set_pool("servers");
+    slot.set_index(i);
+  }
+  (*request.mutable_usd_per_unit_hour())[pool] = 1;
+  return request;
+}
+
+World::World(const WorldOptions& options)
+    : options_(options), rng_(options.seed), disturbances_left_(options.disturbances) {
+  shared_.rows = options.rows;
+  shared_.epochs = options.epochs;
+  StartCoordinator();
+  NewPlan();
+}
+
+Instant World::Now() const { return {base::SteadyTime(time_), base::WallTime(base::seconds(1'700'000'000))}; }
+
+void World::NewPlan() {
+  ++plan_epoch_;
+  const auto some = [&](int n) { return 1 + static_cast<int>(rng_.Below(static_cast<uint64_t>(n))); };
+  plan_ = MakePlan(plan_epoch_, some(3), some(3), some(2), rng_.Below(2) == 0 ? "a" : "b");
+  if (!core_) return;
+  const absl::StatusOr<int64_t> epoch = core_->ApplyPlan(plan_, Now());
+  if (!epoch.ok() && !core_->over()) Trouble(base::ToString(epoch.status()));
+  Execute();
+}
+
+void World::StartCoordinator() {
+  core_ = std::make_unique<CoordinatorCore>(MakeOptions(options_), Now(), journal_);
+  finding_ = false;
+  Execute();
+  if (plan_epoch_ > 0 && !core_->over()) {
+    const absl::StatusOr<int64_t> epoch = core_->ApplyPlan(plan_, Now());
+    if (!epoch.ok()) Trouble(base::ToString(epoch.status()));
+    Execute();
+  }
+}
+
+void World::KillCoordinator() {
+  core_.reset();
+  manifests_.clear();
+  for (const auto& member : Living()) member->Disconnect();
+}
+
+std::vector<std::shared_ptr<Member>> World::Living() const {
+  std::vector<std::shared_ptr<Member>> living;
+  for (const auto& [instance, member] : shared_.by_instance) {
+    if (member->alive) living.push_back(member);
+  }
+  return living;
+}
+
+std::shared_ptr<Member> World::LivingPod(const std::string& name) const {
+  for (const auto& member : Living()) {
+    if (member->slot.member() == name) return member;
+  }
+  return nullptr;
+}
+
+void World::Kill(Member& member) {
+  ++kills_;
+  const bool known = member.connected;
+  member.Die(rng_.Below(2) == 0);
+  if (core_ && known) {
+    core_->OnLost(member.slot.member(), member.instance, Now());
+    Execute();
+  }
+}
+
+void World::ReplacePods() {
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    if (LivingPod(slot.member()) != nullptr) continue;
+    const std::string instance = fmt::format("i{:05}", ++instances_);
+    shared_.by_instance[instance] = std::make_shared<Member>(shared_, slot, instance);
+    return;  // one at a time
+  }
+}
+
+void World::Deliver(Member& member) {
+  if (!core_ || member.outbox.empty()) return;
+  const job::v1::SessionRequest message = std::move(member.outbox.front());
+  member.outbox.pop_front();
+  core_->OnMessage(member.slot.member(), member.instance, message, Now());
+  Execute();
+}
+
+void World::Execute() {
+  if (!core_) return;
+  std::vector<Command> commands = core_->TakeCommands();
+  for (const Command& command : commands) {
+    // A crash between two commands: what was not carried out is lost.
+    if (disturbances_left_ > 0 && rng_.Below(3000) == 0) {
+      --disturbances_left_;
+      return KillCoordinator();
+    }
+    Execute(command);
+  }
+}
+
+void World::Execute(const Command& command) {
+  if (const auto* send = std::get_if<SendCommand>(&command)) {
+    if (send->message.has_prepare()) {
+      const int64_t epoch = send->message.prepare().epoch();
+      if (epoch < newest_epoch_) Trouble(fmt::format("epoch {} after epoch {}", epoch, newest_epoch_));
+      newest_epoch_ = std::max(newest_epoch_, epoch);
+      if (journal_->last_epoch() < epoch) Trouble("an epoch was announced before it was journaled");
+    }
+    const auto found = shared_.by_instance.find(send->instance);
+    if (found != shared_.by_instance.end() && found->second->alive && found->second->connected) {
+      found->second->inbox.push_back(send->message);
+    }
+  } else if (const auto* journal = std::get_if<JournalCommand>(&command)) {
+    journal_ = journal->state;
+  } else if (const auto* step = std::get_if<StepCommand>(&command)) {
+    if (step->range.step > lines_ + 1) Trouble(fmt::format("steps.jsonl: {} after {}", step->range.step, lines_));
+    lines_ = std::max(lines_, step->range.step);
+  } else if (const auto* rollback = std::get_if<RollbackCommand>(&command)) {
+    lines_ = std::min(lines_, rollback->to_step);
+  } else if (std::holds_alternative<FindCheckpointCommand>(command)) {
+    finding_ = true;
+  } else if (const auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
+    manifests_.push_back(*manifest);
+  } else if (const auto* finish = std::get_if<FinishCommand>(&command)) {
+    finished_ = finish->exit_code;
+  }
+}
+
+void World::CompleteCheckpoint(const WriteManifestCommand& command) {
+  Checkpoint checkpoint{command.folder, command.step, {}};
+  for (const job::v1::CheckpointFile& file : command.files) {
+    const SavedPart& part = shared_.parts.at(command.folder + "/" + file.name());
+    if (part.epoch != command.epoch || part.state.step != command.step) Trouble("a checkpoint of mixed parts");
+    if (!checkpoint.state.counts.empty() && !(checkpoint.state == part.state)) Trouble("checkpoint parts differ");
+    checkpoint.state = part.state;
+  }
+  const bool fails = disturbances_left_ > 0 && rng_.Below(10) == 0;
+  if (!fails) shared_.checkpoints[command.folder] = checkpoint;
+  core_->OnManifestWritten(command.step, fails ? base::Internal("disk") : absl::OkStatus(), Now());
+  Execute();
+}
+
+void World::Disturb() {
+  --disturbances_left_;
+  const std::vector<std::shared_ptr<Member>> living = Living();
+  const auto any = [&]() -> Member& { return *living[rng_.Below(living.size())]; };
+  const uint64_t what = rng_.Below(12);
+  if (what <= 4 && !living.empty()) {
+    Kill(any());
+    if (rng_.Below(4) == 0 && living.size() > 2) Kill(*living[rng_.Below(living.size())]);
+  } else if (what <= 6) {
+    NewPlan();
+  } else if (what == 7) {
+    KillCoordinator();
+  } else if (what == 8 && !living.empty()) {
+    any().Disconnect();  // the same process comes back
+  } else if (what == 9 && core_ && !living.empty()) {
+    core_->Drain({any().slot.member()}, Now());
+    Execute();
+  } else if (what == 10 && core_) {
+    core_->Suspend("asked", Now());
+    Execute();
+  } else if (!living.empty()) {
+    Member& member = any();
+    if (!member.connected || !member.held()) return;
+    job::v1::SessionRequest fault;
+    fault.mutable_fault()->set_epoch(member.held()->epoch);
+    fault.mutable_fault()->set_message("a peer broke off");
+    member.outbox.push_back(fault);
+  }
+}
+
+void World::Event() {
+  time_ += base::milliseconds(rng_.Below(8));
+  if (disturbances_left_ > 0 && rng_.Below(300) == 0) return Disturb();
+  const uint64_t what = rng_.Below(100);
+  const std::vector<std::shared_ptr<Member>> living = Living();
+  if (what < 2) return ReplacePods();
+  if (what < 4) {
+    if (!core_) StartCoordinator();
+    if (finished_ || !core_) return;
+    core_->Tick(Now());
+    return Execute();
+  }
+  if (what < 6 && core_) {
+    if (finding_) {
+      finding_ = false;
+      std::optional<CheckpointPosition> newest;
+      for (const auto& [folder, checkpoint] : shared_.checkpoints) {
+        Ledger ledger = *Ledger::Create(options_.rows, options_.epochs, options_.batch);
+        (void)ledger.ResetTo(checkpoint.step);
+        newest = CheckpointPosition{folder, checkpoint.step, ledger.ToRecord()};
+      }
+      core_->OnCheckpointFound(newest, Now());
+      return Execute();
+    }
+    if (manifests_.empty()) return;
+    const WriteManifestCommand command = manifests_.front();
+    manifests_.erase(manifests_.begin());
+    return CompleteCheckpoint(command);
+  }
+  if (living.empty()) return;
+  Member& member = *living[rng_.Below(living.size())];
+  if (!member.connected) {
+    if (core_ && rng_.Below(8) == 0) member.Connect();
+    if (rng_.Below(2) == 0) member.Work();
+  } else if (what < 40) {
+    Deliver(member);
+  } else if (what < 70) {
+    member.Receive();
+    if (!member.alive && core_) {
+      core_->OnLost(member.slot.member(), member.instance, Now());
+      Execute();
+    }
+  } else {
+    member.Work();
+  }
+  if (!member.trouble.empty()) Trouble(member.trouble);
+}
+
+std::string World::Run() {
+  for (int event = 0; event < options_.max_events && trouble_.empty(); ++event) {
+    Event();
+    if (!finished_) continue;
+    if (core_) last_ = core_->Observe(Now());
+    const job::v1::JobPhase outcome = journal_->outcome();
+    if (*finished_ != 0) return fmt::format("the job failed: {}", journal_->message());
+    if (outcome == job::v1::JOB_PHASE_COMPLETE) {
+      const Ledger ledger = *Ledger::Create(options_.rows, options_.epochs, options_.batch);
+      if (journal_->ledger().committed_step() != ledger.total_steps()) return "complete, but not all is committed";
+      if (lines_ != ledger.total_steps()) return fmt::format("steps.jsonl has {} lines that count", lines_);
+      return trouble_;
+    }
+    // Suspended: the operator resumes it with the same plan.
+    finished_.reset();
+    KillCoordinator();
+    for (const auto& member : Living()) member->Die(true);
+  }
+  if (!trouble_.empty()) return trouble_;
+  const job::v1::Observation seen = core_ ? core_->Observe(Now()) : job::v1::Observation();
+  return "no end: " + seen.ShortDebugString();
+}
+
+}  // namespace medley::worker::sim

@@ -1,0 +1,80 @@
+// A job's whole world under a seeded random scheduler: coordinator core with journal, members, an operator that brings
+// pods back, kills, restarts, broken sessions, new plans, drains and suspends. Messages of one member keep their order;
+// everything else happens in any order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/rng.h"
+#include "tests/unit/worker/coordinator/core/sim_member.h"
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker::sim {
+
+struct WorldOptions {
+  uint64_t seed = 1;
+  int disturbances = 8;
+  bool checkpoints = true;
+  int64_t rows = 61;
+  int epochs = 2;
+  int batch = 4;
+  int max_events = 400000;
+};
+
+// A plan: a stage on servers and a dense one.
+job::v1::ApplyPlanRequest MakePlan(int64_t epoch, int stage0, int stage1, int servers, const std::string& pool);
+
+class World {
+ public:
+  explicit World(const WorldOptions& options);
+  // Until the job is complete; the empty string, or what went wrong.
+  std::string Run();
+  const job::v1::Observation& last() const { return last_; }
+  int kills() const { return kills_; }
+  int64_t lines() const { return lines_; }
+
+ private:
+  void Event();
+  void Disturb();
+  void StartCoordinator();
+  void KillCoordinator();
+  void ReplacePods();
+  void Kill(Member& member);
+  void Deliver(Member& member);
+  void Execute();
+  void Execute(const Command& command);
+  void CompleteCheckpoint(const WriteManifestCommand& command);
+  Instant Now() const;
+  std::vector<std::shared_ptr<Member>> Living() const;
+  std::shared_ptr<Member> LivingPod(const std::string& name) const;
+  void NewPlan();
+  void Trouble(const std::string& what) {
+    if (trouble_.empty()) trouble_ = what;
+  }
+
+  const WorldOptions options_;
+  base::Rng rng_;
+  Shared shared_;
+  std::unique_ptr<CoordinatorCore> core_;
+  std::optional<job::v1::CoordinatorState> journal_;
+  job::v1::ApplyPlanRequest plan_;
+  int64_t plan_epoch_ = 0;
+  base::nanoseconds time_{0};
+  int64_t instances_ = 0;
+  int64_t newest_epoch_ = 0;  // announced by any Prepare
+  int disturbances_left_;
+  int kills_ = 0;
+  bool finding_ = false;
+  std::vector<WriteManifestCommand> manifests_;
+  int64_t lines_ = 0;  // of steps.jsonl that count
+  std::optional<int> finished_;
+  bool complete_ = false;
+  job::v1::Observation last_;
+  std::string trouble_;
+};
+
+}  // namespace medley::worker::sim

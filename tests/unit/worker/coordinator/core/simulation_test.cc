@@ -1,0 +1,46 @@
+// Random worlds: whatever happens, the job ends with every sample trained exactly once in the surviving state.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/unit/worker/coordinator/core/sim_world.h"
+
+namespace medley::worker::sim {
+namespace {
+
+TEST(SimulationTest, NothingHappens) {
+  World world({.seed = 1, .disturbances = 0});
+  EXPECT_EQ(world.Run(), "");
+  EXPECT_EQ(world.last().samples_done(), 122);
+  EXPECT_EQ(world.last().restarts(), 0);
+}
+
+TEST(SimulationTest, WithCheckpoints) {
+  int kills = 0;
+  int recoveries = 0;
+  int64_t rescales = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    World world({.seed = seed, .disturbances = 10});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    kills += world.kills();
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      recoveries += record.recovery() ? 1 : 0;
+      rescales += record.recovery() ? 0 : 1;
+      EXPECT_GT(record.to_epoch(), record.from_epoch()) << "seed " << seed;
+    }
+  }
+  // The worlds are not idle.
+  EXPECT_GT(kills, 300);
+  EXPECT_GT(recoveries, 300);
+  EXPECT_GT(rescales, 100);
+}
+
+TEST(SimulationTest, WithoutCheckpoints) {
+  for (uint64_t seed = 1001; seed <= 1100; ++seed) {
+    World world({.seed = seed, .disturbances = 8, .checkpoints = false});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace medley::worker::sim
