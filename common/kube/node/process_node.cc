@@ -80,6 +80,7 @@ class ProcessNode::Core {
   void Stop();
   absl::Status ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink);
+  absl::Status Signal(const Key& pod, int number);
   std::string enforcement() const { return enforcer_ == nullptr ? "" : enforcer_->name(); }
 
  private:
@@ -292,11 +293,22 @@ absl::Status ProcessNode::Core::ReadLog(const Key& pod, const LogOptions& option
   return ReadLogFiles(LogPath(entry.folder, container, start), options, clock_, stop, ended, sink);
 }
 
+absl::Status ProcessNode::Core::Signal(const Key& pod, int number) {
+  MEDLEY_ASSIGN_OR_RETURN(const auto found, logs_.Find(pod, ""));
+  const std::shared_ptr<Process>& process = found.second.process;
+  if (process == nullptr || process->exit().has_value()) {
+    return base::NotFound("signalling pod '{}': it does not run", pod.ToString());
+  }
+  process->Signal(number);
+  return absl::OkStatus();
+}
+
 ProcessNode::ProcessNode(Client& client, base::Clock& clock, ProcessNodeOptions options)
     : core_(std::make_unique<Core>(client, clock, std::move(options))) {}
 ProcessNode::~ProcessNode() = default;
 absl::Status ProcessNode::Start() { return core_->Start(); }
 void ProcessNode::Stop() { core_->Stop(); }
+absl::Status ProcessNode::Signal(const Key& pod, int number) { return core_->Signal(pod, number); }
 std::string ProcessNode::enforcement() const { return core_->enforcement(); }
 absl::Status ProcessNode::ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
                                   const std::function<bool(std::string_view)>& sink) {

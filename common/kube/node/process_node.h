@@ -77,6 +77,10 @@ class ProcessNode final : public LogReader {
   absl::Status ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
 
+  // Sends a signal to the processes of the pod's only container, as an accident would: the pod ends as if the
+  // signal had come from outside. Errors: NotFound (no such pod here, or it does not run).
+  absl::Status Signal(const Key& pod, int number);
+
   // What enforces limits here: "cgroup v2", "cgroup v1", "measured use". After Start.
   std::string enforcement() const;
 
