@@ -1,0 +1,100 @@
+// The numbers must not depend on the plan: one process, or stages and replicas in any arrangement,
+// give one loss curve.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "common/base/status.h"
+#include "tests/unit/worker/pipeline/pipeline_harness.h"
+
+namespace medley::worker::testing {
+namespace {
+
+class LossCurveTest : public ::testing::Test {
+ protected:
+  static model::JobSpec Job() {
+    model::JobSpec job = AdultJob();
+    job.model.name.clear();
+    job.model.embedding_rows = 4096;
+    job.model.layers = {{"embedding", "Embedding", 8, ""},
+                        {"fc1", "FullyConnected", 64, "tanh"},
+                        {"fc2", "FullyConnected", 32, "tanh"},
+                        {"fc_out", "FullyConnected", 1, ""},
+                        {"loss", "Loss", 0, ""}};
+    job.training.batch_size = 512;
+    job.training.epochs = 4;
+    return job;
+  }
+  static void SetUpTestSuite() {
+    const model::JobSpec job = Job();
+    data_ = *Dataset::Load(job.data.train, job.data, nullptr,
+                           {.embedding_rows = job.model.embedding_rows});
+    reference_ = Run(job, {{{0, 5}}, {{1.0}}});
+    ASSERT_EQ(reference_.size(), 200U);
+  }
+  static void TearDownTestSuite() { data_.reset(); }
+
+  static std::vector<double> Run(const model::JobSpec& job, const Layout& layout,
+                                 int64_t steps = 200) {
+    const absl::StatusOr<RunOutcome> outcome = Train(job, layout, *data_, nullptr, steps);
+    EXPECT_TRUE(outcome.ok()) << base::ToString(outcome.status());
+    return outcome.ok() ? outcome->losses : std::vector<double>();
+  }
+  static void ExpectSame(const std::vector<double>& losses,
+                         const std::vector<double>& expected = reference_) {
+    ASSERT_EQ(losses.size(), expected.size());
+    double worst = 0;
+    for (size_t i = 0; i < losses.size(); ++i)
+      worst = std::max(worst, std::abs(losses[i] / expected[i] - 1));
+    RecordProperty("worst_relative_difference", std::to_string(worst * 1e6) + "e-6");
+    EXPECT_LT(worst, 1e-4);
+  }
+
+  static inline std::shared_ptr<const Dataset> data_;
+  static inline std::vector<double> reference_;
+};
+
+TEST_F(LossCurveTest, FallsInOneProcess) {
+  EXPECT_GT(reference_.front(), 0.5);
+  double last = 0;
+  for (size_t i = 150; i < 200; ++i) last += reference_[i] / 50;
+  EXPECT_LT(last, 0.35);
+}
+
+TEST_F(LossCurveTest, TwoStagesOfTwoReplicas) {
+  ExpectSame(Run(Job(), {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4}));
+}
+
+TEST_F(LossCurveTest, DataParallel) { ExpectSame(Run(Job(), {{{0, 5}}, {{1, 1, 1}}, 1})); }
+
+TEST_F(LossCurveTest, UnlikeWidthsAndShares) {
+  ExpectSame(Run(Job(), {{{0, 1}, {1, 3}, {3, 5}}, {{1}, {0.2, 0.5, 0.3}, {3, 1}}, 3}));
+}
+
+TEST_F(LossCurveTest, GpipeWithManyMicroBatches) {
+  ExpectSame(
+      Run(Job(), {{{0, 2}, {2, 4}, {4, 5}}, {{1, 1}, {1}, {1}}, 7, model::ScheduleKind::kGpipe}));
+}
+
+TEST_F(LossCurveTest, ReluInShort) {
+  model::JobSpec job = Job();
+  job.model.layers.clear();
+  job.model.name = "ctrdnn";
+  job.model.embedding_dim = 8;
+  job.model.hidden = {64, 32};
+  ExpectSame(Run(job, {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4}, 40),
+             Run(job, {{{0, 5}}, {{1.0}}}, 40));
+}
+
+TEST_F(LossCurveTest, AnotherSeedIsAnotherCurve) {
+  model::JobSpec job = Job();
+  job.training.seed = 2;
+  const std::vector<double> losses = Run(job, {{{0, 5}}, {{1.0}}});
+  ASSERT_EQ(losses.size(), reference_.size());
+  EXPECT_GT(std::abs(losses[9] - reference_[9]), 1e-4);
+}
+
+}  // namespace
+}  // namespace medley::worker::testing

@@ -1,0 +1,167 @@
+#include "tests/unit/worker/pipeline/pipeline_harness.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "common/base/status.h"
+#include "worker/model/graph.h"
+#include "worker/model/stage_model.h"
+#include "worker/pipeline/scores.h"
+#include "worker/pipeline/testing/memory_fabric.h"
+
+namespace medley::worker::testing {
+namespace {
+
+// What the threads of one run share.
+struct World {
+  const model::JobSpec& job;
+  const Layout& layout;
+  const Dataset& train;
+  const Dataset* test;
+  std::vector<StepLease> leases;
+  Graph graph;
+  Optimizer optimizer;
+  MemoryFabric fabric;
+  std::vector<std::unique_ptr<MemorySum>> sums;
+  std::vector<std::unique_ptr<SharedTables>> tables;
+  std::stop_source stop;
+  base::SystemClock clock;
+};
+
+struct Part {
+  absl::Status status;
+  std::vector<StepResult> steps;
+  EvaluationResult evaluation;
+};
+
+absl::Status RunReplica(World& world, int stage, int replica, Part& part) {
+  const size_t s = static_cast<size_t>(stage);
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<StageModel> model,
+                          StageModel::Create(world.graph, world.layout.stages[s], world.optimizer,
+                                             world.job.training.seed));
+  const std::unique_ptr<ActivationChannel> channel = world.fabric.End(stage, replica);
+  const std::unique_ptr<DenseReducer> reducer = world.sums[s]->End(replica);
+  const std::unique_ptr<SparseParameters> sparse = world.tables[s]->End(replica);
+  const StagePlace place{stage,
+                         replica,
+                         world.layout.shares,
+                         world.layout.schedule,
+                         world.layout.micro_batches,
+                         world.job.training.seed};
+  StepExecutor executor(
+      place, {model.get(), &world.train, channel.get(), sparse.get(), reducer.get(), &world.clock},
+      world.optimizer);
+  const WaitLimit limit{world.stop.get_token(), world.clock.Steady() + std::chrono::minutes(2)};
+  for (size_t i = 0; i < world.leases.size(); ++i) {
+    for (size_t ahead = i; ahead < std::min(i + 2, world.leases.size()); ++ahead) {
+      executor.Prefetch(world.leases[ahead]);
+    }
+    MEDLEY_ASSIGN_OR_RETURN(const StepResult result, executor.RunStep(world.leases[i], limit));
+    part.steps.push_back(result);
+  }
+  if (world.test != nullptr) {
+    const int64_t step = world.leases.empty() ? 0 : world.leases.back().step;
+    MEDLEY_ASSIGN_OR_RETURN(part.evaluation, executor.Evaluate(*world.test, step, 4096, limit));
+  }
+  return absl::OkStatus();
+}
+
+void Sum(std::vector<int64_t>& to, const std::vector<int64_t>& from) {
+  to.resize(std::max(to.size(), from.size()));
+  for (size_t i = 0; i < from.size(); ++i) to[i] += from[i];
+}
+
+absl::StatusOr<RunOutcome> Collect(const std::vector<Part>& parts) {
+  RunOutcome outcome;
+  for (const Part& part : parts) {
+    if (!part.status.ok() && !absl::IsCancelled(part.status)) return part.status;
+  }
+  outcome.losses.resize(parts.front().steps.size());
+  EvaluationResult total;
+  for (size_t i = 0; i < outcome.losses.size(); ++i) {
+    double samples = 0;
+    for (const Part& part : parts) {
+      outcome.losses[i] += part.steps[i].loss_sum;
+      samples += static_cast<double>(part.steps[i].loss_samples);
+    }
+    outcome.losses[i] /= samples;
+  }
+  for (const Part& part : parts) {
+    total.samples += part.evaluation.samples;
+    total.log_loss_sum += part.evaluation.log_loss_sum;
+    Sum(total.positives, part.evaluation.positives);
+    Sum(total.negatives, part.evaluation.negatives);
+  }
+  if (total.samples > 0) {
+    outcome.auc = Auc(total.positives, total.negatives);
+    outcome.log_loss = total.log_loss_sum / static_cast<double>(total.samples);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+model::JobSpec AdultJob() {
+  const std::string root =
+      std::getenv("MEDLEY_SOURCE_DIR") == nullptr ? "." : std::getenv("MEDLEY_SOURCE_DIR");
+  model::JobSpec job;
+  job.model.name = "ctrdnn";
+  job.data.train = {"file://" + root + "/examples/data/adult.train.csv", "csv"};
+  job.data.test = {{"file://" + root + "/examples/data/adult.test.csv", "csv"}};
+  job.data.schema = {.label_column = 14,
+                     .label_positive = ">50K",
+                     .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
+                     .numeric = {0, 2, 4, 10, 11, 12},
+                     .numeric_buckets = 32};
+  return job;
+}
+
+std::vector<StepLease> Leases(const model::JobSpec& job, int64_t rows) {
+  std::vector<StepLease> leases;
+  int64_t step = 0;
+  for (int64_t epoch = 0; epoch < job.training.epochs; ++epoch) {
+    for (int64_t first = 0; first < rows; first += job.training.batch_size) {
+      const int64_t count = std::min<int64_t>(job.training.batch_size, rows - first);
+      leases.push_back({++step, epoch, first, static_cast<int>(count)});
+    }
+  }
+  return leases;
+}
+
+absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout,
+                                 const Dataset& train, const Dataset* test, int64_t steps) {
+  World world{job, layout, train, test, Leases(job, train.rows())};
+  if (steps > 0 && steps < std::ssize(world.leases))
+    world.leases.resize(static_cast<size_t>(steps));
+  MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
+  MEDLEY_ASSIGN_OR_RETURN(world.optimizer,
+                          MakeOptimizer(job.training.optimizer, job.training.learning_rate));
+  std::vector<std::pair<int, int>> replicas;
+  for (size_t s = 0; s < layout.stages.size(); ++s) {
+    const int count = static_cast<int>(layout.shares[s].size());
+    for (int replica = 0; replica < count; ++replica)
+      replicas.emplace_back(static_cast<int>(s), replica);
+    world.sums.push_back(std::make_unique<MemorySum>(count));
+    std::vector<ParameterSpec> tables;
+    for (const ParameterSpec& spec : world.graph.Parameters(/*sparse=*/true)) {
+      if (layout.stages[s].Contains(spec.operation)) tables.push_back(spec);
+    }
+    world.tables.push_back(
+        std::make_unique<SharedTables>(count, tables, world.optimizer, job.training.seed));
+  }
+  std::vector<Part> parts(replicas.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < replicas.size(); ++i) {
+      threads.emplace_back([&, i] {
+        parts[i].status = RunReplica(world, replicas[i].first, replicas[i].second, parts[i]);
+        if (!parts[i].status.ok()) world.stop.request_stop();
+      });
+    }
+  }
+  return Collect(parts);
+}
+
+}  // namespace medley::worker::testing
