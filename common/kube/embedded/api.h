@@ -70,7 +70,7 @@ class Api {
 
 // The body, JSON or YAML by its Content-Type; duplicates and a wrong kind are told as the options say.
 absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request,
-                                const WriteOptions& options);
+                                const WriteOptions& options, const Definitions& definitions);
 absl::StatusOr<WriteOptions> ReadWriteOptions(const Route& route, const HttpRequest& request);
 // The object as the request wants it: itself, or a Table.
 HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const Json& object,

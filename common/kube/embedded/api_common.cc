@@ -4,6 +4,7 @@
 #include "common/kube/embedded/api.h"
 #include "common/kube/embedded/api_error.h"
 #include "common/kube/embedded/json_text.h"
+#include "common/kube/embedded/protobuf_body.h"
 #include "common/kube/embedded/table.h"
 
 namespace medley::kube::embedded {
@@ -59,7 +60,7 @@ HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, cons
 }
 
 absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request,
-                                const WriteOptions& options) {
+                                const WriteOptions& options, const Definitions& definitions) {
   const ResourceInfo& info = *route.info;
   Json body;
   if (request.content_type.find("yaml") != std::string::npos) {
@@ -68,7 +69,12 @@ absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request,
     if (documents->size() != 1) return BadRequest("the body must be one YAML document");
     body = std::move(documents->front());
   } else if (request.content_type.find("protobuf") != std::string::npos) {
-    return ApiError(415, "UnsupportedMediaType", "the body must be application/json or YAML");
+    if (!info.builtin) {
+      return ApiError(415, "UnsupportedMediaType", "the body must be application/json or YAML");
+    }
+    auto decoded = DecodeProtobuf(request.body, definitions, info.definition);
+    if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
+    body = std::move(*decoded);
   } else {
     auto parsed = ParseJson(request.body);
     if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));

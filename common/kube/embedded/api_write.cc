@@ -6,6 +6,7 @@
 #include "common/kube/embedded/api_error.h"
 #include "common/kube/embedded/json_text.h"
 #include "common/kube/embedded/patch.h"
+#include "common/kube/embedded/protobuf_body.h"
 #include "common/kube/embedded/selectors.h"
 
 namespace medley::kube::embedded {
@@ -28,18 +29,24 @@ absl::Status CheckKind(const ResourceInfo& info, const Json& body) {
 }
 
 absl::StatusOr<Json> BodyOf(const Route& route, const HttpRequest& request,
-                            const WriteOptions& options) {
-  MEDLEY_ASSIGN_OR_RETURN(Json body, DecodeBody(route, request, options));
+                            const WriteOptions& options, const Definitions& definitions) {
+  MEDLEY_ASSIGN_OR_RETURN(Json body, DecodeBody(route, request, options, definitions));
   MEDLEY_RETURN_IF_ERROR(CheckKind(*route.info, body));
   body["apiVersion"] = route.info->resource.ApiVersion();
   body["kind"] = route.info->resource.kind;
   return body;
 }
 
-absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request) {
+absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request,
+                                          const Definitions& definitions) {
   DeleteSpec spec;
   Json body = Json::object();
-  if (!request.body.empty()) {
+  if (request.content_type.find("protobuf") != std::string::npos && !request.body.empty()) {
+    auto decoded = DecodeProtobuf(request.body, definitions,
+                                  "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+    if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
+    body = std::move(*decoded);
+  } else if (!request.body.empty()) {
     auto parsed = ParseJson(request.body);
     if (!parsed.ok() || !parsed->value.is_object()) return BadRequest("DeleteOptions is not JSON");
     body = std::move(parsed->value);
@@ -79,7 +86,7 @@ absl::StatusOr<HttpResponse> Api::Create(const Route& route, const HttpRequest& 
   std::vector<std::string> warnings;
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.warnings = &warnings;
-  MEDLEY_ASSIGN_OR_RETURN(Json body, BodyOf(route, request, options));
+  MEDLEY_ASSIGN_OR_RETURN(Json body, BodyOf(route, request, options, rest_.registry().definitions()));
   MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object,
                           rest_.Create(*route.info, route.ns, std::move(body), options));
   HttpResponse response = ObjectResponse(route, request, object->json(), rest_.clock().Now(), 201);
@@ -91,7 +98,7 @@ absl::StatusOr<HttpResponse> Api::Update(const Route& route, const HttpRequest& 
   std::vector<std::string> warnings;
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.warnings = &warnings;
-  MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options));
+  MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
   MEDLEY_ASSIGN_OR_RETURN(
       const ObjectPtr object,
       rest_.Modify(*route.info, route.key(),
@@ -119,7 +126,7 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
                       "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
                       "required for apply patch");
     }
-    MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options));
+    MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
     if (const std::string name = Text(body["metadata"], "name"); !name.empty() && name != route.name) {
       return BadRequest("the name of the object does not match the name on the URL");
     }
@@ -161,7 +168,7 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
 }
 
 absl::StatusOr<HttpResponse> Api::Delete(const Route& route, const HttpRequest& request) {
-  MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request));
+  MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request, rest_.registry().definitions()));
   MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), spec));
   // As the real one: pods and namespaces come back themselves, the rest as a Status when gone.
   if (!done.gone || route.info->resource.kind == "Pod") {
@@ -179,7 +186,7 @@ absl::StatusOr<HttpResponse> Api::Delete(const Route& route, const HttpRequest& 
 }
 
 absl::StatusOr<HttpResponse> Api::DeleteCollection(const Route& route, const HttpRequest& request) {
-  MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request));
+  MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request, rest_.registry().definitions()));
   MEDLEY_ASSIGN_OR_RETURN(const Selector selector,
                           Selector::Parse(*route.info, route.ns, request.Query("labelSelector"),
                                           request.Query("fieldSelector")));

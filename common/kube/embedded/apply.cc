@@ -129,7 +129,7 @@ absl::Status ConflictsError(const std::vector<Entry>& entries, const Entry& self
                   {{"causes", std::move(causes)}});
 }
 
-// Removes what `last` had and `now` lacks, deepest first, unless others own it.
+// Removes what `self` had and `now` lacks, outermost first, unless others own some of it.
 void RemoveAbandoned(const std::vector<Entry>& entries, const Entry& self, const FieldSet& now,
                      const Schema& schema, Json* object) {
   std::vector<FieldPath> gone;
@@ -137,7 +137,7 @@ void RemoveAbandoned(const std::vector<Entry>& entries, const Entry& self, const
     if (!now.contains(path)) gone.push_back(path);
   }
   std::stable_sort(gone.begin(), gone.end(),
-                   [](const FieldPath& a, const FieldPath& b) { return a.size() > b.size(); });
+                   [](const FieldPath& a, const FieldPath& b) { return a.size() < b.size(); });
   for (const FieldPath& path : gone) {
     if (OwnedByOthers(entries, &self, path)) continue;
     // An empty container that now holds fields of ours is not gone.

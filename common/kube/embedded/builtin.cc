@@ -90,22 +90,6 @@ void DefaultService(Json* service, uint64_t serial) {
   (*service)["status"] = {{"loadBalancer", Json::object()}};
 }
 
-std::string Base64(const std::string& text) {
-  static constexpr char kAlphabet[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < text.size(); i += 3) {
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      bits = (bits << 8) | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      out += i + k <= text.size() ? kAlphabet[(bits >> (18 - 6 * k)) & 63] : '=';
-    }
-  }
-  return out;
-}
-
 void DefaultSecret(Json* secret) {
   Default(secret, "type", "Opaque");
   const auto given = secret->find("stringData");
@@ -199,6 +183,22 @@ void ValidateImmutableData(const Json* old, const Json& object, FieldErrors* err
 }
 
 }  // namespace
+
+std::string Base64(std::string_view text) {
+  static constexpr char kAlphabet[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < text.size(); i += 3) {
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      bits = (bits << 8) | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      out += i + k <= text.size() ? kAlphabet[(bits >> (18 - 6 * k)) & 63] : '=';
+    }
+  }
+  return out;
+}
 
 void DefaultBuiltin(const ResourceInfo& info, Json* object, uint64_t serial) {
   const std::string& kind = info.resource.kind;

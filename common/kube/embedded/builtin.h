@@ -17,6 +17,8 @@ void ValidateBuiltin(const ResourceInfo& info, const Json* old, const Json& obje
 void ValidateCrd(const Json& crd, FieldErrors* errors);
 void SetCrdStatus(Json* crd, const std::string& now);
 
+std::string Base64(std::string_view bytes);
+
 // RFC 1123: a DNS label ("a-b") or subdomain ("a.b-c").
 bool IsDnsLabel(std::string_view name);
 bool IsDnsSubdomain(std::string_view name);

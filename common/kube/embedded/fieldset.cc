@@ -120,6 +120,13 @@ void Parse(const Json& fields, const FieldPath& path, FieldSet* out) {
   }
 }
 
+bool IsKeyOf(const Schema& list, const std::string& element) {
+  for (const std::string& key : list.list_map_keys()) {
+    if (element == "f:" + key) return true;
+  }
+  return false;
+}
+
 void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) {
   if (i >= path.size()) return;
   const std::string& element = path[i];
@@ -145,8 +152,8 @@ void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) 
     if (!hit) continue;
     if (last) {
       value->erase(it);
-    } else {
-      Remove(&*it, schema.Items(), path, i + 1);
+    } else if (i + 2 < path.size() || !IsKeyOf(schema, path[i + 1])) {
+      Remove(&*it, schema.Items(), path, i + 1);  // an item keeps what names it
     }
     return;
   }

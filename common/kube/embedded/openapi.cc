@@ -48,6 +48,7 @@ Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
   if (!node.is_object()) return node;
   Json out = Json::object();
   for (const auto& [name, value] : node.items()) {
+    if (name == "x-proto") continue;
     if (name == "$ref" && value.is_string()) {
       const Json ref = {{"$ref", prefix + value.get<std::string>()}};
       if (v3 && node.size() > 1) {

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Makes builtin.json: the definitions of Kubernetes' OpenAPI document that the built-in kinds reach.
 
-    python3 trim.py KUBERNETES/api/openapi-spec/swagger.json > builtin.json
+    python3 trim.py KUBERNETES/api/openapi-spec/swagger.json GENERATED.PROTO... > builtin.json
 
-Descriptions are cut to their first sentence; $refs become plain definition names.
+Descriptions are cut to their first sentence; $refs become plain definition names. "x-proto" has the
+field numbers of the generated.proto files: number -> property, or an object of the same for a message
+that is laid into its parent.
 """
 import json
 import re
@@ -59,6 +61,32 @@ def refs(node):
             yield from refs(item)
 
 
+def read_protos(paths):
+    messages = {}
+    for path in paths:
+        package, message = "", None
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                if m := re.match(r"package ([\w.]+);", line):
+                    package = m[1]
+                elif m := re.match(r"message (\w+) {", line):
+                    message = messages.setdefault(f"{package}.{m[1]}", {})
+                elif m := re.match(r"  (?:optional |repeated )?(map<.*>|[\w.]+) (\w+) = (\d+);", line):
+                    kind = m[1] if m[1].startswith((".", "map")) else f"{package}.{m[1]}"
+                    message[m[3]] = (m[2], kind.lstrip("."))
+    return messages
+
+
+def numbers(messages, fields, properties):
+    out = {}
+    for number, (name, kind) in fields.items():
+        if name in properties:
+            out[number] = name
+        elif kind in messages:
+            out[number] = numbers(messages, messages[kind], properties)
+    return out
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as f:
         definitions = json.load(f)["definitions"]
@@ -68,6 +96,12 @@ def main():
         if name not in out:
             out[name] = trim(definitions[name])
             todo += refs(out[name])
+    messages = read_protos(sys.argv[2:])
+    for name, definition in out.items():
+        fields = messages.get(name.removeprefix("io.").replace("k8s.api.", "k8s.io.api.")
+                              .replace("k8s.apimachinery", "k8s.io.apimachinery"))
+        if fields and "properties" in definition:
+            definition["x-proto"] = numbers(messages, fields, definition["properties"])
     print("{")
     print(",\n".join(f"{json.dumps(k)}:{json.dumps(v, sort_keys=True, separators=(',', ':'))}"
                      for k, v in sorted(out.items())))
