@@ -24,7 +24,7 @@ using gloo::transport::UnboundBuffer;
 
 constexpr uint64_t kUserSlots = uint64_t{0x40} << 56;  // gloo's collectives use prefixes 1 to 8
 constexpr uint64_t kRelaySlot = uint64_t{0x41} << 56;
-constexpr size_t kMaxPendingMessages = 64;
+constexpr size_t kMaxPendingMessages = 1024;
 constexpr size_t kMaxPendingBytes = size_t{256} << 20;
 
 struct PendingSend {

@@ -52,7 +52,7 @@ class Group {
   virtual absl::Status Barrier() = 0;
 
   // Messages from one rank to another on one slot (< 2^56) arrive in the order sent; sizes must match.
-  // Send copies `bytes` and returns; it waits only when more than 64 messages or 256 MiB are under way.
+  // Send copies `bytes` and returns; it waits only when more than 1024 messages or 256 MiB are under way.
   virtual absl::Status Send(int to, uint64_t slot, std::span<const std::byte> bytes) = 0;
   virtual absl::Status Recv(int from, uint64_t slot, std::span<std::byte> bytes) = 0;
   // Waits until everything sent has left this process.

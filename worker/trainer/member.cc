@@ -1,0 +1,238 @@
+#include "worker/trainer/member.h"
+
+#include <atomic>
+#include <deque>
+#include <list>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace pb = ::medley::job::v1;
+
+bool IsPermanent(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnimplemented: return true;
+    default: return false;
+  }
+}
+
+class Member::Rep {
+ public:
+  Rep(SessionOptions options, base::Clock& clock) : clock_(clock), session_(std::move(options), clock) {}
+
+  void Send(pb::SessionRequest request) { session_.Send(std::move(request)); }
+
+  absl::StatusOr<int> Run(Role& role, std::stop_token stop) {
+    role_ = &role;
+    std::stop_callback on_stop(stop, [this] { end_.request_stop(); });
+    absl::Status session;
+    {
+      std::jthread worker([this](std::stop_token s) { Work(s); });
+      session = session_.Run([this](const pb::SessionResponse& order) { OnOrder(order); },
+                             [&role] { return role.held(); }, end_.get_token());
+      CancelPrepare();
+      role.Abort();
+    }
+    prepares_.clear();  // joins
+    base::MutexLock lock(mutex_);
+    if (exit_code_.has_value()) return *exit_code_;
+    MEDLEY_RETURN_IF_ERROR(session);
+    return base::Cancelled("stopped before the coordinator's release");
+  }
+
+  void Leave(base::nanoseconds notice) {
+    pb::SessionRequest request;
+    request.mutable_leaving()->mutable_notice()->set_seconds(std::chrono::duration_cast<base::seconds>(notice).count());
+    Send(std::move(request));
+    leaving_ = std::jthread([this, notice](std::stop_token s) {
+      if (clock_.SleepFor(notice, s)) end_.request_stop();
+    });
+  }
+
+ private:
+  struct Order {
+    pb::SessionResponse message;       // anything but a lease
+    std::optional<pb::StepLease> lease;
+    int64_t epoch = 0;                 // of the lease
+  };
+  struct PrepareTask {
+    std::stop_source stop;
+    std::atomic<bool> done = false;
+    std::jthread thread;  // last: joined before the rest goes
+  };
+
+  void OnOrder(const pb::SessionResponse& order) {
+    switch (order.message_case()) {
+      case pb::SessionResponse::kPrepare: return StartPrepare(order.prepare());
+      case pb::SessionResponse::kAbandon: return CancelPrepare();
+      case pb::SessionResponse::kHalt: {
+        ++halts_;
+        CancelPrepare();
+        role_->Abort();
+        base::MutexLock lock(mutex_);
+        orders_.clear();
+        break;
+      }
+      case pb::SessionResponse::kLease: {
+        base::MutexLock lock(mutex_);
+        for (const pb::StepLease& step : order.lease().steps()) orders_.push_back({{}, step, order.lease().epoch()});
+        changed_.NotifyAll();
+        return;
+      }
+      case pb::SessionResponse::kRelease: {
+        log::Info("released", {{"exit_code", std::to_string(order.release().exit_code())},
+                               {"reason", order.release().reason()}});
+        base::MutexLock lock(mutex_);
+        exit_code_ = order.release().exit_code();
+        end_.request_stop();
+        return;
+      }
+      default: break;
+    }
+    base::MutexLock lock(mutex_);
+    orders_.push_back({order, std::nullopt, 0});
+    changed_.NotifyAll();
+  }
+
+  // Also forgets what is prepared.
+  void CancelPrepare() {
+    std::shared_ptr<PreparedEpoch> dropped;
+    base::MutexLock lock(mutex_);
+    for (PrepareTask& task : prepares_) task.stop.request_stop();
+    prepares_.remove_if([](const PrepareTask& task) { return task.done.load(); });
+    dropped = std::exchange(next_, nullptr);
+  }
+
+  void StartPrepare(const pb::Prepare& order) {
+    CancelPrepare();
+    base::MutexLock lock(mutex_);
+    PrepareTask& task = prepares_.emplace_back();
+    task.thread = std::jthread([this, order, &task] {
+      RunPrepare(order, task.stop.get_token());
+      task.done = true;
+    });
+  }
+
+  void RunPrepare(const pb::Prepare& order, std::stop_token stop) {
+    auto prepared = role_->Prepare(order, stop);
+    pb::SessionRequest report;
+    {
+      base::MutexLock lock(mutex_);
+      if (stop.stop_requested()) return;
+      if (prepared.ok()) {
+        *report.mutable_warmed() = (*prepared)->warmed();
+        next_ = *std::move(prepared);
+      }
+    }
+    if (!report.has_warmed()) return Fault(order.epoch(), 0, prepared.status());
+    Send(std::move(report));
+  }
+
+  void Work(std::stop_token stop) {
+    while (true) {
+      Order order;
+      std::optional<Order> ahead;
+      {
+        base::MutexLock lock(mutex_);
+        const auto there = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !orders_.empty(); };
+        if (!changed_.Wait(mutex_, stop, there) || stop.stop_requested()) return;
+        order = std::move(orders_.front());
+        orders_.pop_front();
+        if (!orders_.empty()) ahead = orders_.front();
+      }
+      const int64_t halts = halts_;
+      const auto [epoch, step] = PlaceOf(order);
+      const absl::Status status = Execute(order, ahead.has_value() && ahead->lease.has_value() ? &*ahead->lease : nullptr);
+      if (!status.ok() && halts == halts_ && !stop.stop_requested()) Fault(epoch, step, status);
+    }
+  }
+
+  static std::pair<int64_t, int64_t> PlaceOf(const Order& order) {
+    if (order.lease.has_value()) return {order.epoch, order.lease->step()};
+    switch (order.message.message_case()) {
+      case pb::SessionResponse::kSwitch: return {order.message.switch_().epoch(), order.message.switch_().step()};
+      case pb::SessionResponse::kCheckpoint: return {order.message.checkpoint().epoch(), order.message.checkpoint().step()};
+      case pb::SessionResponse::kEvaluate: return {order.message.evaluate().epoch(), order.message.evaluate().step()};
+      default: return {0, 0};
+    }
+  }
+
+  absl::Status Execute(const Order& order, const pb::StepLease* ahead) {
+    if (order.lease.has_value()) return role_->Train(order.epoch, *order.lease, ahead);
+    pb::SessionRequest report;
+    switch (order.message.message_case()) {
+      case pb::SessionResponse::kSwitch: {
+        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_ready(), role_->Switch(order.message.switch_(), TakeNext()));
+        break;
+      }
+      case pb::SessionResponse::kHalt: {
+        *report.mutable_halted() = role_->Halt(order.message.halt().epoch());
+        break;
+      }
+      case pb::SessionResponse::kCheckpoint: {
+        const pb::Checkpoint& checkpoint = order.message.checkpoint();
+        return role_->Checkpoint(checkpoint, [this, epoch = checkpoint.epoch(), step = checkpoint.step()](
+                                                 absl::StatusOr<pb::Checkpointed> done) {
+          if (!done.ok()) return Fault(epoch, step, done.status());
+          pb::SessionRequest written;
+          *written.mutable_checkpointed() = *std::move(done);
+          Send(std::move(written));
+        });
+      }
+      case pb::SessionResponse::kEvaluate: {
+        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_evaluated(), role_->Evaluate(order.message.evaluate()));
+        break;
+      }
+      default: return absl::OkStatus();
+    }
+    Send(std::move(report));
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<PreparedEpoch> TakeNext() {
+    base::MutexLock lock(mutex_);
+    return std::exchange(next_, nullptr);
+  }
+
+  void Fault(int64_t epoch, int64_t step, const absl::Status& status) {
+    log::Warn("fault", {{"epoch", std::to_string(epoch)}, {"step", std::to_string(step)},
+                        {"status", base::ToString(status)}});
+    pb::SessionRequest request;
+    pb::Fault& fault = *request.mutable_fault();
+    fault.set_epoch(epoch);
+    fault.set_step(step);
+    fault.set_message(base::Message(status));
+    fault.set_permanent(IsPermanent(status));
+    Send(std::move(request));
+  }
+
+  base::Clock& clock_;
+  SessionClient session_;
+  Role* role_ = nullptr;
+  std::stop_source end_;
+  std::atomic<int64_t> halts_ = 0;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);  // bounded by the coordinator's lease_ahead
+  std::shared_ptr<PreparedEpoch> next_ ABSL_GUARDED_BY(mutex_);
+  std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
+  std::list<PrepareTask> prepares_;  // of the session thread
+  std::jthread leaving_;
+};
+
+Member::Member(SessionOptions options, base::Clock& clock) : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
+Member::~Member() = default;
+void Member::Send(pb::SessionRequest request) { rep_->Send(std::move(request)); }
+absl::StatusOr<int> Member::Run(Role& role, std::stop_token stop) { return rep_->Run(role, std::move(stop)); }
+void Member::Leave(base::nanoseconds notice) { rep_->Leave(notice); }
+
+}  // namespace medley::worker

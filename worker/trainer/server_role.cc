@@ -1,0 +1,187 @@
+#include "worker/trainer/server_role.h"
+
+#include <atomic>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "worker/trainer/background_writer.h"
+#include "worker/trainer/server_epoch.h"
+
+namespace medley::worker {
+namespace pb = ::medley::job::v1;
+
+class ServerRole::Rep {
+ public:
+  Rep(ServerContext context, ParameterServer& server, Send send)
+      : context_(std::move(context)), server_(server), send_(std::move(send)) {}
+
+  Held held() const {
+    const int64_t epoch = current_;
+    const auto shard = server_.Find(epoch);
+    return shard == nullptr ? Held{} : Held{epoch, shard->store().AppliedStep()};
+  }
+
+  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
+    const auto shard = server_.Find(order.source_epoch());
+    MEDLEY_ASSIGN_OR_RETURN(
+        std::shared_ptr<ServerEpoch> epoch,
+        ServerEpoch::Build(order, context_, shard == nullptr ? nullptr : shard->shared_store(), stop));
+    return std::shared_ptr<PreparedEpoch>(std::move(epoch));
+  }
+
+  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<ServerEpoch>& next) {
+    if (next == nullptr || next->epoch() != order.epoch()) {
+      return base::FailedPrecondition("switch to epoch {}, which is not prepared here", order.epoch());
+    }
+    {
+      base::MutexLock lock(mutex_);
+      switching_ = next;
+    }
+    const absl::Status taken = next->TakeState(order);
+    {
+      base::MutexLock lock(mutex_);
+      switching_ = nullptr;
+    }
+    MEDLEY_RETURN_IF_ERROR(taken);
+    pb::Ready ready;
+    ready.set_epoch(order.epoch());
+    ready.set_step(order.step());
+    if (next->serves()) {
+      Install(*next);
+      ready.set_state_samples(next->store()->StateSamples());
+    } else {
+      const auto shard = server_.Find(current_);
+      ready.set_state_samples(shard == nullptr ? order.state_samples() : shard->store().StateSamples());
+    }
+    return ready;
+  }
+
+  absl::Status Train(int64_t epoch, const pb::StepLease& lease) {
+    if (epoch != current_) return absl::OkStatus();
+    const auto shard = server_.Find(epoch);
+    if (shard == nullptr) return absl::OkStatus();
+    server_.Retain(epoch, epoch);
+    return shard->Allow(lease.step());
+  }
+
+  absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+    if (order.epoch() != current_) return absl::OkStatus();
+    MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.epoch(), order.step(), order.folder()));
+    writer_.Finish(order.step(), std::move(writer), std::move(done));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
+    if (order.epoch() == current_ && !order.export_folder().empty()) {
+      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.epoch(), order.step(), order.export_folder()));
+      MEDLEY_RETURN_IF_ERROR(writer->Finish().status());
+    }
+    return pb::Evaluated();
+  }
+
+  void Abort() {
+    std::shared_ptr<ServerEpoch> switching;
+    {
+      base::MutexLock lock(mutex_);
+      switching = switching_;
+      abort_.request_stop();
+      abort_ = std::stop_source();
+    }
+    if (switching != nullptr) switching->Abort();
+    for (const int64_t epoch : {current_.load(), previous_.load()}) {
+      if (const auto shard = server_.Find(epoch)) shard->Close();
+    }
+  }
+
+  pb::Halted Halt(int64_t epoch) {
+    if (current_ > epoch && server_.Find(previous_) != nullptr) {
+      current_ = previous_.load();
+      shard_ = previous_shard_;
+    }
+    pb::Halted halted;
+    halted.set_epoch(epoch);
+    if (const auto shard = server_.Find(current_)) {
+      halted.set_applied_step(shard->store().AppliedStep());
+      halted.set_undo_to_step(shard->store().UndoLimit());
+    }
+    return halted;
+  }
+
+ private:
+  void Install(const ServerEpoch& next) {
+    const int64_t epoch = next.epoch();
+    ShardEpochOptions options{.epoch = epoch, .trainers = next.trainers(), .wait = context_.step_timeout};
+    options.on_applied = [this, epoch, store = next.store()](int64_t step) {
+      pb::SessionRequest request;
+      pb::Progress& progress = *request.mutable_progress();
+      progress.set_epoch(epoch);
+      progress.set_step(step);
+      progress.set_state_samples(store->StateSamples());
+      send_(std::move(request));
+    };
+    if (const auto old = server_.Find(current_)) old->Close();  // fenced, but its rows may still be asked for
+    server_.Install(std::make_shared<ShardEpoch>(std::move(options), next.store()));
+    previous_ = current_.exchange(epoch);
+    previous_shard_ = std::exchange(shard_, next.shard());
+  }
+
+  // Everything of the shard as of `step`, into a file that waits for Finish.
+  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t epoch, int64_t step, const std::string& folder) {
+    const auto shard = server_.Find(epoch);
+    if (shard == nullptr) return base::FailedPrecondition("epoch {} is not in force on this server", epoch);
+    std::stop_token stop;
+    {
+      base::MutexLock lock(mutex_);
+      stop = abort_.get_token();
+    }
+    MEDLEY_RETURN_IF_ERROR(shard->store().WaitApplied(step, {stop, context_.clock->Steady() + context_.step_timeout}));
+    MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(context_.checkpoint_root, folder,
+                                                                  RowsFileName(epoch, shard_)));
+    MEDLEY_RETURN_IF_ERROR(shard->store().Export(
+        0, [](int, uint64_t) { return true; },
+        [&](const RowPiece& piece) -> absl::Status {
+          if (piece.at_step != step) {
+            return base::FailedPrecondition("the shard stands at step {}, not at {}", piece.at_step, step);
+          }
+          if (piece.keys.empty()) return absl::OkStatus();
+          const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
+          return writer->AddRows(piece.table, width, piece.keys, piece.values);
+        }));
+    return writer;
+  }
+
+  const ServerContext context_;
+  ParameterServer& server_;
+  const Send send_;
+  std::atomic<int64_t> current_ = 0;
+  std::atomic<int64_t> previous_ = 0;
+  int shard_ = 0;  // in current_; the worker thread's
+  int previous_shard_ = 0;
+  base::Mutex mutex_;
+  std::shared_ptr<ServerEpoch> switching_ ABSL_GUARDED_BY(mutex_);
+  std::stop_source abort_ ABSL_GUARDED_BY(mutex_);
+  BackgroundWriter writer_;
+};
+
+ServerRole::ServerRole(ServerContext context, ParameterServer& server, Send send)
+    : rep_(std::make_unique<Rep>(std::move(context), server, std::move(send))) {}
+ServerRole::~ServerRole() = default;
+Held ServerRole::held() const { return rep_->held(); }
+absl::StatusOr<std::shared_ptr<PreparedEpoch>> ServerRole::Prepare(const pb::Prepare& order, std::stop_token stop) {
+  return rep_->Prepare(order, std::move(stop));
+}
+absl::StatusOr<pb::Ready> ServerRole::Switch(const pb::Switch& order, std::shared_ptr<PreparedEpoch> next) {
+  return rep_->Switch(order, std::dynamic_pointer_cast<ServerEpoch>(std::move(next)));
+}
+absl::Status ServerRole::Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease*) {
+  return rep_->Train(epoch, lease);
+}
+absl::Status ServerRole::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+  return rep_->Checkpoint(order, std::move(done));
+}
+absl::StatusOr<pb::Evaluated> ServerRole::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
+void ServerRole::Abort() { rep_->Abort(); }
+pb::Halted ServerRole::Halt(int64_t epoch) { return rep_->Halt(epoch); }
+
+}  // namespace medley::worker

@@ -1,0 +1,50 @@
+// The role of a parameter server: a shard for each epoch, rows that come from other shards or a checkpoint. Contract: Role.
+//
+// A step is applied when every trainer has pushed it and the coordinator has leased it here; so between the order of a
+// checkpoint and the next lease the rows stand still.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "worker/params/optimizer.h"
+#include "worker/params/parameter_spec.h"
+#include "worker/ps/parameter_server.h"
+#include "worker/trainer/role.h"
+
+namespace medley::worker {
+
+struct ServerContext {
+  std::vector<ParameterSpec> tables;  // sparse parameters of the model
+  Optimizer optimizer;
+  uint64_t seed = 1;
+  SessionOptions session;
+  std::filesystem::path checkpoint_root;
+  const base::Clock* clock = nullptr;
+  base::nanoseconds step_timeout{base::seconds(90)};
+};
+
+class ServerRole final : public Role {
+ public:
+  // `server` outlives the role.
+  ServerRole(ServerContext context, ParameterServer& server, Send send);
+  ~ServerRole() override;
+
+  Held held() const override;
+  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const job::v1::Prepare& order, std::stop_token stop) override;
+  absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order, std::shared_ptr<PreparedEpoch> next) override;
+  absl::Status Train(int64_t epoch, const job::v1::StepLease& lease, const job::v1::StepLease* ahead) override;
+  absl::Status Checkpoint(const job::v1::Checkpoint& order,
+                          std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) override;
+  absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) override;
+  void Abort() override;
+  job::v1::Halted Halt(int64_t epoch) override;
+
+ private:
+  class Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace medley::worker

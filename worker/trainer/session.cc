@@ -1,0 +1,163 @@
+#include "worker/trainer/session.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <utility>
+
+#include "common/base/backoff.h"
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/status.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+using Stream = grpc::ClientReaderWriter<pb::SessionRequest, pb::SessionResponse>;
+
+constexpr size_t kMaxUnsent = 1024;
+
+rpc::ChannelOptions Reconnecting() {
+  return {.connect_backoff_first = base::milliseconds(50), .connect_backoff_max = base::milliseconds(500)};
+}
+
+class RendezvousStore final : public KeyValueStore {
+ public:
+  RendezvousStore(const SessionOptions& options, int64_t epoch)
+      : token_(options.token), epoch_(epoch),
+        stub_(pb::MemberService::NewStub(rpc::MakeChannel(options.coordinator, Reconnecting()))) {}
+
+  absl::Status Put(const std::string& key, const std::string& value) override {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token_, .timeout = base::seconds(20), .wait_for_ready = true});
+    pb::PutRendezvousRequest request;
+    request.set_epoch(epoch_);
+    request.set_key(key);
+    request.set_value(value);
+    pb::PutRendezvousResponse response;
+    return rpc::FromGrpc(stub_->PutRendezvous(&context, request, &response), "rendezvous: put " + key);
+  }
+
+  absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys, base::nanoseconds timeout,
+                                               std::stop_token stop) override {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token_, .timeout = timeout, .wait_for_ready = true});
+    rpc::StopCancelsCall guard(context, std::move(stop));
+    pb::GetRendezvousRequest request;
+    request.set_epoch(epoch_);
+    for (const std::string& key : keys) request.add_keys(key);
+    pb::GetRendezvousResponse response;
+    MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub_->GetRendezvous(&context, request, &response),
+                                         fmt::format("rendezvous: get {} keys", keys.size())));
+    if (response.values_size() != static_cast<int>(keys.size())) {
+      return base::DataLoss("rendezvous: {} values for {} keys", response.values_size(), keys.size());
+    }
+    return std::vector<std::string>(response.values().begin(), response.values().end());
+  }
+
+ private:
+  const std::string token_;
+  const int64_t epoch_;
+  const std::unique_ptr<pb::MemberService::Stub> stub_;
+};
+
+}  // namespace
+
+class SessionClient::Rep {
+ public:
+  Rep(SessionOptions options, base::Clock& clock)
+      : options_(std::move(options)), clock_(clock),
+        stub_(pb::MemberService::NewStub(rpc::MakeChannel(options_.coordinator, Reconnecting()))) {}
+
+  absl::Status Run(const std::function<void(const pb::SessionResponse&)>& on_message,
+                   const std::function<Held()>& held, std::stop_token stop) {
+    base::Backoff backoff({.first = base::milliseconds(50), .max = base::seconds(2)}, options_.seed);
+    base::SteadyTime last_contact = clock_.Steady();
+    while (!stop.stop_requested()) {
+      grpc::ClientContext context;
+      rpc::Prepare(context, {.token = options_.token});
+      rpc::StopCancelsCall guard(context, stop);
+      const auto stream = stub_->Session(&context);
+      if (Connect(*stream, held())) {
+        pb::SessionResponse response;
+        while (stream->Read(&response)) {
+          last_contact = clock_.Steady();
+          backoff.Reset();
+          on_message(response);
+        }
+      }
+      Disconnect();
+      const absl::Status end = rpc::FromGrpc(stream->Finish(), "session with " + options_.coordinator);
+      if (stop.stop_requested()) break;
+      if (end.code() == absl::StatusCode::kUnauthenticated) return end;
+      const base::nanoseconds away = clock_.Steady() - last_contact;
+      if (away > options_.give_up) {
+        return base::Unavailable("no coordinator at {} for {:.0f} s: {}", options_.coordinator,
+                                 base::ToSeconds(away), base::Message(end));
+      }
+      log::Debug("session ended", {{"member", options_.member}, {"status", base::ToString(end)}});
+      clock_.SleepFor(backoff.Next(), stop);
+    }
+    return absl::OkStatus();
+  }
+
+  void Send(pb::SessionRequest request) {
+    base::MutexLock lock(mutex_);
+    if (stream_ != nullptr && unsent_.empty() && stream_->Write(request)) return;
+    if (unsent_.size() >= kMaxUnsent) unsent_.pop_front();  // the next Hello says where we stand
+    unsent_.push_back(std::move(request));
+  }
+
+ private:
+  bool Connect(Stream& stream, const Held& held) {
+    pb::SessionRequest request;
+    pb::Hello& hello = *request.mutable_hello();
+    hello.set_member(options_.member);
+    hello.set_role(options_.role);
+    hello.set_pool(options_.pool);
+    hello.set_address(options_.address);
+    hello.set_held_epoch(held.epoch);
+    hello.set_held_step(held.step);
+    hello.set_instance(options_.instance);
+    base::MutexLock lock(mutex_);
+    if (!stream.Write(request)) return false;
+    while (!unsent_.empty()) {
+      if (!stream.Write(unsent_.front())) return false;
+      unsent_.pop_front();
+    }
+    stream_ = &stream;
+    return true;
+  }
+
+  void Disconnect() {
+    base::MutexLock lock(mutex_);
+    stream_ = nullptr;
+  }
+
+  const SessionOptions options_;
+  base::Clock& clock_;
+  const std::unique_ptr<pb::MemberService::Stub> stub_;
+  base::Mutex mutex_;
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::deque<pb::SessionRequest> unsent_ ABSL_GUARDED_BY(mutex_);
+};
+
+SessionClient::SessionClient(SessionOptions options, base::Clock& clock)
+    : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
+SessionClient::~SessionClient() = default;
+absl::Status SessionClient::Run(const std::function<void(const pb::SessionResponse&)>& on_message,
+                                const std::function<Held()>& held, std::stop_token stop) {
+  return rep_->Run(on_message, held, std::move(stop));
+}
+void SessionClient::Send(pb::SessionRequest request) { rep_->Send(std::move(request)); }
+
+std::unique_ptr<KeyValueStore> MakeRendezvousStore(const SessionOptions& options, int64_t epoch) {
+  return std::make_unique<RendezvousStore>(options, epoch);
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,57 @@
+// A member's session with its coordinator: Hello, then orders in and reports out, again after every break.
+//
+// Run owns the calling thread; Send is thread-safe. A report that cannot be written waits (at most 1024 of them) and
+// follows the next Hello. Lives as long as the process.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "common/base/clock.h"
+#include "medley/job/v1/coordinator.pb.h"
+#include "worker/collective/key_value_store.h"
+
+namespace medley::worker {
+
+struct SessionOptions {
+  std::string coordinator;  // "host:port"
+  std::string token;
+  std::string member;
+  job::v1::MemberRole role = job::v1::MEMBER_ROLE_TRAINER;
+  std::string pool;
+  std::string address;   // Hello.address
+  std::string instance;  // random per process
+  base::nanoseconds give_up{base::seconds(300)};  // without a coordinator
+  uint64_t seed = 1;     // of the backoff's jitter
+};
+
+// What this member holds, for Hello.
+struct Held {
+  int64_t epoch = 0;
+  int64_t step = 0;
+};
+
+class SessionClient {
+ public:
+  SessionClient(SessionOptions options, base::Clock& clock);
+  ~SessionClient();
+
+  // Returns OK when stopped; Unavailable after give_up without a coordinator; Unauthenticated at once.
+  absl::Status Run(const std::function<void(const job::v1::SessionResponse&)>& on_message,
+                   const std::function<Held()>& held, std::stop_token stop);
+  void Send(job::v1::SessionRequest request);
+
+ private:
+  class Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+// The coordinator's rendezvous store of one epoch. Thread-safe.
+std::unique_ptr<KeyValueStore> MakeRendezvousStore(const SessionOptions& options, int64_t epoch);
+
+}  // namespace medley::worker

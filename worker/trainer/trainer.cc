@@ -1,0 +1,230 @@
+#include "worker/trainer/trainer.h"
+
+#include <atomic>
+#include <cmath>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "worker/trainer/background_writer.h"
+
+namespace medley::worker {
+namespace pb = ::medley::job::v1;
+namespace {
+
+StepLease FromProto(const pb::StepLease& lease) {
+  return {lease.step(), lease.data_epoch(), lease.first(), lease.count()};
+}
+
+}  // namespace
+
+class Trainer::Rep {
+ public:
+  Rep(TrainerContext context, LoadOptions load, Send send)
+      : context_(std::move(context)), load_(load), send_(std::move(send)) {}
+
+  Held held() const { return {held_epoch_, held_step_}; }
+
+  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
+    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, TrainData(stop));
+    std::shared_ptr<TrainerState> state;
+    {
+      base::MutexLock lock(mutex_);
+      for (const auto& runtime : {current_, previous_}) {
+        if (runtime != nullptr && runtime->epoch() == order.source_epoch() && state == nullptr) state = runtime->state();
+      }
+    }
+    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<EpochRuntime> runtime,
+                            EpochRuntime::Build(order, context_, std::move(data), std::move(state), stop));
+    return std::shared_ptr<PreparedEpoch>(std::move(runtime));
+  }
+
+  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<EpochRuntime>& next) {
+    {
+      base::MutexLock lock(mutex_);
+      if (next == nullptr || next->epoch() != order.epoch()) {
+        return base::FailedPrecondition("switch to epoch {}, which is not prepared here", order.epoch());
+      }
+      switching_ = next;
+    }
+    const absl::Status taken = next->TakeState(order);
+    {
+      base::MutexLock lock(mutex_);
+      switching_ = nullptr;
+      MEDLEY_RETURN_IF_ERROR(taken);
+      if (next->trains()) {
+        previous_ = std::exchange(current_, next);
+        held_epoch_ = next->epoch();
+      }
+    }
+    failed_ = false;
+    pb::Ready ready;
+    ready.set_epoch(order.epoch());
+    ready.set_step(order.step());
+    const std::shared_ptr<TrainerState> state = next->trains() ? next->state() : current_->state();
+    ready.set_state_samples(state->samples());
+    held_step_ = order.step();
+    return ready;
+  }
+
+  absl::Status Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease* ahead) {
+    if (current_ == nullptr || current_->epoch() != epoch || failed_) return absl::OkStatus();
+    ForgetPrevious();
+    StepLease next;
+    if (ahead != nullptr) next = FromProto(*ahead);
+    const auto result = current_->RunStep(FromProto(lease), ahead != nullptr ? &next : nullptr);
+    failed_ = !result.ok();
+    MEDLEY_RETURN_IF_ERROR(result.status());
+    held_step_ = result->step;
+    if (!std::isfinite(result->loss_sum)) {
+      failed_ = true;
+      return base::OutOfRange("the loss of step {} is not finite: the training diverged", result->step);
+    }
+    pb::SessionRequest request;
+    pb::Progress& progress = *request.mutable_progress();
+    progress.set_epoch(epoch);
+    progress.set_step(result->step);
+    progress.set_loss_sum(result->loss_sum);
+    progress.set_loss_samples(result->loss_samples);
+    progress.set_compute_seconds(result->compute_seconds);
+    progress.set_comm_seconds(result->comm_seconds);
+    progress.set_state_samples(current_->state()->samples());
+    send_(std::move(request));
+    return absl::OkStatus();
+  }
+
+  absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+    if (current_ == nullptr || current_->epoch() != order.epoch() || failed_) return absl::OkStatus();
+    MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
+    MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.folder()));
+    writer_.Finish(order.step(), std::move(writer), std::move(done));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
+    pb::Evaluated evaluated;
+    if (current_ == nullptr || current_->epoch() != order.epoch()) return evaluated;
+    MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
+    if (context_.spec->data.test.has_value()) {
+      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData());
+      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step()));
+      evaluated.set_samples(result.samples);
+      evaluated.set_log_loss_sum(result.log_loss_sum);
+      evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
+      evaluated.mutable_negatives()->Assign(result.negatives.begin(), result.negatives.end());
+    }
+    if (!order.export_folder().empty()) {
+      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.export_folder()));
+      if (writer != nullptr) MEDLEY_RETURN_IF_ERROR(writer->Finish().status());
+    }
+    return evaluated;
+  }
+
+  void Abort() {
+    base::MutexLock lock(mutex_);
+    for (const auto& runtime : {current_, previous_, switching_}) {
+      if (runtime != nullptr) runtime->Abort();
+    }
+  }
+
+  pb::Halted Halt(int64_t epoch) {
+    {
+      base::MutexLock lock(mutex_);
+      if (current_ != nullptr && current_->epoch() > epoch && previous_ != nullptr) {
+        current_ = std::exchange(previous_, nullptr);
+      }
+    }
+    pb::Halted halted;
+    halted.set_epoch(epoch);
+    if (current_ == nullptr) return halted;
+    held_epoch_ = current_->epoch();
+    held_step_ = current_->state()->AppliedStep();
+    halted.set_applied_step(held_step_);
+    halted.set_undo_to_step(current_->state()->UndoLimit());
+    return halted;
+  }
+
+ private:
+  absl::Status StandsAt(int64_t step) const {
+    const int64_t at = current_->state()->AppliedStep();
+    if (at == step) return absl::OkStatus();
+    return base::FailedPrecondition("the trainer stands at step {}, not at {}", at, step);
+  }
+
+  // Null when this trainer is not the one that writes, or has nothing.
+  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(const std::string& folder) {
+    if (current_->replica() != 0 || current_->state()->Holds().empty()) return nullptr;
+    MEDLEY_ASSIGN_OR_RETURN(auto writer,
+                            CheckpointWriter::Create(context_.checkpoint_root, folder,
+                                                     DenseFileName(current_->epoch(), current_->stage())));
+    MEDLEY_RETURN_IF_ERROR(current_->state()->Save(*writer));
+    return writer;
+  }
+
+  void ForgetPrevious() {
+    std::shared_ptr<EpochRuntime> dropped;
+    base::MutexLock lock(mutex_);
+    dropped = std::exchange(previous_, nullptr);
+  }
+
+  absl::StatusOr<std::shared_ptr<const Dataset>> TrainData(std::stop_token stop) {
+    base::MutexLock lock(data_mutex_);
+    if (train_ == nullptr) {
+      LoadOptions load = load_;
+      load.stop = stop;
+      MEDLEY_ASSIGN_OR_RETURN(train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
+      log::Info("training data read", {{"rows", std::to_string(train_->rows())},
+                                       {"bad_rows", std::to_string(train_->bad_rows())}});
+    }
+    return train_;
+  }
+
+  absl::StatusOr<std::shared_ptr<const Dataset>> TestData() {
+    MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
+    base::MutexLock lock(data_mutex_);
+    if (test_ == nullptr) {
+      MEDLEY_ASSIGN_OR_RETURN(
+          test_, Dataset::Load(*context_.spec->data.test, context_.spec->data, &train->transform(), load_));
+    }
+    return test_;
+  }
+
+  const TrainerContext context_;
+  const LoadOptions load_;
+  const Send send_;
+  std::atomic<int64_t> held_epoch_ = 0;
+  std::atomic<int64_t> held_step_ = 0;
+  base::Mutex data_mutex_;
+  std::shared_ptr<const Dataset> train_ ABSL_GUARDED_BY(data_mutex_);
+  std::shared_ptr<const Dataset> test_ ABSL_GUARDED_BY(data_mutex_);
+  // Written by the worker thread under mutex_, so it reads them without.
+  base::Mutex mutex_;
+  std::shared_ptr<EpochRuntime> current_;
+  std::shared_ptr<EpochRuntime> previous_;   // until the first lease of current_
+  std::shared_ptr<EpochRuntime> switching_;
+  bool failed_ = false;  // a step of current_ failed: wait for Halt
+  BackgroundWriter writer_;
+};
+
+Trainer::Trainer(TrainerContext context, LoadOptions load, Send send)
+    : rep_(std::make_unique<Rep>(std::move(context), load, std::move(send))) {}
+Trainer::~Trainer() = default;
+Held Trainer::held() const { return rep_->held(); }
+absl::StatusOr<std::shared_ptr<PreparedEpoch>> Trainer::Prepare(const pb::Prepare& order, std::stop_token stop) {
+  return rep_->Prepare(order, std::move(stop));
+}
+absl::StatusOr<pb::Ready> Trainer::Switch(const pb::Switch& order, std::shared_ptr<PreparedEpoch> next) {
+  return rep_->Switch(order, std::dynamic_pointer_cast<EpochRuntime>(std::move(next)));
+}
+absl::Status Trainer::Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease* ahead) {
+  return rep_->Train(epoch, lease, ahead);
+}
+absl::Status Trainer::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+  return rep_->Checkpoint(order, std::move(done));
+}
+absl::StatusOr<pb::Evaluated> Trainer::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
+void Trainer::Abort() { rep_->Abort(); }
+pb::Halted Trainer::Halt(int64_t epoch) { return rep_->Halt(epoch); }
+
+}  // namespace medley::worker

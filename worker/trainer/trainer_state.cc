@@ -1,0 +1,150 @@
+#include "worker/trainer/trainer_state.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "common/base/status.h"
+#include "worker/checkpoint/reader.h"
+
+namespace medley::worker {
+
+absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& graph, const Options& options) {
+  MEDLEY_ASSIGN_OR_RETURN(auto model, StageModel::Create(graph, options.range, options.optimizer, options.seed));
+  std::vector<ParameterSpec> tables;
+  if (options.local_tables) tables = model->Tables();
+  return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(model), std::move(tables)));
+}
+
+TrainerState::TrainerState(Options options, std::unique_ptr<StageModel> model, std::vector<ParameterSpec> tables)
+    : options_(options), model_(std::move(model)), table_specs_(std::move(tables)),
+      tables_(table_specs_.empty() ? nullptr
+                                   : std::make_unique<LocalTables>(table_specs_, options_.optimizer, options_.seed)) {
+  std::set<int> operations;
+  for (const DenseParameter& parameter : model_->Parameters()) operations.insert(parameter.spec.operation);
+  for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
+  holds_.assign(operations.begin(), operations.end());
+}
+
+int64_t TrainerState::AppliedStep() const {
+  const int64_t dense = model_->AppliedStep();
+  return tables_ == nullptr ? dense : std::min(dense, tables_->AppliedStep());
+}
+
+int64_t TrainerState::UndoLimit() const {
+  const int64_t dense = model_->UndoLimit();
+  return tables_ == nullptr ? dense : std::max(dense, std::min(tables_->UndoLimit(), AppliedStep()));
+}
+
+void TrainerState::CountStep(int64_t samples) {
+  undo_samples_ = samples_;
+  samples_ += samples;
+}
+
+absl::Status TrainerState::UndoTo(int64_t step) {
+  const bool counted = model_->AppliedStep() > step;
+  if (step > AppliedStep()) {
+    return base::FailedPrecondition("the trainer stands at step {} and cannot go to {}", AppliedStep(), step);
+  }
+  MEDLEY_RETURN_IF_ERROR(model_->UndoTo(step));
+  if (tables_ != nullptr) MEDLEY_RETURN_IF_ERROR(tables_->UndoTo(step));
+  if (counted) samples_ = undo_samples_;
+  return absl::OkStatus();
+}
+
+void TrainerState::SetApplied(int64_t step, int64_t samples) {
+  model_->SetAppliedStep(step);
+  if (tables_ != nullptr) tables_->SetAppliedStep(step);
+  samples_ = undo_samples_ = samples;
+}
+
+std::vector<std::span<float>> TrainerState::Values(int operation) {
+  std::vector<std::span<float>> values;
+  for (const DenseParameter& parameter : model_->Parameters()) {
+    if (parameter.spec.operation != operation) continue;
+    values.push_back(parameter.weights);
+    values.push_back(parameter.state);
+  }
+  for (const ParameterSpec& table : table_specs_) {
+    if (table.operation != operation) continue;
+    values.push_back(tables_->Weights(operation));
+    values.push_back(tables_->State(operation));
+  }
+  return values;
+}
+
+absl::Status TrainerState::Load(const std::filesystem::path& root, const CheckpointManifest& manifest) {
+  std::vector<DenseParameter> parameters = model_->Parameters();
+  size_t loaded = 0;
+  CheckpointHandlers handlers;
+  handlers.wanted_dense = [&](int32_t operation) { return options_.range.Contains(operation); };
+  handlers.dense = [&](int32_t operation, std::string_view name, std::span<const float> weights,
+                       std::span<const float> state) -> absl::Status {
+    for (DenseParameter& parameter : parameters) {
+      if (parameter.spec.operation != operation || parameter.spec.name != name) continue;
+      if (weights.size() != parameter.weights.size() || state.size() != parameter.state.size()) {
+        return base::DataLoss("operation {} '{}': {} weights in the checkpoint, {} in the model", operation, name,
+                              weights.size(), parameter.weights.size());
+      }
+      std::copy(weights.begin(), weights.end(), parameter.weights.begin());
+      std::copy(state.begin(), state.end(), parameter.state.begin());
+      ++loaded;
+    }
+    return absl::OkStatus();
+  };
+  handlers.wanted_rows = [&](int32_t table) { return tables_ != nullptr && options_.range.Contains(table); };
+  handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys,
+                      std::span<const float> values) -> absl::Status {
+    const std::span<float> weights = tables_->Weights(table), state = tables_->State(table);
+    const auto columns = static_cast<size_t>(width) / 2;
+    for (size_t k = 0; k < keys.size(); ++k) {
+      if ((keys[k] + 1) * columns > weights.size()) return base::DataLoss("table {} has no row {}", table, keys[k]);
+      const auto row = values.begin() + static_cast<std::ptrdiff_t>(k * 2 * columns);
+      const auto at = static_cast<std::ptrdiff_t>(keys[k] * columns);
+      std::copy_n(row, columns, weights.begin() + at);
+      if (!state.empty()) std::copy_n(row + static_cast<std::ptrdiff_t>(columns), columns, state.begin() + at);
+    }
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(root, manifest, std::move(handlers)));
+  if (loaded != parameters.size()) {
+    return base::DataLoss("checkpoint {} has {} of the {} dense parameters of operations [{}, {})", manifest.folder,
+                          loaded, parameters.size(), options_.range.first, options_.range.end);
+  }
+  SetApplied(manifest.step, SamplesAt(manifest));
+  return absl::OkStatus();
+}
+
+absl::Status TrainerState::Save(CheckpointWriter& writer) {
+  for (const DenseParameter& parameter : model_->Parameters()) {
+    MEDLEY_RETURN_IF_ERROR(
+        writer.AddDense(parameter.spec.operation, parameter.spec.name, parameter.weights, parameter.state));
+  }
+  for (const ParameterSpec& table : table_specs_) {
+    const std::span<const float> weights = tables_->Weights(table.operation), state = tables_->State(table.operation);
+    const auto columns = static_cast<size_t>(table.columns), rows = static_cast<size_t>(table.rows);
+    std::vector<uint64_t> keys(rows);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::vector<float> values(rows * 2 * columns);
+    for (size_t row = 0; row < rows; ++row) {
+      const auto to = values.begin() + static_cast<std::ptrdiff_t>(row * 2 * columns);
+      const auto from = static_cast<std::ptrdiff_t>(row * columns);
+      std::copy_n(weights.begin() + from, columns, to);
+      if (!state.empty()) std::copy_n(state.begin() + from, columns, to + static_cast<std::ptrdiff_t>(columns));
+    }
+    MEDLEY_RETURN_IF_ERROR(writer.AddRows(table.operation, static_cast<int32_t>(2 * columns), keys, values));
+  }
+  return absl::OkStatus();
+}
+
+int64_t SamplesAt(const CheckpointManifest& manifest) {
+  if (manifest.rows <= 0 || manifest.batch_size <= 0) return 0;
+  const int64_t batch = manifest.batch_size;
+  const int64_t steps_an_epoch = (manifest.rows + batch - 1) / batch;
+  const int64_t epochs = manifest.step / steps_an_epoch;
+  const int64_t steps = manifest.step % steps_an_epoch;
+  return epochs * manifest.rows + std::min(manifest.rows, steps * batch);
+}
+
+}  // namespace medley::worker
