@@ -29,26 +29,21 @@ absl::Status ShardEpoch::Push(int64_t step, int trainer, std::vector<Gradients> 
   if (trainer < 0 || trainer >= options_.trainers) {
     return base::InvalidArgument("push of trainer {} in an epoch of {}", trainer, options_.trainers);
   }
-  int64_t applied = 0;
-  {
-    base::MutexLock lock(mutex_);
-    if (is_closed_) return base::Aborted("epoch {} is closed", options_.epoch);
-    const int64_t at = store_->AppliedStep();
-    if (step == at && step == pushing_) return absl::OkStatus();  // sent again after a lost answer
-    if (step != at + 1) return base::FailedPrecondition("push for step {} when the shard stands at {}", step, at);
-    if (pushing_ != step) pushed_.clear();
-    pushing_ = step;
-    samples_ = samples;
-    pushed_.try_emplace(trainer, std::move(gradients));
-    MEDLEY_ASSIGN_OR_RETURN(applied, ApplyComplete());
-  }
-  if (applied > 0 && options_.on_applied) options_.on_applied(applied);
-  return absl::OkStatus();
+  base::MutexLock lock(mutex_);
+  if (is_closed_) return base::Aborted("epoch {} is closed", options_.epoch);
+  const int64_t at = store_->AppliedStep();
+  if (step == at && step == pushing_) return absl::OkStatus();  // sent again after a lost answer
+  if (step != at + 1) return base::FailedPrecondition("push for step {} when the shard stands at {}", step, at);
+  if (pushing_ != step) pushed_.clear();
+  pushing_ = step;
+  samples_ = samples;
+  pushed_.try_emplace(trainer, std::move(gradients));
+  return ApplyComplete();
 }
 
-absl::StatusOr<int64_t> ShardEpoch::ApplyComplete() {
+absl::Status ShardEpoch::ApplyComplete() {
   const bool complete = pushed_.size() == static_cast<size_t>(options_.trainers);
-  if (!complete || pushing_ > allowed_) return 0;
+  if (!complete || pushing_ > allowed_) return absl::OkStatus();
   std::vector<GradientView> views;
   for (const auto& [rank, all] : pushed_) {
     for (const Gradients& g : all) views.push_back({g.table, g.keys, g.values});
@@ -56,19 +51,15 @@ absl::StatusOr<int64_t> ShardEpoch::ApplyComplete() {
   const absl::Status status = store_->Apply(pushing_, views, samples_);
   pushed_.clear();
   MEDLEY_RETURN_IF_ERROR(status);
-  return pushing_;
+  if (options_.on_applied) options_.on_applied(pushing_);
+  return absl::OkStatus();
 }
 
 absl::Status ShardEpoch::Allow(int64_t step) {
-  int64_t applied = 0;
-  {
-    base::MutexLock lock(mutex_);
-    if (is_closed_) return base::Aborted("epoch {} is closed", options_.epoch);
-    allowed_ = std::max(allowed_, step);
-    MEDLEY_ASSIGN_OR_RETURN(applied, ApplyComplete());
-  }
-  if (applied > 0 && options_.on_applied) options_.on_applied(applied);
-  return absl::OkStatus();
+  base::MutexLock lock(mutex_);
+  if (is_closed_) return base::Aborted("epoch {} is closed", options_.epoch);
+  allowed_ = std::max(allowed_, step);
+  return ApplyComplete();
 }
 
 void ShardEpoch::Close() {

@@ -26,7 +26,7 @@ struct ShardEpochOptions {
   int64_t epoch = 0;
   int trainers = 1;                       // ranks 0 .. trainers-1 push every step
   base::nanoseconds wait{base::seconds(60)};  // longest wait of a pull
-  // Called after every update, outside locks, in order.
+  // Called after every update, in order, under this epoch's lock; not after Close has returned.
   std::function<void(int64_t step)> on_applied;
 };
 
@@ -57,8 +57,8 @@ class ShardEpoch {
   void Close();
 
  private:
-  // Applies the step that is complete and allowed, if any; its number, or 0.
-  absl::StatusOr<int64_t> ApplyComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Applies the step that is complete and allowed, if any.
+  absl::Status ApplyComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardEpochOptions options_;
   const std::shared_ptr<RowStore> store_;

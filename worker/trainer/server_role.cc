@@ -23,6 +23,7 @@ class ServerRole::Rep {
   }
 
   absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
+    if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
     const auto shard = server_.Find(order.source_epoch());
     MEDLEY_ASSIGN_OR_RETURN(
         std::shared_ptr<ServerEpoch> epoch,

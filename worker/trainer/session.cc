@@ -2,7 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <deque>
+#include <optional>
 #include <utility>
 
 #include "common/base/backoff.h"
@@ -19,8 +19,6 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 using Stream = grpc::ClientReaderWriter<pb::SessionRequest, pb::SessionResponse>;
-
-constexpr size_t kMaxUnsent = 1024;
 
 rpc::ChannelOptions Reconnecting() {
   return {.connect_backoff_first = base::milliseconds(50), .connect_backoff_max = base::milliseconds(500)};
@@ -108,9 +106,8 @@ class SessionClient::Rep {
 
   void Send(pb::SessionRequest request) {
     base::MutexLock lock(mutex_);
-    if (stream_ != nullptr && unsent_.empty() && stream_->Write(request)) return;
-    if (unsent_.size() >= kMaxUnsent) unsent_.pop_front();  // the next Hello says where we stand
-    unsent_.push_back(std::move(request));
+    if (request.has_leaving()) leaving_ = request;
+    if (stream_ != nullptr) stream_->Write(request);  // false: Run learns of the break by its read
   }
 
  private:
@@ -126,10 +123,7 @@ class SessionClient::Rep {
     hello.set_instance(options_.instance);
     base::MutexLock lock(mutex_);
     if (!stream.Write(request)) return false;
-    while (!unsent_.empty()) {
-      if (!stream.Write(unsent_.front())) return false;
-      unsent_.pop_front();
-    }
+    if (leaving_.has_value() && !stream.Write(*leaving_)) return false;
     stream_ = &stream;
     return true;
   }
@@ -144,7 +138,7 @@ class SessionClient::Rep {
   const std::unique_ptr<pb::MemberService::Stub> stub_;
   base::Mutex mutex_;
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::deque<pb::SessionRequest> unsent_ ABSL_GUARDED_BY(mutex_);
+  std::optional<pb::SessionRequest> leaving_ ABSL_GUARDED_BY(mutex_);
 };
 
 SessionClient::SessionClient(SessionOptions options, base::Clock& clock)

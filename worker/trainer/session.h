@@ -1,7 +1,7 @@
 // A member's session with its coordinator: Hello, then orders in and reports out, again after every break.
 //
-// Run owns the calling thread; Send is thread-safe. A report that cannot be written waits (at most 1024 of them) and
-// follows the next Hello. Lives as long as the process.
+// Run owns the calling thread; Send is thread-safe. A report that cannot be written is dropped, since the next Hello
+// tells where the member stands and the coordinator starts from there; only Leaving is said again.
 #pragma once
 
 #include <absl/status/status.h>

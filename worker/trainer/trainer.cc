@@ -27,6 +27,7 @@ class Trainer::Rep {
   Held held() const { return {held_epoch_, held_step_}; }
 
   absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
+    if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
     MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, TrainData(stop));
     std::shared_ptr<TrainerState> state;
     {

@@ -1,0 +1,99 @@
+// What a job answers to bad data and damaged files (design: "Bad input, and what it gets").
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+class BadInputTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    data_ = std::filesystem::temp_directory_path() / ("medley-bad-input-" + std::to_string(getpid()) + ".csv");
+    CopyLines(ExampleData("adult.train.csv"), data_, 640);
+  }
+  void TearDown() override { std::filesystem::remove(data_); }
+  JobOptions Options() const {
+    JobOptions options;
+    options.train = data_;
+    options.hidden = {8};
+    options.batch_size = 16;
+    options.embedding_rows = 512;
+    return options;
+  }
+  const JobShape shape_{.stages = {{0, 1, 1}, {1, 4, 1}}, .servers = 1, .micro_batches = 2};
+  std::filesystem::path data_;
+};
+
+TEST_F(BadInputTest, AMalformedRowFailsTheJobWithFileAndLine) {
+  std::ofstream(data_, std::ios::app) << "39, State-gov, not-a-number\n";
+  JobHarness job(Options());
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+  EXPECT_FALSE(end.retryable());
+  EXPECT_THAT(end.message(), testing::HasSubstr(data_.string() + ":641"));
+}
+
+TEST_F(BadInputTest, AMalformedRowWithinMaxBadRowsIsCounted) {
+  std::ofstream(data_, std::ios::app) << "39, State-gov, not-a-number\n";
+  JobOptions options = Options();
+  options.max_bad_rows = 1;
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+  EXPECT_EQ(end.bad_rows(), 1);
+  EXPECT_EQ(end.samples_done(), 640);
+}
+
+TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {
+  JobOptions options = Options();
+  options.train = "/nowhere/train.csv";
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+  EXPECT_FALSE(end.retryable());
+  EXPECT_THAT(end.message(), testing::HasSubstr("/nowhere/train.csv"));
+}
+
+TEST_F(BadInputTest, ACorruptCheckpointIsPassedOverForTheOneBefore) {
+  JobOptions options = Options();
+  options.epochs = 50;
+  options.checkpoint_interval = "100ms";
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  job.WaitFor([](const pb::Observation& o) { return o.last_checkpoint_step() > 100; }, base::seconds(60));
+  for (const auto& name : {"coordinator", "t0-0", "t1-0", "server-0"}) job.Kill(name);
+  std::vector<std::filesystem::path> manifests;
+  for (const auto& entry : std::filesystem::directory_iterator(job.checkpoints())) {
+    if (std::filesystem::exists(entry.path() / "manifest.json")) manifests.push_back(entry.path());
+  }
+  std::sort(manifests.begin(), manifests.end());
+  ASSERT_GE(manifests.size(), 2u);
+  for (const auto& entry : std::filesystem::directory_iterator(manifests.back())) {
+    if (!entry.path().filename().string().starts_with("rows-")) continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(200);
+    file << "damage";
+  }
+  job.StartCoordinator();
+  job.Apply(shape_, "start again");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+  EXPECT_EQ(end.samples_done(), 640 * 50);
+  EXPECT_THAT(job.Log("coordinator"), testing::HasSubstr(manifests.back().filename().string()));
+}
+
+}  // namespace
+}  // namespace medley::worker

@@ -1,0 +1,86 @@
+// Every sample is trained exactly once relative to the surviving state, whoever is killed and whenever.
+#include <gtest/gtest.h>
+
+#include "common/base/rng.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+JobOptions Small(const std::filesystem::path& train) {
+  JobOptions options;
+  options.train = train;
+  options.hidden = {8};
+  options.epochs = 3;
+  options.batch_size = 16;
+  options.embedding_rows = 512;
+  options.checkpoint_interval = "200ms";
+  return options;
+}
+
+// The data lives beside the job's own folder for the test's life.
+class ExactlyOnceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    data_ = std::filesystem::temp_directory_path() / ("medley-exactly-once-" + std::to_string(getpid()) + ".csv");
+    CopyLines(ExampleData("adult.train.csv"), data_, kRows);
+  }
+  void TearDown() override { std::filesystem::remove(data_); }
+
+  static constexpr int kRows = 1600;
+  static constexpr int64_t kSamples = int64_t{kRows} * 3;
+  std::filesystem::path data_;
+  // Two stages; the dense one has two replicas.
+  const JobShape shape_{.stages = {{0, 1, 2}, {1, 4, 2}}, .servers = 2, .micro_batches = 2};
+};
+
+TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
+  int recoveries = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Rng rng(seed);
+    JobHarness job(Small(data_));
+    job.StartCoordinator();
+    job.Apply(shape_, "start");
+    const int kills = 1 + static_cast<int>(rng.Below(2));
+    int64_t at = 0;
+    for (int i = 0; i < kills; ++i) {
+      at += static_cast<int64_t>(1 + rng.Below(100));
+      pb::Observation now = job.WaitFor([&](const pb::Observation& o) {
+        return o.step() >= at || o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
+      }, base::seconds(60));
+      if (now.phase() == pb::JOB_PHASE_COMPLETE) break;
+      const auto members = job.Running();
+      ASSERT_FALSE(members.empty());
+      const std::string victim = members[rng.Below(members.size())];
+      std::printf("seed %lu: kill %s at step %ld\n", static_cast<unsigned long>(seed), victim.c_str(),
+                  static_cast<long>(now.step()));
+      job.Kill(victim);
+    }
+    const pb::Observation end = job.WaitForEnd(base::seconds(60));
+    ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+    EXPECT_EQ(end.samples_done(), kSamples);  // and each Ready and Progress had the ledger's count, or it had failed
+    EXPECT_EQ(job.Losses().size(), 300u);
+    recoveries += static_cast<int>(end.restarts());
+  }
+  std::printf("20 seeds, %d recoveries\n", recoveries);
+  EXPECT_GE(recoveries, 15);
+}
+
+TEST_F(ExactlyOnceTest, TheCoordinatorIsKilledAndRestartsFromItsJournal) {
+  JobHarness job(Small(data_));
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  job.WaitFor([](const pb::Observation& o) { return o.step() >= 60; }, base::seconds(60));
+  job.Kill("coordinator");
+  job.StartCoordinator();
+  const pb::Observation end = job.WaitForEnd(base::seconds(60));
+  ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+  EXPECT_EQ(end.samples_done(), kSamples);
+  EXPECT_EQ(job.Losses().size(), 300u);
+}
+
+}  // namespace
+}  // namespace medley::worker

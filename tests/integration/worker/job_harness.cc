@@ -1,0 +1,284 @@
+#include "tests/integration/worker/job_harness.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/base/file.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+
+namespace medley::worker {
+namespace pb = ::medley::job::v1;
+namespace {
+
+constexpr char kToken[] = "harness-token";
+constexpr int kPort = 7070;
+
+std::string SpecJson(const JobOptions& o) {
+  const std::string test = o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
+  return fmt::format(
+      R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}}},
+ "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
+   "schema": {{"label": {{"column": 14, "positive": ">50K"}}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
+               "numeric": [0, 2, 4, 10, 11, 12]}}}},
+ "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}}},
+               "seed": 1}},
+ "checkpoint": {{"interval": "{}", "keep": 3}}}})",
+      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows, o.epochs,
+      o.batch_size, o.optimizer, o.learning_rate, o.checkpoint_interval);
+}
+
+}  // namespace
+
+struct JobHarness::Process {
+  pid_t pid = 0;
+  bool running = false;
+  int status = 0;  // of wait, once it does not run
+  bool restart = true;
+};
+
+JobHarness::JobHarness(const JobOptions& options)
+    : options_(options), operations_(static_cast<int>(options.hidden.size()) + 3),
+      folder_(base::MakeTempDir("medley-job").value()) {
+  std::filesystem::create_directories(checkpoints());
+  std::ofstream(folder_ / "spec.json") << SpecJson(options_);
+}
+
+JobHarness::~JobHarness() {
+  for (auto& [name, process] : processes_) {
+    if (process->running) kill(process->pid, SIGKILL);
+    if (process->running) waitpid(process->pid, nullptr, 0);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+// Own addresses for every harness: the process id and a counter, so that tests may run side by side.
+std::string JobHarness::AddressOf(const std::string& name) {
+  const auto it = addresses_.find(name);
+  if (it != addresses_.end()) return it->second;
+  const int pid = getpid();
+  static int harness_count = 0;
+  if (addresses_.empty()) ++harness_count;
+  return addresses_[name] = fmt::format("127.{}.{}.{}", 10 + (pid / 128 + 31 * harness_count) % 200, 1 + pid % 128,
+                                        1 + addresses_.size());
+}
+
+void JobHarness::Start(const std::string& name, const std::string& role) {
+  const char* bin = std::getenv("MEDLEY_BIN_DIR");
+  const std::string binary = std::string(bin == nullptr ? "build/bin" : bin) + "/medley-worker";
+  std::vector<std::string> env = {
+      "MEDLEY_JOB_NAME=job", "MEDLEY_JOB_UID=uid", "MEDLEY_MEMBER=" + name, "MEDLEY_POOL=cpu",
+      "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(), std::string("MEDLEY_TOKEN=") + kToken,
+      "MEDLEY_POD_IP=" + AddressOf(name), fmt::format("MEDLEY_LISTEN_PORT={}", kPort),
+      "MEDLEY_COORDINATOR=" + AddressOf("coordinator") + fmt::format(":{}", kPort),
+      "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+      "MEDLEY_LOG_LEVEL=debug", "PATH=/usr/bin:/bin"};
+  if (const char* tsan = std::getenv("TSAN_OPTIONS")) env.push_back(std::string("TSAN_OPTIONS=") + tsan);
+  std::vector<char*> envp;
+  for (std::string& entry : env) envp.push_back(entry.data());
+  envp.push_back(nullptr);
+  std::string program = binary, role_flag = "--role=" + role;
+  char* argv[] = {program.data(), role_flag.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const std::string log = (folder_ / (name + ".log")).string();
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  auto process = std::make_unique<Process>();
+  const int error = posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  ASSERT_EQ(error, 0) << binary;
+  process->running = true;
+  processes_[name] = std::move(process);
+}
+
+void JobHarness::Reap(Process& process) {
+  if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid) process.running = false;
+}
+
+void JobHarness::StartCoordinator() {
+  Start("coordinator", "coordinator");
+  rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20), .connect_backoff_max = base::milliseconds(100)};
+  stub_ = pb::CoordinatorService::NewStub(
+      rpc::MakeChannel(AddressOf("coordinator") + fmt::format(":{}", kPort), options));
+}
+
+void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
+  pb::ApplyPlanRequest request;
+  plan::v1::ExecutionPlan& plan = *request.mutable_plan();
+  plan.set_job_uid("uid");
+  plan.set_epoch(++epoch_ * 1000);  // recoveries count epochs in between
+  plan.mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_SYNC_1F1B);
+  plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
+  wanted_.clear();
+  const auto add_slot = [&](const std::string& member, pb::MemberRole role, int stage, int index) {
+    pb::MemberSlot& slot = *request.add_slots();
+    slot.set_member(member);
+    slot.set_role(role);
+    slot.set_pool("cpu");
+    slot.set_stage(stage);
+    slot.set_index(index);
+    wanted_[member] = role == pb::MEMBER_ROLE_SERVER ? "server" : "trainer";
+  };
+  for (size_t s = 0; s < shape.stages.size(); ++s) {
+    const StageShape& from = shape.stages[s];
+    plan::v1::Stage& stage = *plan.add_stages();
+    plan::v1::OperationRange& range = *stage.add_operations();
+    range.set_first(from.first);
+    range.set_end(from.end);
+    plan::v1::Group& group = *stage.add_groups();
+    group.set_pool("cpu");
+    group.set_units(from.units);
+    group.set_share(1);
+    for (int op = from.first; op < from.end; ++op) {
+      plan::v1::OperationSync& sync = *stage.add_syncs();
+      sync.add_operations()->set_first(op);
+      sync.mutable_operations(0)->set_end(op + 1);
+      const bool sparse = op == 0 && shape.servers > 0;
+      sync.mutable_sync()->set_kind(sparse             ? plan::v1::SYNC_KIND_PARAMETER_SERVER
+                                    : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
+                                                     : plan::v1::SYNC_KIND_NONE);
+      sync.mutable_sync()->set_algorithm(plan::v1::ALLREDUCE_ALGORITHM_RING);
+    }
+    for (int i = 0; i < from.units; ++i) {
+      add_slot(fmt::format("t{}-{}", s, i), pb::MEMBER_ROLE_TRAINER, static_cast<int>(s), i);
+    }
+  }
+  if (shape.servers > 0) {
+    plan.mutable_servers()->set_pool("cpu");
+    plan.mutable_servers()->set_units(shape.servers);
+  }
+  for (int i = 0; i < shape.servers; ++i) add_slot(fmt::format("server-{}", i), pb::MEMBER_ROLE_SERVER, 0, i);
+  (*request.mutable_usd_per_unit_hour())["cpu"] = 1;
+  request.set_reason(reason);
+  for (const auto& [member, role] : wanted_) {
+    const auto it = processes_.find(member);
+    if (it != processes_.end()) Reap(*it->second);
+    if (it == processes_.end() || !it->second->running) Start(member, role);
+  }
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = kToken, .timeout = base::seconds(20), .wait_for_ready = true});
+  pb::ApplyPlanResponse response;
+  const grpc::Status status = stub_->ApplyPlan(&context, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message() << AllLogs();
+}
+
+void JobHarness::Kill(const std::string& name, bool restart) {
+  const auto it = processes_.find(name);
+  ASSERT_NE(it, processes_.end()) << name;
+  Process& process = *it->second;
+  process.restart = restart;
+  if (!process.running) return;
+  kill(process.pid, SIGKILL);
+  waitpid(process.pid, &process.status, 0);
+  process.running = false;
+}
+
+std::vector<std::string> JobHarness::Running() const {
+  std::vector<std::string> names;
+  for (const auto& [name, role] : wanted_) {
+    const auto it = processes_.find(name);
+    if (it != processes_.end() && it->second->running) names.push_back(name);
+  }
+  return names;
+}
+
+bool JobHarness::Poll() {
+  bool good = true;
+  for (auto& [name, process] : processes_) Reap(*process);
+  for (const auto& [name, role] : wanted_) {
+    const Process& process = *processes_.at(name);
+    if (process.running) continue;
+    const bool fatal = WIFEXITED(process.status) && WEXITSTATUS(process.status) == 2;
+    const bool done = WIFEXITED(process.status) && WEXITSTATUS(process.status) == 0;
+    if (fatal) good = false;
+    if (!fatal && !done && process.restart) Start(name, role);
+  }
+  return good;
+}
+
+pb::Observation JobHarness::Observe() {
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = kToken, .timeout = base::seconds(2), .wait_for_ready = true});
+  const auto stream = stub_->WatchObservations(&context, {});
+  pb::WatchObservationsResponse response;
+  const bool read = stream->Read(&response);
+  context.TryCancel();
+  stream->Finish();
+  return read ? response.observation() : pb::Observation();
+}
+
+pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
+  base::SystemClock clock;
+  const base::SteadyTime end = clock.Steady() + timeout;
+  pb::Observation last;
+  while (clock.Steady() < end) {
+    Poll();
+    pb::Observation now = Observe();
+    if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = std::move(now);
+    if (done(last)) return last;
+    clock.SleepFor(base::milliseconds(20), {});
+  }
+  ADD_FAILURE() << "not in " << timeout.count() << " s; last: " << last.ShortDebugString() << AllLogs();
+  return last;
+}
+
+pb::Observation JobHarness::WaitForEnd(base::seconds timeout) {
+  return WaitFor([](const pb::Observation& o) {
+    return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
+  }, timeout);
+}
+
+std::vector<double> JobHarness::Losses() const {
+  std::vector<double> losses;
+  std::ifstream file(checkpoints() / "steps.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_discarded()) continue;
+    if (json.contains("rollback_to")) {
+      losses.resize(std::min(losses.size(), json["rollback_to"].get<size_t>()));
+      continue;
+    }
+    EXPECT_EQ(json["step"].get<size_t>(), losses.size() + 1) << line;
+    losses.push_back(json["loss"].is_number() ? json["loss"].get<double>() : std::nan(""));
+  }
+  return losses;
+}
+
+std::string JobHarness::Log(const std::string& name) const {
+  const auto text = base::ReadFile(folder_ / (name + ".log"));
+  if (!text.ok()) return "";
+  return text->size() > 6000 ? text->substr(text->size() - 6000) : *text;
+}
+
+std::string JobHarness::AllLogs() const {
+  std::string all = "\n";
+  for (const auto& [name, process] : processes_) all += "==== " + name + "\n" + Log(name);
+  return all;
+}
+
+void CopyLines(const std::filesystem::path& from, const std::filesystem::path& to, int rows) {
+  std::ifstream in(from);
+  std::ofstream out(to);
+  std::string line;
+  for (int i = 0; i < rows && std::getline(in, line); ++i) out << line << "\n";
+}
+
+std::filesystem::path ExampleData(const std::string& name) {
+  const char* source = std::getenv("MEDLEY_SOURCE_DIR");
+  return std::filesystem::path(source == nullptr ? "." : source) / "examples" / "data" / name;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,99 @@
+// A training job of real medley-worker processes on loopback addresses, driven as the operator drives it.
+//
+// The harness starts processes, restarts those that die (unless told not to), applies plans and reads observations.
+// Not thread-safe. The destructor kills every process it started and removes its folder.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
+
+namespace medley::worker {
+
+// A stage of operations [first, end) on `units` trainers.
+struct StageShape {
+  int first = 0;
+  int end = 0;
+  int units = 1;
+};
+
+struct JobShape {
+  std::vector<StageShape> stages;
+  int servers = 0;
+  int micro_batches = 4;
+};
+
+struct JobOptions {
+  std::string train;             // path of a CSV with Adult's columns
+  std::string test;              // empty: none
+  std::vector<int> hidden = {32, 16};
+  int embedding_dim = 4;
+  int embedding_rows = 4096;
+  int epochs = 1;
+  int batch_size = 128;
+  std::string optimizer = "adagrad";
+  double learning_rate = 0.05;
+  std::string checkpoint_interval = "3600s";
+  int max_bad_rows = 0;
+};
+
+class JobHarness {
+ public:
+  explicit JobHarness(const JobOptions& options);
+  ~JobHarness();
+
+  int operations() const { return operations_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
+
+  void StartCoordinator();
+  // Starts the members that the shape needs and that do not run, then applies it as the next epoch.
+  void Apply(const JobShape& shape, const std::string& reason);
+  // SIGKILL. The process is started again by the next Poll when `restart`.
+  void Kill(const std::string& name, bool restart = true);
+  std::vector<std::string> Running() const;  // names of members that run
+  // Starts dead members of the last plan again, as the operator does. False: a process failed for good (exit code 2).
+  bool Poll();
+  // The newest observation; empty before the first.
+  job::v1::Observation Observe();
+  // Polls until `done` or `timeout`; the last observation.
+  job::v1::Observation WaitFor(const std::function<bool(const job::v1::Observation&)>& done, base::seconds timeout);
+  // COMPLETE or FAILED.
+  job::v1::Observation WaitForEnd(base::seconds timeout = base::seconds(60));
+
+  // The loss of every committed step (index 0 is step 1), rollbacks applied.
+  std::vector<double> Losses() const;
+  // Output of a process, for messages.
+  std::string Log(const std::string& name) const;
+  std::string AllLogs() const;
+
+ private:
+  struct Process;
+  void Start(const std::string& name, const std::string& role);
+  std::string AddressOf(const std::string& name);
+  void Reap(Process& process);
+
+  const JobOptions options_;
+  const int operations_;
+  std::filesystem::path folder_;
+  std::map<std::string, std::unique_ptr<Process>> processes_;
+  std::map<std::string, std::string> wanted_;  // member of the last plan -> role
+  std::map<std::string, std::string> addresses_;
+  int64_t epoch_ = 0;
+  std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
+};
+
+// The first `rows` lines of a file, in the harness's style of CSV.
+void CopyLines(const std::filesystem::path& from, const std::filesystem::path& to, int rows);
+// examples/data of the source tree.
+std::filesystem::path ExampleData(const std::string& name);
+
+}  // namespace medley::worker

@@ -1,0 +1,40 @@
+// How long training stands still when a plan changes: 20 make-before-break rescales of a running job.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+TEST(SwitchPauseTest, TwentyRescales) {
+  JobOptions options;
+  options.train = ExampleData("adult.train.csv");
+  options.epochs = 500;  // does not end before the test
+  JobHarness job(options);
+  job.StartCoordinator();
+  const JobShape small{.stages = {{0, 1, 1}, {1, 5, 1}}, .servers = 1};
+  const JobShape large{.stages = {{0, 1, 1}, {1, 5, 2}}, .servers = 2};
+  job.Apply(small, "start");
+  std::vector<double> pauses;
+  for (int i = 1; i <= 20; ++i) {
+    const int64_t step = job.WaitFor([](const pb::Observation& o) { return o.step() > 0; }, base::seconds(60)).step();
+    job.Apply(i % 2 == 1 ? large : small, "rescale " + std::to_string(i));
+    const pb::Observation now = job.WaitFor([&](const pb::Observation& o) {
+      return o.switches_size() >= i && o.step() > step + 2 && o.phase() == pb::JOB_PHASE_TRAINING;
+    }, base::seconds(60));
+    ASSERT_FALSE(HasFailure()) << "rescale " << i;
+    const pb::SwitchRecord& record = now.switches(now.switches_size() - 1);
+    EXPECT_FALSE(record.recovery()) << record.reason();
+    pauses.push_back(record.pause_seconds());
+  }
+  std::sort(pauses.begin(), pauses.end());
+  std::printf("pause of 20 epoch switches: p50 %.0f ms, max %.0f ms\n", 1e3 * pauses[10], 1e3 * pauses.back());
+  EXPECT_LT(pauses[10], 0.5);
+}
+
+}  // namespace
+}  // namespace medley::worker

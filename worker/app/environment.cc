@@ -1,0 +1,80 @@
+#include "worker/app/environment.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+absl::StatusOr<int> Port(const GetVariable& get, const char* name, int fallback) {
+  const std::optional<std::string> text = get(name);
+  if (!text.has_value() || text->empty()) return fallback;
+  int port = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), port);
+  if (error != std::errc() || end != text->data() + text->size() || port < 0 || port > 65535) {
+    return base::InvalidArgument("{}: '{}' is no port", name, *text);
+  }
+  return port;
+}
+
+absl::Status Require(const GetVariable& get, const char* name, std::string& value) {
+  value = get(name).value_or("");
+  return value.empty() ? base::InvalidArgument("{} is not set", name) : absl::OkStatus();
+}
+
+}  // namespace
+
+std::string MapPath(const std::string& map, const std::string& uri) {
+  constexpr std::string_view kScheme = "file://";
+  const bool is_uri = uri.starts_with(kScheme);
+  const std::string path = is_uri ? uri.substr(kScheme.size()) : uri;
+  std::string_view best_from, best_to, rest = map;
+  while (!rest.empty()) {
+    const std::string_view entry = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const std::string_view from = entry.substr(0, equals);
+    const bool prefix = path.starts_with(from) && (path.size() == from.size() || path[from.size()] == '/' || from.back() == '/');
+    if (prefix && from.size() > best_from.size()) {
+      best_from = from;
+      best_to = entry.substr(equals + 1);
+    }
+  }
+  const std::string mapped = best_from.empty() ? path : std::string(best_to) + path.substr(best_from.size());
+  return is_uri ? std::string(kScheme) + mapped : mapped;
+}
+
+absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
+  Environment env;
+  std::string spec_file;
+  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_SPEC_FILE", spec_file));
+  const auto json = base::ReadFile(spec_file);
+  if (!json.ok()) return base::InvalidArgument("MEDLEY_SPEC_FILE: {}", base::Message(json.status()));
+  env.spec_json = *json;
+  MEDLEY_ASSIGN_OR_RETURN(env.spec, model::ParseJobSpec(env.spec_json));
+  MEDLEY_RETURN_IF_ERROR(model::Validate(env.spec));
+  const std::string map = get("MEDLEY_PATH_MAP").value_or("");
+  env.spec.data.train.uri = MapPath(map, env.spec.data.train.uri);
+  if (env.spec.data.test.has_value()) env.spec.data.test->uri = MapPath(map, env.spec.data.test->uri);
+  env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
+  env.pool = get("MEDLEY_POOL").value_or("");
+  env.job_name = get("MEDLEY_JOB_NAME").value_or("");
+  env.job_uid = get("MEDLEY_JOB_UID").value_or("");
+  env.member = get("MEDLEY_MEMBER").value_or("");
+  if (need == Need::kSpec) return env;
+  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_JOB_UID", env.job_uid));
+  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_TOKEN", env.token));
+  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_POD_IP", env.pod_ip));
+  MEDLEY_ASSIGN_OR_RETURN(env.listen_port, Port(get, "MEDLEY_LISTEN_PORT", env.listen_port));
+  MEDLEY_ASSIGN_OR_RETURN(env.metrics_port, Port(get, "MEDLEY_METRICS_PORT", env.metrics_port));
+  if (need == Need::kCoordinator) return env;
+  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_MEMBER", env.member));
+  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_COORDINATOR", env.coordinator));
+  return env;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,53 @@
+// medley-worker: one process of a training job. Roles and environment: docs/runtime.md, worker/app/README.md.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "worker/app/roles.h"
+#include "worker/trainer/member.h"
+
+namespace medley::worker {
+namespace {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+absl::StatusOr<int> RunRole(const std::string& role, const Signals& signals) {
+  const Need need = role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
+  MEDLEY_ASSIGN_OR_RETURN(const Environment env, ReadEnvironment(Variable, need));
+  base::SystemClock clock;
+  if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
+  if (role == "server") return RunServerRole(env, clock, signals);
+  if (role == "trainer") return RunTrainerRole(env, clock, signals);
+  return RunProfilerRole(env, clock, signals);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("A process of a Medley training job; its configuration comes by environment variables.");
+  std::string role, level = "info";
+  app.add_option("--role", role, "what the process is")
+      ->required()
+      ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler"}));
+  app.add_option("--log-level", level, "debug, info, warn, error, off")->envname("MEDLEY_LOG_LEVEL");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  log::Configure("worker/" + role, log::ParseLevel(level));
+  const Signals signals;
+  const absl::StatusOr<int> code = RunRole(role, signals);
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "medley-worker: %s: %s\n", role.c_str(), base::Message(code.status()).c_str());
+  return IsPermanent(code.status()) ? 2 : 1;
+}
+
+}  // namespace
+}  // namespace medley::worker
+
+int main(int argc, char** argv) { return medley::worker::Main(argc, argv); }

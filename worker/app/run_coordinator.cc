@@ -1,0 +1,24 @@
+#include "common/base/hash.h"
+#include "worker/app/fingerprint.h"
+#include "worker/app/roles.h"
+#include "worker/coordinator/server/server.h"
+
+namespace medley::worker {
+
+absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals) {
+  CoordinatorOptions options;
+  options.core.job_uid = env.job_uid;
+  options.core.epochs = env.spec.training.epochs;
+  options.core.batch_size = env.spec.training.batch_size;
+  options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);
+  options.host = env.pod_ip;
+  options.port = env.listen_port;
+  options.token = env.token;
+  options.checkpoint_root = env.checkpoint_root;
+  options.keep_checkpoints = env.spec.checkpoint.keep;
+  options.model_fingerprint = ModelFingerprint(env.spec);
+  options.metrics_port = env.metrics_port;
+  return RunCoordinator(std::move(options), clock, signals.stop());
+}
+
+}  // namespace medley::worker

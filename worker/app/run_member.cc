@@ -1,0 +1,87 @@
+#include <atomic>
+#include <thread>
+
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/rpc/server.h"
+#include "worker/app/roles.h"
+#include "worker/model/graph.h"
+#include "worker/ps/parameter_server.h"
+#include "worker/trainer/member.h"
+#include "worker/trainer/server_role.h"
+#include "worker/trainer/trainer.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+constexpr base::seconds kNotice{25};  // below the 30 s that a pod has by default
+
+SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::string address) {
+  SessionOptions session;
+  session.coordinator = env.coordinator;
+  session.token = env.token;
+  session.member = env.member;
+  session.role = role;
+  session.pool = env.pool;
+  session.address = std::move(address);
+  session.seed = base::SystemSeed();
+  session.instance = base::HashHex(env.member + std::to_string(session.seed));
+  return session;
+}
+
+// SIGTERM means: leave in good order, and go without the coordinator's leave only when the notice is over.
+absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& signals) {
+  std::stop_callback on_signal(signals.stop(), [&] {
+    log::Info("leaving: asked to stop");
+    member.Leave(kNotice);
+  });
+  auto code = member.Run(role, {});
+  if (!code.ok() && code.status().code() == absl::StatusCode::kCancelled && signals.stop().stop_requested()) return 0;
+  return code;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
+  TrainerContext context;
+  context.spec = &env.spec;
+  context.graph = &graph;
+  MEDLEY_ASSIGN_OR_RETURN(context.optimizer,
+                          MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  context.session = MakeSession(env, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
+  context.ip = env.pod_ip;
+  context.checkpoint_root = env.checkpoint_root;
+  context.clock = &clock;
+  Member member(context.session, clock);
+  Trainer trainer(context, LoadOptions{.embedding_rows = env.spec.model.embedding_rows},
+                  [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
+  return RunUntilReleased(member, trainer, signals);
+}
+
+absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
+  ParameterServer service(env.token, clock);
+  MEDLEY_ASSIGN_OR_RETURN(const auto server, rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port},
+                                                                {&service.service()}));
+  ServerContext context;
+  context.tables = graph.Parameters(true);
+  MEDLEY_ASSIGN_OR_RETURN(context.optimizer,
+                          MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  context.seed = env.spec.training.seed;
+  context.session = MakeSession(env, pb::MEMBER_ROLE_SERVER, server->address());
+  context.checkpoint_root = env.checkpoint_root;
+  context.clock = &clock;
+  Member member(context.session, clock);
+  ServerRole role(context, service, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
+  auto code = RunUntilReleased(member, role, signals);
+  service.Retain(0, -1);  // wakes handlers
+  server->Stop();
+  return code;
+}
+
+}  // namespace medley::worker
