@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/model/job_spec.h"
 #include "common/model/model.h"
+#include "worker/data/dataset.h"
 #include "worker/profiler/communication_probe.h"
 
 namespace medley::worker {
@@ -26,6 +27,7 @@ struct ProfilerOptions {
   base::Clock* clock = nullptr;         // required
   std::ostream* output = nullptr;       // required: gets the line
   CommunicationProbe* probe = nullptr;  // null: LoopbackProbe
+  std::string root;                     // put before the paths of file:// URIs
   std::stop_token stop;
 };
 

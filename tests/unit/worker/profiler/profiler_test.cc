@@ -1,0 +1,120 @@
+#include "worker/profiler/profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/profile/v1/profile.pb.h"
+#include "worker/profiler/loopback_probe.h"
+
+namespace medley::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+model::JobSpec Adult() {
+  model::JobSpec job;
+  job.model.name = "ctrdnn";
+  job.model.hidden = {64, 32};
+  job.data.train = {
+      std::string("file://") + std::getenv("MEDLEY_SOURCE_DIR") + "/examples/data/adult.train.csv",
+      "csv"};
+  job.data.schema = {.label_column = 14,
+                     .label_positive = ">50K",
+                     .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
+                     .numeric = {0, 2, 4, 10, 11, 12},
+                     .numeric_buckets = 32};
+  job.training.batch_size = 256;
+  return job;
+}
+
+// Costs that a test can predict: bytes at 1 GB/s, a microsecond a row.
+class FixedProbe final : public CommunicationProbe {
+ public:
+  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int) override {
+    return static_cast<double>(bytes) * 1e-9;
+  }
+  absl::StatusOr<double> ExchangeSeconds(int64_t bytes) override {
+    return 2e-9 * static_cast<double>(bytes);
+  }
+  absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
+    return ServerCost{static_cast<double>(rows) * 1e-6, static_cast<double>(rows) * 5e-7};
+  }
+};
+
+TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  FixedProbe probe;
+  const ProfilerOptions options{.job = Adult(),
+                                .resource_type = "cpu-spot",
+                                .budget_seconds = 0.5,
+                                .clock = &clock,
+                                .output = &output,
+                                .probe = &probe};
+  ASSERT_EQ(base::ToString(RunProfiler(options)), "OK");
+  const std::string text = output.str();
+  ASSERT_TRUE(text.starts_with("MEDLEY-PROFILE {"));
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+
+  profile::v1::Profile proto;
+  ASSERT_EQ(base::ToString(model::ParseText(text.substr(15), proto)), "OK");
+  const absl::StatusOr<model::Profile> profile = model::FromProto(proto);
+  ASSERT_TRUE(profile.ok()) << base::ToString(profile.status());
+  EXPECT_EQ(profile->samples_per_epoch, 32561);
+  EXPECT_EQ(profile->profile_batch_size, 256);
+  EXPECT_EQ(profile->id, model::ProfileHash(options.job));
+  ASSERT_EQ(profile->model.layers.size(), 5U);
+  for (const model::Layer& layer : profile->model.layers) {
+    ASSERT_EQ(layer.profiles.size(), 1U);
+    EXPECT_EQ(layer.profiles[0].resource_type, "cpu-spot");
+    EXPECT_GT(layer.profiles[0].compute_seconds, 0) << layer.name;
+    EXPECT_LT(layer.profiles[0].compute_seconds, 1) << layer.name;
+    EXPECT_GE(layer.profiles[0].compute_parallel, 0);
+    EXPECT_LE(layer.profiles[0].compute_parallel, 1);
+  }
+  const model::LayerProfile& embedding = profile->model.layers[0].profiles[0];
+  EXPECT_GT(embedding.server_seconds, 0);
+  EXPECT_NEAR(embedding.sync_seconds, 2 * embedding.server_seconds, 1e-12);
+  EXPECT_NEAR(embedding.transfer_seconds, 2e-9 * 256 * 4 * (14 * 16 + 6), 1e-12);
+  EXPECT_GT(embedding.comm_parallel, 0.2);
+  const model::LayerProfile& dense = profile->model.layers[1].profiles[0];
+  EXPECT_EQ(dense.server_seconds, 0);
+  EXPECT_NEAR(dense.sync_seconds, 4e-9 * (230 * 64 + 64), 1e-12);
+  // y does not divide, x divides: beta is x's part.
+  EXPECT_NEAR(dense.comm_parallel,
+              dense.transfer_seconds / (dense.transfer_seconds + dense.sync_seconds), 1e-9);
+  EXPECT_EQ(profile->model.layers[4].profiles[0].transfer_seconds, 0);
+}
+
+TEST(ProfilerTest, MissingDataIsNotFound) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  ProfilerOptions options{
+      .job = Adult(), .resource_type = "cpu", .clock = &clock, .output = &output};
+  options.job.data.train.uri = "file:///no/such/file.csv";
+  EXPECT_EQ(RunProfiler(options).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(output.str(), "");
+}
+
+TEST(LoopbackProbeTest, LargerMessagesTakeLonger) {
+  base::SystemClock clock;
+  const absl::StatusOr<std::unique_ptr<LoopbackProbe>> probe = LoopbackProbe::Create(clock);
+  ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
+  const double small = *(*probe)->ExchangeSeconds(1024);
+  const double large = *(*probe)->ExchangeSeconds(32 << 20);
+  EXPECT_GT(small, 0);
+  EXPECT_GT(large, small);
+  EXPECT_EQ(*(*probe)->AllreduceSeconds(0, 2), 0);
+  EXPECT_EQ(*(*probe)->AllreduceSeconds(1000, 1), 0);
+  const CommunicationProbe::ServerCost cost = *(*probe)->PullPushCost(5000, 16);
+  EXPECT_GT(cost.client_seconds, 0);
+  EXPECT_GT(cost.server_seconds, 0);
+}
+
+}  // namespace
+}  // namespace medley::worker

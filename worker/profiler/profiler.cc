@@ -1,0 +1,220 @@
+#include "worker/profiler/profiler.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/profile/v1/profile.pb.h"
+#include "worker/model/graph.h"
+#include "worker/model/stage_model.h"
+#include "worker/pipeline/batch_assembler.h"
+#include "worker/profiler/loopback_probe.h"
+#include "worker/profiler/statistics.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr std::array<double, 3> kUnits = {1, 2, 4};  // the batch of one of k units is B_o / k
+constexpr int kMinRepeats = 3;
+constexpr int kMaxRepeats = 25;
+constexpr double kComputeShare = 0.7;  // of the budget
+
+// One measurement of an operation at one batch size.
+struct Cost {
+  double seconds = 0;
+  double spread = 0;
+  int64_t rows = 0;  // distinct rows of a table that the batch touches
+};
+
+class LayerTimer {
+ public:
+  LayerTimer(const ProfilerOptions& options, const Graph& graph, const Dataset& data,
+             const Optimizer& optimizer)
+      : options_(options), graph_(graph), data_(data), optimizer_(optimizer) {}
+
+  absl::StatusOr<Cost> Time(int operation, int samples, double budget) const;
+
+ private:
+  // One step of the operation alone: what a trainer computes for it.
+  absl::Status Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step,
+                    int64_t number, int samples, std::span<const float> activations) const;
+
+  const ProfilerOptions& options_;
+  const Graph& graph_;
+  const Dataset& data_;
+  const Optimizer& optimizer_;
+};
+
+absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step,
+                              int64_t number, int samples,
+                              std::span<const float> activations) const {
+  const size_t count = static_cast<size_t>(samples);
+  const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
+  const int64_t first = number * samples % (data_.rows() - usable + 1);
+  assembler.AssembleRange(data_, first, usable, step);
+  model.BeginStep({number, 1, samples});
+  for (size_t t = 0; t < step.tables.size(); ++t) {
+    const size_t floats = step.tables[t].keys.size() * static_cast<size_t>(step.tables[t].columns);
+    step.rows.resize(step.tables.size());
+    step.rows[t].resize(floats, 0.01F);
+    model.SetRows(static_cast<int>(t), step.rows[t]);
+  }
+  const BatchView view = step.batch.View(0, usable);
+  const size_t used = static_cast<size_t>(usable);
+  MEDLEY_CHECK(used <= count, "more samples than asked for");
+  MEDLEY_RETURN_IF_ERROR(
+      model.Forward(0, view, activations.first(used * static_cast<size_t>(model.InputWidth())))
+          .status());
+  MEDLEY_RETURN_IF_ERROR(
+      model.Backward(0, activations.first(used * static_cast<size_t>(model.OutputWidth())))
+          .status());
+  return model.ApplyUpdate(optimizer_);
+}
+
+absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget) const {
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<StageModel> model,
+                          StageModel::Create(graph_, {operation, operation + 1}, optimizer_,
+                                             options_.job.training.seed));
+  const StagePlace place{.shares = {{1.0}}};
+  BatchAssembler assembler(place, data_, model->Tables());
+  const std::vector<float> activations(
+      static_cast<size_t>(samples) *
+          static_cast<size_t>(std::max(model->InputWidth(), model->OutputWidth())),
+      0.01F);
+  PreparedStep step;
+  std::vector<double> seconds;
+  Cost cost;
+  const base::SteadyTime begin = options_.clock->Steady();
+  for (int64_t number = 0; number <= kMaxRepeats; ++number) {
+    if (options_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
+    const base::SteadyTime start = options_.clock->Steady();
+    MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number, samples, activations));
+    const base::SteadyTime end = options_.clock->Steady();
+    if (number > 0) seconds.push_back(base::ToSeconds(end - start));  // the first run warms up
+    if (number >= kMinRepeats && base::ToSeconds(end - begin) >= budget) break;
+  }
+  cost.seconds = Median(seconds);
+  cost.spread = Spread(seconds);
+  if (!step.tables.empty()) cost.rows = std::ssize(step.tables.front().keys);
+  return cost;
+}
+
+// y, x and their common beta: what one layer's communication costs one of k units.
+absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch,
+                               bool last, const std::array<Cost, kUnits.size()>& costs,
+                               model::LayerProfile& profile) {
+  std::array<double, kUnits.size()> seconds{};
+  int64_t dense_bytes = 0;
+  for (const ParameterSpec& spec : operation.parameters) {
+    if (!spec.sparse) dense_bytes += 4 * spec.Size();
+  }
+  // A dense layer's gradient is as large whatever the batch: an allreduce does not divide by the
+  // units.
+  MEDLEY_ASSIGN_OR_RETURN(const double allreduce, probe.AllreduceSeconds(dense_bytes, 2));
+  for (size_t i = 0; i < kUnits.size(); ++i) {
+    double sync = allreduce;
+    if (operation.kind == OperationKind::kEmbedding) {
+      MEDLEY_ASSIGN_OR_RETURN(
+          const CommunicationProbe::ServerCost cost,
+          probe.PullPushCost(costs[i].rows,
+                             static_cast<int>(operation.parameters.front().columns)));
+      sync = cost.client_seconds;
+      if (i == 0) profile.server_seconds = cost.server_seconds;
+    }
+    double transfer = 0;
+    if (!last && operation.output_width > 0) {
+      const int64_t bytes =
+          int64_t{4} * operation.output_width * std::max(1, static_cast<int>(batch / kUnits[i]));
+      MEDLEY_ASSIGN_OR_RETURN(transfer, probe.ExchangeSeconds(bytes));
+    }
+    seconds[i] = sync + transfer;
+    if (i == 0) {
+      profile.sync_seconds = sync;
+      profile.transfer_seconds = transfer;
+    }
+  }
+  profile.comm_parallel = ParallelFraction(kUnits, seconds);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type) {
+  constexpr int64_t kSmall = 1024;
+  constexpr int64_t kLarge = 1 << 20;
+  MEDLEY_ASSIGN_OR_RETURN(const double small, probe.ExchangeSeconds(kSmall));
+  MEDLEY_ASSIGN_OR_RETURN(const double large, probe.ExchangeSeconds(kLarge));
+  const double seconds = std::max(large - small, 1e-9) / 2;  // an exchange is two messages
+  return model::Link{resource_type, resource_type, small / 2,
+                     static_cast<double>(kLarge - kSmall) / seconds};
+}
+
+}  // namespace
+
+absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(options.job));
+  const model::TrainingSpec& training = options.job.training;
+  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,
+                          MakeOptimizer(training.optimizer, training.learning_rate));
+  if (!(data.shape() == graph.shape))
+    return base::InvalidArgument("the data does not have the shape of the schema");
+  std::unique_ptr<LoopbackProbe> own_probe;
+  if (options.probe == nullptr) {
+    MEDLEY_ASSIGN_OR_RETURN(own_probe, LoopbackProbe::Create(*options.clock));
+  }
+  CommunicationProbe& probe = options.probe != nullptr ? *options.probe : *own_probe;
+
+  model::Profile profile;
+  profile.id = model::ProfileHash(options.job);
+  profile.model = graph.ToModel();
+  profile.profile_batch_size = training.batch_size;
+  profile.state_factor = StateFactor(optimizer.kind);
+  profile.samples_per_epoch = data.rows();
+  const int count = static_cast<int>(graph.operations.size());
+  const double budget = kComputeShare * options.budget_seconds /
+                        (static_cast<double>(count) * static_cast<double>(kUnits.size()));
+  const LayerTimer timer(options, graph, data, optimizer);
+  for (int i = 0; i < count; ++i) {
+    model::LayerProfile layer;
+    layer.resource_type = options.resource_type;
+    layer.origin = "measured";
+    std::array<Cost, kUnits.size()> costs;
+    std::array<double, kUnits.size()> seconds{};
+    for (size_t k = 0; k < kUnits.size(); ++k) {
+      const int samples = std::max(1, static_cast<int>(training.batch_size / kUnits[k]));
+      MEDLEY_ASSIGN_OR_RETURN(costs[k], timer.Time(i, samples, budget));
+      seconds[k] = costs[k].seconds;
+    }
+    layer.compute_seconds = costs[0].seconds;
+    layer.spread = costs[0].spread;
+    layer.compute_parallel = ParallelFraction(kUnits, seconds);
+    const Operation& operation = graph.operations[static_cast<size_t>(i)];
+    layer.activation_bytes = 4.0 * operation.output_width;
+    MEDLEY_RETURN_IF_ERROR(
+        TimeCommunication(probe, operation, training.batch_size, i + 1 == count, costs, layer));
+    layer.measured_at = base::FormatTime(options.clock->Now());
+    profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));
+  }
+  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(), TimeLink(probe, options.resource_type));
+  return profile;
+}
+
+absl::Status RunProfiler(const ProfilerOptions& options) {
+  MEDLEY_CHECK(options.clock != nullptr && options.output != nullptr,
+               "a clock and an output are required");
+  MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
+  const model::DataSpec& spec = options.job.data;
+  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
+                          Dataset::Load(spec.train, spec, nullptr,
+                                        {.embedding_rows = options.job.model.embedding_rows,
+                                         .root = options.root,
+                                         .stop = options.stop}));
+  MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
+  profile::v1::Profile proto;
+  model::ToProto(profile, proto);
+  *options.output << "MEDLEY-PROFILE " << model::ToJson(proto) << std::endl;
+  return absl::OkStatus();
+}
+
+}  // namespace medley::worker
