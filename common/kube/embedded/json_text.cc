@@ -1,14 +1,19 @@
 #include "common/kube/embedded/json_text.h"
 
 #include <re2/re2.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <optional>
+#include <sstream>
 
 #include "common/base/status.h"
 
 namespace medley::kube::embedded {
 namespace {
+
+constexpr int kMaxDocuments = 1000;
 
 // Builds the document, counts its depth and notes keys that come twice.
 class Builder : public nlohmann::json_sax<Json> {
@@ -86,9 +91,8 @@ class Builder : public nlohmann::json_sax<Json> {
   std::vector<bool> named_;
 };
 
-Json Scalar(const YAML::Node& node) {
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return text;  // quoted
+Json Scalar(const std::string& tag, const std::string& text) {
+  if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;  // quoted
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
   }
@@ -103,31 +107,77 @@ Json Scalar(const YAML::Node& node) {
   return text;
 }
 
-absl::StatusOr<Json> FromYaml(const YAML::Node& node, int depth) {
-  if (depth > kMaxDepth) return base::InvalidArgument("nested deeper than {} levels", kMaxDepth);
-  switch (node.Type()) {
-    case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null: return Json(nullptr);
-    case YAML::NodeType::Scalar: return Scalar(node);
-    case YAML::NodeType::Sequence: {
-      Json array = Json::array();
-      for (const YAML::Node& item : node) {
-        MEDLEY_ASSIGN_OR_RETURN(Json value, FromYaml(item, depth + 1));
-        array.push_back(std::move(value));
-      }
-      return array;
-    }
-    case YAML::NodeType::Map: {
-      Json object = Json::object();
-      for (const auto& entry : node) {
-        if (!entry.first.IsScalar()) return base::InvalidArgument("a key is not a scalar");
-        MEDLEY_ASSIGN_OR_RETURN(object[entry.first.Scalar()], FromYaml(entry.second, depth + 1));
-      }
-      return object;
+// One YAML document to JSON. Aliases are refused: they can make a small text a huge value.
+class YamlBuilder final : public YAML::EventHandler {
+ public:
+  using Mark = YAML::Mark;
+  void OnDocumentStart(const Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const Mark&, YAML::anchor_t) override { Put(nullptr); }
+  void OnAlias(const Mark& mark, YAML::anchor_t) override { Fail(mark, "aliases are not supported"); }
+  void OnScalar(const Mark&, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
+    if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().key.has_value()) {
+      stack_.back().key = value;
+    } else {
+      Put(Scalar(tag, value));
     }
   }
-  return base::InvalidArgument("unknown YAML node");
-}
+  void OnSequenceStart(const Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, Json::array());
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, Json::object());
+  }
+  void OnMapEnd() override { Close(); }
+
+  Json& value() { return value_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  struct Level {
+    Json value;
+    std::optional<std::string> key;
+  };
+  void Fail(const Mark& mark, const std::string& why) {
+    if (error_.empty()) error_ = fmt::format("line {}: {}", mark.line + 1, why);
+    Put(nullptr);
+  }
+  void Open(const Mark& mark, Json container) {
+    if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().key.has_value()) {
+      if (error_.empty()) error_ = fmt::format("line {}: a key is not a scalar", mark.line + 1);
+      stack_.back().key = "";
+    }
+    if (stack_.size() >= static_cast<size_t>(kMaxDepth) && error_.empty()) {
+      error_ = fmt::format("nested deeper than {} levels", kMaxDepth);
+    }
+    stack_.push_back({std::move(container), std::nullopt});
+  }
+  void Close() {
+    Json done = std::move(stack_.back().value);
+    stack_.pop_back();
+    if (static_cast<int>(stack_.size()) < kMaxDepth) Put(std::move(done));
+  }
+  void Put(Json value) {
+    if (stack_.empty()) {
+      value_ = std::move(value);
+    } else if (stack_.back().value.is_array()) {
+      stack_.back().value.push_back(std::move(value));
+    } else if (stack_.back().key.has_value()) {
+      stack_.back().value[*stack_.back().key] = std::move(value);
+      stack_.back().key.reset();
+    } else {
+      stack_.back().key = "";  // a key that is null
+    }
+  }
+
+  Json value_;
+  std::string error_;
+  std::vector<Level> stack_;
+};
 
 }  // namespace
 
@@ -142,14 +192,19 @@ absl::StatusOr<ParsedJson> ParseJson(std::string_view text) {
 absl::StatusOr<std::vector<Json>> ParseYaml(std::string_view text) {
   std::vector<Json> documents;
   try {
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      MEDLEY_ASSIGN_OR_RETURN(Json value, FromYaml(node, 0));
-      if (!value.is_null()) documents.push_back(std::move(value));
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    // The count bounds the parser too: a stray "}" gives it empty documents without end.
+    for (int i = 0; i < kMaxDocuments; ++i) {
+      YamlBuilder builder;
+      if (!parser.HandleNextDocument(builder)) return documents;
+      if (!builder.error().empty()) return base::InvalidArgument("invalid YAML: {}", builder.error());
+      if (!builder.value().is_null()) documents.push_back(std::move(builder.value()));
     }
   } catch (const YAML::Exception& e) {
     return base::InvalidArgument("invalid YAML: {}", e.what());
   }
-  return documents;
+  return base::InvalidArgument("invalid YAML: more than {} documents", kMaxDocuments);
 }
 
 std::string Dump(const Json& value) {
