@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <set>
+
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr base::milliseconds kPeriod{20};
 constexpr base::milliseconds kBurst{100};
+constexpr int kTicksToScan = 10;  // all of /proc is read for new members every 200 ms
 
 }  // namespace
 
@@ -65,12 +68,24 @@ absl::StatusOr<std::unique_ptr<Enforcement>> MeasuredEnforcer::Apply(const std::
 }
 
 void MeasuredEnforcer::Main(std::stop_token stop) {
-  while (!stop.stop_requested()) {
+  for (int tick = 0; !stop.stop_requested(); ++tick) {
+    std::set<pid_t> known;
     {
       base::MutexLock lock(mutex_);
       if (!changed_.Wait(mutex_, stop, [&] { return !watched_.empty(); })) return;
+      for (const Watched& watched : watched_) {
+        known.insert(watched.process->pid());
+        for (const auto& [id, cpu] : watched.cpu) known.insert(id.first);
+      }
     }
-    const std::vector<ProcStat> all = ReadAllProcStats();
+    std::vector<ProcStat> all;
+    if (tick % kTicksToScan == 0) {
+      all = ReadAllProcStats();
+    } else {
+      for (const pid_t pid : known) {
+        if (const auto stat = ReadProcStat(pid)) all.push_back(*stat);
+      }
+    }
     {
       base::MutexLock lock(mutex_);
       for (Watched& watched : watched_) Look(watched, all, clock_.Steady());

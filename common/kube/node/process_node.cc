@@ -271,10 +271,12 @@ void ProcessNode::Core::Stop() {
     }
     workers_.clear();
   }
-  if (const absl::Status beaten = registrar_->Beat(false); !beaten.ok()) {
-    log::Warn("could not mark the nodes stopped", {{"error", base::ToString(beaten)}});
+  if (registrar_ != nullptr) {
+    if (const absl::Status beaten = registrar_->Beat(false); !beaten.ok()) {
+      log::Warn("could not mark the nodes stopped", {{"error", base::ToString(beaten)}});
+    }
   }
-  informer_->Stop();
+  if (informer_ != nullptr) informer_->Stop();
   supervisor_.reset();
   enforcer_.reset();
   lock_.Reset();

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <sstream>
+
 #include "common/base/file.h"
 #include "common/base/mutex.h"
 #include "common/base/testing/status_matchers.h"
@@ -170,6 +172,31 @@ TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
   EXPECT_EQ(Await(**first).signal, SIGKILL);
   EXPECT_FALSE((*other)->exit().has_value());
   EXPECT_TRUE(fs::is_empty(folder_ / "records"));
+}
+
+TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextLifeEndsTheRest) {
+  SpawnSpec life = Shell("");
+  life.program = (fs::read_symlink("/proc/self/exe").parent_path() / "node_test_life").string();
+  life.arguments = {"node_test_life", folder_.string()};
+  auto node = Run(life);
+  ASSERT_THAT(node, IsOk()) << Log();
+  ASSERT_TRUE(Eventually([&] { return fs::exists(folder_ / "started"); })) << Log();
+  std::istringstream pids(base::ReadFile(folder_ / "inner" / "0.log").value_or(""));
+  pid_t leader = 0, child = 0;
+  ASSERT_TRUE(pids >> leader >> child);
+  const auto lives = [](pid_t pid) {
+    const auto stat = ReadProcStat(pid);
+    return stat && stat->state != 'Z';
+  };
+  ASSERT_TRUE(lives(leader) && lives(child));
+  (*node)->Signal(SIGKILL);
+  Await(**node);
+  EXPECT_TRUE(Eventually([&] { return !lives(leader); }));  // by the kernel
+  EXPECT_TRUE(lives(child));  // in a session of its own, so nobody told it
+  const auto killed = ProcessRecords(folder_ / "records").KillLeftovers(clock_);
+  ASSERT_THAT(killed, IsOk());
+  EXPECT_EQ(*killed, 1);
+  EXPECT_FALSE(lives(child));
 }
 
 class LimitTest : public ProcessTest, public testing::WithParamInterface<CgroupPolicy> {

@@ -1,0 +1,32 @@
+// A process node's life, cut down to what a crash leaves: a supervised process with a child, and its record.
+// Usage: node_test_life FOLDER. Makes FOLDER/started when all is up, then waits to be killed.
+#include <cstdio>
+
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/kube/node/process_records.h"
+#include "common/kube/node/supervisor.h"
+
+int main(int argc, char** argv) {
+  namespace kube = medley::kube;
+  namespace base = medley::base;
+  if (argc != 2) return 2;
+  const std::filesystem::path folder = argv[1];
+  base::SystemClock clock;
+  kube::Supervisor supervisor(clock);
+  if (!supervisor.Start().ok()) return 3;
+  kube::SpawnSpec spec{"/bin/sh",
+                       {"sh", "-c", "sleep 1000 & echo $$ $!; wait"},
+                       {"PATH=/usr/bin:/bin", "MEDLEY_CONTAINER_ID=inner"},
+                       folder.string()};
+  const auto process = supervisor.Run({spec, folder / "inner" / "0.log", 1 << 20, nullptr});
+  if (!process.ok()) return 4;
+  if (!kube::ProcessRecords(folder / "records").Write("inner", (*process)->pid()).ok()) return 5;
+  const auto said = [&] {
+    return base::ReadFile(folder / "inner" / "0.log").value_or("").find('\n') != std::string::npos;
+  };
+  while (!said()) clock.SleepFor(base::milliseconds(5), {});
+  if (!base::WriteFileAtomic(folder / "started", "").ok()) return 6;
+  clock.SleepFor(base::seconds(600), {});
+  return 7;
+}
