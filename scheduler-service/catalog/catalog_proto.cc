@@ -1,0 +1,70 @@
+#include "scheduler-service/catalog/catalog_proto.h"
+
+#include "common/model/convert.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = scheduler::v1;
+
+void SetTime(const std::string& text, google::protobuf::Timestamp& out) {
+  // Only times that came from a Timestamp or a clock get here.
+  if (!model::TimeToProto(text, out).ok()) out.Clear();
+}
+
+void OfferingToProto(const model::Offering& offering, pb::Offering& out) {
+  out.set_provider(offering.provider);
+  out.set_region(offering.region);
+  out.set_zone(offering.zone);
+  out.set_instance_type(offering.instance_type);
+  out.set_capacity_type(offering.capacity_type);
+  out.set_units_per_instance(offering.units_per_instance);
+}
+
+model::Offering OfferingFromProto(const pb::Offering& in) {
+  return {in.provider(),      in.region(),        in.zone(),
+          in.instance_type(), in.capacity_type(), in.units_per_instance() > 0 ? in.units_per_instance() : 1};
+}
+
+}  // namespace
+
+void CatalogToProto(const Catalog& catalog, pb::Catalog& out) {
+  out.Clear();
+  out.set_revision(catalog.revision);
+  if (!catalog.price_time.empty()) SetTime(catalog.price_time, *out.mutable_price_time());
+  for (const CatalogEntry& entry : catalog.entries) {
+    pb::CatalogEntry& to = *out.add_entries();
+    if (entry.offering) OfferingToProto(*entry.offering, *to.mutable_offering());
+    to.set_resource_type(entry.resource_type);
+    to.set_price_per_instance_hour(entry.price_per_instance_hour);
+    to.set_price_per_unit_hour(entry.UnitPrice(entry.offering ? entry.offering->units_per_instance : 1));
+    to.set_source(entry.source);
+    if (!entry.observed_at.empty()) SetTime(entry.observed_at, *to.mutable_observed_at());
+    to.set_available(entry.available);
+    to.set_class_(entry.cls);
+    to.set_limit(entry.limit);
+    to.set_memory_bytes(entry.memory_bytes);
+  }
+}
+
+std::vector<CatalogEntry> EntriesFromProto(const pb::Catalog& in) {
+  std::vector<CatalogEntry> entries;
+  for (const pb::CatalogEntry& from : in.entries()) {
+    CatalogEntry entry;
+    if (from.has_offering()) entry.offering = OfferingFromProto(from.offering());
+    entry.resource_type = from.resource_type();
+    entry.price_per_instance_hour = from.price_per_instance_hour();
+    entry.price_per_unit_hour = from.price_per_unit_hour();
+    entry.source = from.source();
+    if (from.has_observed_at()) entry.observed_at = model::TimeFromProto(from.observed_at());
+    entry.available = !from.has_available() || from.available();
+    entry.cls = from.class_();
+    entry.limit = from.limit();
+    entry.memory_bytes = from.memory_bytes();
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace medley::sched
