@@ -1,0 +1,102 @@
+#include "worker/checkpoint/layout.h"
+
+#include <charconv>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+using Json = nlohmann::json;
+
+template <typename T>
+absl::Status Get(const Json& object, const char* field, T& out) {
+  const auto found = object.find(field);
+  if (found == object.end()) return base::DataLoss("manifest has no {}", field);
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!found->is_string()) return base::DataLoss("manifest: {} is not a string", field);
+    out = found->template get<std::string>();
+  } else {
+    if (!found->is_number_integer()) return base::DataLoss("manifest: {} is not a whole number", field);
+    const auto value = found->template get<int64_t>();
+    if (value < 0 || !std::in_range<T>(value)) return base::DataLoss("manifest: {} is out of range", field);
+    out = static_cast<T>(value);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string CheckpointFolder(int64_t step) { return fmt::format("step-{:08}", step); }
+
+absl::StatusOr<int64_t> StepOfFolder(std::string_view folder) {
+  int64_t step = 0;
+  if (folder.starts_with("step-")) {
+    const std::string_view digits = folder.substr(5);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+    if (error == std::errc() && step >= 0 && CheckpointFolder(step) == folder) return step;
+  }
+  return base::InvalidArgument("'{}' is not the folder of a checkpoint", folder);
+}
+
+std::string DenseFileName(int64_t epoch, int stage, int part) {
+  return fmt::format("dense-e{}-s{}-{}.mck", epoch, stage, part);
+}
+
+std::string RowsFileName(int64_t epoch, int shard) { return fmt::format("rows-e{}-{}.mck", epoch, shard); }
+
+std::string ToJson(const CheckpointManifest& manifest) {
+  Json files = Json::array();
+  for (const CheckpointFileEntry& file : manifest.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32", file.crc32}});
+  }
+  const Json json = {{"format", 1},
+                     {"jobUid", manifest.job_uid},
+                     {"modelFingerprint", manifest.model_fingerprint},
+                     {"epoch", manifest.epoch},
+                     {"step", manifest.step},
+                     {"ledger",
+                      {{"rows", manifest.rows},
+                       {"dataEpochs", manifest.data_epochs},
+                       {"batchSize", manifest.batch_size}}},
+                     {"folder", manifest.folder},
+                     {"files", files}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return base::DataLoss("manifest is not a JSON object");
+  CheckpointManifest manifest;
+  int format = 0;
+  MEDLEY_RETURN_IF_ERROR(Get(json, "format", format));
+  if (format != 1) return base::DataLoss("manifest has format {}, this program reads 1", format);
+  MEDLEY_RETURN_IF_ERROR(Get(json, "jobUid", manifest.job_uid));
+  MEDLEY_RETURN_IF_ERROR(Get(json, "modelFingerprint", manifest.model_fingerprint));
+  MEDLEY_RETURN_IF_ERROR(Get(json, "epoch", manifest.epoch));
+  MEDLEY_RETURN_IF_ERROR(Get(json, "step", manifest.step));
+  MEDLEY_RETURN_IF_ERROR(Get(json, "folder", manifest.folder));
+  const auto ledger = json.find("ledger");
+  if (ledger == json.end() || !ledger->is_object()) return base::DataLoss("manifest has no ledger");
+  MEDLEY_RETURN_IF_ERROR(Get(*ledger, "rows", manifest.rows));
+  MEDLEY_RETURN_IF_ERROR(Get(*ledger, "dataEpochs", manifest.data_epochs));
+  MEDLEY_RETURN_IF_ERROR(Get(*ledger, "batchSize", manifest.batch_size));
+  const auto files = json.find("files");
+  if (files == json.end() || !files->is_array()) return base::DataLoss("manifest has no files");
+  for (const Json& entry : *files) {
+    if (!entry.is_object()) return base::DataLoss("manifest: a file is not an object");
+    CheckpointFileEntry& file = manifest.files.emplace_back();
+    MEDLEY_RETURN_IF_ERROR(Get(entry, "name", file.name));
+    MEDLEY_RETURN_IF_ERROR(Get(entry, "bytes", file.bytes));
+    MEDLEY_RETURN_IF_ERROR(Get(entry, "crc32", file.crc32));
+    const bool plain = !file.name.empty() && file.name != "." && file.name != ".." &&
+                       file.name.find('/') == std::string::npos && file.name != "manifest.json";
+    if (!plain) return base::DataLoss("manifest: '{}' is not a file name", file.name);
+  }
+  return manifest;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,171 @@
+#include "worker/checkpoint/writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "common/base/status.h"
+#include "worker/checkpoint/format.h"
+
+namespace medley::worker {
+
+namespace checkpoint_format {
+
+uint32_t Crc32(uint32_t crc, const void* data, size_t bytes) {
+  if (bytes == 0) return crc;  // zlib starts anew for a null pointer
+  return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(data), bytes));
+}
+
+}  // namespace checkpoint_format
+
+namespace fmtn = checkpoint_format;
+
+namespace {
+
+constexpr size_t kBuffer = size_t{1} << 20;
+
+absl::Status SyncFolder(const std::filesystem::path& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return base::ErrnoStatus(errno, "opening " + folder.string());
+  const int result = fsync(fd);
+  const int error = errno;
+  close(fd);
+  return result == 0 ? absl::OkStatus() : base::ErrnoStatus(error, "fsync " + folder.string());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::filesystem::path& root,
+                                                                           std::string_view folder,
+                                                                           std::string_view name) {
+  for (std::string_view part : {folder, name}) {
+    if (part.empty() || part == "." || part == ".." || part.find('/') != std::string_view::npos) {
+      return base::InvalidArgument("'{}' is not a plain name", part);
+    }
+  }
+  const std::filesystem::path dir = root / folder;
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return base::ErrnoStatus(error.value(), "creating " + dir.string());
+  MEDLEY_RETURN_IF_ERROR(SyncFolder(root));
+  std::string temporary = (dir / name).string() + ".tmp.XXXXXX";
+  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) return base::ErrnoStatus(errno, "creating " + temporary);
+  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(dir / name, std::string(name), temporary, fd));
+  std::string header(fmtn::kMagic);
+  fmtn::Append(header, fmtn::kVersion);
+  fmtn::Append(header, fmtn::Crc32(0, header.data(), header.size()));
+  MEDLEY_RETURN_IF_ERROR(writer->Write(header.data(), header.size()));
+  return writer;
+}
+
+CheckpointWriter::CheckpointWriter(std::filesystem::path path, std::string name, std::string temporary, int fd)
+    : path_(std::move(path)), name_(std::move(name)), temporary_(std::move(temporary)), fd_(fd) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(temporary_.c_str());
+}
+
+absl::Status CheckpointWriter::Flush() {
+  std::string_view rest = buffer_;
+  while (!rest.empty()) {
+    const ssize_t n = write(fd_, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::ErrnoStatus(errno, "writing " + temporary_);
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointWriter::Write(const void* data, size_t bytes) {
+  if (fd_ < 0) return base::FailedPrecondition("{} is finished", path_.string());
+  crc_ = fmtn::Crc32(crc_, data, bytes);
+  bytes_ += static_cast<int64_t>(bytes);
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const size_t n = std::min(bytes, kBuffer - buffer_.size());
+    buffer_.append(at, n);
+    at += n;
+    bytes -= n;
+    if (buffer_.size() == kBuffer) MEDLEY_RETURN_IF_ERROR(Flush());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointWriter::WriteSection(std::string_view header,
+                                            std::span<const std::span<const std::byte>> payload) {
+  MEDLEY_RETURN_IF_ERROR(Write(header.data(), header.size()));
+  uint32_t crc = 0;
+  for (std::span<const std::byte> part : payload) {
+    crc = fmtn::Crc32(crc, part.data(), part.size());
+    MEDLEY_RETURN_IF_ERROR(Write(part.data(), part.size()));
+  }
+  return Write(&crc, sizeof crc);
+}
+
+namespace {
+
+std::string MakeHeader(const fmtn::SectionHeader& section, std::string_view name) {
+  std::string header;
+  fmtn::Append(header, section);
+  const uint32_t crc = fmtn::Crc32(fmtn::Crc32(0, header.data(), header.size()), name.data(), name.size());
+  fmtn::Append(header, crc);
+  header += name;
+  return header;
+}
+
+}  // namespace
+
+absl::Status CheckpointWriter::AddDense(int32_t operation, std::string_view name, std::span<const float> weights,
+                                        std::span<const float> state) {
+  if (name.size() > fmtn::kMaxName || weights.size() > fmtn::kMaxFloats || state.size() > fmtn::kMaxFloats) {
+    return base::InvalidArgument("span '{}' of operation {} is too large", name, operation);
+  }
+  const fmtn::SectionHeader section = {.kind = fmtn::kDense,
+                                       .id = operation,
+                                       .name_bytes = static_cast<uint32_t>(name.size()),
+                                       .count_a = weights.size(),
+                                       .count_b = state.size()};
+  const std::span<const std::byte> payload[] = {std::as_bytes(weights), std::as_bytes(state)};
+  return WriteSection(MakeHeader(section, name), payload);
+}
+
+absl::Status CheckpointWriter::AddRows(int32_t table, int32_t width, std::span<const uint64_t> keys,
+                                       std::span<const float> values) {
+  if (width <= 0 || values.size() != keys.size() * static_cast<size_t>(width) || values.size() > fmtn::kMaxFloats) {
+    return base::InvalidArgument("table {}: {} keys of width {} with {} values", table, keys.size(), width,
+                                 values.size());
+  }
+  const fmtn::SectionHeader section = {.kind = fmtn::kRows,
+                                       .id = table,
+                                       .width = static_cast<uint32_t>(width),
+                                       .count_a = keys.size(),
+                                       .count_b = values.size()};
+  const std::span<const std::byte> payload[] = {std::as_bytes(keys), std::as_bytes(values)};
+  return WriteSection(MakeHeader(section, ""), payload);
+}
+
+absl::StatusOr<CheckpointFileEntry> CheckpointWriter::Finish() {
+  std::string end;
+  fmtn::Append(end, fmtn::kEnd);
+  fmtn::Append(end, fmtn::Crc32(0, end.data(), end.size()));
+  MEDLEY_RETURN_IF_ERROR(Write(end.data(), end.size()));
+  MEDLEY_RETURN_IF_ERROR(Flush());
+  if (fsync(fd_) != 0) return base::ErrnoStatus(errno, "fsync " + temporary_);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return base::ErrnoStatus(errno, fmt::format("renaming {} to {}", temporary_, path_.string()));
+  }
+  close(fd_);
+  fd_ = -1;
+  MEDLEY_RETURN_IF_ERROR(SyncFolder(path_.parent_path()));
+  return CheckpointFileEntry{name_, bytes_, crc_};
+}
+
+}  // namespace medley::worker
