@@ -164,7 +164,7 @@ absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& regi
     const Json document = OpenApiV2(registry);
     const bool protobuf = request.accept.find("proto-openapi.spec.v2") != std::string::npos;
     response.body = protobuf ? OpenApiV2Protobuf(document) : Dump(document);
-    if (protobuf) response.content_type = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    if (protobuf) response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     return response;
   }
   if (parts.size() == 2 && parts[1] == "v3") {
