@@ -125,14 +125,14 @@ Json RescaleJson(const RescaleStatus& rescale) {
 }  // namespace
 
 std::string JobStatus::Phase() const {
-  if (conditions.IsTrue(kFailed)) return "Failed";
-  if (conditions.IsTrue(kComplete)) return "Complete";
-  if (conditions.IsTrue(kSuspended)) return "Suspended";
-  if (conditions.IsTrue(kRestarting)) return "Restarting";
-  if (conditions.IsTrue(kRescaling)) return "Rescaling";
-  if (conditions.IsTrue(kRunning)) return "Running";
-  if (conditions.IsTrue(kPlanned)) return "Starting";
-  const Condition* planned = conditions.Find(kPlanned);
+  if (conditions.IsTrue(kFailedCondition)) return "Failed";
+  if (conditions.IsTrue(kCompleteCondition)) return "Complete";
+  if (conditions.IsTrue(kSuspendedCondition)) return "Suspended";
+  if (conditions.IsTrue(kRestartingCondition)) return "Restarting";
+  if (conditions.IsTrue(kRescalingCondition)) return "Rescaling";
+  if (conditions.IsTrue(kRunningCondition)) return "Running";
+  if (conditions.IsTrue(kPlannedCondition)) return "Starting";
+  const Condition* planned = conditions.Find(kPlannedCondition);
   if (planned != nullptr && planned->reason == "Profiling") return "Profiling";
   return "Pending";
 }

@@ -12,14 +12,14 @@
 namespace medley::ops {
 
 // Types of conditions.
-inline constexpr char kPlanned[] = "Planned";
-inline constexpr char kPodsReady[] = "PodsReady";
-inline constexpr char kRunning[] = "Running";
-inline constexpr char kRescaling[] = "Rescaling";
-inline constexpr char kSuspended[] = "Suspended";
-inline constexpr char kRestarting[] = "Restarting";
-inline constexpr char kComplete[] = "Complete";
-inline constexpr char kFailed[] = "Failed";
+inline constexpr char kPlannedCondition[] = "Planned";
+inline constexpr char kPodsReadyCondition[] = "PodsReady";
+inline constexpr char kRunningCondition[] = "Running";
+inline constexpr char kRescalingCondition[] = "Rescaling";
+inline constexpr char kSuspendedCondition[] = "Suspended";
+inline constexpr char kRestartingCondition[] = "Restarting";
+inline constexpr char kCompleteCondition[] = "Complete";
+inline constexpr char kFailedCondition[] = "Failed";
 
 struct PlanStatus {
   struct Stage {
@@ -99,7 +99,7 @@ struct JobStatus {
   std::string start_time;  // RFC 3339 or empty
   std::string completion_time;
 
-  bool finished() const { return conditions.IsTrue(kComplete) || conditions.IsTrue(kFailed); }
+  bool finished() const { return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition); }
   // One word for the printer, from the conditions.
   std::string Phase() const;
 

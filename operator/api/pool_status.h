@@ -7,8 +7,8 @@
 
 namespace medley::ops {
 
-inline constexpr char kPriced[] = "Priced";
-inline constexpr char kAvailable[] = "Available";
+inline constexpr char kPricedCondition[] = "Priced";
+inline constexpr char kAvailableCondition[] = "Available";
 
 struct PoolUnits {
   int limit = 0;

@@ -8,7 +8,7 @@ namespace {
 JobStatus Full() {
   JobStatus status;
   status.observed_generation = 3;
-  status.conditions.Set(kRunning, ConditionStatus::kTrue, "EpochCommitted", "epoch 4 is in force", 3,
+  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted", "epoch 4 is in force", 3,
                         base::WallTime(base::seconds(1'700'000'000)));
   status.plan = PlanStatus{4, "exact", "emb@4xcpu | fc@1xgpu", {{"0-0", "cpu", 4}, {"1-5", "gpu", 1}}, 2, "cpu",
                            2.58, 20110, 17, "2026-11-21T07:15:00Z"};
@@ -40,15 +40,15 @@ TEST(JobStatusTest, PhaseIsTheStrongestCondition) {
     status.conditions.Set(type, value, reason, "", 1, base::WallTime());
   };
   EXPECT_EQ(status.Phase(), "Pending");
-  set(kPlanned, ConditionStatus::kUnknown, "Profiling");
+  set(kPlannedCondition, ConditionStatus::kUnknown, "Profiling");
   EXPECT_EQ(status.Phase(), "Profiling");
-  set(kPlanned, ConditionStatus::kTrue, "PlanFound");
+  set(kPlannedCondition, ConditionStatus::kTrue, "PlanFound");
   EXPECT_EQ(status.Phase(), "Starting");
-  set(kRunning, ConditionStatus::kTrue, "EpochCommitted");
+  set(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted");
   EXPECT_EQ(status.Phase(), "Running");
-  set(kRescaling, ConditionStatus::kTrue, "PriceChanged");
+  set(kRescalingCondition, ConditionStatus::kTrue, "PriceChanged");
   EXPECT_EQ(status.Phase(), "Rescaling");
-  set(kFailed, ConditionStatus::kTrue, "BackoffLimitExceeded");
+  set(kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded");
   EXPECT_EQ(status.Phase(), "Failed");
 }
 

@@ -1,0 +1,126 @@
+// medley-operator: watches TrainingJobs and ResourcePools and runs them. See docs/api.md.
+#include <CLI/CLI.hpp>
+#include <signal.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "common/base/log.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/kube/client/config.h"
+#include "common/kube/client/http_client.h"
+#include "operator/app/operator_app.h"
+
+namespace {
+
+using medley::base::FromSeconds;
+
+struct Flags {
+  std::string kubeconfig;
+  std::string context;
+  std::string log_level = "info";
+  double status_interval = 10;
+  double recheck = 30;
+  double goal_window = 60;
+  double schedule_window = 60;
+  medley::ops::OperatorOptions options;
+};
+
+void Define(CLI::App& app, Flags& flags) {
+  medley::ops::OperatorOptions& o = flags.options;
+  app.add_option("--kubeconfig", flags.kubeconfig, "API server and user; absent: in-cluster, then $KUBECONFIG, ~/.kube");
+  app.add_option("--context", flags.context, "Context of the kubeconfig");
+  app.add_option("--scheduler", o.scheduler_address, "Scheduling service, host:port")
+      ->envname("MEDLEY_SCHEDULER")
+      ->capture_default_str();
+  app.add_option("--worker-image", o.job.worker.image, "Image of medley-worker")
+      ->envname("MEDLEY_WORKER_IMAGE")
+      ->capture_default_str();
+  app.add_option("--namespace", o.ns, "Run only the jobs of this namespace; empty: all");
+  app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")->capture_default_str();
+  app.add_option("--http-port", o.http_port, "Port of them; 0: any, printed on stdout")->capture_default_str();
+  app.add_option("--workers", o.workers, "Jobs reconciled at the same time")->capture_default_str()->check(CLI::Range(1, 256));
+  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which pods listen")->capture_default_str();
+  app.add_option("--worker-metrics-port", o.job.worker.metrics_port, "Port of the pods' metrics; 0: off")
+      ->capture_default_str();
+  app.add_option("--status-interval", flags.status_interval, "Seconds between two writes of a status")->capture_default_str();
+  app.add_option("--recheck", flags.recheck, "Seconds between two looks at a job without any event")->capture_default_str();
+  app.add_option("--goal-window", flags.goal_window, "Seconds below the goal before planning again")->capture_default_str();
+  app.add_option("--schedule-window", flags.schedule_window, "Seconds a pod may be unschedulable")->capture_default_str();
+  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds, "From making a pod to its first step, as assumed")
+      ->capture_default_str();
+  app.add_option("--parallel-profilers", o.job.parallel_profilers, "Profiler pods of one job at the same time")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
+}
+
+absl::StatusOr<medley::kube::ClientConfig> Configure(const Flags& flags) {
+  const auto environment = medley::kube::ProcessEnvironment();
+  if (flags.kubeconfig.empty()) {
+    auto in_cluster = medley::kube::InClusterConfig(environment);
+    if (in_cluster.ok()) return in_cluster;
+  }
+  std::filesystem::path path = flags.kubeconfig;
+  if (path.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(path, medley::kube::KubeconfigPath(environment));
+  }
+  return medley::kube::LoadKubeconfig(path, flags.context);
+}
+
+absl::Status Run(Flags& flags, std::stop_token stop) {
+  medley::base::SystemClock clock;
+  MEDLEY_ASSIGN_OR_RETURN(medley::kube::ClientConfig config, Configure(flags));
+  config.user_agent = "medley-operator/0.1";
+  const uint64_t seed = medley::base::SystemSeed();
+  medley::kube::HttpClient client(std::move(config), clock, seed);
+  std::stop_callback give_up(stop, [&client] { client.Shutdown(); });
+  flags.options.seed = seed;
+  flags.options.job.status_interval = FromSeconds(flags.status_interval);
+  flags.options.job.recheck = FromSeconds(flags.recheck);
+  flags.options.job.goal_window = FromSeconds(flags.goal_window);
+  flags.options.job.schedule_window = FromSeconds(flags.schedule_window);
+  medley::ops::OperatorApp app(flags.options, client, clock);
+  MEDLEY_RETURN_IF_ERROR(app.Start(stop));
+  std::cout << "medley-operator: http port " << app.http_port() << std::endl;
+  medley::base::Mutex mutex;
+  medley::base::CondVar never;
+  {
+    medley::base::MutexLock lock(mutex);
+    never.Wait(mutex, stop, [] { return false; });
+  }
+  app.Stop();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs TrainingJobs on Kubernetes");
+  Flags flags;
+  Define(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  medley::log::Configure("operator", medley::log::ParseLevel(flags.log_level));
+  // Signals go to one thread that waits for them, so that no handler runs anywhere.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  std::stop_source stop;
+  std::jthread waiter([&](std::stop_token done) {
+    const timespec slice{0, 200'000'000};
+    while (!done.stop_requested()) {
+      if (sigtimedwait(&signals, nullptr, &slice) > 0) {
+        stop.request_stop();
+        return;
+      }
+    }
+  });
+  const absl::Status status = Run(flags, stop.get_token());
+  if (status.ok()) return 0;
+  std::cerr << "medley-operator: " << medley::base::ToString(status) << std::endl;
+  return 1;
+}

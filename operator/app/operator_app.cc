@@ -1,0 +1,227 @@
+#include "operator/app/operator_app.h"
+
+#include "common/base/log.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/kube/cache/informer_factory.h"
+#include "common/metrics/metrics.h"
+#include "operator/api/resources.h"
+#include "operator/controllers/job_reconciler.h"
+#include "operator/controllers/pool_reconciler.h"
+#include "operator/runtime/controller.h"
+#include "operator/runtime/manager.h"
+#include "operator/telemetry/http_endpoints.h"
+
+namespace medley::ops {
+namespace {
+
+constexpr char kOwnObjects[] = "app.kubernetes.io/managed-by=medley-operator";
+
+std::vector<std::string> OwnerUid(const kube::Object& object) {
+  const auto owner = object.controller();
+  return owner ? std::vector<std::string>{owner->uid} : std::vector<std::string>();
+}
+
+// What of a node matters for capacity; heartbeats do not.
+bool NodeChanged(const kube::Object& before, const kube::Object& now) {
+  const auto ready = [](const kube::Object& node) {
+    for (const kube::Json& condition : node.At("/status/conditions")) {
+      if (condition.value("type", "") == "Ready") return condition.value("status", "");
+    }
+    return std::string();
+  };
+  return before.At("/metadata/labels") != now.At("/metadata/labels") || before.At("/spec") != now.At("/spec") ||
+         before.At("/status/allocatable") != now.At("/status/allocatable") || ready(before) != ready(now);
+}
+
+// Spec and finalizers, not the status that the operator itself writes.
+bool JobChanged(const kube::Object& before, const kube::Object& now) {
+  return GenerationChanged()(before, now) || before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
+}
+
+bool PoolChanged(const kube::Object& before, const kube::Object& now) {
+  return GenerationChanged()(before, now);
+}
+
+bool QuotaChanged(const kube::Object& before, const kube::Object& now) {
+  return before.At("/spec") != now.At("/spec") || before.At("/status") != now.At("/status");
+}
+
+}  // namespace
+
+class OperatorApp::Graph {
+ public:
+  Graph(OperatorOptions options, kube::Client& client, base::Clock& clock);
+  ~Graph() { Stop(); }
+
+  absl::Status Start(std::stop_token stop) { return manager_.Start(std::move(stop)); }
+  void Stop() {
+    stopping_.request_stop();
+    const absl::Status stopped = manager_.Stop();
+    if (!stopped.ok()) log::Warn("stop", {{"error", base::ToString(stopped)}});
+  }
+  int http_port() const { return endpoints_.port(); }
+
+ private:
+  absl::Status AddSources();
+  void AddParts();
+  void EnqueueAll();
+  void CountJobs();
+  JobDeps Deps();
+  KeyMapper AllJobs();
+  KeyMapper AllPools();
+
+  const OperatorOptions options_;
+  kube::Client& client_;
+  base::Clock& clock_;
+  std::stop_source stopping_;
+  metrics::Registry registry_;
+  OperatorMetrics metrics_;
+  ReconcileMetrics job_reconciles_;
+  ReconcileMetrics pool_reconciles_;
+  kube::InformerFactory informers_;
+  kube::Informer& jobs_;
+  kube::Informer& pools_;
+  kube::Informer& pods_;
+  kube::Informer& nodes_;
+  kube::Informer& quotas_;
+  kube::Informer& config_maps_;
+  EventRecorder events_;
+  SchedulerClient scheduler_;
+  Controller* job_controller_raw_ = nullptr;  // for callbacks of links
+  CoordinatorLinks links_;
+  JobReconciler job_reconciler_;
+  PoolReconciler pool_reconciler_;
+  Controller job_controller_;
+  Controller pool_controller_;
+  Manager manager_;
+  HttpEndpoints endpoints_;
+};
+
+OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::Clock& clock)
+    : options_(std::move(options)),
+      client_(client),
+      clock_(clock),
+      metrics_(registry_),
+      job_reconciles_(registry_, "trainingjob"),
+      pool_reconciles_(registry_, "resourcepool"),
+      informers_(client, clock, options_.seed),
+      jobs_(informers_.For(TrainingJobs(), options_.ns)),
+      pools_(informers_.For(ResourcePools())),
+      pods_(informers_.For(kube::resources::Pods())),
+      nodes_(informers_.For(kube::resources::Nodes())),
+      quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
+      config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
+      events_(client, clock, {.seed = options_.seed}),
+      scheduler_({.address = options_.scheduler_address, .seed = options_.seed}, clock),
+      links_(clock, options_.seed, [this](const kube::Key& job) { job_controller_raw_->Enqueue(job); }),
+      job_reconciler_(Deps(), stopping_.get_token()),
+      pool_reconciler_(Deps()),
+      job_controller_({.name = "trainingjob", .workers = options_.workers, .metrics = &job_reconciles_}, job_reconciler_,
+                      clock),
+      pool_controller_({.name = "resourcepool", .metrics = &pool_reconciles_}, pool_reconciler_, clock),
+      manager_(clock),
+      endpoints_({options_.http_address, options_.http_port},
+                 {[this] {
+                    CountJobs();
+                    return registry_.Text();
+                  },
+                  [this] { return manager_.Healthy(); }, [this] { return manager_.Ready(); }}) {
+  job_controller_raw_ = &job_controller_;
+  AddParts();
+}
+
+JobDeps OperatorApp::Graph::Deps() {
+  const JobStores stores{jobs_.store(),  pools_.store(),  pods_.store(),
+                         nodes_.store(), quotas_.store(), config_maps_.store()};
+  std::function<uint64_t()> entropy = options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
+  return {client_, clock_, stores, scheduler_, links_, events_, metrics_, std::move(entropy), options_.job};
+}
+
+KeyMapper OperatorApp::Graph::AllJobs() {
+  return [this](const kube::Object&) { return jobs_.store().Keys(); };
+}
+
+KeyMapper OperatorApp::Graph::AllPools() {
+  return [this](const kube::Object&) { return pools_.store().Keys(); };
+}
+
+void OperatorApp::Graph::EnqueueAll() {
+  for (const kube::Key& key : pools_.store().Keys()) pool_controller_.Enqueue(key);
+  for (const kube::Key& key : jobs_.store().Keys()) job_controller_.Enqueue(key);
+}
+
+void OperatorApp::Graph::CountJobs() {
+  std::map<std::string, int> phases;
+  double usd_per_hour = 0;
+  for (const kube::ObjectPtr& job : jobs_.store().List()) {
+    const JobStatus status = JobStatus::FromJson(job->At("/status"));
+    ++phases[status.Phase()];
+    if (status.plan && status.conditions.IsTrue(kRunningCondition)) usd_per_hour += status.plan->usd_per_hour;
+  }
+  metrics_.SetJobs(phases, usd_per_hour);
+}
+
+absl::Status OperatorApp::Graph::AddSources() {
+  MEDLEY_RETURN_IF_ERROR(pods_.AddIndex("owner", OwnerUid));
+  const KeyMapper owner = MapController(jobs_);
+  const KeyMapper pool_of = [](const kube::Object& pod) {
+    const std::string pool = pod.label(kPoolLabel);
+    return pool.empty() ? std::vector<kube::Key>() : std::vector<kube::Key>{{"", pool}};
+  };
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
+  // Stored profiles serve every job of the namespace; the other ConfigMaps have an owner.
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
+    return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
+  }));
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(nodes_, AllJobs(), NodeChanged));
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(quotas_, AllJobs(), QuotaChanged));
+  MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
+  MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(nodes_, AllPools(), NodeChanged));
+  return pool_controller_.AddSource(pods_, pool_of);
+}
+
+void OperatorApp::Graph::AddParts() {
+  using Phase = Manager::Phase;
+  manager_.Add({Phase::kServers, "http endpoints", [this](std::stop_token) { return endpoints_.Start(); },
+                [this] { endpoints_.Stop(); }});
+  manager_.Add({Phase::kCaches, "caches",
+                [this](std::stop_token stop) -> absl::Status {
+                  MEDLEY_RETURN_IF_ERROR(AddSources());
+                  informers_.Start();
+                  return informers_.WaitForSync(std::chrono::minutes(2), stop);
+                },
+                [this] { informers_.Stop(); }});
+  // Stopped after the controllers, so that nothing new asks for links.
+  manager_.Add({Phase::kOthers, "coordinator links", [](std::stop_token) { return absl::OkStatus(); },
+                [this] { links_.Clear(); }});
+  manager_.Add({Phase::kOthers, "scheduling service",
+                [this](std::stop_token) {
+                  scheduler_.Start([this] { EnqueueAll(); });
+                  return absl::OkStatus();
+                },
+                [this] { scheduler_.Stop(); }});
+  for (Controller* controller : {&pool_controller_, &job_controller_}) {
+    manager_.Add({Phase::kControllers, controller->name(),
+                  [controller](std::stop_token stop) { return controller->Start(stop); },
+                  [controller] { controller->Stop(); }});
+  }
+  manager_.AddReadyCheck("caches", [this] {
+    return informers_.HasSynced() ? absl::OkStatus() : base::Unavailable("not filled yet");
+  });
+}
+
+OperatorApp::OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock)
+    : graph_(std::make_unique<Graph>(std::move(options), client, clock)) {}
+
+OperatorApp::~OperatorApp() = default;
+
+absl::Status OperatorApp::Start(std::stop_token stop) { return graph_->Start(std::move(stop)); }
+
+void OperatorApp::Stop() { graph_->Stop(); }
+
+int OperatorApp::http_port() const { return graph_->http_port(); }
+
+}  // namespace medley::ops

@@ -1,0 +1,54 @@
+// The operator as one object: Start it, Stop it. Tests run several in one process; main runs one.
+//
+//   OperatorApp app(options, client, clock);
+//   MEDLEY_RETURN_IF_ERROR(app.Start(stop));
+//   ... app.http_port() ...
+//   app.Stop();
+//
+// Thread-safe but for Start and Stop, which belong to one thread. Everything it knows is in the cluster: a second instance
+// goes on where the first stopped.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/kube/client.h"
+#include "operator/controllers/job_deps.h"
+
+namespace medley::ops {
+
+struct OperatorOptions {
+  std::string scheduler_address = "127.0.0.1:7100";
+  std::string ns;  // of the jobs to run; empty: all
+  std::string http_address = "127.0.0.1";
+  int http_port = 0;  // 0: the system chooses
+  int workers = 4;    // jobs reconciled at the same time
+  uint64_t seed = 1;  // of jitter; differs between processes
+  std::function<uint64_t()> entropy;  // for tokens; null: the operating system's
+  JobOptions job;
+};
+
+class OperatorApp {
+ public:
+  // `client` and `clock` are borrowed.
+  OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock);
+  ~OperatorApp();  // Stop
+
+  // Returns when the caches are filled and the controllers run. Errors: Unavailable (port in use), DeadlineExceeded (the API
+  // server does not answer).
+  absl::Status Start(std::stop_token stop);
+  void Stop();  // idempotent; jobs go on without it
+  int http_port() const;
+
+ private:
+  class Graph;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,97 @@
+// What the passes over jobs need from the program around them. References are borrowed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/kube/cache/store.h"
+#include "common/kube/client.h"
+#include "operator/api/job_status.h"
+#include "operator/builders/worker_env.h"
+#include "operator/planning/coordinator_link.h"
+#include "operator/planning/plan_record.h"
+#include "operator/planning/scheduler_client.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/telemetry/operator_metrics.h"
+
+namespace medley::ops {
+
+struct JobOptions {
+  WorkerSettings worker;
+  base::nanoseconds status_interval = base::seconds(10);   // between two writes without a change of condition
+  base::nanoseconds recheck = base::seconds(30);           // a look at every living job, without any event
+  base::nanoseconds goal_window = base::seconds(60);       // throughput below the goal for so long: plan again
+  base::nanoseconds schedule_window = base::seconds(60);   // a member that cannot be scheduled for so long
+  base::nanoseconds suspend_timeout = base::seconds(60);   // for the checkpoint of a job that is suspended
+  base::nanoseconds scheduler_retry = base::seconds(5);
+  double default_pause_seconds = 1;     // of an epoch switch, until one was measured
+  double default_warm_up_seconds = 10;  // from making a pod to its first step
+  int parallel_profilers = 1;           // of one job; more disturb each other on shared machines
+};
+
+struct JobStores {
+  const kube::Store& jobs;
+  const kube::Store& pools;
+  const kube::Store& pods;
+  const kube::Store& nodes;
+  const kube::Store& quotas;
+  const kube::Store& config_maps;  // those made by this operator
+};
+
+struct JobDeps {
+  kube::Client& client;
+  base::Clock& clock;
+  JobStores stores;
+  SchedulerClient& scheduler;
+  CoordinatorLinks& links;
+  EventRecorder& events;
+  OperatorMetrics& metrics;
+  std::function<uint64_t()> entropy;  // for tokens
+  JobOptions options;
+};
+
+// What a plan was last considered with; a change of any part asks for another look.
+struct PlanningInputs {
+  std::map<std::string, double> prices;
+  std::map<std::string, int> units;
+  std::string policy;  // objective, elasticity, planner and resources of the spec
+  bool operator==(const PlanningInputs&) const = default;
+};
+
+// What the operator remembers of a job between passes, beyond what it writes. Lost with the process: everything
+// here is rebuilt from the cluster, or only saves calls. Used by one pass at a time.
+struct JobMemory {
+  std::string uid;
+  // The newest state written, because caches lag behind: this operator is the only writer of both.
+  std::optional<JobStatus> status;
+  std::optional<kube::Json> written_status;
+  std::optional<PlanRecord> record;
+  base::SteadyTime status_written_at{};
+  bool base_objects_made = false;
+  std::string token;
+  std::optional<PlanningInputs> considered;
+  std::optional<base::SteadyTime> below_goal_since;
+  std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod
+  struct Failures {
+    int count = 0;
+    std::string last_uid;
+    base::SteadyTime retry_at{};
+  };
+  std::map<std::string, Failures> failures;  // by pod name
+  int64_t samples_at_failure = 0;
+  std::string applied_to;  // address
+  int64_t applied_epoch = 0;
+  base::SteadyTime applied_at{};
+  std::set<std::string> drained;       // pod UIDs
+  std::set<std::string> finishing;     // "uid" of coordinators whose end was acted upon
+  int64_t last_switch_epoch = 0;
+  double spent_counted = 0;
+  std::string last_event;  // sentence of the last re-plan Event, not to repeat it
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,207 @@
+// Planning again: what asks for it, what it would save, and the decision, told either way.
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "common/model/job_spec.h"
+#include "operator/controllers/job_pass.h"
+#include "operator/planning/replan_decision.h"
+
+namespace medley::ops {
+namespace {
+
+// Below this share of the goal a job counts as missing it; measurements are never exact.
+constexpr double kGoalTolerance = 0.95;
+
+}  // namespace
+
+double SecondsSince(const std::string& time, base::WallTime now) {
+  const auto parsed = base::ParseTime(time);
+  return parsed.ok() ? std::max(0.0, base::ToSeconds(now - *parsed)) : 0;
+}
+
+PlanningInputs JobPass::InputsOf(const Pools& pools) const {
+  PlanningInputs inputs;
+  inputs.prices = pools.prices;
+  for (const PoolOffer& offer : pools.offers) inputs.units[offer.pool->name] = offer.units;
+  const kube::Json& spec = job_->spec;
+  kube::Json policy = kube::Json::object();
+  for (const char* part : {"objective", "elasticity", "planner", "resources"}) {
+    if (spec.contains(part)) policy[part] = spec[part];
+  }
+  inputs.policy = policy.dump();
+  return inputs;
+}
+
+JobProgress JobPass::Progress() const {
+  JobProgress progress;
+  progress.elapsed_seconds = SecondsSince(status_.start_time, now_);
+  if (observed_ == nullptr) return progress;
+  progress.remaining_samples = static_cast<double>(std::max<int64_t>(0, observed_->samples_total - observed_->samples_done));
+  progress.spent_usd = observed_->usd_spent;
+  return progress;
+}
+
+bool JobPass::GoalMissedForLong() {
+  const double goal = job_->objective.min_throughput * kGoalTolerance;
+  if (goal <= 0 || observed_->throughput <= 0 || observed_->throughput >= goal) {
+    memory_.below_goal_since.reset();
+    return false;
+  }
+  if (!memory_.below_goal_since) memory_.below_goal_since = steady_;
+  const base::nanoseconds missed = steady_ - *memory_.below_goal_since;
+  if (missed >= deps_.options.goal_window) return true;
+  Again(deps_.options.goal_window - missed);
+  return false;
+}
+
+bool JobPass::MemberUnschedulableForLong(std::string* pool) {
+  std::map<std::string, base::SteadyTime> since;
+  bool found = false;
+  for (const MemberSlot& slot : record_->slots) {
+    const kube::ObjectPtr pod = Pod(slot.member);
+    bool unschedulable = false;
+    if (pod != nullptr && !pod->deleting()) {
+      for (const kube::Json& condition : pod->At("/status/conditions")) {
+        unschedulable = unschedulable || (condition.value("type", "") == "PodScheduled" &&
+                                          condition.value("status", "") == "False" &&
+                                          condition.value("reason", "") == "Unschedulable");
+      }
+    }
+    if (!unschedulable) continue;
+    const auto before = memory_.unschedulable_since.find(pod->uid());
+    since[pod->uid()] = before == memory_.unschedulable_since.end() ? steady_ : before->second;
+    const base::nanoseconds waited = steady_ - since[pod->uid()];
+    if (waited >= deps_.options.schedule_window) {
+      *pool = slot.pool;
+      found = true;
+    } else {
+      Again(deps_.options.schedule_window - waited);
+    }
+  }
+  memory_.unschedulable_since = std::move(since);
+  return found;
+}
+
+std::string JobPass::ReplanReason(const PlanningInputs& now, bool* forced) {
+  for (const MemberSlot& slot : record_->slots) {
+    if (now.prices.contains(slot.pool)) continue;
+    *forced = true;
+    return "PoolGone";
+  }
+  const int trainers = record_->Trainers();
+  if (trainers > job_->elasticity.max_units) {
+    *forced = true;
+    return "MaxUnitsLowered";
+  }
+  if (!memory_.considered) {
+    // An operator that starts anew: what changed while nobody looked?
+    if (record_->spec_generation != object_.generation()) return "ObjectiveChanged";
+    for (const auto& [pool, price] : now.prices) {
+      const auto planned = record_->usd_per_unit_hour.find(pool);
+      if (planned == record_->usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
+    }
+    memory_.considered = now;
+    return "";
+  }
+  const PlanningInputs& before = *memory_.considered;
+  if (before.policy != now.policy) return "ObjectiveChanged";
+  if (before.prices != now.prices && job_->elasticity.on_price_change) return "PriceChanged";
+  if (before.units != now.units) return "CapacityChanged";
+  return "";
+}
+
+absl::Status JobPass::Replan() {
+  if (link_ == nullptr || observed_ == nullptr || !job_->elasticity.enabled) return absl::OkStatus();
+  std::string stuck_pool;
+  const bool stuck = MemberUnschedulableForLong(&stuck_pool);
+  // While a switch is under way there is nothing to compare with, unless it cannot come about.
+  const bool stable = InForce() && observed_->phase == JobPhase::kTraining && observed_->samples_total > 0;
+  if (!stable && !stuck) return absl::OkStatus();
+  std::optional<Pools> pools = UsablePools();
+  if (!pools) {
+    // The plan in force stays; its condition must not say otherwise.
+    SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", model::Summary(record_->plan, record_->layer_names));
+    return absl::OkStatus();
+  }
+  const PlanningInputs now = InputsOf(*pools);
+  bool forced = false;
+  std::string reason = ReplanReason(now, &forced);
+  if (reason.empty() && stuck) {
+    reason = "MemberUnschedulable";
+    forced = true;
+    for (PoolOffer& offer : pools->offers) {
+      if (offer.pool->name != stuck_pool) continue;
+      int scheduled = 0;
+      for (const kube::ObjectPtr& pod : Pods()) {
+        scheduled += pod->label("medley.dev/pool") == stuck_pool && !pod->String("/spec/nodeName").empty() ? 1 : 0;
+      }
+      offer.units = std::min(offer.units, scheduled);
+    }
+  }
+  if (reason.empty() && GoalMissedForLong()) {
+    memory_.below_goal_since.reset();
+    reason = "ThroughputBelowGoal";
+    forced = true;
+  }
+  if (reason == "ObjectiveChanged") {
+    forced = forced || observed_->throughput < job_->objective.min_throughput * kGoalTolerance ||
+             (job_->objective.max_usd_per_hour > 0 &&
+              record_->UsdPerHour(now.prices) > job_->objective.max_usd_per_hour);
+  }
+  return reason.empty() ? absl::OkStatus() : Consider(reason, forced, *pools);
+}
+
+absl::Status JobPass::Consider(const std::string& reason, bool forced, const Pools& pools) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::Profile> profile, Profiles(pools));
+  // A pool that is new here is measured first; the plan in force stays meanwhile.
+  SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", model::Summary(record_->plan, record_->layer_names));
+  if (!profile || status_.finished()) return absl::OkStatus();
+  JobProgress progress = Progress();
+  const double estimated = record_->plan.estimate.throughput;
+  if (reason == "ThroughputBelowGoal" && estimated > 0) progress.calibration = observed_->throughput / estimated;
+  const std::optional<model::PlanResult> result = Ask(pools, *profile, progress);
+  if (!result) return absl::OkStatus();  // away: asked again later, `considered` is unchanged
+  memory_.considered = InputsOf(pools);
+  if (!result->plan || !result->execution_plan) {
+    ExplainInfeasible(result->reasons);
+    return absl::OkStatus();
+  }
+  MoveInputs inputs;
+  inputs.remaining_samples = progress.remaining_samples;
+  inputs.current_usd_per_hour = record_->UsdPerHour(pools.prices);
+  inputs.current_throughput = observed_->throughput;
+  inputs.current_estimated_throughput = estimated;
+  inputs.candidate_usd_per_hour = result->plan->cost_per_hour;
+  inputs.candidate_estimated_throughput = result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
+  inputs.same_plan = SameShape(record_->plan, *result->execution_plan);
+  inputs.pause_seconds = status_.last_rescale ? status_.last_rescale->pause_seconds : deps_.options.default_pause_seconds;
+  inputs.warm_up_seconds = deps_.options.default_warm_up_seconds;
+  inputs.min_saving = job_->elasticity.min_saving;
+  inputs.cooldown_seconds = job_->elasticity.cooldown_seconds;
+  inputs.seconds_since_last_move =
+      record_->reason == "FirstPlan" || record_->reason == "Resumed" ? 1e9 : SecondsSince(record_->accepted_at, now_);
+  inputs.forced = forced;
+  const MoveDecision decision = DecideMove(inputs);
+  deps_.metrics.CountReplan(decision.reason);
+  TellReplan("ReplanConsidered", fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay", decision.reason,
+                                             decision.sentence));
+  if (decision.reason == "Cooldown") {  // asked again when it is over
+    memory_.considered.reset();
+    Again(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
+  }
+  if (!decision.move) return absl::OkStatus();
+  const int64_t from = record_->plan.epoch;
+  MEDLEY_RETURN_IF_ERROR(Accept(*result, pools, *profile, reason));
+  SetCondition(kRescalingCondition, ConditionStatus::kTrue, reason,
+               fmt::format("from epoch {} to epoch {}: {}", from, record_->plan.epoch, decision.sentence));
+  Again(base::nanoseconds(1));  // the next pass makes the pods
+  return absl::OkStatus();
+}
+
+void JobPass::TellReplan(const char* event_reason, const std::string& sentence) {
+  if (memory_.last_event == sentence) return;
+  memory_.last_event = sentence;
+  Event(EventRecorder::Type::kNormal, event_reason, sentence);
+}
+
+}  // namespace medley::ops

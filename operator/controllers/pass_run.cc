@@ -1,0 +1,228 @@
+// Running: the pods of the plan exist, the coordinator knows the plan, and what is not in it goes once it is in force.
+#include <algorithm>
+#include <set>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/kube/errors.h"
+#include "operator/api/resources.h"
+#include "operator/builders/pods.h"
+#include "operator/controllers/job_pass.h"
+#include "operator/planning/profile_store.h"
+
+namespace medley::ops {
+namespace {
+
+constexpr base::nanoseconds kApplyAgain = base::seconds(3);
+// A member that was released exits with 0 a moment before the coordinator's last word arrives.
+constexpr base::nanoseconds kReleasedPatience = base::seconds(3);
+
+bool Terminated(const kube::Object& pod) {
+  const std::string phase = pod.String("/status/phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+bool IsMember(const kube::Object& pod) {
+  const std::string role = pod.label(kRoleLabel);
+  return role == "trainer" || role == "server";
+}
+
+}  // namespace
+
+absl::Status JobPass::RunPlan() {
+  bool over = false;
+  MEDLEY_RETURN_IF_ERROR(CheckCoordinator(&over));
+  if (over) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string coordinator, EnsureCoordinator());
+  if (!coordinator.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string token, Token());
+    link_ = deps_.links.For(job_->key(), coordinator, token);
+    observed_ = link_->latest();
+    Observe();
+    MEDLEY_RETURN_IF_ERROR(CheckCoordinator(&over));
+    if (over) return absl::OkStatus();
+    // Make before break: pods of the new plan first, the plan at once (the coordinator waits for its members), and
+    // the pods of the old plan only when the new one is in force.
+    MEDLEY_RETURN_IF_ERROR(EnsureMembers(coordinator));
+    MEDLEY_RETURN_IF_ERROR(ApplyPlan());
+    DrainLeaving();
+  }
+  MEDLEY_RETURN_IF_ERROR(DeleteLeftovers());
+  CheckPodsReady();
+  FillPlanStatus();
+  return spec_ok_ ? Replan() : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> JobPass::EnsureCoordinator() {
+  const kube::ObjectPtr pod = Pod(CoordinatorName(job_->name()));
+  if (pod == nullptr) {
+    MEDLEY_RETURN_IF_ERROR(CreatePod(CoordinatorPod(*job_, deps_.options.worker)));
+    return std::string();
+  }
+  const std::string ip = pod->String("/status/podIP");
+  if (pod->deleting() || Terminated(*pod) || ip.empty()) return std::string();
+  if (record_->coordinator_uid != pod->uid()) {
+    PlanRecord record = *record_;
+    record.coordinator_uid = pod->uid();
+    record.coordinator_restarts = 0;
+    MEDLEY_RETURN_IF_ERROR(SaveRecord(record));
+  }
+  return ip + ":" + std::to_string(deps_.options.worker.listen_port);
+}
+
+absl::Status JobPass::CreatePod(const kube::Object& pod) {
+  const auto made = deps_.client.Create(kube::resources::Pods(), pod);
+  if (made.ok()) {
+    deps_.metrics.CountCreatedPods(1);
+    return absl::OkStatus();
+  }
+  // The name is deterministic: it is there already and the cache is behind, or it is still going.
+  if (kube::IsAlreadyExists(made.status())) {
+    Again(base::seconds(1));
+    return absl::OkStatus();
+  }
+  if (made.status().code() == absl::StatusCode::kPermissionDenied ||
+      made.status().code() == absl::StatusCode::kInvalidArgument) {
+    Event(EventRecorder::Type::kWarning, "FailedCreatePod",
+          "pod " + pod.key().name + ": " + base::Message(made.status()));
+  }
+  return base::Annotate(made.status(), "create pod " + pod.key().ToString());
+}
+
+absl::Status JobPass::DeletePod(const kube::Object& pod) {
+  if (pod.deleting()) return absl::OkStatus();
+  const absl::Status gone = deps_.client.Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid()});
+  // A conflict: another pod has the name now.
+  if (gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) return absl::OkStatus();
+  return base::Annotate(gone, "delete pod " + pod.key().ToString());
+}
+
+absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
+  const bool ending = observed_ != nullptr && (observed_->phase == JobPhase::kEvaluating ||
+                                               observed_->phase == JobPhase::kComplete);
+  for (const MemberSlot& slot : record_->slots) {
+    const kube::ObjectPtr pod = Pod(slot.member);
+    if (pod != nullptr) {
+      if (pod->deleting() || (ending && Terminated(*pod))) continue;
+      // Made for a coordinator that is gone: it would call a dead address for ever.
+      if (!Terminated(*pod) && CoordinatorOf(*pod) != coordinator) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
+      if (Terminated(*pod)) MEDLEY_RETURN_IF_ERROR(ReplaceMember(*pod));
+      continue;
+    }
+    if (ending) continue;
+    const auto failed = memory_.failures.find(slot.member);
+    if (failed != memory_.failures.end() && failed->second.retry_at > steady_) {
+      Again(failed->second.retry_at - steady_);
+      continue;
+    }
+    const kube::ObjectPtr object = deps_.stores.pools.Get({"", slot.pool});
+    if (object == nullptr) continue;  // Replan finds another place for it
+    MEDLEY_ASSIGN_OR_RETURN(const ResourcePool pool, ResourcePool::FromObject(*object));
+    MEDLEY_RETURN_IF_ERROR(
+        CreatePod(MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
+  JobMemory::Failures& failures = memory_.failures[pod.key().name];
+  const bool released = pod.String("/status/phase") == "Succeeded";
+  if (failures.last_uid != pod.uid()) {
+    const int64_t samples = observed_ != nullptr ? observed_->samples_done : 0;
+    if (samples > memory_.samples_at_failure) {
+      memory_.failures.clear();  // the job advances: earlier failures were no loop
+      memory_.samples_at_failure = samples;
+    }
+    JobMemory::Failures& fresh = memory_.failures[pod.key().name];
+    fresh.last_uid = pod.uid();
+    fresh.count += 1;
+    fresh.retry_at = steady_ + (released ? kReleasedPatience
+                                : fresh.count == 1
+                                    ? base::nanoseconds(0)
+                                    : base::nanoseconds(base::seconds(std::min(60, 1 << std::min(6, fresh.count - 1)))));
+    if (!released) {
+      Event(EventRecorder::Type::kWarning, "MemberFailed",
+            fmt::format("pod {} failed and is replaced: {}", pod.key().name, LastLine(LogOf(pod))));
+    }
+  }
+  const JobMemory::Failures& now = memory_.failures[pod.key().name];
+  if (now.count > job_->run_policy.backoff_limit + 1) {
+    return Finish(false, "BackoffLimitExceeded",
+                  fmt::format("pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
+                              pod.key().name, now.count, job_->run_policy.backoff_limit));
+  }
+  if (now.retry_at > steady_) {
+    Again(now.retry_at - steady_);
+    if (released) return absl::OkStatus();
+  }
+  return DeletePod(pod);
+}
+
+bool JobPass::InForce() const {
+  return observed_ != nullptr && observed_->epoch >= record_->plan.epoch && observed_->next_epoch == 0;
+}
+
+absl::Status JobPass::ApplyPlan() {
+  const int64_t epoch = record_->plan.epoch;
+  const bool known =
+      observed_ != nullptr && (observed_->epoch >= epoch || observed_->next_epoch >= epoch) && observed_->epoch > 0;
+  const bool applied = memory_.applied_to == link_->address() && memory_.applied_epoch == epoch;
+  if (applied && (known || steady_ - memory_.applied_at < kApplyAgain)) {
+    if (!known) Again(kApplyAgain);
+    return absl::OkStatus();
+  }
+  if (known && memory_.applied_epoch == 0) {  // an operator that started anew finds it done
+    memory_.applied_to = link_->address();
+    memory_.applied_epoch = epoch;
+    return absl::OkStatus();
+  }
+  const auto answer = link_->ApplyPlan(*record_, stop_);
+  if (answer.status().code() == absl::StatusCode::kFailedPrecondition && observed_ != nullptr &&
+      observed_->epoch >= epoch) {
+    // The coordinator recovered into a newer epoch meanwhile: the plan stands, under a newer number.
+    PlanRecord record = *record_;
+    record.plan.epoch = std::max(observed_->epoch, observed_->next_epoch) + 1;
+    MEDLEY_RETURN_IF_ERROR(SaveRecord(record));
+    Again(base::nanoseconds(1));
+    return absl::OkStatus();
+  }
+  if (!answer.ok()) {  // it starts, or restarts: the plan is sent again
+    log::Debug("plan not taken yet", {{"job", job_->key().ToString()}, {"error", base::ToString(answer.status())}});
+    Again(base::seconds(1));
+    return absl::OkStatus();
+  }
+  memory_.applied_to = link_->address();
+  memory_.applied_epoch = epoch;
+  memory_.applied_at = steady_;
+  Again(kApplyAgain);
+  return absl::OkStatus();
+}
+
+absl::Status JobPass::DeleteLeftovers() {
+  std::set<std::string> wanted;
+  for (const MemberSlot& slot : record_->slots) wanted.insert(slot.member);
+  for (const kube::ObjectPtr& pod : Pods()) {
+    const bool profiler = pod->label(kRoleLabel) == ToString(Role::kProfiler);
+    if (!profiler && (!IsMember(*pod) || wanted.contains(pod->key().name))) continue;
+    if (profiler || Terminated(*pod) || InForce()) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
+  }
+  return absl::OkStatus();
+}
+
+void JobPass::DrainLeaving() {
+  std::vector<std::string> leaving;
+  double grace = 30;
+  for (const MemberSlot& slot : record_->slots) {
+    const kube::ObjectPtr pod = Pod(slot.member);
+    if (pod == nullptr || !pod->deleting() || Terminated(*pod)) continue;
+    if (CoordinatorOf(*pod) != link_->address() || !memory_.drained.insert(pod->uid()).second) continue;
+    leaving.push_back(slot.member);
+    const kube::Json& seconds = pod->At("/metadata/deletionGracePeriodSeconds");
+    if (seconds.is_number()) grace = std::min(grace, seconds.get<double>());
+  }
+  if (leaving.empty()) return;
+  const absl::Status told = link_->Drain(leaving, base::FromSeconds(grace), stop_);
+  if (!told.ok()) log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,206 @@
+// Status: observations into fields and conditions, and writes that are few.
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status.h"
+#include "common/kube/errors.h"
+#include "operator/api/resources.h"
+#include "operator/controllers/job_pass.h"
+
+namespace medley::ops {
+namespace {
+
+// What a reader waits for; the rest of the status may be as old as the interval.
+kube::Json Urgent(const kube::Json& status) {
+  kube::Json urgent = kube::Json::object();
+  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "startTime", "completionTime", "replicas",
+                            "observedGeneration"}) {
+    if (status.is_object() && status.contains(field)) urgent[field] = status[field];
+  }
+  return urgent;
+}
+
+}  // namespace
+
+void JobPass::SetCondition(const char* type, ConditionStatus status, std::string_view reason, std::string_view message) {
+  status_.conditions.Set(type, status, reason, message, object_.generation(), now_);
+}
+
+void JobPass::Event(EventRecorder::Type type, std::string_view reason, std::string_view message) {
+  deps_.events.Record(object_, type, reason, message);
+}
+
+void JobPass::Observe() {
+  const Observation& seen = *observed_;
+  ObservedStatus observed;
+  observed.throughput = seen.throughput;
+  observed.samples = seen.samples_done;
+  observed.samples_total = seen.samples_total;
+  observed.step = seen.step;
+  observed.loss = seen.loss;
+  observed.bad_rows = seen.bad_rows;
+  observed.last_checkpoint_step = seen.last_checkpoint_step;
+  observed.metrics = seen.metrics;
+  if (seen.samples_total > 0) {
+    observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
+    const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
+    if (seen.throughput > 0) {
+      observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(left / seen.throughput));
+    }
+  }
+  // A coordinator that starts anew has not read its journal yet: what was known stays.
+  if (seen.samples_total > 0 || !status_.observed) status_.observed = observed;
+  CostStatus cost;
+  cost.spent_usd = seen.usd_spent;
+  if (seen.samples_done > 0) {
+    cost.usd_per_million_samples = seen.usd_spent / static_cast<double>(seen.samples_done) * 1e6;
+  }
+  cost.saved_usd = seen.usd_first_plan - seen.usd_spent;
+  if (seen.usd_spent > 0 || !status_.cost) status_.cost = cost;
+  deps_.metrics.AddSpent(seen.usd_spent - memory_.spent_counted);
+  memory_.spent_counted = std::max(memory_.spent_counted, seen.usd_spent);
+  ObserveSwitches();
+  const bool runs = seen.epoch > 0 && seen.phase != JobPhase::kUnknown && seen.phase != JobPhase::kWaiting &&
+                    seen.phase != JobPhase::kFailed && seen.phase != JobPhase::kSuspended;
+  if (runs) {
+    SetCondition(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted", "an epoch has committed and samples are trained");
+    if (status_.conditions.IsTrue(kRestartingCondition)) {
+      SetCondition(kRestartingCondition, ConditionStatus::kFalse, "Restarted", "the job runs again");
+    }
+  }
+  if (record_ && seen.epoch > 0 && seen.epoch < record_->plan.epoch && seen.phase != JobPhase::kFailed) {
+    SetCondition(kRescalingCondition, ConditionStatus::kTrue, record_->reason,
+                 fmt::format("from epoch {} to epoch {}", seen.epoch, record_->plan.epoch));
+  } else if (record_ && InForce() && status_.conditions.IsTrue(kRescalingCondition)) {
+    SetCondition(kRescalingCondition, ConditionStatus::kFalse, "Rescaled",
+                 fmt::format("epoch {} is in force", record_->plan.epoch));
+  }
+}
+
+void JobPass::ObserveSwitches() {
+  for (const EpochSwitch& done : observed_->switches) {
+    if (done.to_epoch <= memory_.last_switch_epoch) continue;
+    memory_.last_switch_epoch = done.to_epoch;
+    const bool old = status_.last_rescale && status_.last_rescale->to_epoch >= done.to_epoch;
+    if (done.from_epoch == 0 || old) continue;
+    deps_.metrics.ObserveSwitch(done.recovery, done.pause_seconds);
+    status_.last_rescale =
+        RescaleStatus{done.from_epoch, done.to_epoch, done.reason, done.pause_seconds,
+                      done.at.empty() ? base::FormatTime(now_) : done.at, done.recovery, done.lost_steps};
+    status_.rescales.push_back(*status_.last_rescale);
+    if (status_.rescales.size() > 32) status_.rescales.erase(status_.rescales.begin());
+    Event(EventRecorder::Type::kNormal, done.recovery ? "Recovered" : "Rescaled",
+          fmt::format("epoch {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again", done.from_epoch,
+                      done.to_epoch, done.reason, done.pause_seconds, done.lost_steps));
+  }
+}
+
+void JobPass::FillPlanStatus() {
+  const model::ExecutionPlan& plan = record_->plan;
+  PlanStatus status;
+  status.epoch = plan.epoch;
+  status.planner = plan.provenance.planner;
+  status.summary = model::Summary(plan, record_->layer_names);
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const model::Stage& stage = plan.stages[s];
+    const double throughput = s < record_->stage_throughput.size() ? record_->stage_throughput[s] : 0;
+    std::string layers;
+    for (const model::OperationRange& range : stage.operations) {
+      layers += fmt::format("{}{}-{}", layers.empty() ? "" : ",", range.first, range.end - 1);
+    }
+    for (const model::Group& group : stage.groups) {
+      status.stages.push_back({layers, group.pool, group.units, throughput});
+    }
+  }
+  if (plan.servers) {
+    status.servers = plan.servers->units;
+    status.server_pool = plan.servers->pool;
+  }
+  status.usd_per_hour = record_->UsdPerHour({});
+  status.throughput = plan.estimate.throughput;
+  status.usd_total = plan.estimate.usd_total;
+  status.alternatives = record_->alternatives;
+  status.catalog_revision = plan.provenance.catalog_revision;
+  status.price_time = plan.provenance.price_time;
+  status_.plan = std::move(status);
+  if (spec_ok_) SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", status_.plan->summary);
+}
+
+void JobPass::CheckPodsReady() {
+  int running = 0;
+  int trainers = 0;
+  std::string waiting;
+  for (const MemberSlot& slot : record_->slots) {
+    const kube::ObjectPtr pod = Pod(slot.member);
+    const bool runs = pod != nullptr && !pod->deleting() && pod->String("/status/phase") == "Running";
+    running += runs ? 1 : 0;
+    trainers += runs && slot.role == Role::kTrainer ? 1 : 0;
+    if (!runs && waiting.empty()) waiting = slot.member;
+  }
+  status_.replicas = trainers;
+  const auto all = static_cast<int>(record_->slots.size());
+  if (running == all) {
+    SetCondition(kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning", fmt::format("all {} pods of the plan run", all));
+  } else {
+    SetCondition(kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
+                 fmt::format("{} of {} pods of the plan run; first that does not: {}", running, all, waiting));
+  }
+}
+
+absl::Status JobPass::WriteStatus() {
+  kube::Json json = status_.ToJson();
+  if (json == *memory_.written_status) return absl::OkStatus();
+  const bool urgent = Urgent(json) != Urgent(*memory_.written_status);
+  const base::SteadyTime due = memory_.status_written_at + deps_.options.status_interval;
+  if (!urgent && steady_ < due) {
+    Again(due - steady_);
+    return absl::OkStatus();
+  }
+  kube::Json patch = json;
+  if (memory_.written_status->is_object()) {
+    for (const auto& [field, value] : memory_.written_status->items()) {
+      if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes what it sets to null
+    }
+  }
+  const auto written = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, {{"status", patch}},
+                                          {}, "status");
+  if (kube::IsNotFound(written.status())) return absl::OkStatus();
+  if (!written.ok()) return base::Annotate(written.status(), "write the status of " + object_.key().ToString());
+  memory_.written_status = std::move(json);
+  memory_.status_written_at = steady_;
+  deps_.metrics.CountStatusWrite();
+  return absl::OkStatus();
+}
+
+std::vector<kube::ObjectPtr> JobPass::Pods() const {
+  std::vector<kube::ObjectPtr> pods;
+  for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(
+           "owner", object_.uid())) {
+    pods.push_back(pod);
+  }
+  return pods;
+}
+
+kube::ObjectPtr JobPass::Pod(const std::string& name) const {
+  const kube::ObjectPtr pod = deps_.stores.pods.Get({object_.key().ns, name});
+  if (pod == nullptr) return nullptr;
+  const auto owner = pod->controller();
+  return owner && owner->uid == object_.uid() ? pod : nullptr;
+}
+
+ClusterState JobPass::Cluster() const {
+  return {deps_.stores.nodes.List(), deps_.stores.pods.List(), deps_.stores.quotas.List()};
+}
+
+std::string JobPass::LogOf(const kube::Object& pod) {
+  const auto log = deps_.client.GetRaw(
+      kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log") + "?tailLines=20");
+  return log.ok() ? *log : "";
+}
+
+void JobPass::Again(base::nanoseconds in) {
+  const base::nanoseconds wish = std::max(in, base::nanoseconds(base::milliseconds(1)));
+  again_ = again_ ? std::min(*again_, wish) : wish;
+}
+
+}  // namespace medley::ops

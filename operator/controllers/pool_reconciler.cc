@@ -1,0 +1,74 @@
+#include "operator/controllers/pool_reconciler.h"
+
+#include "common/base/status.h"
+#include "common/kube/errors.h"
+#include "operator/api/resources.h"
+#include "operator/api/validate.h"
+#include "operator/controllers/capacity.h"
+
+namespace medley::ops {
+
+absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
+  const kube::ObjectPtr object = deps_.stores.pools.Get(key);
+  if (object == nullptr || object->deleting()) return Result{};
+  PoolStatus status = PoolStatus::FromJson(object->At("/status"));
+  const PoolStatus before = status;
+  status.observed_generation = object->generation();
+  std::vector<std::string> broken = ValidateResourcePool(*object);
+  const auto pool = ResourcePool::FromObject(*object);
+  if (!pool.ok()) broken.push_back(base::Message(pool.status()));
+  if (!broken.empty()) {
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec", broken.front(), object->generation(),
+                          deps_.clock.Now());
+    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "InvalidSpec", broken.front(), object->generation(),
+                          deps_.clock.Now());
+  } else {
+    Price(*pool, status);
+    Units(*pool, status);
+    deps_.metrics.SetPool(pool->name, status.usd_per_unit_hour, status.units.free);
+  }
+  if (status == before) return Result{};
+  const auto written = deps_.client.Patch(ResourcePools(), key, kube::PatchType::kMerge,
+                                          {{"status", status.ToJson()}}, {}, "status");
+  if (!written.ok() && !kube::IsNotFound(written.status())) {
+    return base::Annotate(written.status(), "write the status of pool " + key.name);
+  }
+  return Result{};
+}
+
+void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
+  const auto catalog = deps_.scheduler.catalog();
+  const auto price = PriceOf(pool, catalog.get());
+  const int64_t generation = pool.object.generation();
+  const base::WallTime now = deps_.clock.Now();
+  if (price) {
+    status.usd_per_unit_hour = price->usd_per_unit_hour;
+    status.price_time = price->price_time;
+    status.price_source = price->source;
+    status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, price->source == "spec" ? "FixedPrice" : "CatalogPrice",
+                          fmt::format("{:g} USD per unit-hour", price->usd_per_unit_hour), generation, now);
+    return;
+  }
+  if (catalog == nullptr) {
+    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "SchedulerUnavailable",
+                          "the scheduling service does not answer", generation, now);
+    return;
+  }
+  status.usd_per_unit_hour = 0;
+  status.conditions.Set(
+      kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
+      fmt::format("the catalog (revision {}) does not hold {}", catalog->revision, pool.offering->KeyString()),
+      generation, now);
+}
+
+void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
+  status.units = UnitsOf(pool, {deps_.stores.nodes.List(), deps_.stores.pods.List(), deps_.stores.quotas.List()});
+  const bool there = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
+  status.conditions.Set(kAvailableCondition, there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                        there ? "UnitsExist" : "NoNodes",
+                        there ? "nodes hold units of the pool, or an autoscaler brings them"
+                              : "no ready node that matches spec.nodeSelector holds a unit",
+                        pool.object.generation(), deps_.clock.Now());
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,28 @@
+// Reconciler of ResourcePools: price, units, and the conditions Priced and Available. Thread-safe, as controllers ask.
+#pragma once
+
+#include "common/base/clock.h"
+#include "common/kube/cache/store.h"
+#include "common/kube/client.h"
+#include "operator/api/pool_status.h"
+#include "operator/api/resource_pool.h"
+#include "operator/controllers/job_deps.h"
+#include "operator/planning/scheduler_client.h"
+#include "operator/runtime/reconciler.h"
+#include "operator/telemetry/operator_metrics.h"
+
+namespace medley::ops {
+
+class PoolReconciler final : public Reconciler {
+ public:
+  explicit PoolReconciler(JobDeps deps) : deps_(std::move(deps)) {}
+  absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
+
+ private:
+  void Price(const ResourcePool& pool, PoolStatus& status) const;
+  void Units(const ResourcePool& pool, PoolStatus& status) const;
+
+  const JobDeps deps_;
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,194 @@
+#include "operator/planning/coordinator_link.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "common/base/backoff.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/status.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
+
+namespace medley::ops {
+namespace {
+
+namespace pb = job::v1;
+
+JobPhase FromProto(pb::JobPhase phase) {
+  switch (phase) {
+    case pb::JOB_PHASE_WAITING: return JobPhase::kWaiting;
+    case pb::JOB_PHASE_TRAINING: return JobPhase::kTraining;
+    case pb::JOB_PHASE_PREPARING: return JobPhase::kPreparing;
+    case pb::JOB_PHASE_SWITCHING: return JobPhase::kSwitching;
+    case pb::JOB_PHASE_RECOVERING: return JobPhase::kRecovering;
+    case pb::JOB_PHASE_EVALUATING: return JobPhase::kEvaluating;
+    case pb::JOB_PHASE_COMPLETE: return JobPhase::kComplete;
+    case pb::JOB_PHASE_FAILED: return JobPhase::kFailed;
+    case pb::JOB_PHASE_SUSPENDED: return JobPhase::kSuspended;
+    default: return JobPhase::kUnknown;
+  }
+}
+
+Observation FromProto(const pb::Observation& in) {
+  Observation out;
+  out.phase = FromProto(in.phase());
+  out.epoch = in.epoch();
+  out.next_epoch = in.next_epoch();
+  out.step = in.step();
+  out.samples_done = in.samples_done();
+  out.samples_total = in.samples_total();
+  out.throughput = in.throughput();
+  out.loss = in.loss();
+  out.metrics = {in.metrics().begin(), in.metrics().end()};
+  out.usd_spent = in.usd_spent();
+  out.usd_first_plan = in.usd_first_plan();
+  for (const pb::SwitchRecord& s : in.switches()) {
+    out.switches.push_back({s.from_epoch(), s.to_epoch(), s.reason(), s.pause_seconds(), s.recovery(), s.lost_steps(),
+                            model::TimeFromProto(s.at())});
+  }
+  out.missing_members = {in.missing_members().begin(), in.missing_members().end()};
+  out.message = in.message();
+  out.restarts = in.restarts();
+  out.bad_rows = in.bad_rows();
+  out.last_checkpoint_step = in.last_checkpoint_step();
+  out.retryable = in.retryable();
+  return out;
+}
+
+}  // namespace
+
+CoordinatorLink::CoordinatorLink(std::string address, std::string token, base::Clock& clock, uint64_t seed,
+                                 std::function<void()> on_change)
+    : address_(std::move(address)),
+      token_(std::move(token)),
+      clock_(clock),
+      seed_(seed),
+      on_change_(std::move(on_change)),
+      channel_(rpc::MakeChannel(address_)),
+      thread_([this](std::stop_token stop) { Follow(stop); }) {}
+
+CoordinatorLink::~CoordinatorLink() = default;
+
+std::shared_ptr<const Observation> CoordinatorLink::latest() const {
+  base::MutexLock lock(mutex_);
+  return latest_;
+}
+
+bool CoordinatorLink::FollowOnce(std::stop_token stop) {
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = token_});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  const auto stub = pb::CoordinatorService::NewStub(channel_);
+  auto reader = stub->WatchObservations(&context, pb::WatchObservationsRequest());
+  pb::WatchObservationsResponse response;
+  bool heard = false;
+  while (reader->Read(&response)) {
+    heard = true;
+    {
+      base::MutexLock lock(mutex_);
+      latest_ = std::make_shared<const Observation>(FromProto(response.observation()));
+    }
+    on_change_();
+  }
+  const absl::Status ended = rpc::FromGrpc(reader->Finish());
+  log::Debug("observation stream ended", {{"coordinator", address_}, {"status", base::ToString(ended)}});
+  return heard;
+}
+
+void CoordinatorLink::Follow(std::stop_token stop) {
+  base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(5)}, seed_);
+  while (!stop.stop_requested()) {
+    if (FollowOnce(stop)) backoff.Reset();
+    if (!stop.stop_requested()) clock_.SleepFor(backoff.Next(), stop);
+  }
+}
+
+absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, std::stop_token stop) {
+  pb::ApplyPlanRequest request;
+  model::ToProto(record.plan, *request.mutable_plan());
+  for (const MemberSlot& slot : record.slots) {
+    pb::MemberSlot& out = *request.add_slots();
+    out.set_member(slot.member);
+    out.set_role(slot.role == Role::kServer ? pb::MEMBER_ROLE_SERVER : pb::MEMBER_ROLE_TRAINER);
+    out.set_pool(slot.pool);
+    out.set_stage(slot.stage);
+    out.set_index(slot.index);
+  }
+  request.set_reason(record.reason);
+  for (const auto& [pool, price] : record.usd_per_unit_hour) (*request.mutable_usd_per_unit_hour())[pool] = price;
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = token_, .timeout = base::seconds(10)});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  pb::ApplyPlanResponse response;
+  const auto stub = pb::CoordinatorService::NewStub(channel_);
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->ApplyPlan(&context, request, &response), "coordinator " + address_ + ": ApplyPlan"));
+  return response.epoch();
+}
+
+absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members, base::nanoseconds notice,
+                                    std::stop_token stop) {
+  pb::DrainRequest request;
+  for (const std::string& member : members) request.add_members(member);
+  const auto whole = std::chrono::duration_cast<base::seconds>(notice);
+  request.mutable_notice()->set_seconds(whole.count());
+  request.mutable_notice()->set_nanos(static_cast<int32_t>((notice - whole).count()));
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = token_, .timeout = base::seconds(10)});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  pb::DrainResponse response;
+  const auto stub = pb::CoordinatorService::NewStub(channel_);
+  return rpc::FromGrpc(stub->Drain(&context, request, &response), "coordinator " + address_ + ": Drain");
+}
+
+absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason, base::nanoseconds timeout,
+                                                 std::stop_token stop) {
+  pb::SuspendRequest request;
+  request.set_reason(reason);
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = token_, .timeout = timeout});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  pb::SuspendResponse response;
+  const auto stub = pb::CoordinatorService::NewStub(channel_);
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->Suspend(&context, request, &response), "coordinator " + address_ + ": Suspend"));
+  return response.step();
+}
+
+std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job, const std::string& address,
+                                                       const std::string& token) {
+  std::shared_ptr<CoordinatorLink> old;  // destroyed, and so joined, outside of the lock
+  base::MutexLock lock(mutex_);
+  std::shared_ptr<CoordinatorLink>& link = links_[job];
+  if (link == nullptr || link->address() != address || link->token() != token) {
+    old = std::exchange(link, std::make_shared<CoordinatorLink>(address, token, clock_, seed_ + links_.size(),
+                                                                [this, job] { on_change_(job); }));
+  }
+  return link;
+}
+
+std::shared_ptr<CoordinatorLink> CoordinatorLinks::Find(const kube::Key& job) const {
+  base::MutexLock lock(mutex_);
+  const auto found = links_.find(job);
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void CoordinatorLinks::Drop(const kube::Key& job) {
+  std::shared_ptr<CoordinatorLink> old;
+  base::MutexLock lock(mutex_);
+  const auto found = links_.find(job);
+  if (found == links_.end()) return;
+  old = std::move(found->second);
+  links_.erase(found);
+}
+
+void CoordinatorLinks::Clear() {
+  std::map<kube::Key, std::shared_ptr<CoordinatorLink>> old;
+  base::MutexLock lock(mutex_);
+  old.swap(links_);
+}
+
+}  // namespace medley::ops

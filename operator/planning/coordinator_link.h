@@ -1,0 +1,84 @@
+// One job's coordinator: plans go in, observations come out of a stream that reconnects by itself. Thread-safe.
+//
+// Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that comes back elsewhere
+// gets a new link. One thread a link.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/kube/object.h"
+#include "operator/planning/observation.h"
+#include "operator/planning/plan_record.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace medley::ops {
+
+class CoordinatorLink {
+ public:
+  // `on_change` is called from the link's thread after each observation.
+  CoordinatorLink(std::string address, std::string token, base::Clock& clock, uint64_t seed,
+                  std::function<void()> on_change);
+  ~CoordinatorLink();
+
+  const std::string& address() const { return address_; }
+  const std::string& token() const { return token_; }
+  // The last one heard; null before the first.
+  std::shared_ptr<const Observation> latest() const;
+
+  // Idempotent by epoch. Errors: FailedPrecondition (an older epoch than the one in force), Unavailable.
+  absl::StatusOr<int64_t> ApplyPlan(const PlanRecord& record, std::stop_token stop);
+  absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice, std::stop_token stop);
+  // The step of the checkpoint.
+  absl::StatusOr<int64_t> Suspend(const std::string& reason, base::nanoseconds timeout, std::stop_token stop);
+
+ private:
+  void Follow(std::stop_token stop);
+  bool FollowOnce(std::stop_token stop);
+
+  const std::string address_;
+  const std::string token_;
+  base::Clock& clock_;
+  const uint64_t seed_;
+  const std::function<void()> on_change_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  mutable base::Mutex mutex_;
+  std::shared_ptr<const Observation> latest_ ABSL_GUARDED_BY(mutex_);
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+// The links of all jobs. Thread-safe.
+class CoordinatorLinks {
+ public:
+  using OnChange = std::function<void(const kube::Key& job)>;
+  CoordinatorLinks(base::Clock& clock, uint64_t seed, OnChange on_change)
+      : clock_(clock), seed_(seed), on_change_(std::move(on_change)) {}
+
+  // The job's link; a new one when address or token changed.
+  std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address, const std::string& token);
+  // Null: none.
+  std::shared_ptr<CoordinatorLink> Find(const kube::Key& job) const;
+  void Drop(const kube::Key& job);
+  void Clear();
+
+ private:
+  base::Clock& clock_;
+  const uint64_t seed_;
+  const OnChange on_change_;
+  mutable base::Mutex mutex_;
+  std::map<kube::Key, std::shared_ptr<CoordinatorLink>> links_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::ops

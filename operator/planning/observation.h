@@ -1,0 +1,48 @@
+// What a job really does, as its coordinator tells it (medley.job.v1.Observation). Immutable value.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace medley::ops {
+
+enum class JobPhase {
+  kUnknown, kWaiting, kTraining, kPreparing, kSwitching, kRecovering, kEvaluating, kComplete, kFailed, kSuspended
+};
+
+struct EpochSwitch {
+  int64_t from_epoch = 0;
+  int64_t to_epoch = 0;
+  std::string reason;
+  double pause_seconds = 0;
+  bool recovery = false;
+  int64_t lost_steps = 0;
+  std::string at;  // RFC 3339
+  bool operator==(const EpochSwitch&) const = default;
+};
+
+struct Observation {
+  JobPhase phase = JobPhase::kUnknown;
+  int64_t epoch = 0;       // in force
+  int64_t next_epoch = 0;  // being prepared; 0: none
+  int64_t step = 0;
+  int64_t samples_done = 0;
+  int64_t samples_total = 0;  // 0: not known yet
+  double throughput = 0;      // samples/s
+  double loss = 0;
+  std::map<std::string, double> metrics;
+  double usd_spent = 0;
+  double usd_first_plan = 0;
+  std::vector<EpochSwitch> switches;
+  std::vector<std::string> missing_members;
+  std::string message;
+  int64_t restarts = 0;
+  int64_t bad_rows = 0;
+  int64_t last_checkpoint_step = 0;
+  bool retryable = false;
+  bool operator==(const Observation&) const = default;
+};
+
+}  // namespace medley::ops

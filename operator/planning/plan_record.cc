@@ -1,0 +1,130 @@
+#include "operator/planning/plan_record.h"
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/plan/v1/plan.pb.h"
+#include "operator/api/resources.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+Json SlotsJson(const std::vector<MemberSlot>& slots) {
+  Json list = Json::array();
+  for (const MemberSlot& slot : slots) {
+    list.push_back({{"member", slot.member},
+                    {"role", ToString(slot.role)},
+                    {"pool", slot.pool},
+                    {"stage", slot.stage},
+                    {"index", slot.index}});
+  }
+  return list;
+}
+
+std::vector<MemberSlot> ReadSlots(const Json& list) {
+  std::vector<MemberSlot> slots;
+  for (const Json& item : list) {
+    if (!item.is_object()) continue;
+    slots.push_back({item.value("member", ""), item.value("role", "") == "server" ? Role::kServer : Role::kTrainer,
+                     item.value("pool", ""), item.value("stage", 0), item.value("index", 0)});
+  }
+  return slots;
+}
+
+Json AlternativesJson(const std::vector<PlanStatus::Alternative>& alternatives) {
+  Json list = Json::array();
+  for (const PlanStatus::Alternative& other : alternatives) {
+    list.push_back({{"label", other.label},
+                    {"throughput", other.throughput},
+                    {"usdPerHour", other.usd_per_hour},
+                    {"usdTotal", other.usd_total},
+                    {"reason", other.reason}});
+  }
+  return list;
+}
+
+std::vector<PlanStatus::Alternative> ReadAlternatives(const Json& list) {
+  std::vector<PlanStatus::Alternative> alternatives;
+  for (const Json& item : list) {
+    if (!item.is_object()) continue;
+    alternatives.push_back({item.value("label", ""), item.value("throughput", 0.0), item.value("usdPerHour", 0.0),
+                            item.value("usdTotal", 0.0), item.value("reason", "")});
+  }
+  return alternatives;
+}
+
+}  // namespace
+
+double PlanRecord::UsdPerHour(const std::map<std::string, double>& prices) const {
+  double sum = 0;
+  for (const MemberSlot& slot : slots) {
+    const auto now = prices.find(slot.pool);
+    const auto then = usd_per_unit_hour.find(slot.pool);
+    sum += now != prices.end() ? now->second : then != usd_per_unit_hour.end() ? then->second : 0;
+  }
+  return sum;
+}
+
+int PlanRecord::Trainers() const {
+  int trainers = 0;
+  for (const MemberSlot& slot : slots) trainers += slot.role == Role::kTrainer ? 1 : 0;
+  return trainers;
+}
+
+kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record) {
+  kube::Object map(kube::resources::ConfigMaps(), {job.key().ns, PlanConfigMapName(job.name())});
+  map.SetLabel(kJobNameLabel, job.name());
+  map.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
+  map.SetController(job.object).IgnoreError();  // a new object has no other controller
+  plan::v1::ExecutionPlan proto;
+  model::ToProto(record.plan, proto);
+  const Json json = {{"slots", SlotsJson(record.slots)},
+                     {"usdPerUnitHour", record.usd_per_unit_hour},
+                     {"layerNames", record.layer_names},
+                     {"stageThroughput", record.stage_throughput},
+                     {"alternatives", AlternativesJson(record.alternatives)},
+                     {"reason", record.reason},
+                     {"acceptedAt", record.accepted_at},
+                     {"specGeneration", record.spec_generation},
+                     {"coordinatorUid", record.coordinator_uid},
+                     {"coordinatorRestarts", record.coordinator_restarts}};
+  map.mutable_json()["data"] = {{"plan.json", model::ToJson(proto, true)}, {"record.json", json.dump(2)}};
+  return map;
+}
+
+absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map) {
+  const std::string where = "ConfigMap " + config_map.key().ToString();
+  plan::v1::ExecutionPlan proto;
+  absl::Status parsed = model::ParseText(config_map.String("/data/plan.json"), proto);
+  if (!parsed.ok()) return base::Annotate(parsed, where + ": plan.json");
+  PlanRecord record;
+  auto plan = model::FromProto(proto);
+  if (!plan.ok()) return base::Annotate(plan.status(), where + ": plan.json");
+  record.plan = *std::move(plan);
+  const Json json = Json::parse(config_map.String("/data/record.json"), nullptr, false);
+  if (!json.is_object()) return base::InvalidArgument("{}: record.json is no JSON object", where);
+  record.slots = ReadSlots(json.value("slots", Json::array()));
+  for (const auto& [pool, price] : json.value("usdPerUnitHour", Json::object()).items()) {
+    if (price.is_number()) record.usd_per_unit_hour[pool] = price.get<double>();
+  }
+  for (const Json& name : json.value("layerNames", Json::array())) {
+    if (name.is_string()) record.layer_names.push_back(name.get<std::string>());
+  }
+  for (const Json& number : json.value("stageThroughput", Json::array())) {
+    if (number.is_number()) record.stage_throughput.push_back(number.get<double>());
+  }
+  record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
+  record.reason = json.value("reason", "");
+  record.accepted_at = json.value("acceptedAt", "");
+  record.spec_generation = json.value("specGeneration", int64_t{0});
+  record.coordinator_uid = json.value("coordinatorUid", "");
+  record.coordinator_restarts = json.value("coordinatorRestarts", 0);
+  return record;
+}
+
+bool SameShape(const model::ExecutionPlan& a, const model::ExecutionPlan& b) {
+  return a.stages == b.stages && a.servers == b.servers && a.schedule == b.schedule;
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,155 @@
+#include "operator/planning/scheduler_client.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "common/base/backoff.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/status.h"
+#include "medley/scheduler/v1/scheduler.grpc.pb.h"
+
+namespace medley::ops {
+namespace {
+
+namespace pb = scheduler::v1;
+
+PriceCatalog FromProto(const pb::Catalog& in) {
+  PriceCatalog catalog{in.revision(), model::TimeFromProto(in.price_time()), {}};
+  for (const pb::CatalogEntry& e : in.entries()) {
+    PriceEntry entry;
+    if (e.has_offering() && !e.offering().instance_type().empty()) {
+      const pb::Offering& o = e.offering();
+      entry.offering = model::Offering{o.provider(),      o.region(),        o.zone(),
+                                       o.instance_type(), o.capacity_type(), o.units_per_instance()};
+    }
+    entry.resource_type = e.resource_type();
+    entry.usd_per_instance_hour = e.price_per_instance_hour();
+    entry.usd_per_unit_hour = e.price_per_unit_hour();
+    entry.source = e.source();
+    entry.available = e.available();
+    catalog.entries.push_back(std::move(entry));
+  }
+  return catalog;
+}
+
+bool SameOffering(const model::Offering& a, const model::Offering& b) {
+  return a.provider == b.provider && a.region == b.region && a.zone == b.zone && a.instance_type == b.instance_type &&
+         a.capacity_type == b.capacity_type;
+}
+
+double PerUnit(const PriceEntry& entry, double units_per_instance) {
+  if (units_per_instance > 0 && entry.usd_per_instance_hour > 0) return entry.usd_per_instance_hour / units_per_instance;
+  return entry.usd_per_unit_hour;
+}
+
+}  // namespace
+
+std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* catalog) {
+  if (pool.usd_per_unit_hour > 0) return UnitPrice{pool.usd_per_unit_hour, "spec", ""};
+  if (catalog == nullptr) return std::nullopt;
+  for (const PriceEntry& entry : catalog->entries) {
+    if (pool.offering && entry.offering && SameOffering(*pool.offering, *entry.offering)) {
+      const double price = PerUnit(entry, pool.offering->units_per_instance);
+      if (price > 0) return UnitPrice{price, entry.source, catalog->price_time};
+    }
+  }
+  for (const PriceEntry& entry : catalog->entries) {
+    if (!entry.resource_type.empty() && entry.resource_type == pool.name && entry.usd_per_unit_hour > 0) {
+      return UnitPrice{entry.usd_per_unit_hour, entry.source, catalog->price_time};
+    }
+  }
+  return std::nullopt;
+}
+
+SchedulerClient::SchedulerClient(Options options, base::Clock& clock)
+    : options_(std::move(options)), clock_(clock), channel_(rpc::MakeChannel(options_.address)) {}
+
+SchedulerClient::~SchedulerClient() { Stop(); }
+
+void SchedulerClient::Start(std::function<void()> on_change) {
+  on_change_ = std::move(on_change);
+  thread_ = std::jthread([this](std::stop_token stop) { Follow(stop); });
+}
+
+void SchedulerClient::Stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest& request, std::stop_token stop) {
+  pb::PlanRequest proto;
+  model::ToProto(request, proto);
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.timeout = base::FromSeconds(request.planner.time_budget_seconds) + options_.plan_slack});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  pb::PlanResponse response;
+  const auto stub = pb::SchedulerService::NewStub(channel_);
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->Plan(&context, proto, &response), "scheduling service " + options_.address + ": Plan"));
+  return model::FromProto(response);
+}
+
+std::shared_ptr<const PriceCatalog> SchedulerClient::catalog() const {
+  base::MutexLock lock(mutex_);
+  return catalog_;
+}
+
+bool SchedulerClient::connected() const {
+  base::MutexLock lock(mutex_);
+  return connected_;
+}
+
+void SchedulerClient::SetConnected(bool connected) {
+  {
+    base::MutexLock lock(mutex_);
+    if (connected_ == connected) return;
+    connected_ = connected;
+  }
+  log::Info(connected ? "scheduling service is there" : "scheduling service is away",
+            {{"address", options_.address}});
+  if (on_change_) on_change_();
+}
+
+bool SchedulerClient::FollowOnce(std::stop_token stop) {
+  grpc::ClientContext context;
+  rpc::Prepare(context, {});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  const auto stub = pb::SchedulerService::NewStub(channel_);
+  auto reader = stub->WatchCatalog(&context, pb::WatchCatalogRequest());
+  pb::WatchCatalogResponse response;
+  bool heard = false;
+  while (reader->Read(&response)) {
+    heard = true;
+    {
+      base::MutexLock lock(mutex_);
+      catalog_ = std::make_shared<const PriceCatalog>(FromProto(response.catalog()));
+      connected_ = true;
+    }
+    if (on_change_) on_change_();
+  }
+  const absl::Status ended = rpc::FromGrpc(reader->Finish());
+  log::Debug("catalog stream ended", {{"status", base::ToString(ended)}});
+  return heard;
+}
+
+void SchedulerClient::Follow(std::stop_token stop) {
+  base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(10)}, options_.seed);
+  while (!stop.stop_requested()) {
+    if (FollowOnce(stop)) backoff.Reset();
+    if (stop.stop_requested()) return;
+    SetConnected(false);
+    clock_.SleepFor(backoff.Next(), stop);
+  }
+}
+
+bool IsSchedulerAway(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded ||
+         status.code() == absl::StatusCode::kCancelled;
+}
+
+}  // namespace medley::ops
