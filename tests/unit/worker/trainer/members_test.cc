@@ -1,0 +1,253 @@
+// Whole jobs in one process: the coordinator's state machine leads real trainers and servers over loopback.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <fstream>
+
+#include "common/base/file.h"
+#include "common/base/rng.h"
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/worker/trainer/core_service.h"
+#include "worker/ps/parameter_server.h"
+#include "worker/trainer/member.h"
+#include "worker/trainer/server_role.h"
+#include "worker/trainer/trainer.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+struct StageShape {
+  int first = 0;
+  int end = 0;
+  int units = 1;
+};
+
+model::JobSpec MakeSpec(const std::string& path) {
+  model::JobSpec spec;
+  spec.model = {.name = "ctrdnn", .embedding_dim = 4, .embedding_rows = 256, .hidden = {8}};
+  spec.data.train = {"file://" + path, "csv"};
+  spec.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3, 4}};
+  spec.training = {.epochs = 4, .batch_size = 32, .micro_batches = 2, .optimizer = "adagrad", .learning_rate = 0.1};
+  return spec;
+}
+
+class MembersTest : public testing::Test {
+ protected:
+  static constexpr int kRows = 1000;
+  static constexpr int kEpochs = 4;
+  static constexpr int kSteps = 32 * kEpochs;
+
+  void SetUp() override {
+    folder_ = base::MakeTempDir("medley-members").value();
+    std::ofstream csv(folder_ / "train.csv");
+    base::Rng rng(5);
+    for (int i = 0; i < kRows; ++i) {
+      const auto a = rng.Below(20), b = rng.Below(10);
+      csv << (a + b > 14 ? 1 : 0) << ",a" << a << ",b" << b << "," << rng.Uniform(-1, 1) << "," << rng.Uniform(0, 9) << "\n";
+    }
+    csv.close();
+    spec_ = MakeSpec((folder_ / "train.csv").string());
+    graph_ = BuildGraph(spec_).value();
+    core_ = std::make_unique<CoreService>(CoreOptions{.job_uid = "uid", .epochs = kEpochs, .batch_size = 32, .lease_ahead = 4,
+                                                      .fold_in_wait = base::milliseconds(100),
+                                                      .retry_wait = base::milliseconds(50)});
+  }
+  void TearDown() override {
+    for (auto& [name, process] : processes_) process.stop.request_stop();
+    processes_.clear();
+    core_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  SessionOptions Session(const std::string& name, pb::MemberRole role, std::string address) {
+    return {.coordinator = core_->address(), .token = "token", .member = name, .role = role, .pool = "cpu",
+            .address = std::move(address), .instance = name + "/" + std::to_string(++instances_),
+            .give_up = base::seconds(20)};
+  }
+
+  void Start(const std::string& name, bool server) {
+    Process& process = processes_[name];
+    process.thread = {};
+    process.stop = {};
+    const SessionOptions session =
+        Session(name, server ? pb::MEMBER_ROLE_SERVER : pb::MEMBER_ROLE_TRAINER, "127.0.0.1");
+    process.thread = std::jthread([this, session, server, stop = process.stop.get_token()] {
+      server ? RunServer(session, stop) : RunTrainer(session, stop);
+    });
+  }
+
+  void RunTrainer(const SessionOptions& session, std::stop_token stop) {
+    TrainerContext context{.spec = &spec_, .graph = &graph_};
+    context.optimizer = MakeOptimizer("adagrad", 0.1).value();
+    context.session = session;
+    context.ip = "127.0.0.1";
+    context.clock = &clock_;
+    context.step_timeout = base::seconds(20);
+    Member member(session, clock_);
+    Trainer trainer(context, {.embedding_rows = 256}, [&](pb::SessionRequest r) { member.Send(std::move(r)); });
+    (void)member.Run(trainer, stop);
+  }
+
+  void RunServer(SessionOptions session, std::stop_token stop) {
+    ParameterServer service("token", clock_);
+    const auto server = rpc::Server::Start({}, {&service.service()}).value();
+    session.address = server->address();
+    ServerContext context{.tables = graph_.Parameters(true), .optimizer = MakeOptimizer("adagrad", 0.1).value()};
+    context.session = session;
+    context.clock = &clock_;
+    context.step_timeout = base::seconds(20);
+    Member member(session, clock_);
+    ServerRole role(context, service, [&](pb::SessionRequest r) { member.Send(std::move(r)); });
+    (void)member.Run(role, stop);
+    service.Retain(0, -1);
+  }
+
+  void Kill(const std::string& name) {
+    processes_.at(name).stop.request_stop();
+    processes_.erase(name);  // joins
+  }
+
+  void Apply(const std::vector<StageShape>& stages, int servers) {
+    pb::ApplyPlanRequest request;
+    auto& plan = *request.mutable_plan();
+    plan.set_epoch(++plans_ * 100);
+    plan.mutable_schedule()->set_micro_batches(2);
+    const auto add = [&](const std::string& name, bool server, int stage, int index) {
+      pb::MemberSlot& slot = *request.add_slots();
+      slot.set_member(name);
+      slot.set_role(server ? pb::MEMBER_ROLE_SERVER : pb::MEMBER_ROLE_TRAINER);
+      slot.set_pool("cpu");
+      slot.set_stage(stage);
+      slot.set_index(index);
+      if (!processes_.contains(name)) Start(name, server);
+    };
+    for (size_t s = 0; s < stages.size(); ++s) {
+      auto& stage = *plan.add_stages();
+      auto& range = *stage.add_operations();
+      range.set_first(stages[s].first);
+      range.set_end(stages[s].end);
+      auto& group = *stage.add_groups();
+      group.set_pool("cpu");
+      group.set_units(stages[s].units);
+      group.set_share(1);
+      auto& sync = *stage.add_syncs();
+      sync.add_operations()->set_first(std::max(1, stages[s].first));
+      sync.mutable_operations(0)->set_end(stages[s].end);
+      sync.mutable_sync()->set_kind(plan::v1::SYNC_KIND_ALLREDUCE);
+      for (int i = 0; i < stages[s].units; ++i) add("t" + std::to_string(s) + "-" + std::to_string(i), false, static_cast<int>(s), i);
+    }
+    if (servers > 0) {
+      plan.mutable_servers()->set_pool("cpu");
+      plan.mutable_servers()->set_units(servers);
+    }
+    for (int i = 0; i < servers; ++i) add("server-" + std::to_string(i), true, 0, i);
+    ASSERT_THAT(core_->ApplyPlan(request), base::IsOk());
+  }
+
+  pb::Observation WaitFor(const std::function<bool(const pb::Observation&)>& done) {
+    const base::SteadyTime end = clock_.Steady() + base::seconds(60);
+    while (clock_.Steady() < end) {
+      pb::Observation now = core_->Observe();
+      if (done(now) || now.phase() == pb::JOB_PHASE_FAILED || now.phase() == pb::JOB_PHASE_COMPLETE) return now;
+      clock_.SleepFor(base::milliseconds(2), {});
+    }
+    ADD_FAILURE() << "not in time: " << core_->Observe().ShortDebugString();
+    return core_->Observe();
+  }
+  std::map<int64_t, double> Finish() {
+    const pb::Observation end = WaitFor([](const auto&) { return false; });
+    EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message();
+    EXPECT_EQ(end.samples_done(), int64_t{kRows} * kEpochs);
+    const auto losses = core_->Losses();
+    EXPECT_EQ(losses.size(), static_cast<size_t>(kSteps));
+    return losses;
+  }
+  // The curve of one process, as the yardstick.
+  void ExpectReference(const std::map<int64_t, double>& losses) {
+    TearDown();
+    SetUp();
+    Apply({{0, 4, 1}}, 0);
+    const auto reference = Finish();
+    EXPECT_LT(reference.at(kSteps), 0.8 * reference.at(1));
+    for (const auto& [step, loss] : losses) {
+      if (std::isnan(loss)) continue;  // its reporters died first
+      ASSERT_NEAR(loss, reference.at(step), 1e-4 * reference.at(step)) << "step " << step;
+    }
+  }
+
+  struct Process {
+    std::stop_source stop;
+    std::jthread thread;
+  };
+  base::SystemClock clock_;
+  std::filesystem::path folder_;
+  model::JobSpec spec_;
+  Graph graph_;
+  std::unique_ptr<CoreService> core_;
+  std::map<std::string, Process> processes_;
+  int plans_ = 0;
+  int instances_ = 0;
+};
+
+TEST_F(MembersTest, APipelineWithServersTrainsLikeOneProcess) {
+  Apply({{0, 1, 2}, {1, 4, 2}}, 2);
+  ExpectReference(Finish());
+}
+
+TEST_F(MembersTest, ARescaleInTheMiddleChangesNothing) {
+  Apply({{0, 1, 1}, {1, 4, 2}}, 2);
+  WaitFor([](const pb::Observation& o) { return o.step() >= 10; });
+  Apply({{0, 1, 2}, {1, 2, 1}, {2, 4, 2}}, 3);
+  const pb::Observation now = WaitFor([](const pb::Observation& o) { return o.switches_size() > 0; });
+  ASSERT_EQ(now.switches_size(), 1) << now.ShortDebugString();
+  EXPECT_FALSE(now.switches(0).recovery());
+  EXPECT_LT(now.switches(0).at_step(), kSteps);
+  ExpectReference(Finish());
+}
+
+TEST_F(MembersTest, AReplicaIsKilledAndTheOthersGoOnFromTheSameStep) {
+  Apply({{0, 1, 1}, {1, 4, 2}}, 1);
+  WaitFor([](const pb::Observation& o) { return o.step() >= 10; });
+  Kill("t1-1");
+  ExpectReference(Finish());
+}
+
+TEST_F(MembersTest, AServerIsKilledAndTheJobStartsAgainFromTheSeed) {
+  Apply({{0, 1, 1}, {1, 4, 1}}, 2);
+  WaitFor([](const pb::Observation& o) { return o.step() >= 10; });
+  Kill("server-1");
+  Start("server-1", true);
+  ExpectReference(Finish());
+}
+
+TEST_F(MembersTest, RandomKillsLoseNothing) {
+  std::map<int64_t, double> losses;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    if (seed > 1) {
+      TearDown();
+      SetUp();
+    }
+    base::Rng rng(seed);
+    Apply({{0, 1, 2}, {1, 4, 2}}, 2);
+    int64_t at = 0;
+    for (int kill = 0; kill < 3; ++kill) {
+      at += static_cast<int64_t>(1 + rng.Below(40));
+      WaitFor([&](const pb::Observation& o) { return o.step() >= at; });
+      const auto victim = std::next(processes_.begin(), static_cast<std::ptrdiff_t>(rng.Below(processes_.size())));
+      const std::string name = victim->first;
+      if (core_->Observe().phase() == pb::JOB_PHASE_COMPLETE) break;
+      Kill(name);
+      Start(name, name.starts_with("server"));
+    }
+    losses = Finish();
+    if (HasFailure()) return;
+  }
+  ExpectReference(losses);
+}
+
+}  // namespace
+}  // namespace medley::worker
