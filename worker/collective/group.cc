@@ -268,7 +268,7 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& option
   try {
     auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, size);
-    context->setTimeout(options.connect_timeout);
+    context->setTimeout(options.connect_timeout / 5);  // gloo waits five times its timeout for a connection
     GlooStore gloo_store(store, options.name + "/", options.rendezvous_timeout, std::move(stop));
     context->connectFullMesh(gloo_store, device);
     context->setTimeout(options.timeout);
