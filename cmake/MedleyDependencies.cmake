@@ -34,3 +34,10 @@ find_path(TORCH_INCLUDE torch/csrc/api/include/torch/torch.h REQUIRED)
 add_library(medley_torch INTERFACE)
 target_include_directories(medley_torch SYSTEM INTERFACE ${TORCH_INCLUDE} ${TORCH_INCLUDE}/torch/csrc/api/include)
 target_link_libraries(medley_torch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRARY} ${C10_LIBRARY} glog gflags)
+
+# oneDNN: LibTorch links it already. Its sgemm knows processors that Debian's OpenBLAS takes for a Pentium 4.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
+add_library(medley_dnnl INTERFACE)
+target_include_directories(medley_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE})
+target_link_libraries(medley_dnnl INTERFACE ${DNNL_LIBRARY})

@@ -1,10 +1,11 @@
 #include "worker/model/kernels.h"
 
-#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "worker/model/torch.h"
 #include "worker/pipeline/scores.h"
@@ -17,27 +18,35 @@ at::Tensor Wrap(Matrix matrix) {
   return at::from_blob(const_cast<float*>(matrix.data), {matrix.rows, matrix.columns}, at::kFloat);
 }
 
-at::Tensor Wrap(std::span<const float> vector) {
-  return at::from_blob(const_cast<float*>(vector.data()), {static_cast<int64_t>(vector.size())},
-                       at::kFloat);
+// LibTorch and oneDNN split work among OpenMP threads, whose number is a property of the calling
+// thread: set once in each.
+void UseThisThreadOnly() {
+  thread_local const bool set = [] {
+    at::set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(set);
+}
+
+// Row-major c = beta c + op(a) op(b); `transpose_a` says that a's rows are the inner dimension.
+// oneDNN compiles the kernel for the processor that it finds.
+void Multiply(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float beta, MutableMatrix c) {
+  const int64_t inner = transpose_a ? a.rows : a.columns;
+  const dnnl_status_t status =
+      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', c.rows, c.columns, inner, 1,
+                 a.data, a.columns, b.data, b.columns, beta, c.data, c.columns);
+  if (status != dnnl_success) throw std::runtime_error("oneDNN refused a matrix product");
 }
 
 }  // namespace
 
-void UseOneThread() {
-  at::set_num_threads(1);
-  // Debian's OpenBLAS has its own pool, which LibTorch does not know of; another BLAS has no such
-  // function.
-  if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
-    reinterpret_cast<void (*)(int)>(set)(1);
-  }
-}
-
 void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation,
                    MutableMatrix y) {
   const c10::InferenceMode no_autograd;
+  UseThisThreadOnly();
+  for (int64_t row = 0; row < y.rows; ++row) std::ranges::copy(bias, y.data + row * y.columns);
+  Multiply(x, false, w, false, 1, y);
   at::Tensor out = Wrap(y);
-  at::addmm_out(out, Wrap(bias), Wrap(x), Wrap(w));
   switch (activation) {
     case Activation::kRelu:
       at::relu_(out);
@@ -55,6 +64,7 @@ void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation a
 
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out) {
   const c10::InferenceMode no_autograd;
+  UseThisThreadOnly();
   at::Tensor to = Wrap(out);
   switch (activation) {
     case Activation::kRelu:
@@ -76,19 +86,18 @@ void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatri
 
 void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw,
                            std::span<float> db) {
-  const c10::InferenceMode no_autograd;
-  const double beta = accumulate ? 1 : 0;
-  at::Tensor weights = Wrap(dw);
-  const at::Tensor gradient = Wrap(dz);
-  at::addmm_out(weights, weights, Wrap(x).t(), gradient, beta, 1);
-  at::Tensor bias = Wrap(std::span<const float>(db));
-  at::addmv_out(bias, bias, gradient.t(), at::ones({dz.rows}), beta, 1);
+  UseThisThreadOnly();
+  Multiply(x, true, dz, false, accumulate ? 1 : 0, dw);
+  if (!accumulate) std::ranges::fill(db, 0.0F);
+  for (int64_t row = 0; row < dz.rows; ++row) {
+    const float* gradient = dz.data + row * dz.columns;
+    for (size_t i = 0; i < db.size(); ++i) db[i] += gradient[i];
+  }
 }
 
 void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx) {
-  const c10::InferenceMode no_autograd;
-  at::Tensor out = Wrap(dx);
-  at::mm_out(out, Wrap(dz), Wrap(w).t());
+  UseThisThreadOnly();
+  Multiply(dz, false, w, true, 0, dx);
 }
 
 void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics,

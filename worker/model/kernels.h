@@ -1,7 +1,7 @@
 // The arithmetic of layers on plain row-major matrices; LibTorch's kernels inside, none of its
 // types outside.
 //
-// No allocation beyond tensor handles, no autograd. One thread (UseOneThread). Exceptions of
+// No allocation beyond tensor handles, no autograd. They use the calling thread only. Exceptions of
 // LibTorch pass through: callers turn them into Status. Functions are thread-safe on disjoint
 // outputs.
 #pragma once
@@ -25,9 +25,6 @@ struct MutableMatrix {
   int64_t columns = 0;
   operator Matrix() const { return {data, rows, columns}; }  // NOLINT: a view of the same
 };
-
-// LibTorch and OpenBLAS use the calling thread only, in the whole process.
-void UseOneThread();
 
 // y = activation(x w + bias); w is inputs x outputs.
 void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation,

@@ -259,7 +259,6 @@ absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& grap
     return base::InvalidArgument("a stage of operations [{}, {}) of a model of {}", range.first,
                                  range.end, count);
   }
-  UseOneThread();
   return std::unique_ptr<StageModel>(
       new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed)));
 }
