@@ -1,0 +1,180 @@
+#include "cli/run/local_cluster.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/run/crds.h"
+#include "common/base/file.h"
+#include "common/base/quantity.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr base::nanoseconds kStartTimeout = base::seconds(20);
+// Coordinators and profilers run beside the units that pools sell.
+constexpr double kSpareCpu = 8;
+constexpr double kSpareMemory = 16.0 * (1 << 30);
+
+std::string LastLine(const std::filesystem::path& log) {
+  const std::string text = base::ReadFile(log).value_or("");
+  const size_t end = text.find_last_not_of("\n ");
+  if (end == std::string::npos) return "it said nothing";
+  const size_t begin = text.rfind('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? -1 : static_cast<long>(begin)));
+}
+
+}  // namespace
+
+std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools) {
+  struct Sum {
+    std::string name;
+    std::map<std::string, double> resources;
+  };
+  std::map<std::map<std::string, std::string>, Sum> by_labels;
+  for (const kube::Object& pool : pools) {
+    std::map<std::string, std::string> labels;
+    const kube::Json& selector = pool.At("/spec/nodeSelector");
+    if (selector.is_object()) {
+      for (const auto& [key, value] : selector.items()) {
+        if (value.is_string()) labels[key] = value.get<std::string>();
+      }
+    }
+    Sum& sum = by_labels[labels];
+    if (sum.name.empty()) sum.name = "local-" + pool.key().name;
+    const kube::Json& limit = pool.At("/spec/limit");
+    const double units = limit.is_number() ? limit.get<double>() : 0;
+    const kube::Json& unit = pool.At("/spec/unit/resources");
+    if (!unit.is_object()) continue;
+    for (const auto& [name, quantity] : unit.items()) {
+      const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
+      sum.resources[name] += units * base::ParseQuantity(text).value_or(0);
+    }
+  }
+  std::vector<kube::VirtualNode> nodes;
+  for (auto& [labels, sum] : by_labels) {
+    kube::VirtualNode node{.name = sum.name, .labels = labels, .allocatable = {}};
+    sum.resources["cpu"] += kSpareCpu;
+    sum.resources["memory"] += kSpareMemory;
+    for (const auto& [name, value] : sum.resources) node.allocatable[name] = base::FormatDecimal(value, 3);
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+LocalCluster::LocalCluster(base::Clock& clock, LocalClusterOptions options)
+    : clock_(clock), options_(std::move(options)) {}
+
+LocalCluster::~LocalCluster() { Stop(); }
+
+absl::Status LocalCluster::Start() {
+  for (const char* program : {"medley-operator", "medley-scheduler", "medley-worker"}) {
+    if (!std::filesystem::exists(options_.programs / program)) {
+      return base::NotFound("{} is not in {}", program, options_.programs.string());
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(StartServer());
+  MEDLEY_RETURN_IF_ERROR(StartNode());
+  MEDLEY_RETURN_IF_ERROR(StartScheduler());
+  return StartOperator();
+}
+
+absl::Status LocalCluster::StartServer() {
+  const auto crds = options_.run_folder / "crds";
+  std::filesystem::create_directories(crds);
+  for (const auto& [name, text] : BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
+  server_ = std::make_unique<kube::ApiServer>(clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
+  MEDLEY_RETURN_IF_ERROR(server_->Start());
+  MEDLEY_RETURN_IF_ERROR(server_->WriteKubeconfig(kubeconfig()));
+  MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(kubeconfig()));
+  client_ = std::make_unique<kube::HttpClient>(std::move(config), clock_, base::SystemSeed());
+  return absl::OkStatus();
+}
+
+absl::Status LocalCluster::StartNode() {
+  kube::ProcessNodeOptions options;
+  options.root = options_.run_folder / "node";
+  options.nodes = NodesFor(options_.pools);
+  options.images = {{"medley-worker", options_.programs / "medley-worker"}};
+  options.keep_pod_folders = true;
+  options.seed = base::SystemSeed();
+  node_ = std::make_unique<kube::ProcessNode>(*client_, clock_, std::move(options));
+  MEDLEY_RETURN_IF_ERROR(node_->Start());
+  server_->SetLogReader(node_.get());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::path& file, ChildProcess& child) {
+  const base::SteadyTime deadline = clock_.Steady() + kStartTimeout;
+  while (clock_.Steady() < deadline) {
+    if (auto text = base::ReadFile(file); text.ok() && !text->empty()) return *text;
+    if (auto trouble = Trouble()) return base::Unavailable("{}", *trouble);
+    clock_.SleepFor(base::milliseconds(20), std::stop_token());
+  }
+  return base::DeadlineExceeded("process {} did not write {} within 20 s", child.pid(), file.string());
+}
+
+absl::Status LocalCluster::StartScheduler() {
+  const auto ports = options_.run_folder / "scheduler.ports";
+  std::vector<std::string> arguments = {"--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
+                                        "--port-file", ports.string()};
+  if (!options_.prices.empty()) {
+    MEDLEY_RETURN_IF_ERROR(SetPrices(options_.prices));
+    arguments.insert(arguments.end(), {"--prices", (options_.run_folder / "prices.yaml").string()});
+  }
+  MEDLEY_ASSIGN_OR_RETURN(scheduler_,
+                          ChildProcess::Start({.program = options_.programs / "medley-scheduler",
+                                               .arguments = std::move(arguments),
+                                               .log = options_.run_folder / "scheduler.log"}));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, WaitForFile(ports, *scheduler_));
+  // "grpc 127.0.0.1:1234\nrest 127.0.0.1:1235\n"
+  for (const auto& [prefix, target] : {std::pair("grpc ", &scheduler_grpc_), std::pair("rest ", &scheduler_rest_)}) {
+    const size_t at = text.find(prefix);
+    if (at == std::string::npos) return base::Internal("{} has no line '{}'", ports.string(), prefix);
+    *target = text.substr(at + 5, text.find('\n', at) - at - 5);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalCluster::StartOperator() {
+  const auto ready = options_.run_folder / "operator.ports";
+  MEDLEY_ASSIGN_OR_RETURN(
+      operator_, ChildProcess::Start({.program = options_.programs / "medley-operator",
+                                      .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
+                                                    "--worker-image", "medley-worker", "--listen", "127.0.0.1:0",
+                                                    "--port-file", ready.string(), "--status-interval", "500ms"},
+                                      .log = options_.run_folder / "operator.log"}));
+  return WaitForFile(ready, *operator_).status();
+}
+
+void LocalCluster::Stop() {
+  if (operator_) operator_->Stop(base::seconds(3));
+  if (server_) server_->SetLogReader(nullptr);
+  if (node_) node_->Stop();
+  if (scheduler_) scheduler_->Stop(base::seconds(3));
+  if (client_) client_->Shutdown();
+  if (server_) server_->Stop();
+}
+
+absl::Status LocalCluster::SetPrices(const std::filesystem::path& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file));
+  return base::WriteFileAtomic(options_.run_folder / "prices.yaml", text);
+}
+
+absl::Status LocalCluster::KillPod(const kube::Key& pod) { return node_->Signal(pod, SIGKILL); }
+
+std::optional<std::string> LocalCluster::Trouble() {
+  for (const auto& [child, name] : {std::pair(scheduler_.get(), "scheduler"), std::pair(operator_.get(), "operator")}) {
+    if (child == nullptr) continue;
+    if (const auto ended = child->Ended()) {
+      return fmt::format("medley-{} ended ({}): {}", name, *ended,
+                         LastLine(options_.run_folder / (std::string(name) + ".log")));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace medley::cli

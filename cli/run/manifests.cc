@@ -1,0 +1,60 @@
+#include "cli/run/manifests.h"
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "common/kube/embedded/json_text.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr int64_t kMaxManifestBytes = 16 << 20;
+
+// Every hostPath.path that begins with "./" becomes absolute.
+void ResolveHostPaths(kube::Json& json, const std::filesystem::path& folder) {
+  if (json.is_object()) {
+    const auto host_path = json.find("hostPath");
+    if (host_path != json.end() && host_path->is_object() && host_path->contains("path") &&
+        (*host_path)["path"].is_string()) {
+      const auto path = (*host_path)["path"].get<std::string>();
+      if (path.starts_with("./")) (*host_path)["path"] = (folder / path).lexically_normal().string();
+    }
+  }
+  if (json.is_structured()) {
+    for (kube::Json& child : json) ResolveHostPaths(child, folder);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file, kMaxManifestBytes));
+  auto documents = kube::embedded::ParseYaml(text);
+  if (!documents.ok()) return base::Annotate(documents.status(), "reading " + file.string());
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  Manifests manifests;
+  int jobs = 0;
+  for (kube::Json& document : *documents) {
+    if (!document.is_object()) return base::InvalidArgument("{}: a document is not an object", file.string());
+    ResolveHostPaths(document, folder);
+    kube::Object object(std::move(document));
+    if (object.kind().empty() || object.api_version().empty() || object.key().name.empty()) {
+      return base::InvalidArgument("{}: a document has no apiVersion, kind or metadata.name", file.string());
+    }
+    if (object.kind() == "ResourcePool") {
+      manifests.pools.push_back(std::move(object));
+    } else if (object.kind() == "TrainingJob") {
+      manifests.job = std::move(object);
+      ++jobs;
+    } else {
+      manifests.others.push_back(std::move(object));
+    }
+  }
+  if (jobs != 1) return base::InvalidArgument("{}: has {} TrainingJobs, must have one", file.string(), jobs);
+  if (manifests.pools.empty()) return base::InvalidArgument("{}: has no ResourcePool", file.string());
+  if (manifests.job.key().ns.empty()) manifests.job.mutable_json()["metadata"]["namespace"] = "default";
+  const std::string scenario = manifests.job.annotation("run.medley.dev/scenario");
+  if (!scenario.empty()) manifests.scenario = folder / scenario;
+  return manifests;
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,122 @@
+#include "cli/run/observer.h"
+
+#include <algorithm>
+
+#include "cli/run/view.h"
+#include "common/base/status.h"
+#include "common/kube/errors.h"
+
+namespace medley::cli {
+namespace {
+
+const kube::Resource& Jobs() {
+  static const kube::Resource kJobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
+  return kJobs;
+}
+const kube::Resource& Pools() {
+  static const kube::Resource kPools{"medley.dev", "v1alpha1", "resourcepools", "ResourcePool", false};
+  return kPools;
+}
+
+}  // namespace
+
+Observer::Observer(base::Clock& clock, LocalCluster& cluster, kube::Key job, const Scenario& scenario,
+                   std::filesystem::path scenario_folder)
+    : clock_(clock),
+      cluster_(cluster),
+      job_(std::move(job)),
+      scenario_(scenario),
+      folder_(std::move(scenario_folder)),
+      start_(clock.Steady()) {}
+
+void Observer::Say(std::string line) {
+  messages_.push_back(fmt::format("{:6.1f} s  {}", base::ToSeconds(clock_.Steady() - start_), line));
+}
+
+std::vector<std::string> Observer::TakeMessages() { return std::exchange(messages_, {}); }
+
+absl::Status Observer::Step(RunRecord& record) {
+  const auto job = cluster_.client().Get(Jobs(), job_);
+  if (kube::IsNotFound(job.status()) && record.last.complete) return absl::OkStatus();
+  if (!job.ok()) return base::Annotate(job.status(), "reading the job");
+  const auto pools = cluster_.client().List(Pools(), {});
+  if (!pools.ok()) return base::Annotate(pools.status(), "reading the pools");
+  MEDLEY_RETURN_IF_ERROR(ReadEvents());
+  record.last = TakeSnapshot(*job, pools->items);
+  const Snapshot& view = record.last;
+  record.points.push_back(
+      {base::ToSeconds(clock_.Steady() - start_), view.samples, view.plan ? view.plan->epoch : 0});
+  NotePlan(view);
+  NoteMoves(view, record);
+  if (view.trouble != trouble_) {
+    trouble_ = view.trouble;
+    if (!trouble_.empty()) Say(trouble_);
+  }
+  return Act(view, record);
+}
+
+absl::Status Observer::ReadEvents() {
+  const auto events = cluster_.client().List(kube::resources::Events(), {.ns = job_.ns});
+  if (!events.ok()) return base::Annotate(events.status(), "reading events");
+  std::vector<const kube::Object*> fresh;
+  for (const kube::Object& event : events->items) {
+    if (event.String("/involvedObject/name") != job_.name) continue;
+    const std::string id = event.key().name + "/" + event.At("/count").dump();
+    if (seen_events_.insert(id).second) fresh.push_back(&event);
+  }
+  std::sort(fresh.begin(), fresh.end(), [](const kube::Object* a, const kube::Object* b) {
+    return a->String("/lastTimestamp") < b->String("/lastTimestamp");
+  });
+  for (const kube::Object* event : fresh) Say(event->String("/reason") + ": " + event->String("/message"));
+  return absl::OkStatus();
+}
+
+void Observer::NotePlan(const Snapshot& view) {
+  if (!view.plan || view.plan->stages.empty()) return;
+  if (view.plan->epoch == plan_epoch_ || view.plan->summary == plan_shown_) return;
+  plan_epoch_ = view.plan->epoch;
+  plan_shown_ = view.plan->summary;
+  Say("");
+  for (const std::string& line : PlanTable(*view.plan)) messages_.push_back("          " + line);
+}
+
+void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
+  for (const RescaleView& move : view.rescales) {
+    // Epochs only grow, so a move that is newer than the last one seen is new.
+    if (move.from_epoch <= 0 || move.to_epoch <= last_epoch_) continue;
+    last_epoch_ = move.to_epoch;
+    (move.recovery ? record.recoveries : record.rescales).push_back(move);
+    Say(fmt::format("epoch {} -> {} ({}): stood still {:.0f} ms{}", move.from_epoch, move.to_epoch, move.reason,
+                    move.pause_seconds * 1000,
+                    move.lost_steps > 0 ? fmt::format(", {} steps trained again", move.lost_steps) : ""));
+  }
+}
+
+absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {
+  if (view.samples_total <= 0) return absl::OkStatus();
+  while (next_step_ < scenario_.steps.size() && view.progress_percent >= scenario_.steps[next_step_].at_percent) {
+    const ScenarioStep& step = scenario_.steps[next_step_];
+    if (!step.say.empty()) Say("--- " + step.say);
+    if (!step.prices.empty()) MEDLEY_RETURN_IF_ERROR(cluster_.SetPrices(folder_ / step.prices));
+    if (step.kill) MEDLEY_RETURN_IF_ERROR(KillOne(*step.kill, record));
+    ++next_step_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Observer::KillOne(const KillStep& step, RunRecord& record) {
+  std::string selector = "medley.dev/job-name=" + job_.name + ",medley.dev/role=" + step.role;
+  if (step.stage >= 0) selector += fmt::format(",medley.dev/stage={}", step.stage);
+  const auto pods = cluster_.client().List(kube::resources::Pods(), {.ns = job_.ns, .label_selector = selector});
+  if (!pods.ok()) return base::Annotate(pods.status(), "listing pods to kill");
+  for (const kube::Object& pod : pods->items) {
+    if (pod.String("/status/phase") != "Running" || pod.deleting()) continue;
+    MEDLEY_RETURN_IF_ERROR(cluster_.KillPod(pod.key()));
+    Say("--- SIGKILL to " + pod.key().name);
+    ++record.kills;
+    return absl::OkStatus();
+  }
+  return base::NotFound("no running {} to kill (selector {})", step.role, selector);
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,50 @@
+// Watches one job of a local run: turns what the API says into a Snapshot, new Events into messages, and carries out the
+// scenario's steps when their progress is reached. Not thread-safe.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/run/local_cluster.h"
+#include "cli/run/scenario.h"
+#include "cli/run/summary.h"
+
+namespace medley::cli {
+
+class Observer {
+ public:
+  Observer(base::Clock& clock, LocalCluster& cluster, kube::Key job, const Scenario& scenario,
+           std::filesystem::path scenario_folder);
+
+  // Reads the API once and acts. Errors: the API server's, or a step that could not be carried out.
+  absl::Status Step(RunRecord& record);
+  std::vector<std::string> TakeMessages();
+
+ private:
+  absl::Status ReadEvents();
+  absl::Status Act(const Snapshot& view, RunRecord& record);
+  absl::Status KillOne(const KillStep& step, RunRecord& record);
+  void NotePlan(const Snapshot& view);
+  void NoteMoves(const Snapshot& view, RunRecord& record);
+  void Say(std::string line);
+
+  base::Clock& clock_;
+  LocalCluster& cluster_;
+  const kube::Key job_;
+  const Scenario& scenario_;
+  const std::filesystem::path folder_;
+  const base::SteadyTime start_;
+  size_t next_step_ = 0;
+  int64_t plan_epoch_ = -1;
+  std::string plan_shown_;
+  int64_t last_epoch_ = 0;
+  std::string trouble_;
+  std::set<std::string> seen_events_;
+  std::vector<std::string> messages_;
+};
+
+}  // namespace medley::cli

@@ -1,0 +1,189 @@
+#include "cli/run/run_command.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "cli/run/local_cluster.h"
+#include "cli/run/manifests.h"
+#include "cli/run/observer.h"
+#include "cli/run/scenario.h"
+#include "cli/run/summary.h"
+#include "cli/run/view.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/kube/errors.h"
+
+namespace medley::cli {
+namespace {
+
+// Set by SIGINT and SIGTERM alone; a signal handler can reach nothing else.
+std::atomic<bool> interrupted{false};
+
+void OnSignal(int) { interrupted = true; }
+
+int TerminalWidth() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
+}
+
+class Output {
+ public:
+  explicit Output(bool live) : live_(live) {}
+  void Say(const std::string& line) {
+    messages_.push_back(line);
+    if (!live_) Print(line + "\n");
+  }
+  void Show(const Snapshot& view, double seconds) {
+    if (live_) Print(screen_.Replace(Frame(view, messages_, seconds, TerminalWidth())));
+  }
+  bool live() const { return live_; }
+
+ private:
+  void Print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+  const bool live_;
+  Screen screen_;
+  std::vector<std::string> messages_;
+};
+
+absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
+  const kube::Resource pools{"medley.dev", "v1alpha1", "resourcepools", "ResourcePool", false};
+  const kube::Resource jobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
+  for (const kube::Object& pool : manifests.pools) {
+    const auto created = client.Create(pools, pool);
+    if (!created.ok()) return base::Annotate(created.status(), "applying ResourcePool " + pool.key().name);
+  }
+  for (const kube::Object& other : manifests.others) {
+    return base::InvalidArgument("{} {}: medley run applies ResourcePools and one TrainingJob", other.kind(),
+                                 other.key().ToString());
+  }
+  const auto created = client.Create(jobs, manifests.job);
+  if (!created.ok()) return base::Annotate(created.status(), "applying TrainingJob " + manifests.job.key().name);
+  return absl::OkStatus();
+}
+
+// Follows the job until it ends, carrying out the scenario. The record is complete in any case.
+absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& manifests, const Scenario& scenario,
+                    const RunOptions& options, Output& output, RunRecord& record) {
+  Observer observer(clock, cluster, manifests.job.key(), scenario, manifests.scenario.parent_path());
+  const base::SteadyTime start = clock.Steady();
+  double last_progress = 0;
+  while (!interrupted) {
+    MEDLEY_RETURN_IF_ERROR(observer.Step(record));
+    for (const std::string& line : observer.TakeMessages()) output.Say(line);
+    record.seconds = base::ToSeconds(clock.Steady() - start);
+    output.Show(record.last, record.seconds);
+    if (record.last.complete || record.last.failed) return absl::OkStatus();
+    if (const auto trouble = cluster.Trouble()) return base::Unavailable("{}", *trouble);
+    if (record.seconds > options.timeout_seconds) {
+      return base::DeadlineExceeded("the job is not done after {:.0f} s (--timeout); {}", record.seconds,
+                                    record.last.trouble.empty() ? "it is " + record.last.phase : record.last.trouble);
+    }
+    if (!output.live() && record.last.samples > 0 && record.seconds - last_progress >= 2) {
+      output.Say(ProgressLine(record.last));
+      last_progress = record.seconds;
+    }
+    clock.SleepFor(base::milliseconds(200), std::stop_token());
+  }
+  return base::Cancelled("interrupted");
+}
+
+void KeepUp(base::Clock& clock, LocalCluster& cluster) {
+  std::printf("\nthe cluster stays up until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
+              cluster.kubeconfig().c_str());
+  std::printf("the scheduling service answers at http://%s/\n", cluster.scheduler_rest().c_str());
+  std::fflush(stdout);
+  while (!interrupted) {
+    if (const auto trouble = cluster.Trouble()) {
+      std::fprintf(stderr, "medley: %s\n", trouble->c_str());
+      return;
+    }
+    clock.SleepFor(base::milliseconds(200), std::stop_token());
+  }
+}
+
+int Fail(const absl::Status& status, int code) {
+  std::fprintf(stderr, "medley: %s\n", base::Message(status).c_str());
+  return code;
+}
+
+int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
+          const std::filesystem::path& folder) {
+  base::SystemClock clock;
+  Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
+  const auto programs = options.programs.empty() ? std::filesystem::read_symlink("/proc/self/exe").parent_path()
+                                                 : options.programs;
+  LocalCluster cluster(clock, {.programs = programs,
+                               .run_folder = folder,
+                               .port = options.port,
+                               .pools = manifests.pools,
+                               .prices = scenario.prices.empty() ? std::filesystem::path()
+                                                                 : manifests.scenario.parent_path() / scenario.prices});
+  if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
+  output.Say(fmt::format("API server, process node, scheduler and operator are up (KUBECONFIG={})",
+                         cluster.kubeconfig().string()));
+  if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
+  RunRecord record;
+  const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, output, record);
+  if (interrupted && !options.keep) return 130;
+  const Summary summary = Summarise(record, scenario);
+  std::printf("\n");
+  for (const std::string& line : summary.lines) std::printf("%s\n", line.c_str());
+  std::printf("%-23s operator %.0f MiB, scheduler %.0f MiB\n", "peak memory",
+              static_cast<double>(cluster.operator_peak()) / (1 << 20),
+              static_cast<double>(cluster.scheduler_peak()) / (1 << 20));
+  std::fflush(stdout);
+  if (!followed.ok()) Fail(followed, 1);
+  for (const std::string& failure : summary.failures) std::fprintf(stderr, "medley: %s\n", failure.c_str());
+  if (options.keep) KeepUp(clock, cluster);
+  cluster.Stop();
+  return followed.ok() && summary.failures.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int Run(const RunOptions& options) {
+  signal(SIGINT, OnSignal);
+  signal(SIGTERM, OnSignal);
+  signal(SIGPIPE, SIG_IGN);
+  log::Configure("medley", log::Level::kWarn);
+  const auto manifests = LoadManifests(options.file);
+  if (!manifests.ok()) return Fail(manifests.status(), 2);
+  Scenario scenario;
+  if (!manifests->scenario.empty()) {
+    const auto text = base::ReadFile(manifests->scenario);
+    if (!text.ok()) return Fail(text.status(), 2);
+    auto parsed = ParseScenario(*text);
+    if (!parsed.ok()) return Fail(base::Annotate(parsed.status(), manifests->scenario.string()), 2);
+    scenario = *std::move(parsed);
+  }
+  std::filesystem::path folder = options.folder;
+  if (folder.empty()) {
+    auto made = base::MakeTempDir("medley-run");
+    if (!made.ok()) return Fail(made.status(), 1);
+    folder = *made;
+  } else {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return Fail(base::Internal("creating {}: {}", folder.string(), error.message()), 1);
+  }
+  const int code = RunIn(options, *manifests, scenario, folder);
+  if (options.folder.empty()) {
+    if (code == 0) {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+    } else if (code != 2) {
+      std::fprintf(stderr, "medley: logs are in %s\n", folder.c_str());
+    }
+  }
+  return code;
+}
+
+}  // namespace medley::cli

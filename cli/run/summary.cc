@@ -1,0 +1,99 @@
+#include "cli/run/summary.h"
+
+#include <fmt/core.h>
+
+#include "cli/run/view.h"
+#include "common/base/quantity.h"
+
+namespace medley::cli {
+namespace {
+
+// The moments between which samples were counted under `epoch` or, with `after`, under later ones.
+double EpochThroughput(const std::vector<SamplePoint>& points, int64_t epoch, bool after) {
+  const SamplePoint* first = nullptr;
+  const SamplePoint* last = nullptr;
+  for (const SamplePoint& point : points) {
+    if (point.samples <= 0 || (after ? point.epoch < epoch : point.epoch >= epoch)) continue;
+    if (first == nullptr) first = &point;
+    // The end of training is where the samples stop to grow.
+    if (last == nullptr || point.samples > last->samples) last = &point;
+  }
+  if (first == nullptr || last->seconds <= first->seconds) return 0;
+  return static_cast<double>(last->samples - first->samples) / (last->seconds - first->seconds);
+}
+
+void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound, bool at_least,
+                 Summary& summary) {
+  const auto it = last.metrics.find(name);
+  if (it == last.metrics.end()) {
+    if (bound) summary.failures.push_back(fmt::format("{} was not measured", name));
+    return;
+  }
+  std::string line = fmt::format("test {:<18} {:.4f}", name, it->second);
+  if (bound) {
+    line += fmt::format("  ({} {:.4f} expected)", at_least ? ">=" : "<=", *bound);
+    if (at_least ? it->second < *bound : it->second > *bound) {
+      summary.failures.push_back(fmt::format("test {} is {:.4f}, not {} {:.4f}", name, it->second,
+                                             at_least ? "at least" : "at most", *bound));
+    }
+  }
+  summary.lines.push_back(line);
+}
+
+void Moves(const std::vector<RescaleView>& moves, const char* what, int expected, Summary& summary) {
+  for (const RescaleView& move : moves) {
+    summary.lines.push_back(fmt::format("{:<23} epoch {} -> {} ({}), stood still {:.0f} ms", what, move.from_epoch,
+                                        move.to_epoch, move.reason, move.pause_seconds * 1000));
+  }
+  if (static_cast<int>(moves.size()) < expected) {
+    summary.failures.push_back(fmt::format("{} of {} expected: {}", moves.size(), expected, what));
+  }
+}
+
+}  // namespace
+
+double Throughput(const std::vector<SamplePoint>& points, double from_seconds, double to_seconds) {
+  const SamplePoint* first = nullptr;
+  const SamplePoint* last = nullptr;
+  for (const SamplePoint& point : points) {
+    if (point.seconds < from_seconds || point.seconds > to_seconds) continue;
+    if (first == nullptr) first = &point;
+    last = &point;
+  }
+  if (first == nullptr || last->seconds <= first->seconds) return 0;
+  return static_cast<double>(last->samples - first->samples) / (last->seconds - first->seconds);
+}
+
+Summary Summarise(const RunRecord& record, const Scenario& scenario) {
+  Summary summary;
+  const Snapshot& last = record.last;
+  summary.lines.push_back(fmt::format("{:<23} {}", "condition",
+                                      last.complete ? "Complete" : last.failed ? "Failed: " + last.trouble : last.phase));
+  if (!last.complete) summary.failures.push_back("the job is not Complete: " + last.trouble);
+  CheckMetric(last, "auc", scenario.expect.auc, true, summary);
+  CheckMetric(last, "log_loss", scenario.expect.log_loss, false, summary);
+  summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained", Thousands(static_cast<double>(last.samples)),
+                                      Thousands(static_cast<double>(last.samples_total))));
+  if (last.samples_total <= 0 || last.samples != last.samples_total) {
+    summary.failures.push_back(
+        fmt::format("{} samples trained, not exactly rows x epochs = {}", last.samples, last.samples_total));
+  }
+  summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
+  if (!record.rescales.empty()) {
+    const int64_t epoch = record.rescales.front().to_epoch;
+    summary.lines.push_back(fmt::format("{:<23} {} samples/s before, {} after the rescale", "throughput",
+                                        Thousands(EpochThroughput(record.points, epoch, false)),
+                                        Thousands(EpochThroughput(record.points, epoch, true))));
+  } else {
+    summary.lines.push_back(fmt::format("{:<23} {} samples/s", "throughput",
+                                        Thousands(Throughput(record.points, 0, record.seconds))));
+  }
+  Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
+  Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);
+  summary.lines.push_back(fmt::format("{:<23} {} spent; the first plan would have cost {}", "USD",
+                                      base::FormatDecimal(last.spent_usd, 6),
+                                      base::FormatDecimal(last.spent_usd + last.saved_usd, 6)));
+  return summary;
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,105 @@
+#include "cli/run/view.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/quantity.h"
+
+namespace medley::cli {
+namespace {
+
+std::string Usd(double value) { return base::FormatDecimal(value, value < 0.01 ? 6 : 4); }
+
+std::string Cut(const std::string& line, int width) {
+  // Counts bytes; frames hold ASCII only.
+  return static_cast<int>(line.size()) <= width ? line : line.substr(0, static_cast<size_t>(std::max(0, width)));
+}
+
+std::string AlternativeLine(const AlternativeView& other, const PlanView& plan) {
+  if (!other.reason.empty()) return fmt::format("  {:<24} not possible: {}", other.label, other.reason);
+  std::string line = fmt::format("  {:<24} {:>10} samples/s {:>10} USD/h", other.label, Thousands(other.throughput),
+                                 Usd(other.usd_per_hour));
+  if (other.usd > 0) line += fmt::format(" {:>12} USD", Usd(other.usd));
+  if (other.usd > 0 && plan.usd_total > 0) line += fmt::format("  ({:+.0f} %)", 100 * (other.usd / plan.usd_total - 1));
+  return line;
+}
+
+std::string Bar(double percent, int width) {
+  const int full = static_cast<int>(std::clamp(percent, 0.0, 100.0) / 100 * width);
+  return "[" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(width - full), '.') + "]";
+}
+
+}  // namespace
+
+std::string Thousands(double value) {
+  std::string digits = fmt::format("{:.0f}", std::abs(value));
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return (value <= -0.5 ? "-" : "") + digits;
+}
+
+std::vector<std::string> PlanTable(const PlanView& plan) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("plan of epoch {} by {}: {} samples/s expected, {} USD/h{}", plan.epoch, plan.planner,
+                              Thousands(plan.throughput), Usd(plan.usd_per_hour),
+                              plan.usd_total > 0 ? ", " + Usd(plan.usd_total) + " USD for what is left" : ""));
+  lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "stage", "layers", "pool", "units", "samples/s"));
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const StageView& stage = plan.stages[i];
+    lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", i, stage.layers, stage.pool, stage.units,
+                                stage.throughput > 0 ? Thousands(stage.throughput) : "-"));
+  }
+  if (plan.servers > 0) {
+    lines.push_back(
+        fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "servers", "", plan.server_pool, plan.servers, "-"));
+  }
+  if (!plan.alternatives.empty()) lines.push_back("  one pool alone would be");
+  for (const AlternativeView& other : plan.alternatives) lines.push_back("  " + AlternativeLine(other, plan));
+  return lines;
+}
+
+std::string ProgressLine(const Snapshot& view) {
+  return fmt::format("{:>4.0f} %  {} of {} samples  {} samples/s  loss {:.4f}  {} USD", view.progress_percent,
+                     Thousands(static_cast<double>(view.samples)), Thousands(static_cast<double>(view.samples_total)),
+                     Thousands(view.throughput), view.loss, Usd(view.spent_usd));
+}
+
+std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
+                               int width) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("medley  {}  {:.0f} s", view.phase.empty() ? "Starting" : view.phase, seconds));
+  lines.emplace_back();
+  if (view.plan) {
+    for (std::string& line : PlanTable(*view.plan)) lines.push_back(std::move(line));
+  } else {
+    lines.emplace_back("no plan yet");
+  }
+  lines.emplace_back();
+  lines.push_back(fmt::format("  {:<20} {:>14} {:>8}", "pool", "USD/unit-hour", "units"));
+  for (const PoolView& pool : view.pools) {
+    lines.push_back(fmt::format("  {:<20} {:>14} {:>8}", pool.name,
+                                pool.usd_per_unit_hour > 0 ? Usd(pool.usd_per_unit_hour) : "-",
+                                fmt::format("{}/{}", pool.used, pool.limit)));
+  }
+  lines.emplace_back();
+  lines.push_back(Bar(view.progress_percent, std::clamp(width - 10, 10, 60)));
+  lines.push_back(ProgressLine(view));
+  lines.emplace_back();
+  const size_t shown = std::min<size_t>(messages.size(), 8);
+  for (size_t i = messages.size() - shown; i < messages.size(); ++i) lines.push_back(messages[i]);
+  for (std::string& line : lines) line = Cut(line, width);
+  return lines;
+}
+
+std::string Screen::Replace(const std::vector<std::string>& frame) {
+  std::string out;
+  if (lines_ > 0) out += fmt::format("\x1b[{}A", lines_);  // cursor up
+  for (const std::string& line : frame) out += "\x1b[2K" + line + "\n";  // erase the line
+  // What the last frame had below this one's end.
+  for (size_t i = frame.size(); i < lines_; ++i) out += "\x1b[2K\n";
+  lines_ = std::max(lines_, frame.size());
+  return out;
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,36 @@
+// A run as text: lines for pipes and logs, frames for terminals. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/run/snapshot.h"
+
+namespace medley::cli {
+
+// The plan, its stages and the single-pool plans beside it, as a table of several lines.
+std::vector<std::string> PlanTable(const PlanView& plan);
+
+// "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.0004 USD"
+std::string ProgressLine(const Snapshot& view);
+
+// A whole screen of at most `width` columns: state, plan, pools with prices, progress bar, the last messages.
+std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
+                               int width);
+
+// Writes frames over one another on a terminal; elsewhere nothing.
+class Screen {
+ public:
+  // What to print so that `frame` replaces the one before.
+  std::string Replace(const std::vector<std::string>& frame);
+  // What to print to leave the last frame standing.
+  void Leave() { lines_ = 0; }
+
+ private:
+  size_t lines_ = 0;
+};
+
+// 12345.6 -> "12,346".
+std::string Thousands(double value);
+
+}  // namespace medley::cli

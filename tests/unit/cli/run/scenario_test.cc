@@ -1,0 +1,44 @@
+#include "cli/run/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::cli {
+namespace {
+
+using base::StatusIs;
+using testing::HasSubstr;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(ScenarioTest, TheExamplesScenarioIsValid) {
+  const std::filesystem::path root(std::getenv("MEDLEY_SOURCE_DIR"));
+  const auto scenario = ParseScenario(*base::ReadFile(root / "examples/adult.scenario.yaml"));
+  ASSERT_THAT(scenario, base::IsOk());
+  ASSERT_EQ(scenario->steps.size(), 2u);
+  EXPECT_FALSE(scenario->steps[0].prices.empty());
+  EXPECT_EQ(scenario->steps[1].kill->role, "trainer");
+  EXPECT_GE(*scenario->expect.auc, 0.915);
+  EXPECT_LE(*scenario->expect.log_loss, 0.30);
+}
+
+TEST(ScenarioTest, RefusesWhatItDoesNotKnowAndSaysWhere) {
+  EXPECT_THAT(ParseScenario("{prizes: x}"), StatusIs(kInvalid, HasSubstr("scenario.prizes: unknown field")));
+  EXPECT_THAT(ParseScenario("{steps: [{prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
+  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 101, prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
+  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 10}]}"), StatusIs(kInvalid, HasSubstr("needs prices or kill")));
+  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 50, prices: a}, {atPercent: 10, prices: b}]}"),
+              StatusIs(kInvalid, HasSubstr("in order")));
+  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 1, kill: {role: operator}}]}"),
+              StatusIs(kInvalid, HasSubstr("steps[0].kill.role")));
+  EXPECT_THAT(ParseScenario("{expect: {auc: high}}"), StatusIs(kInvalid, HasSubstr("expect.auc: must be a number")));
+  EXPECT_THAT(ParseScenario("[1, 2]"), StatusIs(kInvalid));
+  EXPECT_THAT(ParseScenario("{steps: 3}"), StatusIs(kInvalid, HasSubstr("scenario.steps")));
+}
+
+}  // namespace
+}  // namespace medley::cli

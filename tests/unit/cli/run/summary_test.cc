@@ -1,0 +1,72 @@
+#include "cli/run/summary.h"
+
+#include <gmock/gmock.h>
+
+namespace medley::cli {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Scenario Expecting() {
+  Scenario scenario;
+  scenario.expect = {.auc = 0.915, .log_loss = 0.30, .rescales = 1, .recoveries = 1};
+  return scenario;
+}
+
+RunRecord Good() {
+  RunRecord record;
+  record.last.complete = true;
+  record.last.metrics = {{"auc", 0.92}, {"log_loss", 0.29}};
+  record.last.samples = record.last.samples_total = 100;
+  record.last.spent_usd = 0.5;
+  record.last.saved_usd = 0.25;
+  record.rescales = {{1, 2, "PriceChanged", 0.05, "", false, 0}};
+  record.recoveries = {{2, 3, "MemberLost", 0.1, "", true, 1}};
+  record.points = {{0, 0, 1}, {1, 10, 1}, {2, 30, 1}, {3, 40, 2}, {5, 100, 2}, {9, 100, 2}};
+  record.seconds = 10;
+  return record;
+}
+
+TEST(SummaryTest, AGoodRunHasNoFailures) {
+  const Summary summary = Summarise(Good(), Expecting());
+  EXPECT_THAT(summary.failures, IsEmpty());
+  EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; the first plan would have cost 0.75")));
+  // Epoch 1: 10 to 30 in one second; epoch 2: 40 to 100 in two.
+  EXPECT_THAT(summary.lines, Contains(HasSubstr("20 samples/s before, 30 after")));
+}
+
+TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
+  RunRecord record = Good();
+  record.last.samples = 99;
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("99 samples trained, not exactly")));
+  record = Good();
+  record.last.metrics["auc"] = 0.9;
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("auc is 0.9000")));
+  record = Good();
+  record.last.metrics["log_loss"] = 0.31;
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("log_loss is 0.3100")));
+  record = Good();
+  record.last.metrics.clear();
+  EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("auc was not measured")));
+  record = Good();
+  record.rescales.clear();
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("rescale")));
+  record = Good();
+  record.recoveries.clear();
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("recovery")));
+  record = Good();
+  record.last.complete = false;
+  EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("not Complete")));
+}
+
+TEST(SummaryTest, NothingTrainedIsNotComplete) {
+  RunRecord record;
+  record.last.complete = true;
+  EXPECT_THAT(Summarise(record, Scenario()).failures, Contains(HasSubstr("0 samples trained")));
+}
+
+}  // namespace
+}  // namespace medley::cli

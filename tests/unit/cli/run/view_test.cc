@@ -1,0 +1,66 @@
+#include "cli/run/view.h"
+
+#include <gmock/gmock.h>
+
+namespace medley::cli {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Snapshot Example() {
+  Snapshot view;
+  view.phase = "Running";
+  view.plan = PlanView{.epoch = 2,
+                       .planner = "exact",
+                       .summary = "emb@1xold | fc@2xnew",
+                       .stages = {{"0-0", "old", 1, 9000}, {"1-5", "new", 2, 7000}},
+                       .servers = 1,
+                       .server_pool = "old",
+                       .throughput = 7000,
+                       .usd_per_hour = 0.11,
+                       .usd_total = 0.0005,
+                       .alternatives = {{"old only", 2000, 0.04, 0.001, ""}, {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
+  view.pools = {{"old", 0.01, 2, 3}};
+  view.samples = 36352;
+  view.samples_total = 97683;
+  view.progress_percent = 37.2;
+  view.throughput = 5311.7;
+  view.loss = 0.33119;
+  view.spent_usd = 0.00042;
+  return view;
+}
+
+TEST(ViewTest, PlanTableHasStagesServersAndAlternatives) {
+  const auto lines = PlanTable(*Example().plan);
+  EXPECT_THAT(lines, Contains(HasSubstr("7,000 samples/s expected, 0.11 USD/h")));
+  EXPECT_THAT(lines, Contains(testing::AllOf(HasSubstr("1-5"), HasSubstr("new"), HasSubstr("2"))));
+  EXPECT_THAT(lines, Contains(HasSubstr("servers")));
+  EXPECT_THAT(lines, Contains(HasSubstr("(+100 %)")));
+  EXPECT_THAT(lines, Contains(HasSubstr("not possible: needs 3, limit 2")));
+}
+
+TEST(ViewTest, ProgressLine) {
+  EXPECT_EQ(ProgressLine(Example()),
+            "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.00042 USD");
+}
+
+TEST(ViewTest, FramesFitTheWidthAndReplaceOneAnother) {
+  const auto frame = Frame(Example(), {"a", "b"}, 12, 40);
+  for (const std::string& line : frame) EXPECT_LE(line.size(), 40u);
+  Screen screen;
+  const std::string first = screen.Replace(frame);
+  EXPECT_EQ(first.find("\x1b[2K"), 0u) << "nothing to move over yet";
+  const std::string second = screen.Replace(frame);
+  EXPECT_THAT(second, HasSubstr("\x1b[" + std::to_string(frame.size()) + "A"));
+}
+
+TEST(ViewTest, ThousandsRoundAndGroup) {
+  EXPECT_EQ(Thousands(0), "0");
+  EXPECT_EQ(Thousands(999.6), "1,000");
+  EXPECT_EQ(Thousands(1234567), "1,234,567");
+  EXPECT_EQ(Thousands(-1234), "-1,234");
+}
+
+}  // namespace
+}  // namespace medley::cli
