@@ -120,7 +120,7 @@ absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::pat
 absl::Status LocalCluster::StartScheduler() {
   const auto ports = options_.run_folder / "scheduler.ports";
   std::vector<std::string> arguments = {"--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
-                                        "--port-file", ports.string()};
+                                        "--port-file", ports.string(), "--poll-seconds", "0.2"};
   if (!options_.prices.empty()) {
     MEDLEY_RETURN_IF_ERROR(SetPrices(options_.prices));
     arguments.insert(arguments.end(), {"--prices", (options_.run_folder / "prices.yaml").string()});
@@ -130,12 +130,12 @@ absl::Status LocalCluster::StartScheduler() {
                                                .arguments = std::move(arguments),
                                                .log = options_.run_folder / "scheduler.log"}));
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, WaitForFile(ports, *scheduler_));
-  // "grpc 127.0.0.1:1234\nrest 127.0.0.1:1235\n"
-  for (const auto& [prefix, target] : {std::pair("grpc ", &scheduler_grpc_), std::pair("rest ", &scheduler_rest_)}) {
-    const size_t at = text.find(prefix);
-    if (at == std::string::npos) return base::Internal("{} has no line '{}'", ports.string(), prefix);
-    *target = text.substr(at + 5, text.find('\n', at) - at - 5);
+  const kube::Json port = kube::Json::parse(text, nullptr, false);
+  if (!port.is_object() || !port["grpc"].is_number() || !port["rest"].is_number()) {
+    return base::Internal("{} does not hold the scheduler's ports", ports.string());
   }
+  scheduler_grpc_ = "127.0.0.1:" + port["grpc"].dump();
+  scheduler_rest_ = "127.0.0.1:" + port["rest"].dump();
   return absl::OkStatus();
 }
 

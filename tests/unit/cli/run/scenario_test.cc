@@ -13,6 +13,9 @@ namespace {
 
 using base::StatusIs;
 using testing::HasSubstr;
+// A document that begins with a brace would be read as JSON.
+absl::StatusOr<Scenario> Parse(const std::string& flow) { return ParseScenario("---\n" + flow); }
+
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(ScenarioTest, TheExamplesScenarioIsValid) {
@@ -27,17 +30,17 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
 }
 
 TEST(ScenarioTest, RefusesWhatItDoesNotKnowAndSaysWhere) {
-  EXPECT_THAT(ParseScenario("{prizes: x}"), StatusIs(kInvalid, HasSubstr("scenario.prizes: unknown field")));
-  EXPECT_THAT(ParseScenario("{steps: [{prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
-  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 101, prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
-  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 10}]}"), StatusIs(kInvalid, HasSubstr("needs prices or kill")));
-  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 50, prices: a}, {atPercent: 10, prices: b}]}"),
+  EXPECT_THAT(Parse("{prizes: x}"), StatusIs(kInvalid, HasSubstr("scenario.prizes: unknown field")));
+  EXPECT_THAT(Parse("{steps: [{prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
+  EXPECT_THAT(Parse("{steps: [{atPercent: 101, prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
+  EXPECT_THAT(Parse("{steps: [{atPercent: 10}]}"), StatusIs(kInvalid, HasSubstr("needs prices or kill")));
+  EXPECT_THAT(Parse("{steps: [{atPercent: 50, prices: a}, {atPercent: 10, prices: b}]}"),
               StatusIs(kInvalid, HasSubstr("in order")));
-  EXPECT_THAT(ParseScenario("{steps: [{atPercent: 1, kill: {role: operator}}]}"),
+  EXPECT_THAT(Parse("{steps: [{atPercent: 1, kill: {role: operator}}]}"),
               StatusIs(kInvalid, HasSubstr("steps[0].kill.role")));
-  EXPECT_THAT(ParseScenario("{expect: {auc: high}}"), StatusIs(kInvalid, HasSubstr("expect.auc: must be a number")));
-  EXPECT_THAT(ParseScenario("[1, 2]"), StatusIs(kInvalid));
-  EXPECT_THAT(ParseScenario("{steps: 3}"), StatusIs(kInvalid, HasSubstr("scenario.steps")));
+  EXPECT_THAT(Parse("{expect: {auc: high}}"), StatusIs(kInvalid, HasSubstr("expect.auc: must be a number")));
+  EXPECT_THAT(Parse("[1, 2]"), StatusIs(kInvalid));
+  EXPECT_THAT(Parse("{steps: 3}"), StatusIs(kInvalid, HasSubstr("scenario.steps")));
 }
 
 }  // namespace
