@@ -1,0 +1,221 @@
+// Single decisions of the state machine; whole lives are in simulation_test.cc.
+#include "worker/coordinator/core/core.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <map>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/worker/coordinator/core/sim_world.h"
+
+namespace medley::worker {
+namespace {
+
+using base::IsOkAndHolds;
+using base::StatusIs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CoreTest : public testing::Test {
+ protected:
+  CoreTest() : core_(Options(), Now(), std::nullopt) {}
+  static CoreOptions Options() {
+    CoreOptions options;
+    options.epochs = 2;
+    options.batch_size = 10;
+    return options;
+  }
+  Instant Now() const { return {base::SteadyTime(time_), base::WallTime(base::seconds(1'700'000'000))}; }
+
+  void Say(const std::string& member, const job::v1::SessionRequest& message) {
+    core_.OnMessage(member, "i-" + member, message, Now());
+    Take();
+  }
+  void Hello(const job::v1::MemberSlot& slot) {
+    job::v1::SessionRequest message;
+    message.mutable_hello()->set_member(slot.member());
+    message.mutable_hello()->set_role(slot.role());
+    message.mutable_hello()->set_pool(slot.pool());
+    message.mutable_hello()->set_instance("i-" + slot.member());
+    Say(slot.member(), message);
+  }
+  void Take() {
+    for (Command& command : core_.TakeCommands()) {
+      if (auto* send = std::get_if<SendCommand>(&command)) sent_[send->member].push_back(send->message);
+      if (auto* finish = std::get_if<FinishCommand>(&command)) exit_code_ = finish->exit_code;
+    }
+  }
+  void Advance(base::nanoseconds by) {
+    time_ += by;
+    core_.Tick(Now());
+    Take();
+  }
+  // Two stages of one trainer, one server; every message of `rows` that Warmed tells.
+  void Start(std::map<std::string, int64_t> rows = {}) {
+    plan_ = sim::MakePlan(1, 1, 1, 1, "a");
+    ASSERT_THAT(core_.ApplyPlan(plan_, Now()), IsOkAndHolds(1));
+    Take();
+    for (const job::v1::MemberSlot& slot : plan_.slots()) Hello(slot);
+    for (const job::v1::MemberSlot& slot : plan_.slots()) {
+      job::v1::SessionRequest message;
+      message.mutable_warmed()->set_epoch(1);
+      const auto found = rows.find(slot.member());
+      message.mutable_warmed()->set_rows(found == rows.end() ? 100 : found->second);
+      Say(slot.member(), message);
+    }
+  }
+  void Ready(int64_t samples) {
+    for (const job::v1::MemberSlot& slot : plan_.slots()) {
+      job::v1::SessionRequest message;
+      message.mutable_ready()->set_epoch(1);
+      message.mutable_ready()->set_state_samples(samples);
+      Say(slot.member(), message);
+    }
+  }
+  void Progress(int64_t step, double loss, double seconds = 0) {
+    time_ += base::FromSeconds(seconds);
+    for (const job::v1::MemberSlot& slot : plan_.slots()) {
+      job::v1::SessionRequest message;
+      message.mutable_progress()->set_epoch(1);
+      message.mutable_progress()->set_step(step);
+      if (slot.stage() == 1) {
+        message.mutable_progress()->set_loss_sum(loss * 10);
+        message.mutable_progress()->set_loss_samples(10);
+      }
+      Say(slot.member(), message);
+    }
+  }
+  job::v1::Observation Seen() { return core_.Observe(Now()); }
+
+  base::nanoseconds time_{base::seconds(100)};
+  CoordinatorCore core_;
+  job::v1::ApplyPlanRequest plan_;
+  std::map<std::string, std::vector<job::v1::SessionResponse>> sent_;
+  std::optional<int> exit_code_;
+};
+
+TEST_F(CoreTest, LeasesAtMostEightStepsAhead) {
+  Start();
+  Ready(0);
+  EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING);
+  ASSERT_TRUE(sent_["job-server-0"].back().has_lease());
+  EXPECT_EQ(sent_["job-server-0"].back().lease().steps_size(), 8);
+  Progress(1, 0.5);
+  EXPECT_EQ(core_.ledger()->committed(), 1);
+  EXPECT_LE(core_.ledger()->leased() - core_.ledger()->committed(), 8);
+  EXPECT_DOUBLE_EQ(Seen().loss(), 0.5);
+}
+
+TEST_F(CoreTest, PlansAreOrderedByTheirEpoch) {
+  ASSERT_THAT(core_.ApplyPlan(sim::MakePlan(3, 1, 1, 1, "a"), Now()), IsOkAndHolds(3));
+  EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(3, 1, 1, 1, "a"), Now()), IsOkAndHolds(3));
+  EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(2, 1, 1, 1, "a"), Now()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("plan 2 is older than plan 3")));
+  EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(0, 1, 1, 1, "a"), Now()), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(CoreTest, MissingMembersAreNamedAndWaitedForBoundedly) {
+  ASSERT_TRUE(core_.ApplyPlan(sim::MakePlan(1, 1, 1, 1, "a"), Now()).ok());
+  EXPECT_THAT(Seen().missing_members(), ElementsAre("job-0-a-0", "job-1-a-0", "job-server-0"));
+  Advance(base::seconds(599));
+  EXPECT_FALSE(core_.over());
+  Advance(base::seconds(2));
+  EXPECT_EQ(exit_code_, 1);
+  EXPECT_THAT(Seen().message(), HasSubstr("job-1-a-0"));
+  EXPECT_TRUE(Seen().retryable());
+}
+
+TEST_F(CoreTest, RowsThatDisagreeFailTheJobByName) {
+  Start({{"job-1-a-0", 99}});
+  EXPECT_EQ(exit_code_, 2);
+  EXPECT_FALSE(Seen().retryable());
+  EXPECT_THAT(Seen().message(), HasSubstr("job-1-a-0 read 99 rows, job-0-a-0 read 100"));
+}
+
+TEST_F(CoreTest, AStateWithOtherSamplesFailsTheJob) {
+  Start();
+  Ready(7);
+  EXPECT_EQ(exit_code_, 2);
+  EXPECT_THAT(Seen().message(), HasSubstr("with 7 samples, the ledger at step 0 with 0"));
+}
+
+TEST_F(CoreTest, ALossThatIsNoNumberFailsTheJob) {
+  Start();
+  Ready(0);
+  Progress(1, 0.5);
+  Progress(2, std::nan(""));
+  EXPECT_EQ(exit_code_, 2);
+  EXPECT_EQ(Seen().message(), "diverged at step 2");
+}
+
+TEST_F(CoreTest, MoneyFollowsUnitsAndPrices) {
+  Start();
+  Ready(0);
+  const double before = Seen().usd_spent();
+  Advance(base::seconds(60));  // two trainers of pool a at 1 USD/h
+  EXPECT_NEAR(Seen().usd_spent() - before, 2.0 / 60, 1e-9);
+  job::v1::ApplyPlanRequest dearer = plan_;
+  (*dearer.mutable_usd_per_unit_hour())["a"] = 3;
+  ASSERT_TRUE(core_.ApplyPlan(dearer, Now()).ok());
+  Advance(base::seconds(60));
+  EXPECT_NEAR(Seen().usd_spent() - before, 8.0 / 60, 1e-9);
+}
+
+TEST_F(CoreTest, ThroughputIsMeasured) {
+  Start();
+  Ready(0);
+  for (int step = 1; step <= 15; ++step) Progress(step, 0.5, 0.1);
+  EXPECT_NEAR(Seen().throughput(), 100, 1e-6);
+}
+
+TEST(ScoresTest, AucOfHandWorkedHistograms) {
+  Scores scores;
+  job::v1::Evaluated part;
+  part.set_samples(4);
+  part.set_log_loss_sum(2);
+  for (int64_t p : {0, 1, 1}) part.add_positives(p);
+  for (int64_t n : {1, 1, 0}) part.add_negatives(n);
+  scores.Add(part);
+  const auto metrics = scores.Metrics();
+  EXPECT_DOUBLE_EQ(metrics.at("auc"), 3.5 / 4);  // pairs: 1.5 of 2 from the middle bucket, 2 of 2 from the last
+  EXPECT_DOUBLE_EQ(metrics.at("log_loss"), 0.5);
+  EXPECT_TRUE(Scores().Metrics().empty());
+}
+
+TEST(RosterTest, SharesFollowTheUnitsThatAreThere) {
+  job::v1::ApplyPlanRequest request = sim::MakePlan(1, 2, 1, 1, "a");
+  plan::v1::Group& slow = *request.mutable_plan()->mutable_stages(0)->add_groups();
+  slow.set_pool("b");
+  slow.set_units(1);
+  slow.set_share(0.2);
+  request.mutable_plan()->mutable_stages(0)->mutable_groups(0)->set_share(0.8);
+  job::v1::MemberSlot& slot = *request.add_slots();
+  slot.set_member("job-b");
+  slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
+  slot.set_pool("b");
+  slot.set_index(2);
+  ASSERT_TRUE(ValidateApply(request).ok()) << ValidateApply(request).message();
+  std::map<std::string, job::v1::Hello> there;
+  for (const job::v1::MemberSlot& s : request.slots()) {
+    if (s.member() == "job-0-a-0") continue;
+    there[s.member()].set_role(s.role());
+    there[s.member()].set_pool(s.pool());
+  }
+  const RosterFit fit = FitPlan(request, [&](const std::string& name) -> const job::v1::Hello* {
+    const auto found = there.find(name);
+    return found == there.end() ? nullptr : &found->second;
+  });
+  EXPECT_TRUE(fit.covers);
+  EXPECT_THAT(fit.missing, ElementsAre("job-0-a-0"));
+  EXPECT_NEAR(fit.plan.stages(0).groups(0).share(), 0.4 / 0.6, 1e-12);
+  EXPECT_NEAR(fit.plan.stages(0).groups(1).share(), 0.2 / 0.6, 1e-12);
+  EXPECT_EQ(fit.peers[0].slot().index(), 0);
+  EXPECT_EQ(fit.peers[1].slot().index(), 1);
+  EXPECT_TRUE(StateSurvives(request.plan(), fit.peers, {"job-1-a-0", "job-server-0"}));
+  EXPECT_FALSE(StateSurvives(request.plan(), fit.peers, {"job-b", "job-server-0"}));
+  EXPECT_FALSE(StateSurvives(request.plan(), fit.peers, {"job-1-a-0"}));
+}
+
+}  // namespace
+}  // namespace medley::worker

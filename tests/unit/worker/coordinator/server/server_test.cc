@@ -1,0 +1,315 @@
+// The coordinator over real gRPC on loopback, with members that obey and count.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/status.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
+#include "worker/checkpoint/reader.h"
+#include "worker/checkpoint/writer.h"
+#include "worker/coordinator/server/server.h"
+
+namespace medley::worker {
+namespace {
+
+namespace fs = std::filesystem;
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+constexpr int64_t kRows = 100;
+
+// One trainer that holds the whole model: obeys, keeps its state when the coordinator goes, writes checkpoints.
+class Trainer {
+ public:
+  Trainer(std::string instance, fs::path root, int64_t stop_at)
+      : instance_(std::move(instance)), root_(std::move(root)), stop_at_(stop_at) {}
+
+  // One session; true when released.
+  bool Run(int port, const std::string& token) {
+    const auto stub = job::v1::MemberService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(30), .wait_for_ready = true});
+    const auto stream = stub->Session(&context);
+    job::v1::SessionRequest hello;
+    hello.mutable_hello()->set_member("job-0");
+    hello.mutable_hello()->set_role(job::v1::MEMBER_ROLE_TRAINER);
+    hello.mutable_hello()->set_pool("cpu");
+    hello.mutable_hello()->set_instance(instance_);
+    hello.mutable_hello()->set_held_epoch(epoch_);
+    hello.mutable_hello()->set_held_step(step_);
+    stream->Write(hello);
+    job::v1::SessionResponse order;
+    bool released = false;
+    while (stream->Read(&order)) {
+      job::v1::SessionRequest answer;
+      if (order.has_release()) {
+        released = true;
+        break;
+      }
+      if (order.has_lease()) {
+        if (!Train(order.lease(), *stream)) break;
+      } else if (Obey(order, answer)) {
+        stream->Write(answer);
+      }
+    }
+    context.TryCancel();
+    (void)stream->Finish();
+    return released;
+  }
+  void StayOn() { stop_at_ = -1; }
+  int64_t samples() const { return samples_; }
+  int64_t step() const { return step_; }
+
+ private:
+  bool Train(const job::v1::Lease& lease, grpc::ClientReaderWriter<job::v1::SessionRequest, job::v1::SessionResponse>& out) {
+    for (const job::v1::StepLease& step : lease.steps()) {
+      if (step_ == stop_at_) return false;  // dies here
+      step_ = step.step();
+      samples_ += step.count();
+      job::v1::SessionRequest report;
+      report.mutable_progress()->set_epoch(epoch_);
+      report.mutable_progress()->set_step(step_);
+      report.mutable_progress()->set_state_samples(samples_);
+      report.mutable_progress()->set_loss_sum(0.25 * step.count());
+      report.mutable_progress()->set_loss_samples(step.count());
+      out.Write(report);
+    }
+    return true;
+  }
+  bool Obey(const job::v1::SessionResponse& order, job::v1::SessionRequest& answer) {
+    if (order.has_prepare()) {
+      prepare_ = order.prepare();
+      answer.mutable_warmed()->set_epoch(prepare_.epoch());
+      answer.mutable_warmed()->set_rows(kRows);
+    } else if (order.has_switch_()) {
+      epoch_ = prepare_.epoch();
+      step_ = order.switch_().step();
+      if (prepare_.origin() == job::v1::STATE_ORIGIN_INITIAL) samples_ = 0;
+      if (prepare_.origin() == job::v1::STATE_ORIGIN_CHECKPOINT) Restore();
+      answer.mutable_ready()->set_epoch(epoch_);
+      answer.mutable_ready()->set_step(step_);
+      answer.mutable_ready()->set_state_samples(samples_);
+    } else if (order.has_halt()) {
+      answer.mutable_halted()->set_epoch(order.halt().epoch());
+      answer.mutable_halted()->set_applied_step(step_);
+      answer.mutable_halted()->set_undo_to_step(step_);
+    } else if (order.has_checkpoint()) {
+      auto writer = *CheckpointWriter::Create(root_, order.checkpoint().folder(), DenseFileName(epoch_, 0));
+      const std::vector<float> state = {static_cast<float>(samples_)};
+      (void)writer->AddDense(0, "samples", state, {});
+      const CheckpointFileEntry entry = *writer->Finish();
+      answer.mutable_checkpointed()->set_step(order.checkpoint().step());
+      job::v1::CheckpointFile& file = *answer.mutable_checkpointed()->add_files();
+      file.set_name(entry.name);
+      file.set_bytes(entry.bytes);
+      file.set_crc32(entry.crc32);
+    } else if (order.has_evaluate()) {
+      answer.mutable_evaluated()->set_samples(2);
+      for (int64_t n : {0, 1}) answer.mutable_evaluated()->add_positives(n);
+      for (int64_t n : {1, 0}) answer.mutable_evaluated()->add_negatives(n);
+    } else {
+      return false;
+    }
+    return true;
+  }
+  void Restore() {
+    CheckpointHandlers handlers;
+    handlers.dense = [this](int32_t, std::string_view, std::span<const float> weights, std::span<const float>) {
+      samples_ = static_cast<int64_t>(weights[0]);
+      return absl::OkStatus();
+    };
+    EXPECT_THAT(ReadCheckpoint(root_, *ReadManifest(root_, prepare_.checkpoint()), std::move(handlers)), IsOk());
+  }
+
+  const std::string instance_;
+  const fs::path root_;
+  int64_t stop_at_;  // goes away when asked to train after this step; -1: never
+  job::v1::Prepare prepare_;
+  int64_t epoch_ = 0;
+  int64_t step_ = 0;
+  int64_t samples_ = 0;
+};
+
+class CoordinatorServerTest : public testing::Test {
+ protected:
+  void SetUp() override { root_ = *base::MakeTempDir("medley-coordinator"); }
+  void TearDown() override { fs::remove_all(root_); }
+
+  CoordinatorOptions Options() const {
+    CoordinatorOptions options;
+    options.core.job_uid = "uid";
+    options.core.epochs = 2;
+    options.core.batch_size = 5;
+    options.core.checkpoint_interval = base::seconds(0);
+    options.core.reconnect_wait = base::seconds(10);
+    options.core.fold_in_wait = base::milliseconds(10);
+    options.token = "secret";
+    options.checkpoint_root = root_;
+    options.session_grace = base::milliseconds(50);
+    options.tick = base::milliseconds(5);
+    options.linger = base::seconds(5);
+    options.metrics_port = 0;
+    return options;
+  }
+  static job::v1::ApplyPlanRequest Plan() {
+    job::v1::ApplyPlanRequest request;
+    plan::v1::ExecutionPlan& plan = *request.mutable_plan();
+    plan.set_epoch(1);
+    plan.set_job_uid("uid");
+    plan.add_stages()->add_operations()->set_end(1);
+    plan::v1::Group& group = *plan.mutable_stages(0)->add_groups();
+    group.set_pool("cpu");
+    group.set_units(1);
+    group.set_share(1);
+    job::v1::MemberSlot& slot = *request.add_slots();
+    slot.set_member("job-0");
+    slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
+    slot.set_pool("cpu");
+    return request;
+  }
+  absl::Status Apply(int port, const std::string& token) {
+    const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(10), .wait_for_ready = true});
+    job::v1::ApplyPlanResponse response;
+    return rpc::FromGrpc(stub->ApplyPlan(&context, Plan(), &response));
+  }
+  // Follows the job to its end; the last observation.
+  job::v1::Observation Watch(int port) {
+    const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(30), .wait_for_ready = true});
+    const auto stream = stub->WatchObservations(&context, {});
+    job::v1::WatchObservationsResponse response;
+    job::v1::Observation last;
+    while (stream->Read(&response)) last = response.observation();
+    (void)stream->Finish();
+    return last;
+  }
+  void ExpectComplete(const job::v1::Observation& last) {
+    EXPECT_EQ(last.phase(), job::v1::JOB_PHASE_COMPLETE) << last.ShortDebugString();
+    EXPECT_EQ(last.samples_done(), 2 * kRows);
+    EXPECT_DOUBLE_EQ(last.metrics().at("auc"), 1.0);
+  }
+
+  base::SystemClock clock_;
+  fs::path root_;
+};
+
+TEST_F(CoordinatorServerTest, AJobFromPlanToEnd) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  Trainer trainer("i1", root_, -1);
+  bool released = false;
+  std::jthread member([&] { released = trainer.Run((*server)->port(), "secret"); });
+  ExpectComplete(Watch((*server)->port()));
+  EXPECT_EQ((*server)->Wait({}), 0);
+  member.join();
+  EXPECT_TRUE(released);
+  EXPECT_EQ(trainer.samples(), 2 * kRows);
+  std::ifstream steps(root_ / "steps.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(steps, line);) ++lines;
+  EXPECT_EQ(lines, 40);
+  const auto found = FindCheckpoint(root_, "uid", "");
+  ASSERT_TRUE(found.ok() && found->manifest);
+  EXPECT_EQ(found->manifest->step, 40);
+}
+
+// The only holder of the state dies: its successor starts from the last checkpoint, or the seed.
+TEST_F(CoordinatorServerTest, ALostTrainerIsReplaced) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  Trainer first("i1", root_, 23);
+  Trainer second("i2", root_, -1);
+  std::jthread members([&] {
+    EXPECT_FALSE(first.Run((*server)->port(), "secret"));
+    EXPECT_TRUE(second.Run((*server)->port(), "secret"));
+  });
+  const job::v1::Observation last = Watch((*server)->port());
+  ExpectComplete(last);
+  EXPECT_EQ(last.restarts(), 1);
+  ASSERT_EQ(last.switches_size(), 1);
+  EXPECT_TRUE(last.switches(0).recovery());
+  EXPECT_EQ((*server)->Wait({}), 0);
+  members.join();
+  EXPECT_EQ(second.samples(), 2 * kRows);
+}
+
+// The coordinator dies and comes back from its journal; the trainer keeps its state.
+TEST_F(CoordinatorServerTest, ARestartedCoordinatorGoesOn) {
+  Trainer trainer("i1", root_, 17);
+  {
+    auto server = CoordinatorServer::Start(Options(), clock_);
+    ASSERT_THAT(server, IsOk());
+    ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+    EXPECT_FALSE(trainer.Run((*server)->port(), "secret"));
+    EXPECT_EQ(trainer.step(), 17);
+    (*server)->Stop();
+  }
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  trainer.StayOn();
+  std::jthread member([&] { EXPECT_TRUE(trainer.Run((*server)->port(), "secret")); });
+  ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  const job::v1::Observation last = Watch((*server)->port());
+  ExpectComplete(last);
+  EXPECT_GE(last.restarts(), 1);
+  ASSERT_EQ(last.switches_size(), 1);
+  EXPECT_EQ(last.switches(0).at_step(), 17);  // from the trainer's state, not from a checkpoint
+  EXPECT_EQ((*server)->Wait({}), 0);
+  member.join();
+  EXPECT_EQ(trainer.samples(), 2 * kRows);
+}
+
+TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_THAT(Apply((*server)->port(), "wrong"), StatusIs(absl::StatusCode::kUnauthenticated));
+}
+
+TEST_F(CoordinatorServerTest, APortInUseIsNamed) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  CoordinatorOptions options = Options();
+  options.checkpoint_root = root_ / "other";
+  options.port = (*server)->port();
+  const std::string address = "127.0.0.1:" + std::to_string(options.port);
+  EXPECT_THAT(CoordinatorServer::Start(options, clock_), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
+}
+
+TEST_F(CoordinatorServerTest, ServesMetrics) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>((*server)->metrics_port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const std::string request = "GET /metrics HTTP/1.1\r\n\r\n";
+  ASSERT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  std::string page;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;) page.append(buffer, static_cast<size_t>(n));
+  close(fd);
+  EXPECT_THAT(page, HasSubstr("200 OK"));
+  EXPECT_THAT(page, HasSubstr("medley_coordinator_phase 1"));
+}
+
+}  // namespace
+}  // namespace medley::worker

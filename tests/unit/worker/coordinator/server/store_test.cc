@@ -1,0 +1,131 @@
+// Journal, steps.jsonl and rendezvous store.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/rng.h"
+#include "common/base/testing/status_matchers.h"
+#include "worker/coordinator/server/journal.h"
+#include "worker/coordinator/server/rendezvous.h"
+#include "worker/coordinator/server/step_log.h"
+
+namespace medley::worker {
+namespace {
+
+namespace fs = std::filesystem;
+using base::IsOk;
+using base::StatusIs;
+using testing::ElementsAre;
+
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override { root_ = *base::MakeTempDir("medley-coordinator"); }
+  void TearDown() override { fs::remove_all(root_); }
+  static job::v1::CoordinatorState State(int64_t epoch) {
+    job::v1::CoordinatorState state;
+    state.set_last_epoch(epoch);
+    state.set_message(std::string(50, 'x'));
+    return state;
+  }
+  fs::path root_;
+};
+
+TEST_F(StoreTest, TheLastRecordCounts) {
+  {
+    auto journal = *Journal::Open(root_ / "deep");
+    EXPECT_FALSE(journal->restored());
+    for (int64_t epoch = 1; epoch <= 3; ++epoch) ASSERT_THAT(journal->Append(State(epoch)), IsOk());
+  }
+  EXPECT_EQ((*Journal::Open(root_ / "deep"))->restored()->last_epoch(), 3);
+}
+
+TEST_F(StoreTest, ATornTailIsCutOff) {
+  base::Rng rng(11);
+  for (int round = 0; round < 50; ++round) {
+    fs::remove(root_ / "journal");
+    {
+      auto journal = *Journal::Open(root_);
+      ASSERT_THAT(journal->Append(State(1)), IsOk());
+    }
+    const auto whole = fs::file_size(root_ / "journal");
+    {
+      auto journal = *Journal::Open(root_);
+      ASSERT_THAT(journal->Append(State(2)), IsOk());
+    }
+    const auto longer = fs::file_size(root_ / "journal");
+    fs::resize_file(root_ / "journal", whole + rng.Below(longer - whole));
+    auto journal = *Journal::Open(root_);
+    ASSERT_TRUE(journal->restored());
+    EXPECT_EQ(journal->restored()->last_epoch(), 1);
+    ASSERT_THAT(journal->Append(State(3)), IsOk());
+    EXPECT_EQ((*Journal::Open(root_))->restored()->last_epoch(), 3);
+  }
+}
+
+TEST_F(StoreTest, TheJournalIsCompacted) {
+  auto journal = *Journal::Open(root_);
+  job::v1::CoordinatorState big = State(1);
+  big.set_message(std::string(1 << 20, 'x'));
+  for (int64_t epoch = 1; epoch <= 20; ++epoch) {
+    big.set_last_epoch(epoch);
+    ASSERT_THAT(journal->Append(big), IsOk());
+    EXPECT_LT(fs::file_size(root_ / "journal"), 7u << 20);
+  }
+  EXPECT_EQ((*Journal::Open(root_))->restored()->last_epoch(), 20);
+}
+
+TEST_F(StoreTest, StepsAreWrittenOnceAndCutAtARollback) {
+  const fs::path path = root_ / "steps.jsonl";
+  const auto step = [](int64_t s) { return StepCommand{{s, 0, (s - 1) * 10, 10}, 1, 0.5}; };
+  {
+    auto log = *StepLog::Open(path);
+    for (int64_t s = 1; s <= 3; ++s) ASSERT_THAT(log->Add(step(s)), IsOk());
+    ASSERT_THAT(log->Rollback({1, 2}), IsOk());
+    ASSERT_THAT(log->Add({{2, 0, 10, 10}, 2, std::numeric_limits<double>::quiet_NaN()}), IsOk());
+  }
+  std::ofstream(path, std::ios::app) << "{\"step\":3,\"da";  // torn
+  auto log = *StepLog::Open(path);
+  EXPECT_EQ(log->last_step(), 2);
+  ASSERT_THAT(log->Add(step(2)), IsOk());  // told again
+  ASSERT_THAT(log->Add(step(3)), IsOk());
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line.substr(0, 18));
+  EXPECT_THAT(lines, ElementsAre("{\"step\":1,\"data_ep", "{\"step\":2,\"data_ep", "{\"step\":3,\"data_ep",
+                                 "{\"rollback_to\":1,\"", "{\"step\":2,\"data_ep", "{\"step\":3,\"data_ep"));
+}
+
+TEST(RendezvousTest, WaitsForEveryKey) {
+  RendezvousStore store;
+  ASSERT_THAT(store.Put(1, "a", "1"), IsOk());
+  std::jthread later([&] { (void)store.Put(1, "b", "2"); });
+  const auto values = store.Get(1, {"b", "a"}, {}, [] { return false; });
+  ASSERT_THAT(values, IsOk());
+  EXPECT_THAT(*values, ElementsAre("2", "1"));
+}
+
+TEST(RendezvousTest, OldEpochsAreFenced) {
+  RendezvousStore store;
+  ASSERT_THAT(store.Put(1, "a", "1"), IsOk());
+  EXPECT_THAT(store.Put(1, "a", "other"), StatusIs(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(store.Put(1, "a", "1"), IsOk());
+  std::jthread later([&] { store.Fence(2); });
+  EXPECT_THAT(store.Get(1, {"absent"}, {}, [] { return false; }), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(store.Put(1, "b", "1"), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(store.Get(2, {"x"}, {}, [] { return true; }), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST(RendezvousTest, IsBounded) {
+  RendezvousStore store({.bytes = 10, .keys = 2});
+  EXPECT_THAT(store.Put(1, "a", "12345678"), IsOk());
+  EXPECT_THAT(store.Put(1, "b", "1"), StatusIs(absl::StatusCode::kResourceExhausted));
+  store.Fence(2);
+  EXPECT_THAT(store.Put(2, "b", "1"), IsOk());
+}
+
+}  // namespace
+}  // namespace medley::worker

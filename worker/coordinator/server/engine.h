@@ -1,0 +1,92 @@
+// Runs CoordinatorCore: one lock, a timer thread, a thread for checkpoint files; carries out its commands.
+//
+// Thread-safe. Sessions and RPC handlers call it; it owns journal, steps.jsonl and the rendezvous store.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "worker/coordinator/core/core.h"
+#include "worker/coordinator/server/journal.h"
+#include "worker/coordinator/server/rendezvous.h"
+#include "worker/coordinator/server/server.h"
+#include "worker/coordinator/server/session.h"
+#include "worker/coordinator/server/step_log.h"
+
+namespace medley::worker {
+
+class Engine {
+ public:
+  static absl::StatusOr<std::unique_ptr<Engine>> Start(CoordinatorOptions options, base::Clock& clock);
+  ~Engine();  // Stop
+
+  // For the operator.
+  absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request);
+  void Drain(const std::vector<std::string>& members);
+  // Returns the checkpoint's step once suspended. Errors: FailedPrecondition (the job ended otherwise), Cancelled.
+  absl::StatusOr<int64_t> Suspend(const std::string& reason, const std::function<bool()>& cancelled);
+  job::v1::Observation Observe();
+  bool over();
+  void FinalObservationRead();  // by somebody: Wait need not linger for it
+
+  // For members.
+  void Open(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& hello);
+  void Receive(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& message);
+  void Close(const std::shared_ptr<Session>& session);
+  RendezvousStore& rendezvous() { return rendezvous_; }
+
+  // The exit code once over and lingered; -1 when stopped before.
+  int Wait(std::stop_token stop);
+  // Ends every session and wait. Idempotent.
+  void Stop();
+  std::stop_token stop_token() const { return stop_.get_token(); }
+
+ private:
+  struct Link {
+    std::shared_ptr<Session> session;  // null: broken
+    std::string instance;
+    base::SteadyTime broken_at;
+  };
+
+  Engine(CoordinatorOptions options, base::Clock& clock);
+  Instant Now() const { return {clock_.Steady(), clock_.Now()}; }
+  void Carry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Later(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookForCheckpoint();
+  void CompleteManifest(const WriteManifestCommand& command);
+  void Tick();
+  void RunFiles(std::stop_token stop);
+
+  const CoordinatorOptions options_;
+  base::Clock& clock_;
+  RendezvousStore rendezvous_;
+  std::stop_source stop_;
+
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<StepLog> steps_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<CoordinatorCore> core_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
+  std::deque<std::function<void()>> files_ ABSL_GUARDED_BY(mutex_);
+  std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
+  bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::jthread timer_;
+  std::jthread file_thread_;
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,112 @@
+#include "worker/coordinator/server/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr int64_t kCompactAt = int64_t{4} << 20;
+constexpr size_t kHeader = 8;
+
+uint32_t Crc(std::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::string Record(const job::v1::CoordinatorState& state) {
+  const std::string bytes = state.SerializeAsString();
+  const auto length = static_cast<uint32_t>(bytes.size());
+  const uint32_t crc = Crc(bytes);
+  std::string record(kHeader, '\0');
+  std::memcpy(record.data(), &length, 4);
+  std::memcpy(record.data() + 4, &crc, 4);
+  return record + bytes;
+}
+
+// The last complete record; `torn`: something after it is not one.
+std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool* torn) {
+  std::optional<job::v1::CoordinatorState> last;
+  *torn = false;
+  while (!bytes.empty()) {
+    uint32_t length = 0;
+    uint32_t crc = 0;
+    *torn = true;
+    if (bytes.size() < kHeader) return last;
+    std::memcpy(&length, bytes.data(), 4);
+    std::memcpy(&crc, bytes.data() + 4, 4);
+    bytes.remove_prefix(kHeader);
+    if (bytes.size() < length) return last;
+    const std::string_view body = bytes.substr(0, length);
+    job::v1::CoordinatorState state;
+    if (Crc(body) != crc || !state.ParseFromArray(body.data(), static_cast<int>(body.size()))) return last;
+    last = std::move(state);
+    bytes.remove_prefix(length);
+    *torn = false;
+  }
+  return last;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return base::ErrnoStatus(error.value(), "creating " + folder.string());
+  std::unique_ptr<Journal> journal(new Journal(folder / "journal"));
+  absl::StatusOr<std::string> bytes = base::ReadFile(journal->path_);
+  if (!bytes.ok() && !absl::IsNotFound(bytes.status())) return bytes.status();
+  if (bytes.ok()) {
+    bool torn = false;
+    journal->restored_ = LastRecord(*bytes, &torn);
+    if (torn) log::Warn("the journal's tail was torn and is cut off", {{"path", journal->path_.string()}});
+  }
+  if (journal->restored_) {
+    MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));
+  } else {
+    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(journal->path_, ""));
+    MEDLEY_RETURN_IF_ERROR(journal->Reopen());
+  }
+  return journal;
+}
+
+Journal::~Journal() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status Journal::Reopen() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd_ < 0) return base::ErrnoStatus(errno, "opening " + path_.string());
+  bytes_ = lseek(fd_, 0, SEEK_END);
+  return absl::OkStatus();
+}
+
+absl::Status Journal::Compact(const job::v1::CoordinatorState& state) {
+  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(path_, Record(state)));
+  return Reopen();
+}
+
+absl::Status Journal::Append(const job::v1::CoordinatorState& state) {
+  if (bytes_ > kCompactAt) return Compact(state);
+  const std::string record = Record(state);
+  for (std::string_view rest = record; !rest.empty();) {
+    const ssize_t n = write(fd_, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::ErrnoStatus(errno, "writing " + path_.string());
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  if (fdatasync(fd_) != 0) return base::ErrnoStatus(errno, "fdatasync " + path_.string());
+  bytes_ += static_cast<int64_t>(record.size());
+  return absl::OkStatus();
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,42 @@
+// The coordinator's journal: a file of records, the last complete one counts (docs/runtime.md, "Coordinator restart").
+//
+//   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
+//
+// Not thread-safe: the engine calls it under its lock.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "medley/job/v1/journal.pb.h"
+
+namespace medley::worker {
+
+class Journal {
+ public:
+  // Reads what is there (a torn tail is cut off), compacts it to one record and opens it for appending. Makes the folder.
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::filesystem::path& folder);
+  ~Journal();
+
+  // The state at Open; none for a new journal.
+  const std::optional<job::v1::CoordinatorState>& restored() const { return restored_; }
+  // On disk when it returns OK.
+  absl::Status Append(const job::v1::CoordinatorState& state);
+
+ private:
+  explicit Journal(std::filesystem::path path) : path_(std::move(path)) {}
+  absl::Status Compact(const job::v1::CoordinatorState& state);
+  absl::Status Reopen();
+
+  const std::filesystem::path path_;
+  std::optional<job::v1::CoordinatorState> restored_;
+  int fd_ = -1;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,70 @@
+#include "worker/coordinator/server/server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/rpc/server.h"
+#include "worker/coordinator/server/engine.h"
+#include "worker/coordinator/server/metrics_page.h"
+#include "worker/coordinator/server/services.h"
+
+namespace medley::worker {
+
+struct CoordinatorServer::State {
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<grpc::Service> coordinator;
+  std::unique_ptr<grpc::Service> member;
+  std::unique_ptr<rpc::Server> server;
+  std::unique_ptr<MetricsPage> metrics;
+};
+
+absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(CoordinatorOptions options,
+                                                                            base::Clock& clock) {
+  if (options.token.empty()) return base::InvalidArgument("the coordinator needs the job's token");
+  if (options.core.epochs < 1 || options.core.batch_size < 1) {
+    return base::InvalidArgument("epochs {} and batch size {} must be above 0", options.core.epochs,
+                                 options.core.batch_size);
+  }
+  auto state = std::make_unique<State>();
+  MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock));
+  Engine& engine = *state->engine;
+  state->coordinator = MakeCoordinatorService(engine, options.token);
+  state->member = MakeMemberService(engine, options.token);
+  const rpc::ServerOptions serve = {.host = options.host, .port = options.port, .max_threads = 1024};
+  MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
+  if (options.metrics_port >= 0) {
+    MEDLEY_ASSIGN_OR_RETURN(state->metrics, MetricsPage::Start(options.host, options.metrics_port,
+                                                               [&engine] { return engine.Observe(); }));
+  }
+  log::Info("coordinator listens", {{"address", state->server->address()}});
+  return std::unique_ptr<CoordinatorServer>(new CoordinatorServer(std::move(state)));
+}
+
+CoordinatorServer::CoordinatorServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+CoordinatorServer::~CoordinatorServer() { Stop(); }
+
+int CoordinatorServer::port() const { return state_->server->port(); }
+
+int CoordinatorServer::metrics_port() const { return state_->metrics ? state_->metrics->port() : 0; }
+
+int CoordinatorServer::Wait(std::stop_token stop) { return state_->engine->Wait(stop); }
+
+void CoordinatorServer::Stop() {
+  state_->engine->Stop();
+  if (state_->server) state_->server->Stop();
+}
+
+absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& clock, std::stop_token stop) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorServer> server,
+                          CoordinatorServer::Start(std::move(options), clock));
+  const int exit_code = server->Wait(stop);
+  server->Stop();
+  return exit_code;
+}
+
+}  // namespace medley::worker

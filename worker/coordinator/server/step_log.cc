@@ -1,0 +1,79 @@
+#include "worker/coordinator/server/step_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+// The last step that counts, and the length of the whole lines.
+std::pair<int64_t, size_t> Scan(std::string_view text) {
+  int64_t last = 0;
+  size_t whole = 0;
+  while (whole < text.size()) {
+    const size_t end = text.find('\n', whole);
+    if (end == std::string_view::npos) break;
+    const auto line = nlohmann::json::parse(text.substr(whole, end - whole), nullptr, false);
+    if (!line.is_object()) break;
+    if (line.contains("step") && line["step"].is_number_integer()) last = line["step"].get<int64_t>();
+    if (line.contains("rollback_to") && line["rollback_to"].is_number_integer()) {
+      last = std::min(last, line["rollback_to"].get<int64_t>());
+    }
+    whole = end + 1;
+  }
+  return {last, whole};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::path& path) {
+  std::pair<int64_t, size_t> state{0, 0};
+  const absl::StatusOr<std::string> text = base::ReadFile(path);
+  if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
+  if (text.ok()) state = Scan(*text);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
+  std::unique_ptr<StepLog> log(new StepLog(fd, state.first));
+  if (ftruncate(fd, static_cast<off_t>(state.second)) != 0) return base::ErrnoStatus(errno, "cutting " + path.string());
+  return log;
+}
+
+StepLog::~StepLog() { close(fd_); }
+
+absl::Status StepLog::Write(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t n = write(fd_, line.data(), line.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::ErrnoStatus(errno, "writing steps.jsonl");
+    line.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepLog::Add(const StepCommand& step) {
+  if (step.range.step <= last_step_) return absl::OkStatus();
+  last_step_ = step.range.step;
+  const std::string loss = std::isfinite(step.loss) ? fmt::format("{:.9g}", step.loss) : "null";
+  return Write(fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"epoch\":{},\"loss\":{}}}\n",
+                           step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.epoch,
+                           loss));
+}
+
+absl::Status StepLog::Rollback(const RollbackCommand& rollback) {
+  if (rollback.to_step >= last_step_) return absl::OkStatus();
+  last_step_ = rollback.to_step;
+  return Write(fmt::format("{{\"rollback_to\":{},\"epoch\":{}}}\n", rollback.to_step, rollback.epoch));
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,34 @@
+// steps.jsonl: one line a committed step, and a line a rollback (docs/runtime.md). Not thread-safe.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "worker/coordinator/core/commands.h"
+
+namespace medley::worker {
+
+class StepLog {
+ public:
+  // Continues a file that is there; a torn last line is cut off.
+  static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::filesystem::path& path);
+  ~StepLog();
+
+  // A step that the file already has (told again after a restart) is not written twice.
+  absl::Status Add(const StepCommand& step);
+  absl::Status Rollback(const RollbackCommand& rollback);
+  int64_t last_step() const { return last_step_; }
+
+ private:
+  StepLog(int fd, int64_t last_step) : fd_(fd), last_step_(last_step) {}
+  absl::Status Write(std::string_view line);
+
+  const int fd_;
+  int64_t last_step_;
+};
+
+}  // namespace medley::worker
