@@ -1,0 +1,223 @@
+#include "worker/model/stage_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "common/base/rng.h"
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr int kSamples = 12;
+constexpr int kRows = 7;
+constexpr int kDim = 3;
+
+model::JobSpec Job(const std::string& name, const std::string& activation) {
+  model::JobSpec job;
+  job.model.embedding_dim = kDim;
+  job.model.embedding_rows = kRows;
+  job.data.train = {"file:///x.csv", "csv"};
+  job.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3, 4}};
+  job.model.name = name;
+  if (name.empty()) {
+    job.model.layers = {{"e", "Embedding", kDim, ""},
+                        {"a", "FullyConnected", 5, activation},
+                        {"b", "FullyConnected", 4, ""},  // two linear layers in a row
+                        {"c", "FullyConnected", 1, ""},
+                        {"l", "Loss", 0, ""}};
+  } else {
+    job.model.hidden = {5, 4};
+  }
+  return job;
+}
+
+Batch Samples() {
+  base::Rng rng(5);
+  Batch batch{.shape = {2, 2}, .samples = kSamples};
+  for (int i = 0; i < kSamples; ++i) {
+    for (int f = 0; f < 2; ++f) batch.ids.push_back(static_cast<int32_t>(rng.Below(kRows)));
+    for (int n = 0; n < 2; ++n) batch.numerics.push_back(static_cast<float>(rng.Uniform(-1, 1)));
+    batch.labels.push_back(static_cast<float>(rng.Below(2)));
+  }
+  return batch;
+}
+
+std::vector<float> Rows(size_t columns) {
+  base::Rng rng(6);
+  std::vector<float> rows(kRows * columns);
+  for (float& x : rows) x = static_cast<float>(rng.Uniform(-1, 1));
+  return rows;
+}
+
+// Runs forward and backward of everything in micro-batches of `size`; returns the mean loss.
+double Pass(StageModel& model, const Batch& batch, std::span<const float> rows, int size) {
+  model.BeginStep({1, (kSamples + size - 1) / size, kSamples});
+  if (!model.Tables().empty()) model.SetRows(0, rows);
+  for (int first = 0, micro = 0; first < kSamples; first += size, ++micro) {
+    const int count = std::min(size, kSamples - first);
+    EXPECT_TRUE(model.Forward(micro, batch.View(first, count), {}).ok());
+    EXPECT_TRUE(model.Backward(micro, {}).ok());
+  }
+  return model.LossSum() / kSamples;
+}
+
+std::unique_ptr<StageModel> Whole(const Graph& graph) {
+  return *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())},
+                             *MakeOptimizer("adagrad", 0.1), 3);
+}
+
+struct Case {
+  std::string name;
+  std::string activation;
+};
+
+class GradientTest : public ::testing::TestWithParam<Case> {};
+
+// d loss / d value by central differences against the gradient in the model.
+TEST_P(GradientTest, AgreesWithFiniteDifferences) {
+  const Graph graph = *BuildGraph(Job(GetParam().name, GetParam().activation));
+  const std::unique_ptr<StageModel> model = Whole(graph);
+  const Batch batch = Samples();
+  const size_t columns =
+      graph.Parameters(true).empty() ? 1 : static_cast<size_t>(graph.Parameters(true)[0].columns);
+  std::vector<float> rows = Rows(columns);
+  Pass(*model, batch, rows, 5);
+  const std::vector<float> dense(model->Gradients().begin(), model->Gradients().end());
+  const std::vector<float> sparse =
+      model->Tables().empty()
+          ? std::vector<float>()
+          : std::vector<float>(model->RowGradients(0).begin(), model->RowGradients(0).end());
+  const auto numeric = [&](float& value) {
+    constexpr float kStep = 5e-4F;
+    const float saved = value;
+    value = saved + kStep;
+    const double up = Pass(*model, batch, rows, kSamples);
+    value = saved - kStep;
+    const double down = Pass(*model, batch, rows, kSamples);
+    value = saved;
+    return (up - down) / (2 * static_cast<double>(kStep));
+  };
+  size_t at = 0;
+  for (const DenseParameter& parameter : model->Parameters()) {
+    const bool fixed_row = GetParam().name == "logistic" && parameter.spec.name == "weight";
+    for (size_t i = 0; i < parameter.weights.size(); ++i, ++at) {
+      if (fixed_row && i < static_cast<size_t>(parameter.spec.columns)) {
+        EXPECT_EQ(dense[at], 0);
+      } else {
+        EXPECT_NEAR(static_cast<double>(dense[at]), numeric(parameter.weights[i]), 1e-3)
+            << parameter.spec.name << i;
+      }
+    }
+  }
+  EXPECT_EQ(at, dense.size());
+  for (size_t i = 0; i < sparse.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(sparse[i]), numeric(rows[i]), 1e-3) << "row float " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GradientTest,
+                         ::testing::Values(Case{"", "tanh"}, Case{"", "sigmoid"}, Case{"", "relu"},
+                                           Case{"", ""}, Case{"ctrdnn", ""}, Case{"mlp", ""},
+                                           Case{"logistic", ""}));
+
+TEST(StageModelTest, MicroBatchesAddUp) {
+  const Graph graph = *BuildGraph(Job("", "tanh"));
+  const std::unique_ptr<StageModel> model = Whole(graph);
+  const std::vector<float> rows = Rows(kDim);
+  const double whole_loss = Pass(*model, Samples(), rows, kSamples);
+  const std::vector<float> whole(model->Gradients().begin(), model->Gradients().end());
+  EXPECT_NEAR(Pass(*model, Samples(), rows, 5), whole_loss, 1e-6);
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(model->Gradients()[i], whole[i], 1e-6F);
+}
+
+TEST(StageModelTest, CutInTwoItIsTheSame) {
+  const Graph graph = *BuildGraph(Job("", "relu"));
+  const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
+  const std::unique_ptr<StageModel> whole = Whole(graph);
+  const std::unique_ptr<StageModel> first = *StageModel::Create(graph, {0, 2}, optimizer, 3);
+  const std::unique_ptr<StageModel> second = *StageModel::Create(graph, {2, 5}, optimizer, 3);
+  EXPECT_EQ(first->OutputWidth(), 5);
+  EXPECT_EQ(second->InputWidth(), 5);
+  const Batch batch = Samples();
+  const std::vector<float> rows = Rows(kDim);
+  Pass(*whole, batch, rows, kSamples);
+  first->BeginStep({1, 1, kSamples});
+  second->BeginStep({1, 1, kSamples});
+  first->SetRows(0, rows);
+  const auto activations = first->Forward(0, batch.View(0, kSamples), {});
+  ASSERT_TRUE(activations.ok());
+  ASSERT_TRUE(second->Forward(0, batch.View(0, kSamples), *activations).ok());
+  const auto gradient = second->Backward(0, {});
+  ASSERT_TRUE(gradient.ok());
+  ASSERT_TRUE(first->Backward(0, *gradient).ok());
+  EXPECT_DOUBLE_EQ(second->LossSum(), whole->LossSum());
+  std::vector<float> both(first->Gradients().begin(), first->Gradients().end());
+  both.insert(both.end(), second->Gradients().begin(), second->Gradients().end());
+  for (size_t i = 0; i < both.size(); ++i) EXPECT_FLOAT_EQ(both[i], whole->Gradients()[i]);
+}
+
+TEST(StageModelTest, UndoesOneStepAndNoMore) {
+  const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
+  const Graph graph = *BuildGraph(Job("", "tanh"));
+  const std::unique_ptr<StageModel> model = Whole(graph);
+  const auto values = [&] {
+    std::vector<float> all;
+    for (const DenseParameter& parameter : model->Parameters()) {
+      all.insert(all.end(), parameter.weights.begin(), parameter.weights.end());
+      all.insert(all.end(), parameter.state.begin(), parameter.state.end());
+    }
+    return all;
+  };
+  const auto step = [&] {
+    Pass(*model, Samples(), Rows(kDim), kSamples);
+    ASSERT_TRUE(model->ApplyUpdate(optimizer).ok());
+  };
+  step();
+  const std::vector<float> one = values();
+  step();
+  const std::vector<float> two = values();
+  EXPECT_NE(one, two);
+  EXPECT_EQ(model->UndoLimit(), 1);
+  ASSERT_TRUE(model->UndoTo(1).ok());
+  EXPECT_EQ(values(), one);
+  EXPECT_EQ(model->AppliedStep(), 1);
+  EXPECT_EQ(model->UndoTo(0).code(), absl::StatusCode::kFailedPrecondition);
+  step();
+  EXPECT_EQ(values(), two);
+}
+
+TEST(StageModelTest, EmptyMicroBatchesLeaveZeroGradients) {
+  const Graph graph = *BuildGraph(Job("", "tanh"));
+  const std::unique_ptr<StageModel> model = Whole(graph);
+  Pass(*model, Samples(), Rows(kDim), kSamples);
+  model->BeginStep({2, 1, kSamples});
+  model->SetRows(0, {});
+  EXPECT_TRUE(model->Forward(0, Samples().View(0, 0), {}).ok());
+  EXPECT_TRUE(model->Backward(0, {}).ok());
+  for (const float g : model->Gradients()) EXPECT_EQ(g, 0);
+}
+
+TEST(StageModelTest, RefusesWrongShapes) {
+  const Graph graph = *BuildGraph(Job("", "tanh"));
+  EXPECT_FALSE(StageModel::Create(graph, {3, 3}, {}, 1).ok());
+  EXPECT_FALSE(StageModel::Create(graph, {0, 6}, {}, 1).ok());
+  const std::unique_ptr<StageModel> dense = *StageModel::Create(graph, {1, 5}, {}, 1);
+  dense->BeginStep({1, 1, kSamples});
+  const Batch batch = Samples();
+  EXPECT_FALSE(dense->Forward(0, batch.View(0, kSamples), std::vector<float>(7)).ok());
+}
+
+TEST(StageModelTest, ParametersDoNotDependOnTheRange) {
+  const Graph graph = *BuildGraph(Job("", "tanh"));
+  const std::unique_ptr<StageModel> part = *StageModel::Create(graph, {2, 3}, {}, 3);
+  const std::unique_ptr<StageModel> whole = Whole(graph);
+  const DenseParameter expected = whole->Parameters()[2];
+  const DenseParameter found = part->Parameters()[0];
+  EXPECT_EQ(found.spec, expected.spec);
+  EXPECT_TRUE(std::equal(found.weights.begin(), found.weights.end(), expected.weights.begin()));
+}
+
+}  // namespace
+}  // namespace medley::worker
