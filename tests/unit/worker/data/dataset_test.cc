@@ -1,0 +1,167 @@
+#include "worker/data/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/file.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "worker/data/row_parser.h"
+
+namespace medley::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DatasetTest : public ::testing::Test {
+ protected:
+  void SetUp() override { folder_ = *base::MakeTempDir("dataset"); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Writes the file and reads it; label in column 0, one categorical, one numeric column.
+  absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text,
+                                                      const Transform* transform = nullptr,
+                                                      int threads = 1) {
+    std::ofstream(folder_ / "x.csv", std::ios::binary) << text;
+    spec_.schema.label_column = 0;
+    spec_.schema.categorical = {1};
+    spec_.schema.numeric = {2};
+    return Dataset::Load({"file:///x.csv", spec_.train.format.empty() ? "csv" : spec_.train.format},
+                         spec_, transform,
+                         {.embedding_rows = 1000, .threads = threads, .root = folder_.string()});
+  }
+  std::string Error(const std::string& text) {
+    const auto data = Load(text);
+    EXPECT_EQ(data.status().code(), absl::StatusCode::kInvalidArgument);
+    return base::Message(data.status());
+  }
+
+  std::filesystem::path folder_;
+  model::DataSpec spec_;
+};
+
+TEST_F(DatasetTest, ReadsRows) {
+  const auto data = Load("1, red, 3\r\n\n0, blue, 5\n1,red,4");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  EXPECT_EQ((*data)->rows(), 3);
+  const Batch& rows = (*data)->all();
+  EXPECT_EQ(rows.labels, (std::vector<float>{1, 0, 1}));
+  EXPECT_EQ(rows.ids[0], HashedId("red", 0, 1000));
+  EXPECT_EQ(rows.ids[0], rows.ids[2]);
+  EXPECT_NE(rows.ids[0], rows.ids[1]);
+  EXPECT_NEAR(rows.numerics[2], 0, 1e-6);
+  EXPECT_NEAR(rows.numerics[0], -rows.numerics[1], 1e-6);
+}
+
+TEST_F(DatasetTest, NamesTheLineOfABadRow) {
+  EXPECT_THAT(Error("1,a,3\n0,b,x7\n"), HasSubstr("x.csv:2: column 2: 'x7' is not a number"));
+  EXPECT_THAT(Error("1,a,3\n\n0,b\n"), HasSubstr("x.csv:3: has 2 columns, the schema needs 3"));
+  EXPECT_THAT(Error("2,a,3\n"), HasSubstr("x.csv:1: column 0: the label '2' is neither 0 nor 1"));
+  EXPECT_THAT(Error("1,\"a,3\n"), HasSubstr("x.csv:1: a quoted field does not end"));
+  EXPECT_THAT(Error("1,a,inf\n"), HasSubstr("not a number"));
+  spec_.schema.header = true;
+  EXPECT_THAT(Error("l,c,n\n1,a,3\n,b,1\n"), HasSubstr("x.csv:3: column 0: the label is empty"));
+  EXPECT_THAT(Error("l,c,n"), HasSubstr("has no rows"));
+  EXPECT_THAT(Error(""), HasSubstr("has no rows"));
+}
+
+TEST_F(DatasetTest, BadRowsUpToTheLimitAreLeftOut) {
+  spec_.max_bad_rows = 2;
+  const auto data = Load("1,a,3\nbad\n0,b,?\nworse\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  EXPECT_EQ((*data)->rows(), 2);
+  EXPECT_EQ((*data)->bad_rows(), 2);
+  EXPECT_EQ((*data)->all().numerics[1], 0);
+  EXPECT_THAT(Error("1,a,3\nbad\n0,b,?\nworse\nx\n"),
+              HasSubstr("x.csv:2: has 1 columns, the schema needs 3 (3 bad rows"));
+}
+
+TEST_F(DatasetTest, LabelsIgnoreATrailingDot) {
+  spec_.schema.label_positive = ">50K";
+  const auto data = Load(">50K.,a,1\n<=50K,a,1\n >50K ,a,1\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  EXPECT_EQ((*data)->all().labels, (std::vector<float>{1, 0, 1}));
+}
+
+TEST_F(DatasetTest, BucketsAreFieldsAndTestTakesTheTransformOfTrain) {
+  spec_.schema.numeric_buckets = 4;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "1,a," + std::to_string(i) + "\n";
+  const auto train = *Load(text);
+  EXPECT_EQ(train->shape(), (SampleShape{2, 1}));
+  const auto test = *Load("0,a,0\n0,a,99\n0,a,500\n", &train->transform());
+  EXPECT_EQ(test->all().ids[1], train->all().ids[1]);
+  EXPECT_EQ(test->all().ids[3], train->all().ids[199]);
+  EXPECT_EQ(test->all().ids[5], train->all().ids[199]);
+  EXPECT_EQ(test->all().numerics[0], train->all().numerics[0]);
+}
+
+TEST_F(DatasetTest, ThreadsDoNotChangeTheResult) {
+  base::Rng rng(3);
+  std::string text;
+  for (int i = 0; i < 120000; ++i) {
+    text += std::to_string(rng.Below(2)) + ",value" + std::to_string(rng.Below(50)) + "," +
+            std::to_string(rng.Below(1000)) + "\n";
+  }
+  ASSERT_GT(text.size(), size_t{1} << 20);
+  const auto one = *Load(text);
+  const auto three = *Load(text, nullptr, 3);
+  EXPECT_EQ(one->rows(), 120000);
+  EXPECT_EQ(one->all().ids, three->all().ids);
+  EXPECT_EQ(one->all().numerics, three->all().numerics);
+  EXPECT_EQ(one->all().labels, three->all().labels);
+  const auto broken = Load(text + "oops\n", nullptr, 3);
+  EXPECT_THAT(base::Message(broken.status()), HasSubstr("x.csv:120001: has 1 columns"));
+}
+
+TEST_F(DatasetTest, MissingFileAndUnknownFormat) {
+  EXPECT_EQ(Dataset::Load({"file:///no/such", "csv"}, spec_, nullptr, {}).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(Dataset::Load({"file:///x", "parquet"}, spec_, nullptr, {}).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+// Damaged files: an answer, never a crash; what is read has the right shape.
+TEST_F(DatasetTest, AnyDamage) {
+  base::Rng rng(17);
+  spec_.max_bad_rows = 1000;
+  const std::string good = "1,red,3\n0,blue,5\n1,\"green, dark\",-4.5e3\n0,,\n";
+  for (int i = 0; i < 300; ++i) {
+    std::string text = good + good;
+    for (uint64_t n = 1 + rng.Below(6); n > 0; --n)
+      text[rng.Below(text.size())] = static_cast<char>(rng.Below(256));
+    const auto data = Load(text.substr(0, rng.Below(text.size() + 1)));
+    if (!data.ok()) continue;
+    const Batch& rows = (*data)->all();
+    EXPECT_EQ(std::ssize(rows.ids), rows.samples);
+    EXPECT_EQ(std::ssize(rows.numerics), rows.samples);
+    EXPECT_EQ(std::ssize(rows.labels), rows.samples);
+  }
+}
+
+TEST(AdultTest, HasAllItsRows) {
+  const std::string root = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/examples/data";
+  model::DataSpec spec;
+  spec.schema = {.label_column = 14,
+                 .label_positive = ">50K",
+                 .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
+                 .numeric = {0, 2, 4, 10, 11, 12},
+                 .numeric_buckets = 32};
+  const auto train =
+      Dataset::Load({"file:///adult.train.csv", "csv"}, spec, nullptr, {.root = root});
+  ASSERT_TRUE(train.ok()) << base::ToString(train.status());
+  const auto test = Dataset::Load({"file:///adult.test.csv", "csv"}, spec, &(*train)->transform(),
+                                  {.root = root});
+  ASSERT_TRUE(test.ok()) << base::ToString(test.status());
+  EXPECT_EQ((*train)->rows(), 32561);
+  EXPECT_EQ((*test)->rows(), 16281);
+  const std::vector<float>& labels = (*test)->all().labels;
+  EXPECT_EQ(std::count(labels.begin(), labels.end(), 1.0F), 3846);
+}
+
+}  // namespace
+}  // namespace medley::worker
