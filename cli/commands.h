@@ -1,0 +1,16 @@
+// The commands of `medley`: each file adds one. A command sets `exit_status` when it runs.
+// Exit status: 0 done, 1 failed (a sentence on stderr), 2 answered "infeasible".
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace medley::cli {
+
+void AddPlan(CLI::App& app, int& exit_status);
+void AddExplain(CLI::App& app, int& exit_status);
+void AddVersion(CLI::App& app, int& exit_status);
+void AddCompletion(CLI::App& app, int& exit_status);
+
+}  // namespace medley::cli

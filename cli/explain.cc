@@ -1,0 +1,131 @@
+// medley explain FILE: why this plan. What binds, stage by stage, and why not the others.
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/plan_input.h"
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr double kBinds = 1e-3;  // relative: this near to its bound, a constraint is said to bind
+
+std::string Number(double value, int digits) { return base::FormatDecimal(value, digits); }
+
+void ExplainStages(const Planned& planned) {
+  const model::ProvisionedPlan& plan = *planned.result.plan;
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const model::ProvisionedStage& s = plan.stages[i];
+    const bool slowest = s.throughput <= plan.throughput * (1 + 1e-9);
+    std::printf("stage %zu: layers %d..%d on %d x %s\n", i, s.first_layer, s.last_layer, s.units,
+                s.resource_type.c_str());
+    std::printf("  %s bound: computes %s s and communicates %s s a batch, at once\n",
+                s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
+                Number(s.compute_seconds, 6).c_str(), Number(s.comm_seconds, 6).c_str());
+    if (slowest) {
+      std::printf("  sets the pace: %s samples/s\n", Number(s.throughput, 1).c_str());
+    } else {
+      std::printf("  could do %s samples/s, %s %% more than the pipeline; one unit fewer would be too slow or below "
+                  "minUnits\n",
+                  Number(s.throughput, 1).c_str(), Number((s.throughput / plan.throughput - 1) * 100, 1).c_str());
+    }
+  }
+  if (plan.server_units > 0) {
+    std::printf("servers: %d x %s bear the parameters of sparse layers at that pace\n", plan.server_units,
+                planned.request.server_type.c_str());
+  }
+}
+
+void ExplainConstraints(const Planned& planned) {
+  const model::ProvisionedPlan& plan = *planned.result.plan;
+  const model::Constraints& c = planned.request.constraints;
+  std::printf("what binds:\n");
+  int found = 0;
+  const auto check = [&](const char* name, double value, double bound) {
+    if (bound <= 0 || std::abs(value / bound - 1) > kBinds) return;
+    ++found;
+    std::printf("  %s: %s of %s\n", name, Number(value, 4).c_str(), Number(bound, 4).c_str());
+  };
+  check("minThroughput", plan.throughput, c.min_throughput);
+  check("deadlineSeconds", plan.execution_seconds, c.deadline_seconds);
+  check("maxCostPerHour", plan.cost_per_hour, c.max_cost_per_hour);
+  check("budgetUsd", plan.cost_usd, c.budget_usd);
+  std::map<std::string, int> used;
+  for (const model::ProvisionedStage& s : plan.stages) used[s.resource_type] += s.units;
+  if (plan.server_units > 0) used[planned.request.server_type] += plan.server_units;
+  for (const model::Resource& r : planned.request.resources) {
+    if (used[r.name] < r.limit || used[r.name] == 0) continue;
+    ++found;
+    std::printf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
+  }
+  if (found == 0) std::printf("  nothing is at its bound: units come whole, and this is the cheapest whole choice\n");
+}
+
+void ExplainAlternatives(const Planned& planned) {
+  std::printf("why not:\n");
+  for (const model::Alternative& a : planned.result.alternatives) {
+    if (!a.plan) {
+      for (const model::Reason& reason : a.reasons) {
+        std::printf("  %s: %s\n", a.label.c_str(), reason.message.c_str());
+      }
+      continue;
+    }
+    const double cost = planned.result.plan ? planned.result.plan->cost_usd : 0;
+    if (cost > 0 && a.plan->cost_usd <= cost * (1 + 1e-9)) {
+      std::printf("  %s: this is the plan\n", a.label.c_str());
+    } else {
+      std::printf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
+                  Number(a.plan->cost_usd, 4).c_str(), Number((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
+                  Number(a.plan->throughput, 1).c_str());
+    }
+  }
+}
+
+void ExplainProof(const model::PlanResult& result) {
+  if (!result.lower_bound_usd) {
+    std::printf("proof: none, planner %s gives no lower bound\n", result.planner.c_str());
+  } else if (*result.gap <= 0) {
+    std::printf("proof: no plan that meets the constraints costs less than %s USD\n",
+                Number(*result.lower_bound_usd, 4).c_str());
+  } else {
+    std::printf("proof: time ran out; no plan costs less than %s USD, this one may be up to %s %% too dear\n",
+                Number(*result.lower_bound_usd, 4).c_str(), Number(*result.gap * 100, 3).c_str());
+  }
+}
+
+int Run(const PlanFlags& flags) {
+  const auto planned = PlanFile(flags);
+  if (!planned.ok()) {
+    std::fprintf(stderr, "medley explain: %s\n", base::Message(planned.status()).c_str());
+    return 1;
+  }
+  if (!planned->result.plan) {
+    std::printf("there is no feasible plan:\n");
+    for (const model::Reason& reason : planned->result.reasons) {
+      std::printf("  %s: %s\n", reason.constraint.c_str(), reason.message.c_str());
+    }
+    return 2;
+  }
+  ExplainStages(*planned);
+  ExplainConstraints(*planned);
+  ExplainAlternatives(*planned);
+  ExplainProof(planned->result);
+  return 0;
+}
+
+}  // namespace
+
+void AddExplain(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("explain", "Say why a plan is as it is, and why not another");
+  const auto flags = std::make_shared<PlanFlags>();
+  AddPlanFlags(*command, *flags);
+  command->callback([flags, &exit_status] { exit_status = Run(*flags); });
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,115 @@
+// medley plan FILE: plans offline and prints the plan as a table, JSON or YAML.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/plan_input.h"
+#include "cli/table.h"
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+
+namespace medley::cli {
+namespace {
+
+std::string Number(double value, int digits) { return base::FormatDecimal(value, digits); }
+
+std::string Layers(const model::PlanRequest& request, int first, int last) {
+  const auto name = [&](int i) {
+    const std::string& given = request.model.layers[static_cast<size_t>(i)].name;
+    return given.empty() ? std::to_string(i) : given;
+  };
+  return first == last ? name(first) : name(first) + ".." + name(last);
+}
+
+std::string PlanTable(const Planned& planned) {
+  const model::ProvisionedPlan& plan = *planned.result.plan;
+  Table table({"STAGE", "LAYERS", "POOL", "UNITS", "SAMPLES/S", "COMPUTE S", "COMM S"});
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const model::ProvisionedStage& s = plan.stages[i];
+    table.Add({std::to_string(i), Layers(planned.request, s.first_layer, s.last_layer), s.resource_type,
+               std::to_string(s.units), Number(s.throughput, 1), Number(s.compute_seconds, 6),
+               Number(s.comm_seconds, 6)});
+  }
+  if (plan.server_units > 0) {
+    table.Add({"-", "parameter servers", planned.request.server_type, std::to_string(plan.server_units), "", "", ""});
+  }
+  return table.Text();
+}
+
+std::string AlternativesTable(const Planned& planned) {
+  Table table({"ALTERNATIVE", "UNITS", "SERVERS", "SAMPLES/S", "USD/H", "USD", "COST"});
+  for (const model::Alternative& a : planned.result.alternatives) {
+    if (!a.plan) {
+      table.Add({a.label, "", "", "", "", "", "infeasible: " + (a.reasons.empty() ? "" : a.reasons[0].message)});
+      continue;
+    }
+    const double more = planned.result.plan ? (a.plan->cost_usd / planned.result.plan->cost_usd - 1) * 100 : 0;
+    table.Add({a.label, std::to_string(a.plan->stages[0].units), std::to_string(a.plan->server_units),
+               Number(a.plan->throughput, 1), Number(a.plan->cost_per_hour, 4), Number(a.plan->cost_usd, 4),
+               planned.result.plan ? fmt::format("{:+.1f} %", more) : ""});
+  }
+  return table.Text();
+}
+
+void PrintReasons(const model::PlanResult& result) {
+  std::printf("infeasible:\n");
+  for (const model::Reason& reason : result.reasons) {
+    const std::string type = reason.resource_type.empty() ? "" : " of " + reason.resource_type;
+    std::printf("  %s%s: %s\n", reason.constraint.c_str(), type.c_str(), reason.message.c_str());
+  }
+}
+
+void PrintTable(const Planned& planned) {
+  const model::PlanResult& result = planned.result;
+  if (result.plan) {
+    const model::ProvisionedPlan& plan = *result.plan;
+    std::printf("%s\n", PlanTable(planned).c_str());
+    std::printf("throughput   %s samples/s\n", Number(plan.throughput, 1).c_str());
+    std::printf("price        %s USD/h\n", Number(plan.cost_per_hour, 4).c_str());
+    std::printf("cost         %s USD in %s s\n", Number(plan.cost_usd, 4).c_str(),
+                Number(plan.execution_seconds, 1).c_str());
+    if (result.lower_bound_usd) {
+      std::printf("lower bound  %s USD, gap %s %%\n", Number(*result.lower_bound_usd, 4).c_str(),
+                  Number(*result.gap * 100, 4).c_str());
+    }
+  } else {
+    PrintReasons(result);
+  }
+  std::printf("planner      %s, %s ms\n", result.planner.c_str(), Number(result.planning_seconds * 1000, 3).c_str());
+  if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());
+}
+
+int Run(const PlanFlags& flags) {
+  const auto planned = PlanFile(flags);
+  if (!planned.ok()) {
+    std::fprintf(stderr, "medley plan: %s\n", base::Message(planned.status()).c_str());
+    return 1;
+  }
+  if (flags.output == "table") {
+    PrintTable(*planned);
+  } else {
+    scheduler::v1::PlanResponse message;
+    model::ToProto(planned->result, message);
+    const std::string text = flags.output == "json" ? model::ToJson(message, true) : model::ToYaml(message);
+    std::fputs(text.c_str(), stdout);
+  }
+  return planned->result.plan ? 0 : 2;
+}
+
+}  // namespace
+
+void AddPlan(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("plan", "Plan offline: the cheapest mix of machines for a request");
+  const auto flags = std::make_shared<PlanFlags>();
+  AddPlanFlags(*command, *flags);
+  command->add_option("-o,--output", flags->output, "table, json or yaml")
+      ->check(CLI::IsMember({"table", "json", "yaml"}))
+      ->capture_default_str();
+  command->callback([flags, &exit_status] { exit_status = Run(*flags); });
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,173 @@
+#include "common/model/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/rng.h"
+#include "common/base/testing/status_matchers.h"
+#include "medley/plan/v1/plan.pb.h"
+#include "medley/profile/v1/profile.pb.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+
+namespace medley::model {
+namespace {
+
+using base::StatusIs;
+using testing::HasSubstr;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+constexpr char kYaml[] = R"(model:
+  name: "ctrdnn"
+  layers:
+    - name: embedding
+      kind: EMBEDDING
+      weightBytes: 640000000
+      sparse: true
+      attributes: {rows: "1000"}
+      profiles:
+        - {resourceType: cpu, computeSeconds: 1.2e-2, computeParallel: 0.98, measuredAt: "2026-11-21T07:15:00Z"}
+training: {profileBatchSize: 64, samplesPerEpoch: 45000000}
+resources:
+  - {name: cpu, class: CPU, pricePerUnitHour: 0.04, limit: 480}
+planner: {name: greedy, seed: 18446744073709551615, schedule: SCHEDULE_KIND_GPIPE}
+)";
+
+absl::Status Parse(std::string_view text) {
+  scheduler::v1::PlanRequest message;
+  return ParseText(text, message);
+}
+
+TEST(ConvertTest, YamlRequestWithDefaults) {
+  scheduler::v1::PlanRequest message;
+  ASSERT_THAT(ParseText(kYaml, message), base::IsOk());
+  const auto request = FromProto(message);
+  ASSERT_THAT(request, base::IsOk());
+  EXPECT_EQ(request->model.layers[0].profiles[0].compute_seconds, 0.012);
+  EXPECT_EQ(request->model.layers[0].profiles[0].measured_at, "2026-11-21T07:15:00Z");
+  EXPECT_EQ(request->model.layers[0].attributes.at("rows"), "1000");
+  EXPECT_EQ(request->training.state_factor, 3);
+  EXPECT_EQ(request->training.epochs, 1);
+  EXPECT_EQ(request->constraints.min_units, 1);
+  EXPECT_EQ(request->planner.seed, 18446744073709551615u);
+  EXPECT_EQ(request->planner.schedule, ScheduleKind::kGpipe);
+  EXPECT_EQ(request->planner.time_budget_seconds, 10);
+  EXPECT_THAT(Validate(*request), base::IsOk());
+  // JSON and YAML of ours are read back to the same message.
+  for (const std::string& text : {ToJson(message), ToJson(message, true), ToYaml(message)}) {
+    scheduler::v1::PlanRequest again;
+    ASSERT_THAT(ParseText(text, again), base::IsOk()) << text;
+    EXPECT_EQ(again.SerializeAsString(), message.SerializeAsString()) << text;
+  }
+}
+
+TEST(ConvertTest, RefusalsNameThePath) {
+  EXPECT_THAT(Parse("model: {layers: [{name: a}, {nmae: b}]}"), StatusIs(kInvalid, "model.layers[1].nmae: unknown field"));
+  EXPECT_THAT(Parse("model: {layers: {a: 1}}"), StatusIs(kInvalid, HasSubstr("model.layers: must be a list")));
+  EXPECT_THAT(Parse("resources: [{limit: 1.5}]"), StatusIs(kInvalid, HasSubstr("resources[0].limit: must be an integer")));
+  EXPECT_THAT(Parse("resources: [{limit: 3000000000}]"), StatusIs(kInvalid, HasSubstr("resources[0].limit")));
+  EXPECT_THAT(Parse("training: {epochs: many}"), StatusIs(kInvalid, HasSubstr("training.epochs: must be a number")));
+  EXPECT_THAT(Parse("training: {epochs: .nan}"), StatusIs(kInvalid, HasSubstr("training.epochs: must be a number")));
+  EXPECT_THAT(Parse("planner: {schedule: FAST}"), StatusIs(kInvalid, HasSubstr("planner.schedule: must be one of")));
+  EXPECT_THAT(Parse("planner: {name: 3}"), StatusIs(kInvalid, HasSubstr("planner.name: must be a string")));
+  EXPECT_THAT(Parse("{\"profileId\": \"a\", \"profileId\": \"b\"}"), StatusIs(kInvalid, HasSubstr("'profileId' is given twice")));
+  EXPECT_THAT(Parse("profileId: a\nprofileId: b"), StatusIs(kInvalid, "profileId: given twice"));
+  EXPECT_THAT(Parse("profileId: a\nprofile_id: b"), StatusIs(kInvalid, HasSubstr("given twice")));
+  EXPECT_THAT(Parse("{\n  \"model\": }"), StatusIs(kInvalid, HasSubstr("line 2, column 12")));
+  EXPECT_THAT(Parse("model: [a\n"), StatusIs(kInvalid, HasSubstr("broken YAML at line")));
+  EXPECT_THAT(Parse(""), StatusIs(kInvalid, HasSubstr("empty")));
+  EXPECT_THAT(Parse("[]"), StatusIs(kInvalid, HasSubstr("the document: must be an object")));
+  EXPECT_THAT(Parse("{\"serverType\": \"\xff\"}"), StatusIs(kInvalid));
+  EXPECT_THAT(Parse("{\"training\": {\"epochs\": 1e999}}"), StatusIs(kInvalid));
+}
+
+TEST(ConvertTest, BombsAreRefused) {
+  std::string deep(100000, '[');
+  EXPECT_THAT(Parse(deep), StatusIs(kInvalid));
+  std::string laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\n";
+  for (char c = 'b'; c < 'k'; ++c) {
+    laughs += fmt::format("{}: &{} [", c, c);
+    for (int i = 0; i < 10; ++i) laughs += fmt::format("*{},", static_cast<char>(c - 1));
+    laughs += "]\n";
+  }
+  EXPECT_THAT(Parse(laughs), StatusIs(kInvalid, HasSubstr("more than 1000000 values")));
+}
+
+ExecutionPlan SomePlan() {
+  ExecutionPlan plan;
+  plan.job_uid = "u";
+  plan.epoch = 3;
+  Sync ps{.kind = SyncKind::kParameterServer};
+  Sync flexible{.kind = SyncKind::kAllreduce, .algorithm = AllreduceAlgorithm::kRing, .mode = SyncMode::kFlexible,
+                .target_ratio = 0.02, .hierarchy = {{0, 0, 1}}, .detector = AnomalyDetector::kWindow,
+                .anomaly_window = 8, .anomaly_threshold = 3};
+  plan.stages = {{{{0, 1}}, {{"cpu", 4, 1}}, {{{{0, 1}}, ps}}, 1},
+                 {{{1, 3}}, {{"v100", 1, 0.75}, {"t4", 1, 0.25}}, {{{{1, 2}}, flexible}}, 0}};
+  plan.servers = Servers{"cpu", 2};
+  plan.schedule = {ScheduleKind::kAsync1F1B, 4, 2};
+  plan.order = {3, 2, 1};
+  plan.estimate = {100, 2.5, 10, 14400, {{"fwd", 0, 0, 1}}};
+  plan.provenance = {"exact", 7, 17, "2026-11-21T07:15:00Z", "p", 9, 0.1};
+  return plan;
+}
+
+TEST(ConvertTest, ExecutionPlanRoundTrip) {
+  plan::v1::ExecutionPlan message;
+  ToProto(SomePlan(), message);
+  const auto back = FromProto(message);
+  ASSERT_THAT(back, base::IsOk());
+  EXPECT_EQ(*back, SomePlan());
+  message.mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(static_cast<plan::v1::SyncKind>(99));
+  EXPECT_THAT(FromProto(message), StatusIs(kInvalid, "stages[0].syncs[0].sync.kind: unknown value 99"));
+}
+
+TEST(ExecutionPlanTest, ValidateAndSummary) {
+  EXPECT_THAT(Validate(SomePlan(), 3), base::IsOk());
+  EXPECT_EQ(Summary(SomePlan(), {"emb", "fc", "loss"}), "emb@4xcpu | fc..loss@1xv100+1xt4 + 2 servers@cpu");
+  ExecutionPlan plan = SomePlan();
+  plan.stages[1].operations[0].end = 2;
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("operation 2 is in none")));
+  plan = SomePlan();
+  plan.stages[1].operations[0].first = 0;
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].operations[0]: operation 0 is there twice")));
+  plan = SomePlan();
+  plan.servers.reset();
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers: missing")));
+  plan = SomePlan();
+  plan.stages[1].groups[0].share = 0.5;
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].groups: the shares must sum to 1")));
+}
+
+// Mutations of a good document never crash the reader, and what it accepts survives a round trip.
+TEST(TextFuzzTest, MutatedDocumentsNeverCrash) {
+  scheduler::v1::PlanRequest seed;
+  ASSERT_THAT(ParseText(kYaml, seed), base::IsOk());
+  const std::vector<std::string> bases = {kYaml, ToJson(seed), ToYaml(seed)};
+  const std::string alphabet = "{}[]:,-\"'&*!|>%@#?\n\t 0123456789eE.+truefalsenull\\u\xff\x01";
+  base::Rng rng(20261121);
+  int accepted = 0;
+  for (int round = 0; round < 6000; ++round) {
+    std::string text = bases[rng.Below(bases.size())];
+    for (uint64_t n = 1 + rng.Below(6); n > 0; --n) {
+      const size_t at = rng.Below(text.size());
+      switch (rng.Below(4)) {
+        case 0: text[at] = alphabet[rng.Below(alphabet.size())]; break;
+        case 1: text.erase(at, 1 + rng.Below(20)); break;
+        case 2: text.insert(at, 1, alphabet[rng.Below(alphabet.size())]); break;
+        default: text.insert(at, text.substr(rng.Below(text.size()), rng.Below(40))); break;
+      }
+      if (text.empty()) text = "x";
+    }
+    scheduler::v1::PlanRequest message;
+    if (!ParseText(text, message).ok()) continue;
+    ++accepted;
+    const auto request = FromProto(message);
+    if (request.ok()) static_cast<void>(Validate(*request));
+    scheduler::v1::PlanRequest again;
+    ASSERT_THAT(ParseText(ToJson(message), again), base::IsOk()) << text;
+  }
+  std::printf("seed 20261121: %d of 6000 accepted\n", accepted);
+  EXPECT_GT(accepted, 50);
+}
+
+}  // namespace
+}  // namespace medley::model
