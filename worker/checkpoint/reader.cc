@@ -74,7 +74,8 @@ class DataFile {
     uint32_t kind = 0;
     if (!source_.Read(&kind, sizeof kind)) return Cut();
     if (kind == fmtn::kEnd) {
-      if (!source_.Read(&crc, sizeof crc) || crc != fmtn::Crc32(0, &kind, sizeof kind) || !source_.AtEnd()) return Cut();
+      const bool whole = source_.Read(&crc, sizeof crc) && crc == fmtn::Crc32(0, &kind, sizeof kind);
+      if (!whole || !source_.AtEnd()) return Cut();
       return false;
     }
     fmtn::SectionHeader& header = section.header;
@@ -182,7 +183,9 @@ absl::Status VerifyCheckpoint(const std::filesystem::path& root, const Checkpoin
       return base::DataLoss("{}: {} bytes, manifest says {}", file.name, bytes, file.bytes);
     }
     MEDLEY_ASSIGN_OR_RETURN(const uint32_t crc, FileCrc(path, file.bytes));
-    if (crc != file.crc32) return base::DataLoss("{}: crc32 is {:08x}, manifest says {:08x}", file.name, crc, file.crc32);
+    if (crc != file.crc32) {
+      return base::DataLoss("{}: crc32 is {:08x}, manifest says {:08x}", file.name, crc, file.crc32);
+    }
   }
   return absl::OkStatus();
 }

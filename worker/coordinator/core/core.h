@@ -60,7 +60,8 @@ class CoordinatorCore {
   const std::optional<Ledger>& ledger() const { return ledger_; }
 
  private:
-  enum class Mode { kIdle, kTraining, kHalting, kHalted };  // no state; leases flow; survivors stop; survivors stand at t
+  // Nobody holds the state; leases flow; survivors stop; survivors stand at halted_step_.
+  enum class Mode { kIdle, kTraining, kHalting, kHalted };
   enum class Ending { kNone, kEvaluating };
 
   // core.cc: inputs

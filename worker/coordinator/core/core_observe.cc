@@ -31,7 +31,11 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   out.set_phase(Phase());
   out.set_epoch(over() ? final_epoch_ : active_epoch());
   out.set_plan_epoch(over() ? final_plan_ : active_ ? active_->request.plan().epoch() : 0);
-  if (next_) out.set_next_epoch(next_->epoch);
+  if (next_) {
+    out.set_next_epoch(next_->epoch);
+  } else if (active_ && active_->request.plan().epoch() != desired_->plan().epoch()) {
+    out.set_next_epoch(std::max(last_epoch_ + 1, desired_->plan().epoch()));  // accepted, but still to come
+  }
   if (ledger_) {
     out.set_step(ledger_->committed());
     out.set_samples_done(ledger_->SamplesAt(ledger_->committed()));

@@ -15,8 +15,8 @@ Ledger::Ledger(int64_t rows, int32_t epochs, int32_t batch_size)
 
 absl::StatusOr<Ledger> Ledger::Create(int64_t rows, int32_t epochs, int32_t batch_size) {
   if (rows <= 0 || epochs <= 0 || batch_size <= 0) {
-    return base::InvalidArgument("a ledger needs rows, epochs and a batch size above 0, not {}, {} and {}", rows, epochs,
-                                 batch_size);
+    return base::InvalidArgument("a ledger needs rows, epochs and a batch size above 0, not {}, {} and {}", rows,
+                                 epochs, batch_size);
   }
   if (rows > std::numeric_limits<int64_t>::max() / epochs) {
     return base::InvalidArgument("{} rows x {} epochs are too many samples", rows, epochs);

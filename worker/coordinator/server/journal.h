@@ -19,7 +19,8 @@ namespace medley::worker {
 
 class Journal {
  public:
-  // Reads what is there (a torn tail is cut off), compacts it to one record and opens it for appending. Makes the folder.
+  // Reads what is there (a torn tail is cut off), compacts it to one record and opens it for appending. Makes the
+  // folder.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::filesystem::path& folder);
   ~Journal();
 

@@ -104,9 +104,10 @@ void MetricsPage::Answer(int client) {
   }
   const bool known = request.starts_with("GET /metrics ") || request.starts_with("GET /metrics?");
   const std::string body = known ? MetricsText(observe_()) : "the page is /metrics\n";
-  const std::string reply = fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-                                        known ? "200 OK" : "404 Not Found",
-                                        known ? metrics::kTextContentType : "text/plain", body.size(), body);
+  const std::string reply =
+      fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+                  known ? "200 OK" : "404 Not Found", known ? metrics::kTextContentType : "text/plain", body.size(),
+                  body);
   for (std::string_view rest = reply; !rest.empty();) {
     const ssize_t n = send(client, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (n <= 0) return;

@@ -115,6 +115,17 @@ TEST_F(CoreTest, PlansAreOrderedByTheirEpoch) {
   EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(0, 1, 1, 1, "a"), Now()), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// The operator may not take a plan for running because a recovery under the old one has a higher epoch.
+TEST_F(CoreTest, AnAcceptedPlanIsAnnouncedUntilItIsInForce) {
+  Start();
+  Ready(0);
+  EXPECT_EQ(Seen().next_epoch(), 0);
+  ASSERT_THAT(core_.ApplyPlan(sim::MakePlan(2, 1, 1, 1, "b"), Now()), IsOkAndHolds(2));
+  EXPECT_EQ(Seen().plan_epoch(), 1);
+  EXPECT_EQ(Seen().next_epoch(), 2);
+  EXPECT_THAT(Seen().missing_members(), ElementsAre("job-0-b-0", "job-1-b-0"));
+}
+
 TEST_F(CoreTest, MissingMembersAreNamedAndWaitedForBoundedly) {
   ASSERT_TRUE(core_.ApplyPlan(sim::MakePlan(1, 1, 1, 1, "a"), Now()).ok());
   EXPECT_THAT(Seen().missing_members(), ElementsAre("job-0-a-0", "job-1-a-0", "job-server-0"));

@@ -54,8 +54,8 @@ TEST(LedgerTest, EverySampleOnceUnderRandomLosses) {
         trained.push_back(ledger.Lease());
       } else if (what < 18) {
         const int64_t open = ledger.leased() - ledger.committed();
-        ASSERT_THAT(ledger.Commit(ledger.committed() + static_cast<int64_t>(rng.Below(static_cast<uint64_t>(open) + 1))),
-                    IsOk());
+        const auto more = static_cast<int64_t>(rng.Below(static_cast<uint64_t>(open) + 1));
+        ASSERT_THAT(ledger.Commit(ledger.committed() + more), IsOk());
       } else if (++losses > 30) {  // enough
         continue;
       } else if (what == 18) {  // a loss: back to a step of the survivors

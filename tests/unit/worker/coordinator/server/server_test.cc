@@ -73,7 +73,9 @@ class Trainer {
   int64_t step() const { return step_; }
 
  private:
-  bool Train(const job::v1::Lease& lease, grpc::ClientReaderWriter<job::v1::SessionRequest, job::v1::SessionResponse>& out) {
+  using Stream = grpc::ClientReaderWriter<job::v1::SessionRequest, job::v1::SessionResponse>;
+
+  bool Train(const job::v1::Lease& lease, Stream& out) {
     for (const job::v1::StepLease& step : lease.steps()) {
       if (step_ == stop_at_) return false;  // dies here
       step_ = step.step();
