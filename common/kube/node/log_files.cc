@@ -72,11 +72,22 @@ absl::Status LogWriter::Reopen() {
   return absl::OkStatus();
 }
 
-void LogWriter::Write(std::string_view bytes) {
-  if (size_ > 0 && size_ + static_cast<int64_t>(bytes.size()) > max_bytes_) {
-    rename(path_.c_str(), OlderPart(path_).c_str());
-    if (!Reopen().ok()) fd_.Reset();
+// The name always leads to a part: a reader that follows may look at any moment.
+void LogWriter::BeginPart() {
+  const fs::path older = OlderPart(path_);
+  const fs::path fresh = path_.string() + ".new";
+  unlink(older.c_str());
+  unlink(fresh.c_str());
+  UniqueFd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd.valid() || link(path_.c_str(), older.c_str()) != 0 || rename(fresh.c_str(), path_.c_str()) != 0) {
+    return;  // the full part grows on rather than that output is lost
   }
+  fd_ = std::move(fd);
+  size_ = 0;
+}
+
+void LogWriter::Write(std::string_view bytes) {
+  if (size_ > 0 && size_ + static_cast<int64_t>(bytes.size()) > max_bytes_) BeginPart();
   while (!bytes.empty()) {
     const ssize_t put = fd_.valid() ? write(fd_.get(), bytes.data(), bytes.size()) : -1;
     if (put < 0 && fd_.valid() && errno == EINTR) continue;
@@ -109,7 +120,8 @@ absl::Status ReadLogFiles(const fs::path& path, const LogOptions& options, base:
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return base::ErrnoStatus(errno, "open log " + path.string());
   std::string text;
-  if (const auto older = base::ReadFile(OlderPart(path)); older.ok()) text = *older;
+  // The same file: the writer began a new part just now.
+  if (!SameFile(fd.get(), OlderPart(path))) text = base::ReadFile(OlderPart(path)).value_or("");
   text += ReadRest(fd.get());
   const size_t from = options.tail_lines ? TailOffset(text, *options.tail_lines) : 0;
   if (!bounded(std::string_view(text).substr(from)) || !options.follow) return absl::OkStatus();

@@ -29,6 +29,7 @@ class LogWriter {
  private:
   LogWriter(std::filesystem::path path, int64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {}
   absl::Status Reopen();
+  void BeginPart();
 
   std::filesystem::path path_;
   int64_t max_bytes_;
