@@ -28,7 +28,7 @@ ARROWS = {
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base"],
-    "worker/pipeline": ["common/base", "common/model", "worker/params"],
+    "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "cli": ["common", "proto", "operator/api", "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/catalog"],
@@ -38,7 +38,7 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/": ["worker/model"],
+    r"torch/|ATen/|c10/|oneapi/": ["worker/model"],
     r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
     r"gloo/": ["worker/collective"],
     r"boost/": ["common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
