@@ -107,4 +107,8 @@ std::vector<StageChoice> StagesOf(const std::vector<int>& schedule);
 
 inline constexpr double kTolerance = 1e-9;  // relative, for every constraint on a real number
 
+// Costs nearer than this are one cost: where work divides perfectly, ten times the units cost the same but for rounding,
+// and the slower, smaller plan is the one to give.
+inline constexpr double kSameCost = 1e-10;  // relative
+
 }  // namespace medley::sched

@@ -40,7 +40,7 @@ class Search {
     const double budget = problem_.request().constraints.budget_usd;
     if (best_ && (budget <= 0 || best_->score.cost <= budget * (1 + kTolerance))) {
       solution.best = best_;
-      solution.lower_bound = std::min(best_->score.cost, CostAtRate(open));
+      solution.lower_bound = std::min(best_->score.cost, CostAtRate(open));  // the cost, to kSameCost, when complete
     }
     return solution;
   }
@@ -57,9 +57,14 @@ class Search {
   double CostAtRate(double rate) const { return problem_.total_samples() / 3600 * rate; }
 
   void Offer(Provisioned plan) {
-    if (best_ && !(plan.score.cost < best_->score.cost)) return;
+    if (best_) {
+      const double ratio = plan.score.cost / best_->score.cost;
+      const bool smaller = plan.score.hourly < best_->score.hourly * (1 - kTolerance);
+      if (!(ratio < 1 - kSameCost || (ratio < 1 + kSameCost && smaller))) return;
+    }
     best_ = std::move(plan);
-    best_rate_ = best_->score.hourly / best_->score.throughput;
+    // What is not cheaper by more than rounding need not be looked at.
+    best_rate_ = std::min(best_rate_, best_->score.hourly / best_->score.throughput * (1 - kSameCost));
   }
 
   // The bound that was open when the budget ended, or infinity.

@@ -27,8 +27,9 @@ class Walk {
     do {
       const Score score = ScoreOf(problem_, stages_);
       if (!Fits(score)) break;
-      if (!best_ || score.cost < best_->score.cost) best_ = Provisioned{stages_, score};
-      if (problem_.Cost(RateBound(score.throughput) * score.throughput, score.throughput) >= best_->score.cost) break;
+      if (!best_ || score.cost < best_->score.cost * (1 - kSameCost)) best_ = Provisioned{stages_, score};
+      const double bound = problem_.Cost(RateBound(score.throughput) * score.throughput, score.throughput);
+      if (bound >= best_->score.cost * (1 - kSameCost)) break;
       throughput_ = score.throughput;
     } while (RaiseSlowest());
     const double budget = problem_.request().constraints.budget_usd;

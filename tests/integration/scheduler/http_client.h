@@ -1,0 +1,16 @@
+// A blocking HTTP request for tests.
+#pragma once
+
+#include <string>
+
+namespace medley::sched {
+
+struct HttpAnswer {
+  long code = 0;  // 0: no answer
+  std::string body;
+};
+
+// GET without a body, POST with one.
+HttpAnswer Http(int port, const std::string& path, const std::string* body = nullptr);
+
+}  // namespace medley::sched

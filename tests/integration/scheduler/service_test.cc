@@ -1,0 +1,228 @@
+// The scheduling service over real sockets on loopback: gRPC and REST give the same answers.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "common/base/file.h"
+#include "common/base/testing/fake_clock.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/model/convert.h"
+#include "common/rpc/server.h"
+#include "medley/scheduler/v1/scheduler.grpc.pb.h"
+#include "scheduler-service/catalog/price_file.h"
+#include "scheduler-service/serve_grpc/service.h"
+#include "scheduler-service/serve_rest/rest_server.h"
+#include "tests/integration/scheduler/http_client.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = scheduler::v1;
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr char kRequest[] = R"({
+  "model": {"layers": [
+    {"name": "emb", "weightBytes": 8e6, "sparse": true, "profiles": [
+      {"resourceType": "cpu", "computeSeconds": 0.010, "computeParallel": 0.99, "syncSeconds": 0.004, "transferSeconds": 0.002, "commParallel": 0.9, "serverSeconds": 0.003},
+      {"resourceType": "gpu", "computeSeconds": 0.020, "computeParallel": 0.9, "syncSeconds": 0.01, "transferSeconds": 0.002, "commParallel": 0.5, "serverSeconds": 0.003}]},
+    {"name": "fc", "weightBytes": 1e6, "profiles": [
+      {"resourceType": "cpu", "computeSeconds": 0.1, "computeParallel": 1, "syncSeconds": 0.001, "commParallel": 1},
+      {"resourceType": "gpu", "computeSeconds": 0.002, "computeParallel": 0.9, "syncSeconds": 0.002, "commParallel": 1}]}]},
+  "training": {"profileBatchSize": 64, "samplesPerEpoch": 1e6},
+  "constraints": {"minThroughput": 20000},
+  "serverType": "cpu"})";
+
+constexpr char kPrices[] =
+    "entries:\n"
+    "- {resourceType: cpu, class: CPU, limit: 100, pricePerUnitHour: %s}\n"
+    "- {resourceType: gpu, class: GPU, limit: 10, pricePerUnitHour: 2}\n";
+
+class ServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = *base::MakeTempDir("medley-scheduler-test");
+    feed_.emplace(folder_ / "prices.yaml", catalog_, metrics_, clock_);
+    WritePrices("0.1");
+    ASSERT_THAT(feed_->Poll(), base::IsOk());
+    service_ = MakeGrpcService(handlers_, stop_.get_token(), {.max_watches = 1});
+    auto grpc = rpc::Server::Start({}, {service_.get()});
+    ASSERT_THAT(grpc, base::IsOk());
+    grpc_ = *std::move(grpc);
+    auto rest = RestServer::Start({.max_body_bytes = 1 << 16}, handlers_, metrics_,
+                                  [this] { return catalog_.Get()->revision > 0; }, stop_.get_token());
+    ASSERT_THAT(rest, base::IsOk());
+    rest_ = *std::move(rest);
+    stub_ = pb::SchedulerService::NewStub(grpc::CreateChannel(grpc_->address(), grpc::InsecureChannelCredentials()));
+  }
+  void TearDown() override {
+    stop_.request_stop();
+    grpc_.reset();
+    rest_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void WritePrices(const std::string& cpu) {
+    std::string text = kPrices;
+    text.replace(text.find("%s"), 2, cpu);
+    ASSERT_THAT(base::WriteFileAtomic(folder_ / "prices.yaml", text), base::IsOk());
+  }
+  HttpAnswer Post(const std::string& path, const std::string& body) { return Http(rest_->port(), path, &body); }
+  static pb::PlanRequest Request() {
+    pb::PlanRequest request;
+    EXPECT_THAT(model::ParseText(kRequest, request), base::IsOk());
+    return request;
+  }
+
+  std::filesystem::path folder_;
+  base::SystemClock clock_;
+  metrics::Registry metrics_;
+  CatalogStore catalog_;
+  const Registry planners_ = BuiltinPlanners();
+  Handlers handlers_{planners_, catalog_, metrics_, clock_, {}};
+  std::stop_source stop_;
+  std::optional<PriceFileFeed> feed_;
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<rpc::Server> grpc_;
+  std::unique_ptr<RestServer> rest_;
+  std::unique_ptr<pb::SchedulerService::Stub> stub_;
+};
+
+TEST_F(ServiceTest, GrpcAndRestGiveTheSamePlan) {
+  grpc::ClientContext context;
+  pb::PlanResponse over_grpc, over_rest;
+  ASSERT_TRUE(stub_->Plan(&context, Request(), &over_grpc).ok());
+  const HttpAnswer answer = Post("/v1/plan", kRequest);
+  ASSERT_EQ(answer.code, 200) << answer.body;
+  ASSERT_THAT(model::ParseText(answer.body, over_rest), base::IsOk());
+  over_grpc.set_planning_seconds(0);
+  over_rest.set_planning_seconds(0);
+  EXPECT_EQ(over_grpc.SerializeAsString(), over_rest.SerializeAsString());
+
+  EXPECT_TRUE(over_grpc.feasible());
+  EXPECT_EQ(over_grpc.gap(), 0);
+  EXPECT_EQ(over_grpc.catalog_revision(), 1);
+  EXPECT_GT(over_grpc.price_time().seconds(), 0);
+  EXPECT_EQ(over_grpc.alternatives_size(), 2);
+  const auto plan = model::FromProto(over_grpc.execution_plan());
+  ASSERT_THAT(plan, base::IsOk());
+  EXPECT_THAT(model::Validate(*plan, 2), base::IsOk());
+  EXPECT_EQ(plan->stages[0].syncs[0].sync.kind, model::SyncKind::kParameterServer);
+}
+
+TEST_F(ServiceTest, ProvisionAndEvaluate) {
+  const std::string body = std::string(R"({"schedule": ["cpu", "gpu"], "request": )") + kRequest + "}";
+  const json provisioned = json::parse(Post("/v1/provision", body).body);
+  ASSERT_EQ(provisioned["feasible"], true) << provisioned;
+  json evaluate = json::parse(body);
+  for (const json& stage : provisioned["plan"]["stages"]) evaluate["units"].push_back(stage["units"]);
+  const json evaluated = json::parse(Post("/v1/evaluate", evaluate.dump()).body);
+  EXPECT_EQ(evaluated["plan"], provisioned["plan"]);
+  EXPECT_EQ(evaluated["reasons"], json::array());
+  evaluate["units"][0] = 1;
+  EXPECT_EQ(json::parse(Post("/v1/evaluate", evaluate.dump()).body)["reasons"][0]["constraint"], "minThroughput");
+  evaluate["units"] = {1};
+  EXPECT_THAT(Post("/v1/evaluate", evaluate.dump()).body, HasSubstr("units: has 1 entries, the schedule has 2 stages"));
+}
+
+TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
+  json request = json::parse(kRequest);
+  request["constraints"]["minThroughput"] = 1e7;
+  const HttpAnswer answer = Post("/v1/plan", request.dump());
+  EXPECT_EQ(answer.code, 200);
+  const json body = json::parse(answer.body);
+  EXPECT_EQ(body["feasible"], false);
+  EXPECT_EQ(body["reasons"][0]["constraint"], "minThroughput");
+  EXPECT_GT(body["reasons"][0]["available"], 1000);
+}
+
+TEST_F(ServiceTest, UnpricedResourceIsAReason) {
+  json request = json::parse(kRequest);
+  request["resources"] = {{{"name", "cpu"}, {"limit", 4}},
+                          {{"name", "gpu"}, {"limit", 4}, {"offering", {{"provider", "x"}, {"instanceType", "y"}}}}};
+  const json body = json::parse(Post("/v1/plan", request.dump()).body);
+  EXPECT_EQ(body["feasible"], false);
+  ASSERT_EQ(body["reasons"].size(), 1u);
+  EXPECT_EQ(body["reasons"][0]["constraint"], "price");
+  EXPECT_EQ(body["reasons"][0]["resourceType"], "gpu");
+  EXPECT_THAT(body["reasons"][0]["message"].get<std::string>(), HasSubstr("x///y/"));
+}
+
+TEST_F(ServiceTest, BadRequestsNameTheField) {
+  const HttpAnswer unknown = Post("/v1/plan", R"({"model": {"layerz": []}})");
+  EXPECT_EQ(unknown.code, 400);
+  EXPECT_EQ(json::parse(unknown.body)["message"], "model.layerz: unknown field");
+  EXPECT_EQ(Post("/v1/plan", "{").code, 400);
+  EXPECT_EQ(Post("/v1/plan", "{}").code, 400);
+  EXPECT_EQ(Post("/v1/plan", std::string(1 << 17, ' ')).code, 413);
+  EXPECT_EQ(Post("/v1/nothing", "{}").code, 404);
+  EXPECT_EQ(Http(rest_->port(), "/v1/plan").code, 405);
+  json request = json::parse(kRequest);
+  request["planner"]["name"] = "oracle";
+  EXPECT_THAT(Post("/v1/plan", request.dump()).body, HasSubstr("planner.name: 'oracle' is unknown, there are: auto, exact"));
+
+  grpc::ClientContext context;
+  pb::PlanResponse response;
+  pb::PlanRequest bad = Request();
+  bad.mutable_model()->mutable_layers(0)->mutable_profiles(1)->set_comm_parallel(2);
+  const grpc::Status status = stub_->Plan(&context, bad, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("model.layers[0].profiles[1].commParallel"));
+}
+
+TEST_F(ServiceTest, GetPages) {
+  EXPECT_EQ(Http(rest_->port(), "/healthz").code, 200);
+  EXPECT_EQ(Http(rest_->port(), "/readyz").code, 200);
+  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(), 7u);
+  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/catalog").body)["catalog"]["revision"], "1");
+  EXPECT_THAT(Http(rest_->port(), "/metrics").body, HasSubstr("medley_catalog_revision 1"));
+}
+
+TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+  auto reader = stub_->WatchCatalog(&context, {});
+  pb::WatchCatalogResponse seen;
+  ASSERT_TRUE(reader->Read(&seen));
+  EXPECT_EQ(seen.catalog().revision(), 1);
+  EXPECT_TRUE(seen.catalog().entries(0).available());
+  // One watch is allowed here: the second one is refused.
+  grpc::ClientContext second;
+  auto refused = stub_->WatchCatalog(&second, {});
+  pb::WatchCatalogResponse none;
+  EXPECT_FALSE(refused->Read(&none));
+  EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+
+  WritePrices("zero");  // refused: the last good prices stay
+  EXPECT_THAT(feed_->Poll(), base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pricePerUnitHour")));
+  WritePrices("0.10");  // other bytes, the same price: no new revision
+  EXPECT_THAT(feed_->Poll(), base::IsOk());
+  WritePrices("0.2");
+  EXPECT_THAT(feed_->Poll(), base::IsOk());
+  ASSERT_TRUE(reader->Read(&seen));
+  EXPECT_EQ(seen.catalog().revision(), 2);
+  EXPECT_EQ(seen.catalog().entries(0).price_per_unit_hour(), 0.2);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
+  context.TryCancel();
+}
+
+TEST_F(ServiceTest, APortInUseIsSaid) {
+  const auto second = RestServer::Start({.port = rest_->port()}, handlers_, metrics_, [] { return true; }, {});
+  EXPECT_THAT(second, base::StatusIs(absl::StatusCode::kAlreadyExists,
+                                     HasSubstr(fmt::format("127.0.0.1:{}", rest_->port()))));
+}
+
+TEST(HandlersTest, RefusesWhenBusy) {
+  base::SystemClock clock;
+  metrics::Registry metrics;
+  CatalogStore catalog;
+  const Registry planners = BuiltinPlanners();
+  Handlers handlers(planners, catalog, metrics, clock, {.max_concurrent = 0});
+  pb::PlanResponse response;
+  EXPECT_THAT(handlers.Plan({}, {}, response), base::StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+}  // namespace
+}  // namespace medley::sched
