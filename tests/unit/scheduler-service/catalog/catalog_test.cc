@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/testing/fake_clock.h"
+#include "common/base/testing/status_matchers.h"
+#include "scheduler-service/catalog/price_file.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+absl::StatusOr<std::vector<CatalogEntry>> Parse(const std::string& text, const std::string& name = "p.yaml") {
+  return ParsePriceFile(text, name, base::FakeClock().Now());
+}
+
+TEST(PriceFileTest, EntriesWithDefaults) {
+  const auto entries = Parse(R"(entries:
+- {resourceType: cpu, class: CPU, limit: 480, pricePerUnitHour: 0.04}
+- {offering: {provider: aws, region: r, instanceType: p3.8xlarge, capacityType: spot, unitsPerInstance: 4}, pricePerInstanceHour: 8, available: false})");
+  ASSERT_THAT(entries, IsOk());
+  ASSERT_EQ(entries->size(), 2u);
+  EXPECT_TRUE((*entries)[0].available);
+  EXPECT_EQ((*entries)[0].source, "file:p.yaml");
+  EXPECT_FALSE((*entries)[1].available);
+  EXPECT_EQ((*entries)[1].UnitPrice(4), 2);
+}
+
+TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: 0}]"),
+              StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: -1}]"), StatusIs(kInvalid));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: .inf}]"), StatusIs(kInvalid));
+  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("needs an offering or")));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, pricePerUnitHour: 2}]"),
+              StatusIs(kInvalid, HasSubstr("is there twice")));
+  EXPECT_THAT(Parse("entries: []"), StatusIs(kInvalid, HasSubstr("must not be empty")));
+}
+
+TEST(PriceFileTest, SkyPilotTable) {
+  const auto entries = Parse(
+      "InstanceType,AcceleratorName,vCPUs,Price,SpotPrice,Region,AvailabilityZone,GpuInfo\r\n"
+      "p3.2xlarge,V100,8,3.06,0.918,us-east-1,us-east-1a,\"{'Gpus': [1, 2]}\"\n"
+      "m5.large,,2,0.096,,us-east-1,,\n",
+      "aws.csv");
+  ASSERT_THAT(entries, IsOk());
+  ASSERT_EQ(entries->size(), 3u);
+  EXPECT_EQ((*entries)[1].offering->KeyString(), "aws/us-east-1/us-east-1a/p3.2xlarge/spot");
+  EXPECT_EQ((*entries)[1].price_per_instance_hour, 0.918);
+  EXPECT_THAT(Parse("InstanceType,Price\na,0\n", "x.csv"), StatusIs(kInvalid, HasSubstr("line 2: Price: '0'")));
+  EXPECT_THAT(Parse("InstanceType,Price\na\n", "x.csv"), StatusIs(kInvalid, HasSubstr("line 2: 1 fields")));
+}
+
+TEST(CatalogStoreTest, RevisionGrowsOnlyOnChange) {
+  CatalogStore store;
+  base::FakeClock clock;
+  CatalogEntry entry;
+  entry.resource_type = "cpu";
+  entry.price_per_unit_hour = 1;
+  EXPECT_TRUE(store.Publish({entry}, clock.Now()));
+  entry.observed_at = "2026-11-21T07:15:00Z";
+  EXPECT_FALSE(store.Publish({entry}, clock.Now()));
+  EXPECT_EQ(store.WaitNewer(1, {}, base::milliseconds(1)), nullptr);
+  entry.price_per_unit_hour = 2;
+  std::jthread publisher([&] { store.Publish({entry}, clock.Now()); });
+  const CatalogSnapshot newer = store.WaitNewer(1, {}, base::seconds(10));
+  ASSERT_NE(newer, nullptr);
+  EXPECT_EQ(newer->revision, 2);
+}
+
+TEST(ResolvePricesTest, OfferingThenName) {
+  Catalog catalog;
+  catalog.entries = *Parse(R"(entries:
+- {resourceType: cpu, class: CPU, limit: 9, pricePerUnitHour: 0.04}
+- {resourceType: gone, class: GPU, limit: 9, pricePerUnitHour: 1, available: false}
+- {offering: {provider: aws, instanceType: p3.8xlarge}, pricePerInstanceHour: 8})");
+  model::PlanRequest request;
+  request.resources = {{"cpu"}, {"gone"}, {"v100"}, {"mine", model::ResourceClass::kCpu, 7}};
+  request.resources[2].offering = model::Offering{"aws", "", "", "p3.8xlarge", "", 4};
+  ResolvePrices(catalog, request);
+  EXPECT_EQ(request.resources[0].price_per_unit_hour, 0.04);
+  EXPECT_EQ(request.resources[1].price_per_unit_hour, 0);
+  EXPECT_EQ(request.resources[2].price_per_unit_hour, 2);
+  EXPECT_EQ(request.resources[3].price_per_unit_hour, 7);
+  model::PlanRequest empty;
+  ResolvePrices(catalog, empty);
+  ASSERT_EQ(empty.resources.size(), 1u);
+  EXPECT_EQ(empty.resources[0].name, "cpu");
+}
+
+TEST(PriceFileFeedTest, KeepsTheLastGoodPrices) {
+  const std::filesystem::path folder = *base::MakeTempDir("medley-prices-test");
+  const std::filesystem::path path = folder / "prices.yaml";
+  CatalogStore store;
+  metrics::Registry metrics;
+  base::FakeClock clock;
+  PriceFileFeed feed(path, store, metrics, clock);
+  EXPECT_THAT(feed.Poll(), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(store.Get()->revision, 0);
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 1}]"), IsOk());
+  {
+    std::jthread running([&](std::stop_token stop) { feed.Run(base::seconds(5), stop); });
+    ASSERT_TRUE(clock.WaitForSleepers(1));
+    EXPECT_EQ(store.Get()->revision, 1);
+    ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 0}]"), IsOk());
+    clock.Advance(base::seconds(5));
+  }
+  EXPECT_THAT(feed.Poll(), StatusIs(kInvalid, HasSubstr("prices.yaml")));
+  EXPECT_THAT(feed.Poll(), StatusIs(kInvalid));  // the same bad content counts once
+  EXPECT_EQ(store.Get()->entries[0].price_per_unit_hour, 1);
+  EXPECT_THAT(metrics.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 3}]"), IsOk());
+  EXPECT_THAT(feed.Poll(), IsOk());
+  EXPECT_EQ(store.Get()->revision, 2);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace medley::sched
