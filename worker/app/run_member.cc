@@ -60,6 +60,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   Member member(context.session, clock);
   Trainer trainer(context, LoadOptions{.embedding_rows = env.spec.model.embedding_rows},
                   [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
+  const std::jthread preload([&trainer](std::stop_token stop) { trainer.Preload(stop); });
   return RunUntilReleased(member, trainer, signals);
 }
 

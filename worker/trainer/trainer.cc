@@ -24,6 +24,7 @@ class Trainer::Rep {
   Rep(TrainerContext context, LoadOptions load, Send send)
       : context_(std::move(context)), load_(load), send_(std::move(send)) {}
 
+  void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
   Held held() const { return {held_epoch_, held_step_}; }
 
   absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
@@ -211,6 +212,7 @@ class Trainer::Rep {
 Trainer::Trainer(TrainerContext context, LoadOptions load, Send send)
     : rep_(std::make_unique<Rep>(std::move(context), load, std::move(send))) {}
 Trainer::~Trainer() = default;
+void Trainer::Preload(std::stop_token stop) { rep_->Preload(std::move(stop)); }
 Held Trainer::held() const { return rep_->held(); }
 absl::StatusOr<std::shared_ptr<PreparedEpoch>> Trainer::Prepare(const pb::Prepare& order, std::stop_token stop) {
   return rep_->Prepare(order, std::move(stop));

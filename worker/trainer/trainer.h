@@ -16,6 +16,9 @@ class Trainer final : public Role {
   Trainer(TrainerContext context, LoadOptions load, Send send);
   ~Trainer() override;
 
+  // Reads the training data, so that the first Prepare finds it; any thread. Errors are Prepare's to report.
+  void Preload(std::stop_token stop);
+
   Held held() const override;
   absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const job::v1::Prepare& order, std::stop_token stop) override;
   absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order, std::shared_ptr<PreparedEpoch> next) override;

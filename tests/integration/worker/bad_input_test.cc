@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "tests/integration/worker/job_harness.h"
 
@@ -68,12 +69,16 @@ TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {
 
 TEST_F(BadInputTest, ACorruptCheckpointIsPassedOverForTheOneBefore) {
   JobOptions options = Options();
-  options.epochs = 50;
-  options.checkpoint_interval = "100ms";
+  options.epochs = 150;
+  options.checkpoint_interval = "1s";
   JobHarness job(options);
   job.StartCoordinator();
   job.Apply(shape_, "start");
-  job.WaitFor([](const pb::Observation& o) { return o.last_checkpoint_step() > 100; }, base::seconds(60));
+  std::set<int64_t> written;
+  job.WaitFor([&](const pb::Observation& o) {
+    if (o.last_checkpoint_step() > 0) written.insert(o.last_checkpoint_step());
+    return written.size() >= 2;
+  }, base::seconds(60));
   for (const auto& name : {"coordinator", "t0-0", "t1-0", "server-0"}) job.Kill(name);
   std::vector<std::filesystem::path> manifests;
   for (const auto& entry : std::filesystem::directory_iterator(job.checkpoints())) {
@@ -91,7 +96,7 @@ TEST_F(BadInputTest, ACorruptCheckpointIsPassedOverForTheOneBefore) {
   job.Apply(shape_, "start again");
   const pb::Observation end = job.WaitForEnd();
   EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
-  EXPECT_EQ(end.samples_done(), 640 * 50);
+  EXPECT_EQ(end.samples_done(), 640 * 150);
   EXPECT_THAT(job.Log("coordinator"), testing::HasSubstr(manifests.back().filename().string()));
 }
 

@@ -11,11 +11,24 @@ namespace {
 namespace pb = ::medley::job::v1;
 constexpr size_t kSteps = 200;
 
-JobOptions Options() {
+// Adagrad divides by the root of what it has seen: while that is near zero it turns a rounding error of a tiny gradient
+// into a full step, which wide layers show as 1e-3 in the loss. So Adagrad is compared on a narrow model (its state
+// moves as well), and a wide model by SGD.
+JobOptions Narrow() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.test = ExampleData("adult.test.csv");
   options.epochs = 2;  // 32,560 rows a data epoch, 128 a step: 255 steps each
+  return options;
+}
+
+JobOptions Wide() {
+  JobOptions options = Narrow();
+  options.hidden = {256, 128};
+  options.epochs = 4;  // 64 steps each
+  options.batch_size = 512;
+  options.optimizer = "sgd";
+  options.learning_rate = 0.05;
   return options;
 }
 
@@ -24,12 +37,13 @@ struct Curve {
   pb::Observation end;
 };
 
-Curve Train(const JobShape& first, const JobShape* then) {
-  JobHarness job(Options());
+Curve Train(const JobOptions& options, const JobShape& first, const JobShape* then) {
+  JobHarness job(options);
   job.StartCoordinator();
+  if (then != nullptr) job.StartMembers(*then);
   job.Apply(first, "start");
   if (then != nullptr) {
-    job.WaitFor([](const pb::Observation& o) { return o.step() >= 20; }, base::seconds(60));
+    job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
     job.Apply(*then, "rescale");
   }
   Curve curve;
@@ -42,34 +56,40 @@ Curve Train(const JobShape& first, const JobShape* then) {
 
 void ExpectSame(const Curve& a, const Curve& b, const char* what) {
   ASSERT_GE(a.losses.size(), kSteps);
-  ASSERT_GE(b.losses.size(), kSteps);
+  ASSERT_EQ(a.losses.size(), b.losses.size());
   double worst = 0;
-  for (size_t i = 0; i < kSteps; ++i) worst = std::max(worst, std::abs(a.losses[i] - b.losses[i]) / a.losses[i]);
+  for (size_t i = 0; i < kSteps; ++i) {
+    const double difference = std::abs(a.losses[i] - b.losses[i]) / a.losses[i];
+    EXPECT_LT(difference, 1e-4) << what << ", step " << i + 1;
+    worst = std::max(worst, difference);
+  }
   std::printf("%s: largest relative difference of the loss over %zu steps: %.2e\n", what, kSteps, worst);
-  EXPECT_LT(worst, 1e-4) << what;
 }
 
-TEST(EquivalenceTest, TheLossCurveDoesNotDependOnThePlan) {
+void Compare(const JobOptions& options) {
   const int operations = 5;
   const JobShape one{.stages = {{0, operations, 1}}};
   const JobShape pipeline{.stages = {{0, 1, 2}, {1, operations, 2}}, .servers = 2};
   const JobShape rescaled{.stages = {{0, 1, 1}, {1, 3, 1}, {3, operations, 3}}, .servers = 3};
-  const Curve reference = Train(one, nullptr);
-  ASSERT_FALSE(HasFailure());
+  const Curve reference = Train(options, one, nullptr);
+  ASSERT_FALSE(testing::Test::HasFailure());
   EXPECT_LT(reference.losses[kSteps - 1], reference.losses[0]);
-  const Curve parallel = Train(pipeline, nullptr);
-  ASSERT_FALSE(HasFailure());
+  const Curve parallel = Train(options, pipeline, nullptr);
+  ASSERT_FALSE(testing::Test::HasFailure());
   ExpectSame(reference, parallel, "1 process vs 2 stages x 2 replicas + 2 servers");
-  const Curve elastic = Train(pipeline, &rescaled);
-  ASSERT_FALSE(HasFailure());
+  const Curve elastic = Train(options, pipeline, &rescaled);
   ASSERT_FALSE(elastic.end.switches().empty());
+  EXPECT_FALSE(elastic.end.switches(0).recovery());
   std::printf("rescaled at step %ld, pause %.3f s\n", static_cast<long>(elastic.end.switches(0).at_step()),
               elastic.end.switches(0).pause_seconds());
-  EXPECT_LT(elastic.end.switches(0).at_step(), static_cast<int64_t>(kSteps));
   ExpectSame(reference, elastic, "1 process vs the same with a rescale");
-  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("log_loss"));
   EXPECT_NEAR(reference.end.metrics().at("auc"), parallel.end.metrics().at("auc"), 1e-3);
+  EXPECT_NEAR(reference.end.metrics().at("auc"), elastic.end.metrics().at("auc"), 1e-3);
+  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("log_loss"));
 }
+
+TEST(EquivalenceTest, AdagradOnANarrowModel) { Compare(Narrow()); }
+TEST(EquivalenceTest, SgdOnAWideModel) { Compare(Wide()); }
 
 }  // namespace
 }  // namespace medley::worker

@@ -16,7 +16,7 @@ JobOptions Small(const std::filesystem::path& train) {
   options.epochs = 3;
   options.batch_size = 16;
   options.embedding_rows = 512;
-  options.checkpoint_interval = "200ms";
+  options.checkpoint_interval = "1s";
   return options;
 }
 

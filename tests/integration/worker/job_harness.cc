@@ -115,6 +115,16 @@ void JobHarness::StartCoordinator() {
       rpc::MakeChannel(AddressOf("coordinator") + fmt::format(":{}", kPort), options));
 }
 
+void JobHarness::StartMembers(const JobShape& shape) {
+  const auto start = [&](const std::string& name, const char* role) {
+    if (!processes_.contains(name)) Start(name, role);
+  };
+  for (size_t s = 0; s < shape.stages.size(); ++s) {
+    for (int i = 0; i < shape.stages[s].units; ++i) start(fmt::format("t{}-{}", s, i), "trainer");
+  }
+  for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
+}
+
 void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
@@ -229,9 +239,10 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
     pb::Observation now = Observe();
     if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = std::move(now);
     if (done(last)) return last;
+    if (!processes_.at("coordinator")->running) break;
     clock.SleepFor(base::milliseconds(20), {});
   }
-  ADD_FAILURE() << "not in " << timeout.count() << " s; last: " << last.ShortDebugString() << AllLogs();
+  ADD_FAILURE() << "not in " << timeout.count() << " s, or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
   return last;
 }
 

@@ -55,6 +55,8 @@ class JobHarness {
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
 
   void StartCoordinator();
+  // Starts the members of a later shape, so that they are there when it comes.
+  void StartMembers(const JobShape& shape);
   // Starts the members that the shape needs and that do not run, then applies it as the next epoch.
   void Apply(const JobShape& shape, const std::string& reason);
   // SIGKILL. The process is started again by the next Poll when `restart`.
