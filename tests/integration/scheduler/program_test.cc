@@ -1,0 +1,67 @@
+// The programs as a user starts them: exit status and what they say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace medley {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ended {
+  int status = -1;
+  std::string output;  // stdout and stderr
+};
+
+Ended Start(const std::string& program, const std::string& arguments) {
+  const std::string source = std::getenv("MEDLEY_SOURCE_DIR"), bin = std::getenv("MEDLEY_BIN_DIR");
+  const std::string line = "cd '" + source + "' && timeout 60 '" + bin + "/" + program + "' " + arguments + " 2>&1";
+  Ended ended;
+  FILE* pipe = popen(line.c_str(), "r");
+  if (pipe == nullptr) return ended;
+  char buffer[4096];
+  for (size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) ended.output.append(buffer, n);
+  const int code = pclose(pipe);
+  ended.status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
+  return ended;
+}
+
+TEST(ProgramTest, PlanPrintsATable) {
+  const Ended ended = Start("medley", "plan examples/plan/ctrdnn-16.yaml");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("lower bound"));
+  EXPECT_THAT(ended.output, HasSubstr("gap 0 %"));
+  EXPECT_THAT(ended.output, HasSubstr("v100 only"));
+}
+
+TEST(ProgramTest, InfeasibleIsStatusTwo) {
+  const Ended ended = Start("medley", "plan examples/plan/infeasible.yaml");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.output, HasSubstr("raise the limit of cpu to 32"));
+  EXPECT_EQ(Start("medley", "explain examples/plan/infeasible.yaml").status, 2);
+  EXPECT_THAT(Start("medley", "plan examples/plan/infeasible.yaml -o json").output, HasSubstr("\"feasible\": false"));
+}
+
+TEST(ProgramTest, BadInputIsStatusOne) {
+  const Ended missing = Start("medley", "plan nothing.yaml");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.output, HasSubstr("nothing.yaml: No such file"));
+  const Ended bad = Start("medley", "plan tests/golden/plan/limit.yaml");
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_THAT(bad.output, HasSubstr("expect: unknown field"));
+  EXPECT_THAT(Start("medley", "completion bash").output, HasSubstr("complete -o filenames -F _medley medley"));
+  EXPECT_THAT(Start("medley", "explain examples/plan/ctrdnn-16.yaml").output, HasSubstr("proof: no plan"));
+}
+
+TEST(ProgramTest, SchedulerRefusesABadAddress) {
+  const Ended ended = Start("medley-scheduler", "--grpc-listen nowhere");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.output, HasSubstr("--grpc-listen: 'nowhere' is not HOST:PORT"));
+}
+
+}  // namespace
+}  // namespace medley
