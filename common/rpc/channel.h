@@ -1,4 +1,5 @@
-// Client channels to Medley's own processes: plain text (the token authenticates, NetworkPolicy isolates).
+// Client channels to Medley's own processes: plain text (the token authenticates, NetworkPolicy
+// isolates).
 //
 // A channel is thread-safe and connects by itself, with backoff; make one per peer and keep it.
 #pragma once
@@ -25,6 +26,7 @@ struct ChannelOptions {
 };
 
 // `target`: "host:port". Shares no connection with any other channel of the process.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
+                                           const ChannelOptions& options = {});
 
 }  // namespace medley::rpc

@@ -1,11 +1,13 @@
-// What every call carries: the job's token as "authorization: Bearer TOKEN", a deadline, and a stop token.
+// What every call carries: the job's token as "authorization: Bearer TOKEN", a deadline, and a stop
+// token.
 //
 // Functions are thread-safe; StopCancelsCall belongs to the thread that makes the call.
 //
 //   grpc::ClientContext context;
 //   rpc::Prepare(context, {.token = token, .timeout = base::seconds(5)});
 //   rpc::StopCancelsCall guard(context, stop);
-//   absl::Status status = rpc::FromGrpc(stub->Plan(&context, request, &response), "scheduler: Plan");
+//   absl::Status status = rpc::FromGrpc(stub->Plan(&context, request, &response), "scheduler:
+//   Plan");
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,16 +29,17 @@ class Status;
 namespace medley::rpc {
 
 struct CallOptions {
-  std::string token;                 // empty: none is sent
-  base::nanoseconds timeout{0};      // 0: none (streams that live as long as their stop token)
-  bool wait_for_ready = false;       // wait for a connection, within the deadline, instead of failing at once
+  std::string token;             // empty: none is sent
+  base::nanoseconds timeout{0};  // 0: none (streams that live as long as their stop token)
+  bool wait_for_ready =
+      false;  // wait for a connection, within the deadline, instead of failing at once
 };
 
 // Before the call starts.
 void Prepare(grpc::ClientContext& context, const CallOptions& options);
 
-// OK when the caller sent exactly `token`; UNAUTHENTICATED otherwise, also for an empty `token` (a process
-// without a token serves nobody). Compares in constant time. First line of every handler:
+// OK when the caller sent exactly `token`; UNAUTHENTICATED otherwise, also for an empty `token` (a
+// process without a token serves nobody). Compares in constant time. First line of every handler:
 //   if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
 grpc::Status Authorize(const grpc::ServerContext& context, std::string_view token);
 

@@ -1,8 +1,8 @@
 // A gRPC server with bounds: threads, message sizes, and a shutdown with a deadline.
 //
-// Thread-safe. Services are borrowed and must outlive the server. Handlers run on the server's own threads;
-// a handler that streams holds its thread, so `max_threads` bounds the open streams as well: calls beyond it
-// are refused with RESOURCE_EXHAUSTED.
+// Thread-safe. Services are borrowed and must outlive the server. Handlers run on the server's own
+// threads; a handler that streams holds its thread, so `max_threads` bounds the open streams as
+// well: calls beyond it are refused with RESOURCE_EXHAUSTED.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -13,7 +13,8 @@ namespace medley::rpc {
 
 grpc::Status ToGrpc(const absl::Status& status);
 
-// `what` ("scheduler 127.0.0.1:7000: Plan") is put before the message of an error; empty: nothing is.
+// `what` ("scheduler 127.0.0.1:7000: Plan") is put before the message of an error; empty: nothing
+// is.
 absl::Status FromGrpc(const grpc::Status& status, std::string_view what = "");
 
 }  // namespace medley::rpc

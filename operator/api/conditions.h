@@ -1,4 +1,5 @@
-// metav1.Condition: what is so, since when, and why, in words that a person can act on. Values; not synchronised.
+// metav1.Condition: what is so, since when, and why, in words that a person can act on. Values; not
+// synchronised.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ std::string_view ToString(ConditionStatus status);
 struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;
-  std::string reason;   // CamelCase, for programs
-  std::string message;  // a sentence, for people
+  std::string reason;                // CamelCase, for programs
+  std::string message;               // a sentence, for people
   std::string last_transition_time;  // RFC 3339; set when `status` changes
   int64_t observed_generation = 0;
   bool operator==(const Condition&) const = default;
@@ -30,8 +31,8 @@ class Conditions {
   kube::Json ToJson() const;
 
   // True when anything but the generation changed. The transition time moves only with the status.
-  bool Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
-           int64_t generation, base::WallTime now);
+  bool Set(std::string_view type, ConditionStatus status, std::string_view reason,
+           std::string_view message, int64_t generation, base::WallTime now);
   void Remove(std::string_view type);
   const Condition* Find(std::string_view type) const;  // null: absent
   bool IsTrue(std::string_view type) const;

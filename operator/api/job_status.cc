@@ -11,7 +11,9 @@ using kube::Json;
 
 std::string Usd(double value) { return base::FormatDecimal(value, 6); }
 // For people: three significant places are plenty, and status does not flicker with noise.
-double Rounded(double value, double unit) { return std::isfinite(value) ? std::round(value / unit) * unit : 0; }
+double Rounded(double value, double unit) {
+  return std::isfinite(value) ? std::round(value / unit) * unit : 0;
+}
 
 PlanStatus ReadPlan(const JsonReader& reader) {
   PlanStatus plan;
@@ -19,12 +21,13 @@ PlanStatus ReadPlan(const JsonReader& reader) {
   plan.planner = reader.String("planner");
   plan.summary = reader.String("summary");
   for (const JsonReader& stage : reader.Items("stages")) {
-    plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0)),
-                           stage.Number("throughput", 0)});
+    plan.stages.push_back({stage.String("layers"), stage.String("pool"),
+                           static_cast<int>(stage.Int("units", 0)), stage.Number("throughput", 0)});
   }
   for (const JsonReader& other : reader.Items("alternatives")) {
-    plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0), other.Quantity("usdPerHour", 0),
-                                 other.Quantity("usdTotal", 0), other.String("reason")});
+    plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0),
+                                 other.Quantity("usdPerHour", 0), other.Quantity("usdTotal", 0),
+                                 other.String("reason")});
   }
   plan.usd_total = reader.Quantity("usdTotal", 0);
   plan.servers = static_cast<int>(reader.Int("servers", 0));
@@ -106,18 +109,17 @@ Json ObservedJson(const ObservedStatus& observed) {
 }
 
 RescaleStatus ReadRescale(const JsonReader& reader) {
-  return {reader.Int("fromEpoch", 0),         reader.Int("toEpoch", 0), reader.String("reason"),
-          reader.Number("pauseSeconds", 0),   reader.String("at"),      reader.Bool("recovery", false),
+  return {reader.Int("fromEpoch", 0), reader.Int("toEpoch", 0),
+          reader.String("reason"),    reader.Number("pauseSeconds", 0),
+          reader.String("at"),        reader.Bool("recovery", false),
           reader.Int("lostSteps", 0)};
 }
 
 Json RescaleJson(const RescaleStatus& rescale) {
-  Json json = {{"fromEpoch", rescale.from_epoch},
-               {"toEpoch", rescale.to_epoch},
-               {"reason", rescale.reason},
-               {"pauseSeconds", Rounded(rescale.pause_seconds, 1e-4)},
-               {"recovery", rescale.recovery},
-               {"lostSteps", rescale.lost_steps}};
+  Json json = {
+      {"fromEpoch", rescale.from_epoch}, {"toEpoch", rescale.to_epoch},
+      {"reason", rescale.reason},        {"pauseSeconds", Rounded(rescale.pause_seconds, 1e-4)},
+      {"recovery", rescale.recovery},    {"lostSteps", rescale.lost_steps}};
   if (!rescale.at.empty()) json["at"] = rescale.at;
   return json;
 }
@@ -153,7 +155,8 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
   if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
-  for (const JsonReader& rescale : reader.Items("rescales")) status.rescales.push_back(ReadRescale(rescale));
+  for (const JsonReader& rescale : reader.Items("rescales"))
+    status.rescales.push_back(ReadRescale(rescale));
   status.start_time = reader.String("startTime");
   status.completion_time = reader.String("completionTime");
   return status;

@@ -96,10 +96,12 @@ struct JobStatus {
   int restarts = 0;
   std::optional<RescaleStatus> last_rescale;
   std::vector<RescaleStatus> rescales;  // the last 32 epoch switches, from Observation.switches
-  std::string start_time;  // RFC 3339 or empty
+  std::string start_time;               // RFC 3339 or empty
   std::string completion_time;
 
-  bool finished() const { return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition); }
+  bool finished() const {
+    return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition);
+  }
   // One word for the printer, from the conditions.
   std::string Phase() const;
 

@@ -1,4 +1,5 @@
-// Typed reads from JSON that remember the first wrong type, with its path. Internal to operator/api.
+// Typed reads from JSON that remember the first wrong type, with its path. Internal to
+// operator/api.
 //
 //   JsonReader spec(json, "spec");
 //   const int keep = spec.Child("checkpoint").Int("keep", 3);
@@ -34,8 +35,8 @@ class JsonReader {
   int64_t Int(const char* field, int64_t fallback) const;
   double Number(const char* field, double fallback) const;
   bool Bool(const char* field, bool fallback) const;
-  double Seconds(const char* field, double fallback) const;   // Go duration
-  double Quantity(const char* field, double fallback) const;  // string or number
+  double Seconds(const char* field, double fallback) const;               // Go duration
+  double Quantity(const char* field, double fallback) const;              // string or number
   std::map<std::string, std::string> StringMap(const char* field) const;  // numbers become text
   std::vector<std::string> Strings(const char* field) const;
   // The value as it is; an empty object when absent.

@@ -13,7 +13,8 @@ PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   status.price_time = reader.String("priceTime");
   status.price_source = reader.String("priceSource");
   const JsonReader units = reader.Child("units");
-  status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
+  status.units = {static_cast<int>(units.Int("limit", 0)),
+                  static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
   return status;
 }

@@ -1,5 +1,6 @@
-// A TrainingJob as the operator reads it. Model, data and training are model::JobSpec's (common/model/job_spec.h);
-// this holds what decides where, how long and for how much. Immutable values.
+// A TrainingJob as the operator reads it. Model, data and training are model::JobSpec's
+// (common/model/job_spec.h); this holds what decides where, how long and for how much. Immutable
+// values.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -60,8 +61,8 @@ struct VolumeMount {
 };
 
 struct TrainingJob {
-  kube::Object object;   // as read; never changed
-  kube::Json spec;       // with defaults
+  kube::Object object;  // as read; never changed
+  kube::Json spec;      // with defaults
   Objective objective;
   PlannerChoice planner;
   std::vector<std::string> pools;  // empty: every pool that the namespace may use
@@ -81,14 +82,16 @@ struct TrainingJob {
   const std::string& name() const { return name_; }
   bool managed_by_us() const;
 
-  // Fills in defaults, then reads. Errors: InvalidArgument with the path of the first field of a wrong type or form.
+  // Fills in defaults, then reads. Errors: InvalidArgument with the path of the first field of a
+  // wrong type or form.
   static absl::StatusOr<TrainingJob> FromObject(const kube::Object& object);
 
  private:
   std::string name_;
 };
 
-// The defaults of the CRD's schema, for API servers that do not apply them and for files that never saw one.
+// The defaults of the CRD's schema, for API servers that do not apply them and for files that never
+// saw one.
 void ApplyJobDefaults(kube::Json& spec);
 
 }  // namespace medley::ops

@@ -1,6 +1,6 @@
 // medley-operator: watches TrainingJobs and ResourcePools and runs them. See docs/api.md.
-#include <CLI/CLI.hpp>
 #include <signal.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <iostream>
@@ -30,7 +30,8 @@ struct Flags {
 
 void Define(CLI::App& app, Flags& flags) {
   medley::ops::OperatorOptions& o = flags.options;
-  app.add_option("--kubeconfig", flags.kubeconfig, "API server and user; absent: in-cluster, then $KUBECONFIG, ~/.kube");
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "API server and user; absent: in-cluster, then $KUBECONFIG, ~/.kube");
   app.add_option("--context", flags.context, "Context of the kubeconfig");
   app.add_option("--scheduler", o.scheduler_address, "Scheduling service, host:port")
       ->envname("MEDLEY_SCHEDULER")
@@ -39,21 +40,35 @@ void Define(CLI::App& app, Flags& flags) {
       ->envname("MEDLEY_WORKER_IMAGE")
       ->capture_default_str();
   app.add_option("--namespace", o.ns, "Run only the jobs of this namespace; empty: all");
-  app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")->capture_default_str();
-  app.add_option("--http-port", o.http_port, "Port of them; 0: any, printed on stdout")->capture_default_str();
-  app.add_option("--workers", o.workers, "Jobs reconciled at the same time")->capture_default_str()->check(CLI::Range(1, 256));
-  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which pods listen")->capture_default_str();
-  app.add_option("--worker-metrics-port", o.job.worker.metrics_port, "Port of the pods' metrics; 0: off")
+  app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")
       ->capture_default_str();
-  app.add_option("--status-interval", flags.status_interval, "Seconds between two writes of a status")->capture_default_str();
-  app.add_option("--recheck", flags.recheck, "Seconds between two looks at a job without any event")->capture_default_str();
-  app.add_option("--goal-window", flags.goal_window, "Seconds below the goal before planning again")->capture_default_str();
-  app.add_option("--schedule-window", flags.schedule_window, "Seconds a pod may be unschedulable")->capture_default_str();
-  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds, "From making a pod to its first step, as assumed")
+  app.add_option("--http-port", o.http_port, "Port of them; 0: any, printed on stdout")
       ->capture_default_str();
-  app.add_option("--parallel-profilers", o.job.parallel_profilers, "Profiler pods of one job at the same time")
+  app.add_option("--workers", o.workers, "Jobs reconciled at the same time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which pods listen")
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
+  app.add_option("--worker-metrics-port", o.job.worker.metrics_port,
+                 "Port of the pods' metrics; 0: off")
+      ->capture_default_str();
+  app.add_option("--status-interval", flags.status_interval,
+                 "Seconds between two writes of a status")
+      ->capture_default_str();
+  app.add_option("--recheck", flags.recheck, "Seconds between two looks at a job without any event")
+      ->capture_default_str();
+  app.add_option("--goal-window", flags.goal_window, "Seconds below the goal before planning again")
+      ->capture_default_str();
+  app.add_option("--schedule-window", flags.schedule_window, "Seconds a pod may be unschedulable")
+      ->capture_default_str();
+  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds,
+                 "From making a pod to its first step, as assumed")
+      ->capture_default_str();
+  app.add_option("--parallel-profilers", o.job.parallel_profilers,
+                 "Profiler pods of one job at the same time")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")
+      ->capture_default_str();
 }
 
 absl::StatusOr<medley::kube::ClientConfig> Configure(const Flags& flags) {

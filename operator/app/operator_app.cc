@@ -30,13 +30,16 @@ bool NodeChanged(const kube::Object& before, const kube::Object& now) {
     }
     return std::string();
   };
-  return before.At("/metadata/labels") != now.At("/metadata/labels") || before.At("/spec") != now.At("/spec") ||
-         before.At("/status/allocatable") != now.At("/status/allocatable") || ready(before) != ready(now);
+  return before.At("/metadata/labels") != now.At("/metadata/labels") ||
+         before.At("/spec") != now.At("/spec") ||
+         before.At("/status/allocatable") != now.At("/status/allocatable") ||
+         ready(before) != ready(now);
 }
 
 // Spec and finalizers, not the status that the operator itself writes.
 bool JobChanged(const kube::Object& before, const kube::Object& now) {
-  return GenerationChanged()(before, now) || before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
+  return GenerationChanged()(before, now) ||
+         before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
 }
 
 bool PoolChanged(const kube::Object& before, const kube::Object& now) {
@@ -114,12 +117,15 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
       events_(client, clock, {.seed = options_.seed}),
       scheduler_({.address = options_.scheduler_address, .seed = options_.seed}, clock),
-      links_(clock, options_.seed, [this](const kube::Key& job) { job_controller_raw_->Enqueue(job); }),
+      links_(clock, options_.seed,
+             [this](const kube::Key& job) { job_controller_raw_->Enqueue(job); }),
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
-      job_controller_({.name = "trainingjob", .workers = options_.workers, .metrics = &job_reconciles_}, job_reconciler_,
-                      clock),
-      pool_controller_({.name = "resourcepool", .metrics = &pool_reconciles_}, pool_reconciler_, clock),
+      job_controller_(
+          {.name = "trainingjob", .workers = options_.workers, .metrics = &job_reconciles_},
+          job_reconciler_, clock),
+      pool_controller_({.name = "resourcepool", .metrics = &pool_reconciles_}, pool_reconciler_,
+                       clock),
       manager_(clock),
       endpoints_({options_.http_address, options_.http_port},
                  {[this] {
@@ -134,8 +140,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
 JobDeps OperatorApp::Graph::Deps() {
   const JobStores stores{jobs_.store(),  pools_.store(),  pods_.store(),
                          nodes_.store(), quotas_.store(), config_maps_.store()};
-  std::function<uint64_t()> entropy = options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
-  return {client_, clock_, stores, scheduler_, links_, events_, metrics_, std::move(entropy), options_.job};
+  std::function<uint64_t()> entropy =
+      options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
+  return {client_,     clock_, stores, scheduler_, links_, events_, metrics_, std::move(entropy),
+          options_.job};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {
@@ -157,7 +165,8 @@ void OperatorApp::Graph::CountJobs() {
   for (const kube::ObjectPtr& job : jobs_.store().List()) {
     const JobStatus status = JobStatus::FromJson(job->At("/status"));
     ++phases[status.Phase()];
-    if (status.plan && status.conditions.IsTrue(kRunningCondition)) usd_per_hour += status.plan->usd_per_hour;
+    if (status.plan && status.conditions.IsTrue(kRunningCondition))
+      usd_per_hour += status.plan->usd_per_hour;
   }
   metrics_.SetJobs(phases, usd_per_hour);
 }
@@ -172,9 +181,10 @@ absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
   // Stored profiles serve every job of the namespace; the other ConfigMaps have an owner.
-  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
-    return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
-  }));
+  MEDLEY_RETURN_IF_ERROR(
+      job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
+        return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
+      }));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(nodes_, AllJobs(), NodeChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(quotas_, AllJobs(), QuotaChanged));
@@ -185,7 +195,8 @@ absl::Status OperatorApp::Graph::AddSources() {
 
 void OperatorApp::Graph::AddParts() {
   using Phase = Manager::Phase;
-  manager_.Add({Phase::kServers, "http endpoints", [this](std::stop_token) { return endpoints_.Start(); },
+  manager_.Add({Phase::kServers, "http endpoints",
+                [this](std::stop_token) { return endpoints_.Start(); },
                 [this] { endpoints_.Stop(); }});
   manager_.Add({Phase::kCaches, "caches",
                 [this](std::stop_token stop) -> absl::Status {
@@ -195,8 +206,8 @@ void OperatorApp::Graph::AddParts() {
                 },
                 [this] { informers_.Stop(); }});
   // Stopped after the controllers, so that nothing new asks for links.
-  manager_.Add({Phase::kOthers, "coordinator links", [](std::stop_token) { return absl::OkStatus(); },
-                [this] { links_.Clear(); }});
+  manager_.Add({Phase::kOthers, "coordinator links",
+                [](std::stop_token) { return absl::OkStatus(); }, [this] { links_.Clear(); }});
   manager_.Add({Phase::kOthers, "scheduling service",
                 [this](std::stop_token) {
                   scheduler_.Start([this] { EnqueueAll(); });

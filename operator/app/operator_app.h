@@ -5,8 +5,8 @@
 //   ... app.http_port() ...
 //   app.Stop();
 //
-// Thread-safe but for Start and Stop, which belong to one thread. Everything it knows is in the cluster: a second instance
-// goes on where the first stopped.
+// Thread-safe but for Start and Stop, which belong to one thread. Everything it knows is in the
+// cluster: a second instance goes on where the first stopped.
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,9 +27,9 @@ struct OperatorOptions {
   std::string scheduler_address = "127.0.0.1:7100";
   std::string ns;  // of the jobs to run; empty: all
   std::string http_address = "127.0.0.1";
-  int http_port = 0;  // 0: the system chooses
-  int workers = 4;    // jobs reconciled at the same time
-  uint64_t seed = 1;  // of jitter; differs between processes
+  int http_port = 0;                  // 0: the system chooses
+  int workers = 4;                    // jobs reconciled at the same time
+  uint64_t seed = 1;                  // of jitter; differs between processes
   std::function<uint64_t()> entropy;  // for tokens; null: the operating system's
   JobOptions job;
 };
@@ -40,8 +40,8 @@ class OperatorApp {
   OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock);
   ~OperatorApp();  // Stop
 
-  // Returns when the caches are filled and the controllers run. Errors: Unavailable (port in use), DeadlineExceeded (the API
-  // server does not answer).
+  // Returns when the caches are filled and the controllers run. Errors: Unavailable (port in use),
+  // DeadlineExceeded (the API server does not answer).
   absl::Status Start(std::stop_token stop);
   void Stop();  // idempotent; jobs go on without it
   int http_port() const;

@@ -19,11 +19,15 @@ std::string_view ToString(Role role) {
 }
 
 std::string CoordinatorName(std::string_view job) { return fmt::format("{}-coordinator", job); }
-std::string ServerName(std::string_view job, int index) { return fmt::format("{}-server-{}", job, index); }
+std::string ServerName(std::string_view job, int index) {
+  return fmt::format("{}-server-{}", job, index);
+}
 std::string TrainerName(std::string_view job, int stage, std::string_view pool, int index) {
   return fmt::format("{}-{}-{}-{}", job, stage, pool, index);
 }
-std::string ProfilerName(std::string_view job, std::string_view pool) { return fmt::format("{}-profile-{}", job, pool); }
+std::string ProfilerName(std::string_view job, std::string_view pool) {
+  return fmt::format("{}-profile-{}", job, pool);
+}
 std::string SpecConfigMapName(std::string_view job) { return fmt::format("{}-spec", job); }
 std::string PlanConfigMapName(std::string_view job) { return fmt::format("{}-plan", job); }
 std::string TokenSecretName(std::string_view job) { return fmt::format("{}-token", job); }

@@ -10,7 +10,8 @@ namespace {
 
 using kube::Json;
 
-kube::Object Owned(const TrainingJob& job, const kube::Resource& resource, const std::string& name) {
+kube::Object Owned(const TrainingJob& job, const kube::Resource& resource,
+                   const std::string& name) {
   kube::Object object(resource, {job.key().ns, name});
   object.SetLabel(kJobNameLabel, job.name());
   object.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
@@ -51,19 +52,22 @@ kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& sett
   Json ingress = Json::array();
   ingress.push_back({{"from", Json::array({{{"podSelector", members}}})}});
   ingress.push_back(
-      {{"from", Json::array({{{"namespaceSelector", Json::object()},
-                              {"podSelector", {{"matchLabels", {{"app.kubernetes.io/name", "medley-operator"}}}}}}})},
+      {{"from",
+        Json::array({{{"namespaceSelector", Json::object()},
+                      {"podSelector",
+                       {{"matchLabels", {{"app.kubernetes.io/name", "medley-operator"}}}}}}})},
        {"ports", Json::array({{{"port", settings.listen_port}, {"protocol", "TCP"}}})}});
   if (settings.metrics_port > 0) {
-    ingress.push_back({{"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}});
+    ingress.push_back(
+        {{"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}});
   }
   policy.mutable_json()["spec"] = {
       {"podSelector", members}, {"policyTypes", {"Ingress"}}, {"ingress", std::move(ingress)}};
   return policy;
 }
 
-kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, const std::string& pool,
-                              const std::string& profile_json) {
+kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash,
+                              const std::string& pool, const std::string& profile_json) {
   kube::Object map(kube::resources::ConfigMaps(), {ns, ProfileConfigMapName(hash, pool)});
   map.SetLabel(kProfileLabel, hash);
   map.SetLabel(kPoolLabel, pool);

@@ -41,34 +41,34 @@ void AddVolume(Json& spec, Json& container, const char* name, const VolumeMount&
 }
 
 Json Container(const WorkerSettings& settings, const Shape& shape) {
-  return {{"name", kWorkerContainer},
-          {"image", settings.image},
-          {"args", {"--role=" + std::string(ToString(shape.role))}},
-          {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
-          {"resources", shape.resources},
-          {"securityContext",
-           {{"allowPrivilegeEscalation", false},
-            {"readOnlyRootFilesystem", true},
-            {"capabilities", {{"drop", {"ALL"}}}}}},
-          {"volumeMounts",
-           {{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
-            {{"name", "tmp"}, {"mountPath", kTmpFolder}}}}};
+  return {
+      {"name", kWorkerContainer},
+      {"image", settings.image},
+      {"args", {"--role=" + std::string(ToString(shape.role))}},
+      {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
+      {"resources", shape.resources},
+      {"securityContext",
+       {{"allowPrivilegeEscalation", false},
+        {"readOnlyRootFilesystem", true},
+        {"capabilities", {{"drop", {"ALL"}}}}}},
+      {"volumeMounts",
+       {{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
+        {{"name", "tmp"}, {"mountPath", kTmpFolder}}}}};
 }
 
 Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape) {
-  Json spec = {
-      {"automountServiceAccountToken", false},
-      {"enableServiceLinks", false},
-      {"terminationGracePeriodSeconds", 30},
-      {"securityContext",
-       {{"runAsNonRoot", true},
-        {"runAsUser", 65532},
-        {"runAsGroup", 65532},
-        {"fsGroup", 65532},
-        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-      {"volumes",
-       {{{"name", "spec"}, {"configMap", {{"name", SpecConfigMapName(job.name())}}}},
-        {{"name", "tmp"}, {"emptyDir", Json::object()}}}}};
+  Json spec = {{"automountServiceAccountToken", false},
+               {"enableServiceLinks", false},
+               {"terminationGracePeriodSeconds", 30},
+               {"securityContext",
+                {{"runAsNonRoot", true},
+                 {"runAsUser", 65532},
+                 {"runAsGroup", 65532},
+                 {"fsGroup", 65532},
+                 {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+               {"volumes",
+                {{{"name", "spec"}, {"configMap", {{"name", SpecConfigMapName(job.name())}}}},
+                 {{"name", "tmp"}, {"emptyDir", Json::object()}}}}};
   Json container = Container(settings, shape);
   if (job.data_volume) AddVolume(spec, container, "data", *job.data_volume);
   if (job.checkpoint_volume) AddVolume(spec, container, "checkpoints", *job.checkpoint_volume);
@@ -77,9 +77,12 @@ Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape
         {{"name", "metrics"}, {"containerPort", settings.metrics_port}, {"protocol", "TCP"}});
   }
   spec["containers"] = Json::array({std::move(container)});
-  if (!job.run_policy.priority_class.empty()) spec["priorityClassName"] = job.run_policy.priority_class;
-  if (shape.pool != nullptr && !shape.pool->node_selector.empty()) spec["nodeSelector"] = shape.pool->node_selector;
-  if (shape.pool != nullptr && !shape.pool->tolerations.empty()) spec["tolerations"] = shape.pool->tolerations;
+  if (!job.run_policy.priority_class.empty())
+    spec["priorityClassName"] = job.run_policy.priority_class;
+  if (shape.pool != nullptr && !shape.pool->node_selector.empty())
+    spec["nodeSelector"] = shape.pool->node_selector;
+  if (shape.pool != nullptr && !shape.pool->tolerations.empty())
+    spec["tolerations"] = shape.pool->tolerations;
   return spec;
 }
 
@@ -94,8 +97,10 @@ void SetEnv(Json& env, const Json& entry) {
   env.push_back(entry);
 }
 
-// Order of power: template over the operator's defaults, the pool over the template, the contract over all.
-void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
+// Order of power: template over the operator's defaults, the pool over the template, the contract
+// over all.
+void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape,
+            Json& spec) {
   spec = OverlayPodSpec(std::move(spec), job.template_spec);
   spec["restartPolicy"] = shape.restart_policy;
   if (shape.pool != nullptr) {
@@ -106,18 +111,17 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
     Json& env = container["env"];
     if (!env.is_array()) env = Json::array();
     if (shape.pool != nullptr) {
-      for (const auto& [name, value] : shape.pool->unit_env) SetEnv(env, {{"name", name}, {"value", value}});
+      for (const auto& [name, value] : shape.pool->unit_env)
+        SetEnv(env, {{"name", name}, {"value", value}});
     }
-    const WorkerIdentity identity{job.name(),
-                                  job.object.uid(),
-                                  shape.name,
-                                  shape.pool != nullptr ? shape.pool->name : "",
-                                  shape.coordinator,
-                                  CheckpointDir(job)};
+    const WorkerIdentity identity{job.name(),        job.object.uid(),
+                                  shape.name,        shape.pool != nullptr ? shape.pool->name : "",
+                                  shape.coordinator, CheckpointDir(job)};
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // The number of threads is a default that pool and template may change.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";
-      const bool set = std::any_of(env.begin(), env.end(), [&](const Json& e) { return e["name"] == entry["name"]; });
+      const bool set = std::any_of(env.begin(), env.end(),
+                                   [&](const Json& e) { return e["name"] == entry["name"]; });
       if (!is_default || !set) SetEnv(env, entry);
     }
   }
@@ -137,7 +141,9 @@ kube::Object Build(const TrainingJob& job, const WorkerSettings& settings, const
   return pod;
 }
 
-Json UnitResources(const ResourcePool& pool) { return {{"requests", pool.unit_resources}, {"limits", pool.unit_resources}}; }
+Json UnitResources(const ResourcePool& pool) {
+  return {{"requests", pool.unit_resources}, {"limits", pool.unit_resources}};
+}
 
 }  // namespace
 
@@ -159,22 +165,36 @@ std::string CoordinatorOf(const kube::Object& pod) {
 }
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
-  Shape shape{CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
+  Shape shape{CoordinatorName(job.name()),
+              Role::kCoordinator,
+              nullptr,
+              "",
+              Json::object(),
+              Json::object(),
+              "OnFailure"};
   shape.resources = {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}};
   return Build(job, settings, shape);
 }
 
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
-                       const WorkerSettings& settings, const std::string& coordinator, int64_t epoch) {
-  Shape shape{slot.member, slot.role, &pool, coordinator, Json::object(), UnitResources(pool), "Never"};
+                       const WorkerSettings& settings, const std::string& coordinator,
+                       int64_t epoch) {
+  Shape shape{slot.member,    slot.role,           &pool,  coordinator,
+              Json::object(), UnitResources(pool), "Never"};
   shape.labels[kEpochLabel] = std::to_string(epoch);
   if (slot.role == Role::kTrainer) shape.labels[kStageLabel] = std::to_string(slot.stage);
   return Build(job, settings, shape);
 }
 
-kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings) {
-  const Shape shape{ProfilerName(job.name(), pool.name), Role::kProfiler, &pool, "", Json::object(),
-                    UnitResources(pool), "Never"};
+kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool,
+                         const WorkerSettings& settings) {
+  const Shape shape{ProfilerName(job.name(), pool.name),
+                    Role::kProfiler,
+                    &pool,
+                    "",
+                    Json::object(),
+                    UnitResources(pool),
+                    "Never"};
   return Build(job, settings, shape);
 }
 

@@ -1,7 +1,8 @@
 // The pods of a job. Pure: the same input gives the same object, byte for byte.
 //
-// All are restricted (non-root, no capabilities, seccomp RuntimeDefault, read-only root, no API token). The
-// coordinator restarts in place, keeping its address; members and profilers never do: the operator replaces them.
+// All are restricted (non-root, no capabilities, seccomp RuntimeDefault, read-only root, no API
+// token). The coordinator restarts in place, keeping its address; members and profilers never do:
+// the operator replaces them.
 #pragma once
 
 #include <string>
@@ -17,12 +18,14 @@ kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settin
 
 // `coordinator`: "ip:port". `epoch` is the one for which the pod is made.
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
-                       const WorkerSettings& settings, const std::string& coordinator, int64_t epoch);
+                       const WorkerSettings& settings, const std::string& coordinator,
+                       int64_t epoch);
 
-kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings);
+kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool,
+                         const WorkerSettings& settings);
 
-// Where the job's checkpoints lie in every pod; empty without a volume. Named after the job's UID, so that jobs
-// may share a volume.
+// Where the job's checkpoints lie in every pod; empty without a volume. Named after the job's UID,
+// so that jobs may share a volume.
 std::string CheckpointDir(const TrainingJob& job);
 
 // The coordinator that a member pod was made for; empty when it names none.

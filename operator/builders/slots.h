@@ -1,8 +1,9 @@
 // Which pod takes which place of a plan. Pure.
 //
-// Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A move to another plan reuses pods of the same role and
-// pool, whatever stage they held before, so that make-before-break needs units only for what is really new: a pool at
-// its limit can change its stage. Sources: api.md, "Objects the operator makes".
+// Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A move to another plan reuses pods of
+// the same role and pool, whatever stage they held before, so that make-before-break needs units
+// only for what is really new: a pool at its limit can change its stage. Sources: api.md, "Objects
+// the operator makes".
 #pragma once
 
 #include <string>
@@ -22,9 +23,9 @@ struct MemberSlot {
   bool operator==(const MemberSlot&) const = default;
 };
 
-// Trainers by (stage, index), then servers by index. `held`: the slots whose pods exist or are being made; each is
-// used at most once, preferred in this order: the same place, then the same role and pool. `reserved`: further pod names
-// that may not be given to a new pod.
+// Trainers by (stage, index), then servers by index. `held`: the slots whose pods exist or are
+// being made; each is used at most once, preferred in this order: the same place, then the same
+// role and pool. `reserved`: further pod names that may not be given to a new pod.
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held = {},
                                     const std::vector<std::string>& reserved = {});

@@ -13,9 +13,10 @@ using kube::Json;
 // Merge key of a list field; empty: the list replaces.
 std::string MergeKey(const std::string& field) {
   static const std::map<std::string, std::string> keys = {
-      {"containers", "name"},           {"initContainers", "name"}, {"volumes", "name"},
-      {"env", "name"},                  {"imagePullSecrets", "name"}, {"volumeMounts", "mountPath"},
-      {"ports", "containerPort"},       {"hostAliases", "ip"},
+      {"containers", "name"},       {"initContainers", "name"},
+      {"volumes", "name"},          {"env", "name"},
+      {"imagePullSecrets", "name"}, {"volumeMounts", "mountPath"},
+      {"ports", "containerPort"},   {"hostAliases", "ip"},
   };
   const auto found = keys.find(field);
   return found == keys.end() ? "" : found->second;
@@ -27,8 +28,8 @@ void MergeList(Json& base, const Json& overlay, const std::string& key) {
   for (const Json& entry : overlay) {
     Json* match = nullptr;
     for (Json& existing : base) {
-      if (existing.is_object() && entry.is_object() && existing.contains(key) && entry.contains(key) &&
-          existing[key] == entry[key]) {
+      if (existing.is_object() && entry.is_object() && existing.contains(key) &&
+          entry.contains(key) && existing[key] == entry[key]) {
         match = &existing;
       }
     }
@@ -70,7 +71,8 @@ Json OverlayPodSpec(Json base, const Json& overlay) {
   Json named = overlay;
   if (named.contains("containers") && named["containers"].is_array()) {
     for (Json& container : named["containers"]) {
-      if (container.is_object() && !container.contains("name")) container["name"] = kWorkerContainer;
+      if (container.is_object() && !container.contains("name"))
+        container["name"] = kWorkerContainer;
     }
   }
   MergeObject(base, named);

@@ -8,15 +8,20 @@ using kube::Json;
 
 Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   Json env = Json::array();
-  const auto set = [&](const char* name, const std::string& value) { env.push_back({{"name", name}, {"value", value}}); };
+  const auto set = [&](const char* name, const std::string& value) {
+    env.push_back({{"name", name}, {"value", value}});
+  };
   set("MEDLEY_JOB_NAME", identity.job);
   set("MEDLEY_JOB_UID", identity.job_uid);
   set("MEDLEY_MEMBER", identity.member);
   set("MEDLEY_POOL", identity.pool);
   set("MEDLEY_SPEC_FILE", std::string(kSpecFolder) + "/spec.json");
-  env.push_back({{"name", "MEDLEY_TOKEN"},
-                 {"valueFrom", {{"secretKeyRef", {{"name", TokenSecretName(identity.job)}, {"key", "token"}}}}}});
-  env.push_back({{"name", "MEDLEY_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
+  env.push_back(
+      {{"name", "MEDLEY_TOKEN"},
+       {"valueFrom",
+        {{"secretKeyRef", {{"name", TokenSecretName(identity.job)}, {"key", "token"}}}}}});
+  env.push_back(
+      {{"name", "MEDLEY_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
   set(kCoordinatorVariable, identity.coordinator);
   set("MEDLEY_LISTEN_PORT", std::to_string(settings.listen_port));
   set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);

@@ -1,8 +1,9 @@
-// The command line contract of `medley-worker`: its role in the arguments, everything else in the environment. Pure.
+// The command line contract of `medley-worker`: its role in the arguments, everything else in the
+// environment. Pure.
 //
-// Processes find each other by address: each pod has an IP of its own and listens on the same port. The operator waits
-// for the coordinator's pod IP and puts "IP:PORT" into the members' environment, so that no name service is needed;
-// the headless Service is for people and policies.
+// Processes find each other by address: each pod has an IP of its own and listens on the same port.
+// The operator waits for the coordinator's pod IP and puts "IP:PORT" into the members' environment,
+// so that no name service is needed; the headless Service is for people and policies.
 #pragma once
 
 #include <string>
@@ -27,7 +28,8 @@ struct WorkerIdentity {
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";
-// Writable, unlike the root. Not /tmp: nodes that rewrite mount paths must not touch data that lies there.
+// Writable, unlike the root. Not /tmp: nodes that rewrite mount paths must not touch data that lies
+// there.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
 

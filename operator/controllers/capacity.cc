@@ -89,7 +89,8 @@ double FitsOn(const kube::Object& node, const Amounts& unit, const Amounts& used
   return std::max(0.0, fits);
 }
 
-int OnNodes(const ResourcePool& pool, const ClusterState& cluster, const std::map<std::string, Amounts>& used) {
+int OnNodes(const ResourcePool& pool, const ClusterState& cluster,
+            const std::map<std::string, Amounts>& used) {
   const Amounts unit = UnitOf(pool);
   const Amounts nothing;
   double sum = 0;
@@ -102,11 +103,13 @@ int OnNodes(const ResourcePool& pool, const ClusterState& cluster, const std::ma
 }
 
 // Units that the quotas of the namespace leave, with what `own` pods use given back.
-double QuotaUnits(const ClusterState& cluster, const std::string& ns, const Amounts& unit, int own) {
+double QuotaUnits(const ClusterState& cluster, const std::string& ns, const Amounts& unit,
+                  int own) {
   double units = kPlenty;
   for (const kube::ObjectPtr& quota : cluster.quotas) {
     if (quota->key().ns != ns) continue;
-    const kube::Json& hard = quota->At("/status/hard").is_object() ? quota->At("/status/hard") : quota->At("/spec/hard");
+    const kube::Json& hard =
+        quota->At("/status/hard").is_object() ? quota->At("/status/hard") : quota->At("/spec/hard");
     const Amounts used = Read(quota->At("/status/used"));
     for (const auto& [key, limit] : Read(hard)) {
       std::string name = key;
@@ -114,7 +117,9 @@ double QuotaUnits(const ClusterState& cluster, const std::string& ns, const Amou
         if (name.rfind(prefix, 0) == 0) name = name.substr(std::string_view(prefix).size());
       }
       const auto asked = unit.find(name);
-      const double wanted = name == "pods" || name == "count/pods" ? 1 : asked == unit.end() ? 0 : asked->second;
+      const double wanted = name == "pods" || name == "count/pods" ? 1
+                            : asked == unit.end()                  ? 0
+                                                                   : asked->second;
       if (wanted <= 0) continue;
       const auto taken = used.find(key);
       const double left = limit - (taken == used.end() ? 0 : taken->second) + own * wanted;
@@ -132,7 +137,8 @@ bool NodeServes(const kube::Object& node, const ResourcePool& pool) {
     if (node.label(key) != value) return false;
   }
   for (const kube::Json& condition : node.At("/status/conditions")) {
-    if (condition.value("type", "") == "Ready" && condition.value("status", "") != "True") return false;
+    if (condition.value("type", "") == "Ready" && condition.value("status", "") != "True")
+      return false;
   }
   return true;
 }
@@ -140,12 +146,15 @@ bool NodeServes(const kube::Object& node, const ResourcePool& pool) {
 PoolUnits UnitsOf(const ResourcePool& pool, const ClusterState& cluster) {
   PoolUnits units;
   units.limit = pool.limit;
-  units.used = static_cast<int>(std::count_if(cluster.pods.begin(), cluster.pods.end(),
-                                              [&](const kube::ObjectPtr& pod) { return IsUnitOf(*pod, pool); }));
+  units.used = static_cast<int>(
+      std::count_if(cluster.pods.begin(), cluster.pods.end(),
+                    [&](const kube::ObjectPtr& pod) { return IsUnitOf(*pod, pool); }));
   const bool autoscaled = pool.scaling == PoolScaling::kAutoscaled;
   units.capacity = OnNodes(pool, cluster, {});
   const int on_nodes =
-      autoscaled ? pool.limit : OnNodes(pool, cluster, UsedByNode(cluster, [](const kube::Object&) { return false; }));
+      autoscaled
+          ? pool.limit
+          : OnNodes(pool, cluster, UsedByNode(cluster, [](const kube::Object&) { return false; }));
   units.free = std::max(0, std::min(pool.limit - units.used, on_nodes));
   units.capacity = std::min(units.capacity, std::numeric_limits<int>::max());
   return units;

@@ -1,7 +1,8 @@
 // Units of a pool: how many the nodes hold, how many are used, how many a job may have. Pure.
 //
-// A unit is what one trainer or server pod asks for (spec.unit.resources). A node that does not say how much cpu or
-// memory it has, has enough of it; any other resource that it does not name it has not.
+// A unit is what one trainer or server pod asks for (spec.unit.resources). A node that does not say
+// how much cpu or memory it has, has enough of it; any other resource that it does not name it has
+// not.
 #pragma once
 
 #include <string>
@@ -20,10 +21,12 @@ struct ClusterState {
   std::vector<kube::ObjectPtr> quotas;  // ResourceQuotas of all namespaces
 };
 
-// For the pool's status. `free` is bounded by the limit and by what free nodes hold (Autoscaled: by the limit alone).
+// For the pool's status. `free` is bounded by the limit and by what free nodes hold (Autoscaled: by
+// the limit alone).
 PoolUnits UnitsOf(const ResourcePool& pool, const ClusterState& cluster);
 
-// Units that the job may hold: what is free for it, and what it holds already; bounded by the namespace's quotas too.
+// Units that the job may hold: what is free for it, and what it holds already; bounded by the
+// namespace's quotas too.
 int UnitsForJob(const ResourcePool& pool, const ClusterState& cluster, const kube::Key& job);
 
 // Ready, schedulable and of the pool.

@@ -23,11 +23,15 @@ namespace medley::ops {
 
 struct JobOptions {
   WorkerSettings worker;
-  base::nanoseconds status_interval = base::seconds(10);   // between two writes without a change of condition
-  base::nanoseconds recheck = base::seconds(30);           // a look at every living job, without any event
-  base::nanoseconds goal_window = base::seconds(60);       // throughput below the goal for so long: plan again
-  base::nanoseconds schedule_window = base::seconds(60);   // a member that cannot be scheduled for so long
-  base::nanoseconds suspend_timeout = base::seconds(60);   // for the checkpoint of a job that is suspended
+  base::nanoseconds status_interval =
+      base::seconds(10);  // between two writes without a change of condition
+  base::nanoseconds recheck = base::seconds(30);  // a look at every living job, without any event
+  base::nanoseconds goal_window =
+      base::seconds(60);  // throughput below the goal for so long: plan again
+  base::nanoseconds schedule_window =
+      base::seconds(60);  // a member that cannot be scheduled for so long
+  base::nanoseconds suspend_timeout =
+      base::seconds(60);  // for the checkpoint of a job that is suspended
   base::nanoseconds scheduler_retry = base::seconds(5);
   double default_pause_seconds = 1;     // of an epoch switch, until one was measured
   double default_warm_up_seconds = 10;  // from making a pod to its first step
@@ -63,8 +67,9 @@ struct PlanningInputs {
   bool operator==(const PlanningInputs&) const = default;
 };
 
-// What the operator remembers of a job between passes, beyond what it writes. Lost with the process: everything
-// here is rebuilt from the cluster, or only saves calls. Used by one pass at a time.
+// What the operator remembers of a job between passes, beyond what it writes. Lost with the
+// process: everything here is rebuilt from the cluster, or only saves calls. Used by one pass at a
+// time.
 struct JobMemory {
   std::string uid;
   // The newest state written, because caches lag behind: this operator is the only writer of both.
@@ -87,8 +92,8 @@ struct JobMemory {
   std::string applied_to;  // address
   int64_t applied_epoch = 0;
   base::SteadyTime applied_at{};
-  std::set<std::string> drained;       // pod UIDs
-  std::set<std::string> finishing;     // "uid" of coordinators whose end was acted upon
+  std::set<std::string> drained;    // pod UIDs
+  std::set<std::string> finishing;  // "uid" of coordinators whose end was acted upon
   int64_t last_switch_epoch = 0;
   double spent_counted = 0;
   std::string last_event;  // sentence of the last re-plan Event, not to repeat it

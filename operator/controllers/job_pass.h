@@ -1,9 +1,10 @@
-// One pass over one job: from what the caches hold to the writes that bring it nearer to what it should be.
+// One pass over one job: from what the caches hold to the writes that bring it nearer to what it
+// should be.
 //
 //   admit -> profile -> plan -> run -> (observe, restart, re-plan) -> finish
 //
-// Each step either is done, or starts something and leaves the rest to a later pass that an event (or `Again`) brings.
-// Not thread-safe; lives for one call of Run. The parts are in pass_*.cc.
+// Each step either is done, or starts something and leaves the rest to a later pass that an event
+// (or `Again`) brings. Not thread-safe; lives for one call of Run. The parts are in pass_*.cc.
 #pragma once
 
 #include <optional>
@@ -44,18 +45,21 @@ class JobPass {
 
   // pass_profile.cc: the merged profile, or nothing while profilers run (or the job failed).
   absl::StatusOr<std::optional<model::Profile>> Profiles(const Pools& pools);
-  absl::StatusOr<std::optional<model::Profile>> StoredProfile(const std::string& hash, const std::string& pool);
+  absl::StatusOr<std::optional<model::Profile>> StoredProfile(const std::string& hash,
+                                                              const std::string& pool);
   absl::Status RunProfiler(const std::string& hash, const ResourcePool& pool);
-  absl::Status CollectProfile(const std::string& hash, const ResourcePool& pool, const kube::Object& pod);
+  absl::Status CollectProfile(const std::string& hash, const ResourcePool& pool,
+                              const kube::Object& pod);
   absl::Status ProfilerFailed(const kube::Object& pod);
 
   // pass_plan.cc
   absl::Status MakeFirstPlan();
-  std::optional<model::PlanResult> Ask(const Pools& pools, const model::Profile& profile, const JobProgress& progress);
+  std::optional<model::PlanResult> Ask(const Pools& pools, const model::Profile& profile,
+                                       const JobProgress& progress);
   void ExplainRefusal(const absl::Status& status);
   void ExplainInfeasible(const std::vector<model::Reason>& reasons);
-  absl::Status Accept(const model::PlanResult& result, const Pools& pools, const model::Profile& profile,
-                      const std::string& reason);
+  absl::Status Accept(const model::PlanResult& result, const Pools& pools,
+                      const model::Profile& profile, const std::string& reason);
   absl::Status SaveRecord(const PlanRecord& record);
   void ReadRecord();
 
@@ -99,7 +103,8 @@ class JobPass {
   // pass_status.cc
   void Observe();
   void ObserveSwitches();
-  void SetCondition(const char* type, ConditionStatus status, std::string_view reason, std::string_view message);
+  void SetCondition(const char* type, ConditionStatus status, std::string_view reason,
+                    std::string_view message);
   void Event(EventRecorder::Type type, std::string_view reason, std::string_view message);
   absl::Status WriteStatus();
   void FillPlanStatus();

@@ -1,4 +1,5 @@
-// Reconciler of TrainingJobs: finds the job in the cache and runs a JobPass over it. Thread-safe, as controllers ask.
+// Reconciler of TrainingJobs: finds the job in the cache and runs a JobPass over it. Thread-safe,
+// as controllers ask.
 #pragma once
 
 #include <map>
@@ -14,7 +15,8 @@ namespace medley::ops {
 class JobReconciler final : public Reconciler {
  public:
   // `stop` ends calls to the scheduling service and to coordinators.
-  JobReconciler(JobDeps deps, std::stop_token stop) : deps_(std::move(deps)), stop_(std::move(stop)) {}
+  JobReconciler(JobDeps deps, std::stop_token stop)
+      : deps_(std::move(deps)), stop_(std::move(stop)) {}
   absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
  private:

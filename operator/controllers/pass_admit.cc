@@ -35,7 +35,8 @@ kube::Json AdmittedSpec(const JobDeps& deps, const kube::Key& key) {
 
 }  // namespace
 
-JobPass::JobPass(const JobDeps& deps, const kube::Object& object, JobMemory& memory, std::stop_token stop)
+JobPass::JobPass(const JobDeps& deps, const kube::Object& object, JobMemory& memory,
+                 std::stop_token stop)
     : deps_(deps),
       object_(object),
       memory_(memory),
@@ -73,7 +74,8 @@ absl::Status JobPass::Steps() {
   Resume();
   if (status_.start_time.empty()) status_.start_time = base::FormatTime(now_);
   if (DeadlinePassed()) {
-    return Finish(false, "DeadlineExceeded", "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
+    return Finish(false, "DeadlineExceeded",
+                  "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
   }
   MEDLEY_RETURN_IF_ERROR(EnsureBaseObjects());
   Again(deps_.options.recheck);
@@ -112,14 +114,17 @@ bool JobPass::Admit() {
 
 absl::Status JobPass::EnsureFinalizer() {
   const kube::Json& finalizers = object_.At("/metadata/finalizers");
-  if (finalizers.is_array() && std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end()) {
+  if (finalizers.is_array() &&
+      std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end()) {
     return absl::OkStatus();
   }
   kube::Json list = finalizers.is_array() ? finalizers : kube::Json::array();
   list.push_back(kFinalizer);
   const kube::Json patch = {
-      {"metadata", {{"finalizers", std::move(list)}, {"resourceVersion", object_.resource_version()}}}};
-  const auto patched = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, patch);
+      {"metadata",
+       {{"finalizers", std::move(list)}, {"resourceVersion", object_.resource_version()}}}};
+  const auto patched =
+      deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, patch);
   // A conflict: the cache is behind, and the newer object brings another pass.
   if (kube::IsConflict(patched.status())) return absl::OkStatus();
   return patched.status();
@@ -136,21 +141,25 @@ absl::StatusOr<std::string> JobPass::Token() {
   }
   if (!secret.ok()) return base::Annotate(secret.status(), "secret " + key.ToString());
   memory_.token = TokenOf(*secret);
-  if (memory_.token.empty()) return base::FailedPrecondition("secret {} has no token", key.ToString());
+  if (memory_.token.empty())
+    return base::FailedPrecondition("secret {} has no token", key.ToString());
   return memory_.token;
 }
 
 absl::Status JobPass::EnsureBaseObjects() {
   if (memory_.base_objects_made) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(Token().status());
-  const auto ensure = [&](const kube::Resource& resource, const kube::Object& object) -> absl::Status {
+  const auto ensure = [&](const kube::Resource& resource,
+                          const kube::Object& object) -> absl::Status {
     const auto made = deps_.client.Create(resource, object);
     if (made.ok() || kube::IsAlreadyExists(made.status())) return absl::OkStatus();
     return base::Annotate(made.status(), "create " + resource.kind + " " + object.key().ToString());
   };
   MEDLEY_RETURN_IF_ERROR(ensure(kube::resources::ConfigMaps(), SpecConfigMap(*job_)));
-  MEDLEY_RETURN_IF_ERROR(ensure(kube::resources::Services(), CoordinatorService(*job_, deps_.options.worker)));
-  MEDLEY_RETURN_IF_ERROR(ensure(kube::resources::NetworkPolicies(), JobNetworkPolicy(*job_, deps_.options.worker)));
+  MEDLEY_RETURN_IF_ERROR(
+      ensure(kube::resources::Services(), CoordinatorService(*job_, deps_.options.worker)));
+  MEDLEY_RETURN_IF_ERROR(
+      ensure(kube::resources::NetworkPolicies(), JobNetworkPolicy(*job_, deps_.options.worker)));
   memory_.base_objects_made = true;
   return absl::OkStatus();
 }
@@ -167,7 +176,8 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
   std::vector<ResourcePool> all;
   for (const kube::ObjectPtr& object : deps_.stores.pools.List()) {
     auto pool = ResourcePool::FromObject(*object);
-    if (pool.ok() && ValidateResourcePool(*object).empty() && !object->deleting()) all.push_back(*std::move(pool));
+    if (pool.ok() && ValidateResourcePool(*object).empty() && !object->deleting())
+      all.push_back(*std::move(pool));
   }
   const auto refuse = [&](ConditionStatus status, const char* reason, const std::string& message) {
     SetCondition(kPlannedCondition, status, reason, message);
@@ -181,39 +191,47 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
   }
   std::string unpriced;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto pool = std::find_if(all.begin(), all.end(), [&](const ResourcePool& p) { return p.name == wanted[i]; });
+    const auto pool = std::find_if(all.begin(), all.end(),
+                                   [&](const ResourcePool& p) { return p.name == wanted[i]; });
     if (pool == all.end() || !pool->Allows(job_->key().ns)) {
       if (!named) continue;
       return refuse(ConditionStatus::kFalse, "PoolNotFound",
-                    fmt::format("spec.resources.pools[{}]: there is no usable ResourcePool '{}' for namespace '{}'; {}", i,
-                                wanted[i], job_->key().ns, NameList(all)));
+                    fmt::format("spec.resources.pools[{}]: there is no usable ResourcePool '{}' "
+                                "for namespace '{}'; {}",
+                                i, wanted[i], job_->key().ns, NameList(all)));
     }
     const auto price = PriceOf(*pool, catalog.get());
     if (!price) {
       if (catalog == nullptr) {
-        return refuse(ConditionStatus::kUnknown, "SchedulerUnavailable",
-                      fmt::format("the price of pool '{}' is not known: the scheduling service does not answer",
-                                  pool->name));
+        return refuse(
+            ConditionStatus::kUnknown, "SchedulerUnavailable",
+            fmt::format(
+                "the price of pool '{}' is not known: the scheduling service does not answer",
+                pool->name));
       }
-      unpriced = fmt::format("spec.resources.pools: ResourcePool '{}' has no price: the catalog (revision {}) does not "
-                             "hold its spec.price.offering",
-                             pool->name, catalog->revision);
+      unpriced = fmt::format(
+          "spec.resources.pools: ResourcePool '{}' has no price: the catalog (revision {}) does "
+          "not "
+          "hold its spec.price.offering",
+          pool->name, catalog->revision);
       if (named) return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
       continue;
     }
     usable.prices[pool->name] = price->usd_per_unit_hour;
     usable.pools.push_back(*pool);
   }
-  if (usable.pools.empty() && !unpriced.empty()) return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
+  if (usable.pools.empty() && !unpriced.empty())
+    return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
   if (usable.pools.empty()) {
-    return refuse(ConditionStatus::kFalse, "PoolNotFound",
-                  fmt::format("spec.resources.pools: no ResourcePool may be used from namespace '{}'; {}", job_->key().ns,
-                              NameList(all)));
+    return refuse(
+        ConditionStatus::kFalse, "PoolNotFound",
+        fmt::format("spec.resources.pools: no ResourcePool may be used from namespace '{}'; {}",
+                    job_->key().ns, NameList(all)));
   }
   if (!job_->server_pool.empty() && usable.Find(job_->server_pool) == nullptr) {
     return refuse(ConditionStatus::kFalse, "PoolNotFound",
-                  fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}", job_->server_pool,
-                              NameList(all)));
+                  fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}",
+                              job_->server_pool, NameList(all)));
   }
   const ClusterState cluster = Cluster();
   for (const ResourcePool& pool : usable.pools) {

@@ -16,7 +16,8 @@ constexpr int kPermanent = 2;  // exit code of a worker that a retry will not he
 
 }  // namespace
 
-absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::string& hash, const std::string& pool) {
+absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::string& hash,
+                                                                     const std::string& pool) {
   const kube::Key key{job_->key().ns, ProfileConfigMapName(hash, pool)};
   const kube::ObjectPtr map = deps_.stores.config_maps.Get(key);
   if (map == nullptr) return std::optional<model::Profile>();
@@ -24,7 +25,8 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::
   if (profile.ok()) return std::optional<model::Profile>(*std::move(profile));
   log::Warn("a stored profile is unreadable and is measured again",
             {{"configmap", key.ToString()}, {"error", base::ToString(profile.status())}});
-  const absl::Status gone = deps_.client.Delete(kube::resources::ConfigMaps(), key, {.uid = map->uid()});
+  const absl::Status gone =
+      deps_.client.Delete(kube::resources::ConfigMaps(), key, {.uid = map->uid()});
   if (!gone.ok() && !kube::IsNotFound(gone)) return gone;
   return std::optional<model::Profile>();
 }
@@ -36,7 +38,8 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
   std::string waiting;
   int missing = 0;
   for (const PoolOffer& offer : pools.offers) {
-    MEDLEY_ASSIGN_OR_RETURN(std::optional<model::Profile> profile, StoredProfile(hash, offer.pool->name));
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<model::Profile> profile,
+                            StoredProfile(hash, offer.pool->name));
     if (profile) {
       found.push_back(*std::move(profile));
       continue;
@@ -44,16 +47,19 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
     // Nothing to measure on: the pool is left out until it has a unit.
     if (offer.units <= 0 && Pod(ProfilerName(job_->name(), offer.pool->name)) == nullptr) continue;
     waiting += (waiting.empty() ? "" : ", ") + offer.pool->name;
-    if (missing++ < deps_.options.parallel_profilers) MEDLEY_RETURN_IF_ERROR(RunProfiler(hash, *offer.pool));
+    if (missing++ < deps_.options.parallel_profilers)
+      MEDLEY_RETURN_IF_ERROR(RunProfiler(hash, *offer.pool));
     if (status_.finished()) return std::optional<model::Profile>();
   }
   if (missing > 0) {
-    SetCondition(kPlannedCondition, ConditionStatus::kUnknown, "Profiling", "the layers are being measured on: " + waiting);
+    SetCondition(kPlannedCondition, ConditionStatus::kUnknown, "Profiling",
+                 "the layers are being measured on: " + waiting);
     return std::optional<model::Profile>();
   }
   if (found.empty()) {
     SetCondition(kPlannedCondition, ConditionStatus::kFalse, "Infeasible",
-                 "no pool has a free unit to measure the layers on: needed 1, free 0; add nodes, raise a pool's "
+                 "no pool has a free unit to measure the layers on: needed 1, free 0; add nodes, "
+                 "raise a pool's "
                  "spec.limit or the namespace's ResourceQuota");
     return std::optional<model::Profile>();
   }
@@ -78,9 +84,12 @@ absl::Status JobPass::RunProfiler(const std::string& hash, const ResourcePool& p
   return absl::OkStatus();
 }
 
-absl::Status JobPass::CollectProfile(const std::string& hash, const ResourcePool& pool, const kube::Object& pod) {
-  const auto log = deps_.client.GetRaw(kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log"));
-  if (!log.ok() && !kube::IsNotFound(log.status())) return base::Annotate(log.status(), "log of " + pod.key().ToString());
+absl::Status JobPass::CollectProfile(const std::string& hash, const ResourcePool& pool,
+                                     const kube::Object& pod) {
+  const auto log =
+      deps_.client.GetRaw(kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log"));
+  if (!log.ok() && !kube::IsNotFound(log.status()))
+    return base::Annotate(log.status(), "log of " + pod.key().ToString());
   const auto json = ProfileJsonInLog(log.ok() ? *log : "");
   const absl::Status good = json.ok() ? ParseProfile(*json, pool.name).status() : json.status();
   if (!good.ok()) {
@@ -108,12 +117,14 @@ absl::Status JobPass::ProfilerFailed(const kube::Object& pod) {
     failures.retry_at = steady_ + base::seconds(std::min(60, 1 << std::min(6, failures.count)));
     ++status_.restarts;
     deps_.metrics.CountRestart();
-    Event(EventRecorder::Type::kWarning, "ProfilerFailed", "profiler pod " + pod.key().name + " failed: " + why);
+    Event(EventRecorder::Type::kWarning, "ProfilerFailed",
+          "profiler pod " + pod.key().name + " failed: " + why);
   }
   if (status_.restarts > job_->run_policy.backoff_limit) {
-    return Finish(false, "BackoffLimitExceeded",
-                  fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {}: {}",
-                              status_.restarts, job_->run_policy.backoff_limit, pod.key().name, why));
+    return Finish(
+        false, "BackoffLimitExceeded",
+        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {}: {}",
+                    status_.restarts, job_->run_policy.backoff_limit, pod.key().name, why));
   }
   Again(failures.retry_at - steady_);
   return DeletePod(pod);

@@ -36,7 +36,8 @@ JobProgress JobPass::Progress() const {
   JobProgress progress;
   progress.elapsed_seconds = SecondsSince(status_.start_time, now_);
   if (observed_ == nullptr) return progress;
-  progress.remaining_samples = static_cast<double>(std::max<int64_t>(0, observed_->samples_total - observed_->samples_done));
+  progress.remaining_samples =
+      static_cast<double>(std::max<int64_t>(0, observed_->samples_total - observed_->samples_done));
   progress.spent_usd = observed_->usd_spent;
   return progress;
 }
@@ -98,7 +99,8 @@ std::string JobPass::ReplanReason(const PlanningInputs& now, bool* forced) {
     if (record_->spec_generation != object_.generation()) return "ObjectiveChanged";
     for (const auto& [pool, price] : now.prices) {
       const auto planned = record_->usd_per_unit_hour.find(pool);
-      if (planned == record_->usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
+      if (planned == record_->usd_per_unit_hour.end() || planned->second != price)
+        return "PriceChanged";
     }
     memory_.considered = now;
     return "";
@@ -111,16 +113,19 @@ std::string JobPass::ReplanReason(const PlanningInputs& now, bool* forced) {
 }
 
 absl::Status JobPass::Replan() {
-  if (link_ == nullptr || observed_ == nullptr || !job_->elasticity.enabled) return absl::OkStatus();
+  if (link_ == nullptr || observed_ == nullptr || !job_->elasticity.enabled)
+    return absl::OkStatus();
   std::string stuck_pool;
   const bool stuck = MemberUnschedulableForLong(&stuck_pool);
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
-  const bool stable = InForce() && observed_->phase == JobPhase::kTraining && observed_->samples_total > 0;
+  const bool stable =
+      InForce() && observed_->phase == JobPhase::kTraining && observed_->samples_total > 0;
   if (!stable && !stuck) return absl::OkStatus();
   std::optional<Pools> pools = UsablePools();
   if (!pools) {
     // The plan in force stays; its condition must not say otherwise.
-    SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", model::Summary(record_->plan, record_->layer_names));
+    SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
+                 model::Summary(record_->plan, record_->layer_names));
     return absl::OkStatus();
   }
   const PlanningInputs now = InputsOf(*pools);
@@ -133,7 +138,10 @@ absl::Status JobPass::Replan() {
       if (offer.pool->name != stuck_pool) continue;
       int scheduled = 0;
       for (const kube::ObjectPtr& pod : Pods()) {
-        scheduled += pod->label("medley.dev/pool") == stuck_pool && !pod->String("/spec/nodeName").empty() ? 1 : 0;
+        scheduled +=
+            pod->label("medley.dev/pool") == stuck_pool && !pod->String("/spec/nodeName").empty()
+                ? 1
+                : 0;
       }
       offer.units = std::min(offer.units, scheduled);
     }
@@ -154,11 +162,13 @@ absl::Status JobPass::Replan() {
 absl::Status JobPass::Consider(const std::string& reason, bool forced, const Pools& pools) {
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::Profile> profile, Profiles(pools));
   // A pool that is new here is measured first; the plan in force stays meanwhile.
-  SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", model::Summary(record_->plan, record_->layer_names));
+  SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
+               model::Summary(record_->plan, record_->layer_names));
   if (!profile || status_.finished()) return absl::OkStatus();
   JobProgress progress = Progress();
   const double estimated = record_->plan.estimate.throughput;
-  if (reason == "ThroughputBelowGoal" && estimated > 0) progress.calibration = observed_->throughput / estimated;
+  if (reason == "ThroughputBelowGoal" && estimated > 0)
+    progress.calibration = observed_->throughput / estimated;
   const std::optional<model::PlanResult> result = Ask(pools, *profile, progress);
   if (!result) return absl::OkStatus();  // away: asked again later, `considered` is unchanged
   memory_.considered = InputsOf(pools);
@@ -172,19 +182,23 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   inputs.current_throughput = observed_->throughput;
   inputs.current_estimated_throughput = estimated;
   inputs.candidate_usd_per_hour = result->plan->cost_per_hour;
-  inputs.candidate_estimated_throughput = result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
+  inputs.candidate_estimated_throughput =
+      result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
   inputs.same_plan = SameShape(record_->plan, *result->execution_plan);
-  inputs.pause_seconds = status_.last_rescale ? status_.last_rescale->pause_seconds : deps_.options.default_pause_seconds;
+  inputs.pause_seconds = status_.last_rescale ? status_.last_rescale->pause_seconds
+                                              : deps_.options.default_pause_seconds;
   inputs.warm_up_seconds = deps_.options.default_warm_up_seconds;
   inputs.min_saving = job_->elasticity.min_saving;
   inputs.cooldown_seconds = job_->elasticity.cooldown_seconds;
-  inputs.seconds_since_last_move =
-      record_->reason == "FirstPlan" || record_->reason == "Resumed" ? 1e9 : SecondsSince(record_->accepted_at, now_);
+  inputs.seconds_since_last_move = record_->reason == "FirstPlan" || record_->reason == "Resumed"
+                                       ? 1e9
+                                       : SecondsSince(record_->accepted_at, now_);
   inputs.forced = forced;
   const MoveDecision decision = DecideMove(inputs);
   deps_.metrics.CountReplan(decision.reason);
-  TellReplan("ReplanConsidered", fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay", decision.reason,
-                                             decision.sentence));
+  TellReplan("ReplanConsidered",
+             fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay",
+                         decision.reason, decision.sentence));
   if (decision.reason == "Cooldown") {  // asked again when it is over
     memory_.considered.reset();
     Again(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
@@ -192,8 +206,9 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   if (!decision.move) return absl::OkStatus();
   const int64_t from = record_->plan.epoch;
   MEDLEY_RETURN_IF_ERROR(Accept(*result, pools, *profile, reason));
-  SetCondition(kRescalingCondition, ConditionStatus::kTrue, reason,
-               fmt::format("from epoch {} to epoch {}: {}", from, record_->plan.epoch, decision.sentence));
+  SetCondition(
+      kRescalingCondition, ConditionStatus::kTrue, reason,
+      fmt::format("from epoch {} to epoch {}: {}", from, record_->plan.epoch, decision.sentence));
   Again(base::nanoseconds(1));  // the next pass makes the pods
   return absl::OkStatus();
 }

@@ -33,13 +33,15 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
   if (observed_ != nullptr && observed_->phase == JobPhase::kComplete) {
     *over = true;
     Observe();
-    return Finish(true, "TrainingComplete",
-                  fmt::format("{} samples trained in {} steps", observed_->samples_done, observed_->step));
+    return Finish(
+        true, "TrainingComplete",
+        fmt::format("{} samples trained in {} steps", observed_->samples_done, observed_->step));
   }
   if (observed_ != nullptr && observed_->phase == JobPhase::kFailed) {
     *over = true;
     Observe();
-    const std::string why = observed_->message.empty() ? "the coordinator gave no reason" : observed_->message;
+    const std::string why =
+        observed_->message.empty() ? "the coordinator gave no reason" : observed_->message;
     if (!observed_->retryable) return Finish(false, "TrainingFailed", why);
     return Restart("TrainingFailed", why);
   }
@@ -55,10 +57,12 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
     return CoordinatorEnded(*pod, over);
   }
   const int restarts = RestartCount(*pod);
-  if (pod->uid() != record_->coordinator_uid || restarts <= record_->coordinator_restarts) return absl::OkStatus();
+  if (pod->uid() != record_->coordinator_uid || restarts <= record_->coordinator_restarts)
+    return absl::OkStatus();
   if (ExitCode(*pod, "lastState") == kPermanent) {
     *over = true;
-    return Finish(false, "TrainingFailed", "the coordinator failed for good: " + LastLine(LogOf(*pod)));
+    return Finish(false, "TrainingFailed",
+                  "the coordinator failed for good: " + LastLine(LogOf(*pod)));
   }
   const int more = restarts - record_->coordinator_restarts;
   PlanRecord record = *record_;
@@ -85,8 +89,8 @@ absl::Status JobPass::CountRestarts(int count, const std::string& message, bool*
   if (status_.restarts > limit) {
     *failed = true;
     return Finish(false, "BackoffLimitExceeded",
-                  fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: {}", status_.restarts, limit,
-                              message));
+                  fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: {}",
+                              status_.restarts, limit, message));
   }
   SetCondition(kRestartingCondition, ConditionStatus::kTrue, "CoordinatorRestarted", message);
   Event(EventRecorder::Type::kWarning, "Restarting",

@@ -1,4 +1,5 @@
-// Running: the pods of the plan exist, the coordinator knows the plan, and what is not in it goes once it is in force.
+// Running: the pods of the plan exist, the coordinator knows the plan, and what is not in it goes
+// once it is in force.
 #include <algorithm>
 #include <set>
 
@@ -41,8 +42,8 @@ absl::Status JobPass::RunPlan() {
     Observe();
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(&over));
     if (over) return absl::OkStatus();
-    // Make before break: pods of the new plan first, the plan at once (the coordinator waits for its members), and
-    // the pods of the old plan only when the new one is in force.
+    // Make before break: pods of the new plan first, the plan at once (the coordinator waits for
+    // its members), and the pods of the old plan only when the new one is in force.
     MEDLEY_RETURN_IF_ERROR(EnsureMembers(coordinator));
     MEDLEY_RETURN_IF_ERROR(ApplyPlan());
     DrainLeaving();
@@ -91,7 +92,8 @@ absl::Status JobPass::CreatePod(const kube::Object& pod) {
 
 absl::Status JobPass::DeletePod(const kube::Object& pod) {
   if (pod.deleting()) return absl::OkStatus();
-  const absl::Status gone = deps_.client.Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid()});
+  const absl::Status gone =
+      deps_.client.Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid()});
   // A conflict: another pod has the name now.
   if (gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) return absl::OkStatus();
   return base::Annotate(gone, "delete pod " + pod.key().ToString());
@@ -105,7 +107,8 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
     if (pod != nullptr) {
       if (pod->deleting() || (ending && Terminated(*pod))) continue;
       // Made for a coordinator that is gone: it would call a dead address for ever.
-      if (!Terminated(*pod) && CoordinatorOf(*pod) != coordinator) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
+      if (!Terminated(*pod) && CoordinatorOf(*pod) != coordinator)
+        MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
       if (Terminated(*pod)) MEDLEY_RETURN_IF_ERROR(ReplaceMember(*pod));
       continue;
     }
@@ -118,8 +121,8 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
     const kube::ObjectPtr object = deps_.stores.pools.Get({"", slot.pool});
     if (object == nullptr) continue;  // Replan finds another place for it
     MEDLEY_ASSIGN_OR_RETURN(const ResourcePool pool, ResourcePool::FromObject(*object));
-    MEDLEY_RETURN_IF_ERROR(
-        CreatePod(MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch)));
+    MEDLEY_RETURN_IF_ERROR(CreatePod(
+        MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch)));
   }
   return absl::OkStatus();
 }
@@ -136,10 +139,10 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
     JobMemory::Failures& fresh = memory_.failures[pod.key().name];
     fresh.last_uid = pod.uid();
     fresh.count += 1;
-    fresh.retry_at = steady_ + (released ? kReleasedPatience
-                                : fresh.count == 1
-                                    ? base::nanoseconds(0)
-                                    : base::nanoseconds(base::seconds(std::min(60, 1 << std::min(6, fresh.count - 1)))));
+    fresh.retry_at = steady_ + (released           ? kReleasedPatience
+                                : fresh.count == 1 ? base::nanoseconds(0)
+                                                   : base::nanoseconds(base::seconds(std::min(
+                                                         60, 1 << std::min(6, fresh.count - 1)))));
     if (!released) {
       Event(EventRecorder::Type::kWarning, "MemberFailed",
             fmt::format("pod {} failed and is replaced: {}", pod.key().name, LastLine(LogOf(pod))));
@@ -147,9 +150,11 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
   }
   const JobMemory::Failures& now = memory_.failures[pod.key().name];
   if (now.count > job_->run_policy.backoff_limit + 1) {
-    return Finish(false, "BackoffLimitExceeded",
-                  fmt::format("pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
-                              pod.key().name, now.count, job_->run_policy.backoff_limit));
+    return Finish(
+        false, "BackoffLimitExceeded",
+        fmt::format(
+            "pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
+            pod.key().name, now.count, job_->run_policy.backoff_limit));
   }
   if (now.retry_at > steady_) {
     Again(now.retry_at - steady_);
@@ -159,13 +164,15 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
 }
 
 bool JobPass::InForce() const {
-  return observed_ != nullptr && observed_->epoch >= record_->plan.epoch && observed_->next_epoch == 0;
+  return observed_ != nullptr && observed_->epoch >= record_->plan.epoch &&
+         observed_->next_epoch == 0;
 }
 
 absl::Status JobPass::ApplyPlan() {
   const int64_t epoch = record_->plan.epoch;
-  const bool known =
-      observed_ != nullptr && (observed_->epoch >= epoch || observed_->next_epoch >= epoch) && observed_->epoch > 0;
+  const bool known = observed_ != nullptr &&
+                     (observed_->epoch >= epoch || observed_->next_epoch >= epoch) &&
+                     observed_->epoch > 0;
   const bool applied = memory_.applied_to == link_->address() && memory_.applied_epoch == epoch;
   if (applied && (known || steady_ - memory_.applied_at < kApplyAgain)) {
     if (!known) Again(kApplyAgain);
@@ -179,7 +186,8 @@ absl::Status JobPass::ApplyPlan() {
   const auto answer = link_->ApplyPlan(*record_, stop_);
   if (answer.status().code() == absl::StatusCode::kFailedPrecondition && observed_ != nullptr &&
       observed_->epoch >= epoch) {
-    // The coordinator recovered into a newer epoch meanwhile: the plan stands, under a newer number.
+    // The coordinator recovered into a newer epoch meanwhile: the plan stands, under a newer
+    // number.
     PlanRecord record = *record_;
     record.plan.epoch = std::max(observed_->epoch, observed_->next_epoch) + 1;
     MEDLEY_RETURN_IF_ERROR(SaveRecord(record));
@@ -187,7 +195,8 @@ absl::Status JobPass::ApplyPlan() {
     return absl::OkStatus();
   }
   if (!answer.ok()) {  // it starts, or restarts: the plan is sent again
-    log::Debug("plan not taken yet", {{"job", job_->key().ToString()}, {"error", base::ToString(answer.status())}});
+    log::Debug("plan not taken yet",
+               {{"job", job_->key().ToString()}, {"error", base::ToString(answer.status())}});
     Again(base::seconds(1));
     return absl::OkStatus();
   }
@@ -215,14 +224,16 @@ void JobPass::DrainLeaving() {
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
     if (pod == nullptr || !pod->deleting() || Terminated(*pod)) continue;
-    if (CoordinatorOf(*pod) != link_->address() || !memory_.drained.insert(pod->uid()).second) continue;
+    if (CoordinatorOf(*pod) != link_->address() || !memory_.drained.insert(pod->uid()).second)
+      continue;
     leaving.push_back(slot.member);
     const kube::Json& seconds = pod->At("/metadata/deletionGracePeriodSeconds");
     if (seconds.is_number()) grace = std::min(grace, seconds.get<double>());
   }
   if (leaving.empty()) return;
   const absl::Status told = link_->Drain(leaving, base::FromSeconds(grace), stop_);
-  if (!told.ok()) log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
+  if (!told.ok())
+    log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
 }
 
 }  // namespace medley::ops

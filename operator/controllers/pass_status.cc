@@ -13,8 +13,8 @@ namespace {
 // What a reader waits for; the rest of the status may be as old as the interval.
 kube::Json Urgent(const kube::Json& status) {
   kube::Json urgent = kube::Json::object();
-  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "startTime", "completionTime", "replicas",
-                            "observedGeneration"}) {
+  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "startTime",
+                            "completionTime", "replicas", "observedGeneration"}) {
     if (status.is_object() && status.contains(field)) urgent[field] = status[field];
   }
   return urgent;
@@ -22,7 +22,8 @@ kube::Json Urgent(const kube::Json& status) {
 
 }  // namespace
 
-void JobPass::SetCondition(const char* type, ConditionStatus status, std::string_view reason, std::string_view message) {
+void JobPass::SetCondition(const char* type, ConditionStatus status, std::string_view reason,
+                           std::string_view message) {
   status_.conditions.Set(type, status, reason, message, object_.generation(), now_);
 }
 
@@ -43,9 +44,11 @@ void JobPass::Observe() {
   observed.metrics = seen.metrics;
   if (seen.samples_total > 0) {
     observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
-    const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
+    const auto left =
+        static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
     if (seen.throughput > 0) {
-      observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(left / seen.throughput));
+      observed.estimated_remaining_seconds =
+          static_cast<int64_t>(std::ceil(left / seen.throughput));
     }
   }
   // A coordinator that starts anew has not read its journal yet: what was known stays.
@@ -60,15 +63,19 @@ void JobPass::Observe() {
   deps_.metrics.AddSpent(seen.usd_spent - memory_.spent_counted);
   memory_.spent_counted = std::max(memory_.spent_counted, seen.usd_spent);
   ObserveSwitches();
-  const bool runs = seen.epoch > 0 && seen.phase != JobPhase::kUnknown && seen.phase != JobPhase::kWaiting &&
-                    seen.phase != JobPhase::kFailed && seen.phase != JobPhase::kSuspended;
+  const bool runs = seen.epoch > 0 && seen.phase != JobPhase::kUnknown &&
+                    seen.phase != JobPhase::kWaiting && seen.phase != JobPhase::kFailed &&
+                    seen.phase != JobPhase::kSuspended;
   if (runs) {
-    SetCondition(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted", "an epoch has committed and samples are trained");
+    SetCondition(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted",
+                 "an epoch has committed and samples are trained");
     if (status_.conditions.IsTrue(kRestartingCondition)) {
-      SetCondition(kRestartingCondition, ConditionStatus::kFalse, "Restarted", "the job runs again");
+      SetCondition(kRestartingCondition, ConditionStatus::kFalse, "Restarted",
+                   "the job runs again");
     }
   }
-  if (record_ && seen.epoch > 0 && seen.epoch < record_->plan.epoch && seen.phase != JobPhase::kFailed) {
+  if (record_ && seen.epoch > 0 && seen.epoch < record_->plan.epoch &&
+      seen.phase != JobPhase::kFailed) {
     SetCondition(kRescalingCondition, ConditionStatus::kTrue, record_->reason,
                  fmt::format("from epoch {} to epoch {}", seen.epoch, record_->plan.epoch));
   } else if (record_ && InForce() && status_.conditions.IsTrue(kRescalingCondition)) {
@@ -84,14 +91,19 @@ void JobPass::ObserveSwitches() {
     const bool old = status_.last_rescale && status_.last_rescale->to_epoch >= done.to_epoch;
     if (done.from_epoch == 0 || old) continue;
     deps_.metrics.ObserveSwitch(done.recovery, done.pause_seconds);
-    status_.last_rescale =
-        RescaleStatus{done.from_epoch, done.to_epoch, done.reason, done.pause_seconds,
-                      done.at.empty() ? base::FormatTime(now_) : done.at, done.recovery, done.lost_steps};
+    status_.last_rescale = RescaleStatus{done.from_epoch,
+                                         done.to_epoch,
+                                         done.reason,
+                                         done.pause_seconds,
+                                         done.at.empty() ? base::FormatTime(now_) : done.at,
+                                         done.recovery,
+                                         done.lost_steps};
     status_.rescales.push_back(*status_.last_rescale);
     if (status_.rescales.size() > 32) status_.rescales.erase(status_.rescales.begin());
     Event(EventRecorder::Type::kNormal, done.recovery ? "Recovered" : "Rescaled",
-          fmt::format("epoch {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again", done.from_epoch,
-                      done.to_epoch, done.reason, done.pause_seconds, done.lost_steps));
+          fmt::format(
+              "epoch {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again",
+              done.from_epoch, done.to_epoch, done.reason, done.pause_seconds, done.lost_steps));
   }
 }
 
@@ -103,7 +115,8 @@ void JobPass::FillPlanStatus() {
   status.summary = model::Summary(plan, record_->layer_names);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const model::Stage& stage = plan.stages[s];
-    const double throughput = s < record_->stage_throughput.size() ? record_->stage_throughput[s] : 0;
+    const double throughput =
+        s < record_->stage_throughput.size() ? record_->stage_throughput[s] : 0;
     std::string layers;
     for (const model::OperationRange& range : stage.operations) {
       layers += fmt::format("{}{}-{}", layers.empty() ? "" : ",", range.first, range.end - 1);
@@ -123,7 +136,8 @@ void JobPass::FillPlanStatus() {
   status.catalog_revision = plan.provenance.catalog_revision;
   status.price_time = plan.provenance.price_time;
   status_.plan = std::move(status);
-  if (spec_ok_) SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", status_.plan->summary);
+  if (spec_ok_)
+    SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", status_.plan->summary);
 }
 
 void JobPass::CheckPodsReady() {
@@ -132,7 +146,8 @@ void JobPass::CheckPodsReady() {
   std::string waiting;
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
-    const bool runs = pod != nullptr && !pod->deleting() && pod->String("/status/phase") == "Running";
+    const bool runs =
+        pod != nullptr && !pod->deleting() && pod->String("/status/phase") == "Running";
     running += runs ? 1 : 0;
     trainers += runs && slot.role == Role::kTrainer ? 1 : 0;
     if (!runs && waiting.empty()) waiting = slot.member;
@@ -140,10 +155,12 @@ void JobPass::CheckPodsReady() {
   status_.replicas = trainers;
   const auto all = static_cast<int>(record_->slots.size());
   if (running == all) {
-    SetCondition(kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning", fmt::format("all {} pods of the plan run", all));
+    SetCondition(kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning",
+                 fmt::format("all {} pods of the plan run", all));
   } else {
     SetCondition(kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
-                 fmt::format("{} of {} pods of the plan run; first that does not: {}", running, all, waiting));
+                 fmt::format("{} of {} pods of the plan run; first that does not: {}", running, all,
+                             waiting));
   }
 }
 
@@ -159,13 +176,15 @@ absl::Status JobPass::WriteStatus() {
   kube::Json patch = json;
   if (memory_.written_status->is_object()) {
     for (const auto& [field, value] : memory_.written_status->items()) {
-      if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes what it sets to null
+      if (!patch.contains(field))
+        patch[field] = nullptr;  // a merge patch removes what it sets to null
     }
   }
-  const auto written = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, {{"status", patch}},
-                                          {}, "status");
+  const auto written = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge,
+                                          {{"status", patch}}, {}, "status");
   if (kube::IsNotFound(written.status())) return absl::OkStatus();
-  if (!written.ok()) return base::Annotate(written.status(), "write the status of " + object_.key().ToString());
+  if (!written.ok())
+    return base::Annotate(written.status(), "write the status of " + object_.key().ToString());
   memory_.written_status = std::move(json);
   memory_.status_written_at = steady_;
   deps_.metrics.CountStatusWrite();
@@ -174,8 +193,7 @@ absl::Status JobPass::WriteStatus() {
 
 std::vector<kube::ObjectPtr> JobPass::Pods() const {
   std::vector<kube::ObjectPtr> pods;
-  for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(
-           "owner", object_.uid())) {
+  for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex("owner", object_.uid())) {
     pods.push_back(pod);
   }
   return pods;

@@ -18,10 +18,10 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const auto pool = ResourcePool::FromObject(*object);
   if (!pool.ok()) broken.push_back(base::Message(pool.status()));
   if (!broken.empty()) {
-    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec", broken.front(), object->generation(),
-                          deps_.clock.Now());
-    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "InvalidSpec", broken.front(), object->generation(),
-                          deps_.clock.Now());
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec",
+                          broken.front(), object->generation(), deps_.clock.Now());
+    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "InvalidSpec",
+                          broken.front(), object->generation(), deps_.clock.Now());
   } else {
     Price(*pool, status);
     Units(*pool, status);
@@ -45,8 +45,10 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     status.usd_per_unit_hour = price->usd_per_unit_hour;
     status.price_time = price->price_time;
     status.price_source = price->source;
-    status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, price->source == "spec" ? "FixedPrice" : "CatalogPrice",
-                          fmt::format("{:g} USD per unit-hour", price->usd_per_unit_hour), generation, now);
+    status.conditions.Set(kPricedCondition, ConditionStatus::kTrue,
+                          price->source == "spec" ? "FixedPrice" : "CatalogPrice",
+                          fmt::format("{:g} USD per unit-hour", price->usd_per_unit_hour),
+                          generation, now);
     return;
   }
   if (catalog == nullptr) {
@@ -55,16 +57,19 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     return;
   }
   status.usd_per_unit_hour = 0;
-  status.conditions.Set(
-      kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
-      fmt::format("the catalog (revision {}) does not hold {}", catalog->revision, pool.offering->KeyString()),
-      generation, now);
+  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
+                        fmt::format("the catalog (revision {}) does not hold {}", catalog->revision,
+                                    pool.offering->KeyString()),
+                        generation, now);
 }
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
-  status.units = UnitsOf(pool, {deps_.stores.nodes.List(), deps_.stores.pods.List(), deps_.stores.quotas.List()});
-  const bool there = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
-  status.conditions.Set(kAvailableCondition, there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+  status.units = UnitsOf(
+      pool, {deps_.stores.nodes.List(), deps_.stores.pods.List(), deps_.stores.quotas.List()});
+  const bool there =
+      pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
+  status.conditions.Set(kAvailableCondition,
+                        there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
                         there ? "UnitsExist" : "NoNodes",
                         there ? "nodes hold units of the pool, or an autoscaler brings them"
                               : "no ready node that matches spec.nodeSelector holds a unit",

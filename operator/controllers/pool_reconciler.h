@@ -1,4 +1,5 @@
-// Reconciler of ResourcePools: price, units, and the conditions Priced and Available. Thread-safe, as controllers ask.
+// Reconciler of ResourcePools: price, units, and the conditions Priced and Available. Thread-safe,
+// as controllers ask.
 #pragma once
 
 #include "common/base/clock.h"

@@ -19,16 +19,26 @@ namespace pb = job::v1;
 
 JobPhase FromProto(pb::JobPhase phase) {
   switch (phase) {
-    case pb::JOB_PHASE_WAITING: return JobPhase::kWaiting;
-    case pb::JOB_PHASE_TRAINING: return JobPhase::kTraining;
-    case pb::JOB_PHASE_PREPARING: return JobPhase::kPreparing;
-    case pb::JOB_PHASE_SWITCHING: return JobPhase::kSwitching;
-    case pb::JOB_PHASE_RECOVERING: return JobPhase::kRecovering;
-    case pb::JOB_PHASE_EVALUATING: return JobPhase::kEvaluating;
-    case pb::JOB_PHASE_COMPLETE: return JobPhase::kComplete;
-    case pb::JOB_PHASE_FAILED: return JobPhase::kFailed;
-    case pb::JOB_PHASE_SUSPENDED: return JobPhase::kSuspended;
-    default: return JobPhase::kUnknown;
+    case pb::JOB_PHASE_WAITING:
+      return JobPhase::kWaiting;
+    case pb::JOB_PHASE_TRAINING:
+      return JobPhase::kTraining;
+    case pb::JOB_PHASE_PREPARING:
+      return JobPhase::kPreparing;
+    case pb::JOB_PHASE_SWITCHING:
+      return JobPhase::kSwitching;
+    case pb::JOB_PHASE_RECOVERING:
+      return JobPhase::kRecovering;
+    case pb::JOB_PHASE_EVALUATING:
+      return JobPhase::kEvaluating;
+    case pb::JOB_PHASE_COMPLETE:
+      return JobPhase::kComplete;
+    case pb::JOB_PHASE_FAILED:
+      return JobPhase::kFailed;
+    case pb::JOB_PHASE_SUSPENDED:
+      return JobPhase::kSuspended;
+    default:
+      return JobPhase::kUnknown;
   }
 }
 
@@ -46,8 +56,8 @@ Observation FromProto(const pb::Observation& in) {
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();
   for (const pb::SwitchRecord& s : in.switches()) {
-    out.switches.push_back({s.from_epoch(), s.to_epoch(), s.reason(), s.pause_seconds(), s.recovery(), s.lost_steps(),
-                            model::TimeFromProto(s.at())});
+    out.switches.push_back({s.from_epoch(), s.to_epoch(), s.reason(), s.pause_seconds(),
+                            s.recovery(), s.lost_steps(), model::TimeFromProto(s.at())});
   }
   out.missing_members = {in.missing_members().begin(), in.missing_members().end()};
   out.message = in.message();
@@ -60,8 +70,8 @@ Observation FromProto(const pb::Observation& in) {
 
 }  // namespace
 
-CoordinatorLink::CoordinatorLink(std::string address, std::string token, base::Clock& clock, uint64_t seed,
-                                 std::function<void()> on_change)
+CoordinatorLink::CoordinatorLink(std::string address, std::string token, base::Clock& clock,
+                                 uint64_t seed, std::function<void()> on_change)
     : address_(std::move(address)),
       token_(std::move(token)),
       clock_(clock),
@@ -94,7 +104,8 @@ bool CoordinatorLink::FollowOnce(std::stop_token stop) {
     on_change_();
   }
   const absl::Status ended = rpc::FromGrpc(reader->Finish());
-  log::Debug("observation stream ended", {{"coordinator", address_}, {"status", base::ToString(ended)}});
+  log::Debug("observation stream ended",
+             {{"coordinator", address_}, {"status", base::ToString(ended)}});
   return heard;
 }
 
@@ -118,19 +129,20 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, std
     out.set_index(slot.index);
   }
   request.set_reason(record.reason);
-  for (const auto& [pool, price] : record.usd_per_unit_hour) (*request.mutable_usd_per_unit_hour())[pool] = price;
+  for (const auto& [pool, price] : record.usd_per_unit_hour)
+    (*request.mutable_usd_per_unit_hour())[pool] = price;
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = token_, .timeout = base::seconds(10)});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::ApplyPlanResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  MEDLEY_RETURN_IF_ERROR(
-      rpc::FromGrpc(stub->ApplyPlan(&context, request, &response), "coordinator " + address_ + ": ApplyPlan"));
+  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->ApplyPlan(&context, request, &response),
+                                       "coordinator " + address_ + ": ApplyPlan"));
   return response.epoch();
 }
 
-absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members, base::nanoseconds notice,
-                                    std::stop_token stop) {
+absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members,
+                                    base::nanoseconds notice, std::stop_token stop) {
   pb::DrainRequest request;
   for (const std::string& member : members) request.add_members(member);
   const auto whole = std::chrono::duration_cast<base::seconds>(notice);
@@ -141,11 +153,12 @@ absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members, bas
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::DrainResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  return rpc::FromGrpc(stub->Drain(&context, request, &response), "coordinator " + address_ + ": Drain");
+  return rpc::FromGrpc(stub->Drain(&context, request, &response),
+                       "coordinator " + address_ + ": Drain");
 }
 
-absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason, base::nanoseconds timeout,
-                                                 std::stop_token stop) {
+absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason,
+                                                 base::nanoseconds timeout, std::stop_token stop) {
   pb::SuspendRequest request;
   request.set_reason(reason);
   grpc::ClientContext context;
@@ -153,19 +166,21 @@ absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason, base
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::SuspendResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  MEDLEY_RETURN_IF_ERROR(
-      rpc::FromGrpc(stub->Suspend(&context, request, &response), "coordinator " + address_ + ": Suspend"));
+  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->Suspend(&context, request, &response),
+                                       "coordinator " + address_ + ": Suspend"));
   return response.step();
 }
 
-std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job, const std::string& address,
+std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job,
+                                                       const std::string& address,
                                                        const std::string& token) {
   std::shared_ptr<CoordinatorLink> old;  // destroyed, and so joined, outside of the lock
   base::MutexLock lock(mutex_);
   std::shared_ptr<CoordinatorLink>& link = links_[job];
   if (link == nullptr || link->address() != address || link->token() != token) {
-    old = std::exchange(link, std::make_shared<CoordinatorLink>(address, token, clock_, seed_ + links_.size(),
-                                                                [this, job] { on_change_(job); }));
+    old = std::exchange(
+        link, std::make_shared<CoordinatorLink>(address, token, clock_, seed_ + links_.size(),
+                                                [this, job] { on_change_(job); }));
   }
   return link;
 }

@@ -1,7 +1,8 @@
-// One job's coordinator: plans go in, observations come out of a stream that reconnects by itself. Thread-safe.
+// One job's coordinator: plans go in, observations come out of a stream that reconnects by itself.
+// Thread-safe.
 //
-// Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that comes back elsewhere
-// gets a new link. One thread a link.
+// Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that
+// comes back elsewhere gets a new link. One thread a link.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -38,11 +39,14 @@ class CoordinatorLink {
   // The last one heard; null before the first.
   std::shared_ptr<const Observation> latest() const;
 
-  // Idempotent by epoch. Errors: FailedPrecondition (an older epoch than the one in force), Unavailable.
+  // Idempotent by epoch. Errors: FailedPrecondition (an older epoch than the one in force),
+  // Unavailable.
   absl::StatusOr<int64_t> ApplyPlan(const PlanRecord& record, std::stop_token stop);
-  absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice, std::stop_token stop);
+  absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice,
+                     std::stop_token stop);
   // The step of the checkpoint.
-  absl::StatusOr<int64_t> Suspend(const std::string& reason, base::nanoseconds timeout, std::stop_token stop);
+  absl::StatusOr<int64_t> Suspend(const std::string& reason, base::nanoseconds timeout,
+                                  std::stop_token stop);
 
  private:
   void Follow(std::stop_token stop);
@@ -67,7 +71,8 @@ class CoordinatorLinks {
       : clock_(clock), seed_(seed), on_change_(std::move(on_change)) {}
 
   // The job's link; a new one when address or token changed.
-  std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address, const std::string& token);
+  std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address,
+                                       const std::string& token);
   // Null: none.
   std::shared_ptr<CoordinatorLink> Find(const kube::Key& job) const;
   void Drop(const kube::Key& job);

@@ -9,7 +9,16 @@
 namespace medley::ops {
 
 enum class JobPhase {
-  kUnknown, kWaiting, kTraining, kPreparing, kSwitching, kRecovering, kEvaluating, kComplete, kFailed, kSuspended
+  kUnknown,
+  kWaiting,
+  kTraining,
+  kPreparing,
+  kSwitching,
+  kRecovering,
+  kEvaluating,
+  kComplete,
+  kFailed,
+  kSuspended
 };
 
 struct EpochSwitch {

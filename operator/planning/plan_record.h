@@ -1,5 +1,6 @@
-// The plan that a job runs or moves to, with the pods that carry it: kept in ConfigMap JOB-plan, so that an operator
-// that starts anew, or another leader, goes on where this one stopped. Immutable value; conversions are pure.
+// The plan that a job runs or moves to, with the pods that carry it: kept in ConfigMap JOB-plan, so
+// that an operator that starts anew, or another leader, goes on where this one stopped. Immutable
+// value; conversions are pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,10 +22,10 @@ struct PlanRecord {
   std::vector<MemberSlot> slots;
   std::map<std::string, double> usd_per_unit_hour;  // by pool, as planned with
   std::vector<std::string> layer_names;
-  std::vector<double> stage_throughput;  // samples/s expected of each stage
+  std::vector<double> stage_throughput;               // samples/s expected of each stage
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans on one pool alone
-  std::string reason;       // why this plan was made: FirstPlan, PriceChanged, ...
-  std::string accepted_at;  // RFC 3339
+  std::string reason;           // why this plan was made: FirstPlan, PriceChanged, ...
+  std::string accepted_at;      // RFC 3339
   int64_t spec_generation = 0;  // of the job for which it was made
   // The coordinator process that was last counted, for restarts.
   std::string coordinator_uid;

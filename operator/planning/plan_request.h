@@ -22,17 +22,19 @@ struct JobProgress {
   double remaining_samples = 0;  // 0: all of them
   double elapsed_seconds = 0;
   double spent_usd = 0;
-  // Measured over estimated throughput of the present plan; the profile's times are divided by it. 1: as measured alone.
+  // Measured over estimated throughput of the present plan; the profile's times are divided by it.
+  // 1: as measured alone.
   double calibration = 1;
 };
 
-// `offers`: at least one. Deadline and budget shrink by what is used up; a goal that has passed stays as a tiny
-// one, so that the answer says why it cannot be met.
+// `offers`: at least one. Deadline and budget shrink by what is used up; a goal that has passed
+// stays as a tiny one, so that the answer says why it cannot be met.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
-                                    const std::vector<PoolOffer>& offers, const JobProgress& progress);
+                                    const std::vector<PoolOffer>& offers,
+                                    const JobProgress& progress);
 
-// One profile out of one for each pool: layers of the first, with the numbers of all. Errors: InvalidArgument when they
-// are not of the same model.
+// One profile out of one for each pool: layers of the first, with the numbers of all. Errors:
+// InvalidArgument when they are not of the same model.
 absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& profiles);
 
 // Names of the layers, for plans in words.

@@ -14,7 +14,8 @@ namespace medley::ops {
 // The JSON of the last line "MEDLEY-PROFILE {json}" of a log. Errors: NotFound.
 absl::StatusOr<std::string> ProfileJsonInLog(std::string_view log);
 
-// Profile JSON (medley.profile.v1.Profile). Errors: InvalidArgument; a profile without numbers for `pool` is one.
+// Profile JSON (medley.profile.v1.Profile). Errors: InvalidArgument; a profile without numbers for
+// `pool` is one.
 absl::StatusOr<model::Profile> ParseProfile(std::string_view json, std::string_view pool);
 
 // The last line of a log that says something, for messages; at most 500 bytes.

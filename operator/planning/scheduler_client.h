@@ -1,7 +1,8 @@
-// The scheduling service over gRPC: plans, and the price catalog followed in the background. Thread-safe.
+// The scheduling service over gRPC: plans, and the price catalog followed in the background.
+// Thread-safe.
 //
-// Stateless but for the last catalog. A service that is away is an error of code Unavailable (IsSchedulerAway), never a
-// wait: callers try again when they are told that the catalog came back.
+// Stateless but for the last catalog. A service that is away is an error of code Unavailable
+// (IsSchedulerAway), never a wait: callers try again when they are told that the catalog came back.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -45,25 +46,27 @@ struct UnitPrice {
   std::string price_time;
 };
 
-// The price of one unit of `pool`: its own, or the catalog's for its offering, or for its name. Nothing: unpriced. Pure.
+// The price of one unit of `pool`: its own, or the catalog's for its offering, or for its name.
+// Nothing: unpriced. Pure.
 std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* catalog);
 
 class SchedulerClient {
  public:
   struct Options {
-    std::string address;  // host:port
+    std::string address;                              // host:port
     base::nanoseconds plan_slack = base::seconds(5);  // beyond the planner's own time budget
     uint64_t seed = 1;
   };
   SchedulerClient(Options options, base::Clock& clock);
   ~SchedulerClient();
 
-  // Follows the catalog until Stop; `on_change` is called from the follower's thread after each new catalog, and after
-  // the service went away or came back.
+  // Follows the catalog until Stop; `on_change` is called from the follower's thread after each new
+  // catalog, and after the service went away or came back.
   void Start(std::function<void()> on_change);
   void Stop();  // idempotent; joins
 
-  // Errors: Unavailable (away), InvalidArgument (the request), NotFound (planner), as the service says.
+  // Errors: Unavailable (away), InvalidArgument (the request), NotFound (planner), as the service
+  // says.
   absl::StatusOr<model::PlanResult> Plan(const model::PlanRequest& request, std::stop_token stop);
   // The last one heard; null before the first.
   std::shared_ptr<const PriceCatalog> catalog() const;

@@ -23,7 +23,8 @@ using Response = http::response<http::string_body>;
 
 constexpr std::chrono::seconds kPatience{5};
 
-Response Answer(const Request& request, http::status status, std::string body, const char* type = "text/plain") {
+Response Answer(const Request& request, http::status status, std::string body,
+                const char* type = "text/plain") {
   Response response(status, request.version());
   response.set(http::field::content_type, type);
   response.keep_alive(false);
@@ -39,9 +40,11 @@ Response Check(const Request& request, const std::function<absl::Status()>& chec
 }
 
 Response Route(const Request& request, const HttpEndpoints::Sources& sources) {
-  if (request.method() != http::verb::get) return Answer(request, http::status::method_not_allowed, "GET only\n");
+  if (request.method() != http::verb::get)
+    return Answer(request, http::status::method_not_allowed, "GET only\n");
   const std::string target(request.target());
-  if (target == "/metrics") return Answer(request, http::status::ok, sources.metrics(), metrics::kTextContentType);
+  if (target == "/metrics")
+    return Answer(request, http::status::ok, sources.metrics(), metrics::kTextContentType);
   if (target == "/healthz" || target == "/livez") return Check(request, sources.healthy);
   if (target == "/readyz") return Check(request, sources.ready);
   return Answer(request, http::status::not_found, "not found\n");
@@ -51,7 +54,8 @@ Response Route(const Request& request, const HttpEndpoints::Sources& sources) {
 
 class HttpEndpoints::Server {
  public:
-  Server(asio::ip::tcp::endpoint endpoint, const Sources& sources) : sources_(sources), acceptor_(io_, endpoint) {
+  Server(asio::ip::tcp::endpoint endpoint, const Sources& sources)
+      : sources_(sources), acceptor_(io_, endpoint) {
     Accept();
     thread_ = std::jthread([this] { io_.run(); });
   }
@@ -113,7 +117,8 @@ absl::Status HttpEndpoints::Start() {
     server_ = std::make_unique<Server>(
         asio::ip::tcp::endpoint(address, static_cast<unsigned short>(options_.port)), sources_);
   } catch (const boost::system::system_error& failure) {
-    return base::Unavailable("listen on {}:{}: {}", options_.address, options_.port, failure.what());
+    return base::Unavailable("listen on {}:{}: {}", options_.address, options_.port,
+                             failure.what());
   }
   return absl::OkStatus();
 }

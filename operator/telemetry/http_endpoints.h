@@ -1,6 +1,7 @@
 // /metrics, /healthz and /readyz over HTTP/1.1. Thread-safe.
 //
-// One thread, one request at a time, at most a few KiB each and a few seconds for it: probes and a scraper, not users.
+// One thread, one request at a time, at most a few KiB each and a few seconds for it: probes and a
+// scraper, not users.
 #pragma once
 
 #include <absl/status/status.h>
@@ -18,7 +19,7 @@ class HttpEndpoints {
     int port = 0;  // 0: the system chooses
   };
   struct Sources {
-    std::function<std::string()> metrics;   // text exposition
+    std::function<std::string()> metrics;  // text exposition
     std::function<absl::Status()> healthy;
     std::function<absl::Status()> ready;
   };

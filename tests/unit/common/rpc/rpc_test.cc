@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <mutex>
 
-
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/rpc/channel.h"
@@ -28,8 +27,9 @@ class EchoScheduler final : public scheduler::v1::SchedulerService::Service {
     return grpc::Status::OK;
   }
   // Streams until the client leaves.
-  grpc::Status WatchCatalog(grpc::ServerContext* context, const scheduler::v1::WatchCatalogRequest*,
-                            grpc::ServerWriter<scheduler::v1::WatchCatalogResponse>* writer) override {
+  grpc::Status WatchCatalog(
+      grpc::ServerContext* context, const scheduler::v1::WatchCatalogRequest*,
+      grpc::ServerWriter<scheduler::v1::WatchCatalogResponse>* writer) override {
     writer->Write({});
     std::unique_lock lock(mutex_);
     while (!context->IsCancelled()) cancelled_.wait_for(lock, std::chrono::milliseconds(5));
@@ -64,9 +64,11 @@ class RpcTest : public testing::Test {
 
 TEST_F(RpcTest, OnlyTheRightTokenIsServed) {
   EXPECT_THAT(GetCatalog("secret"), IsOk());
-  EXPECT_THAT(GetCatalog("secreT"), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("wrong token")));
+  EXPECT_THAT(GetCatalog("secreT"),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("wrong token")));
   EXPECT_THAT(GetCatalog("secret2"), StatusIs(absl::StatusCode::kUnauthenticated));
-  EXPECT_THAT(GetCatalog(""), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no authorization")));
+  EXPECT_THAT(GetCatalog(""),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no authorization")));
 }
 
 TEST_F(RpcTest, PortInUseIsAnErrorThatNamesIt) {
@@ -111,7 +113,8 @@ TEST_F(RpcTest, NobodyThereIsUnavailableAtOnce) {
 
 TEST(RpcStatusTest, CodesAndMessagesSurviveBothWays) {
   for (int code = 0; code <= 16; ++code) {
-    const absl::Status status = base::MakeStatus(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
+    const absl::Status status =
+        base::MakeStatus(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
     EXPECT_EQ(FromGrpc(ToGrpc(status)), status) << code;
   }
 }

@@ -8,11 +8,20 @@ namespace {
 JobStatus Full() {
   JobStatus status;
   status.observed_generation = 3;
-  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted", "epoch 4 is in force", 3,
-                        base::WallTime(base::seconds(1'700'000'000)));
-  status.plan = PlanStatus{4, "exact", "emb@4xcpu | fc@1xgpu", {{"0-0", "cpu", 4}, {"1-5", "gpu", 1}}, 2, "cpu",
-                           2.58, 20110, 17, "2026-11-21T07:15:00Z"};
-  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
+  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted",
+                        "epoch 4 is in force", 3, base::WallTime(base::seconds(1'700'000'000)));
+  status.plan = PlanStatus{4,
+                           "exact",
+                           "emb@4xcpu | fc@1xgpu",
+                           {{"0-0", "cpu", 4}, {"1-5", "gpu", 1}},
+                           2,
+                           "cpu",
+                           2.58,
+                           20110,
+                           17,
+                           "2026-11-21T07:15:00Z"};
+  status.observed =
+      ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
   status.cost = CostStatus{0.83, 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";

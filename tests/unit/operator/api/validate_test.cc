@@ -1,4 +1,5 @@
-// Every sentence of the CRDs, broken by a manifest: what CEL refuses on a real server, Validate refuses here.
+// Every sentence of the CRDs, broken by a manifest: what CEL refuses on a real server, Validate
+// refuses here.
 #include "operator/api/validate.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +47,8 @@ Json GoodJob() {
                       "schema": {"label": {"column": 14}, "categorical": [1, 3], "numeric": [0, 2]}}}})");
 }
 Json GoodPool() {
-  return Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": "cpu"},
+  return Json::parse(
+      R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": "cpu"},
     "spec": {"class": "CPU", "unit": {"resources": {"cpu": "1"}}, "limit": 4, "price": {"usdPerUnitHour": "0.04"}}})");
 }
 
@@ -71,43 +73,59 @@ const std::vector<Broken>& BrokenJobs() {
       {"/metadata/name", R"("a2345678901234567890123456789012345678901")",
        "metadata.name must be at most 40 characters, because pod names are made from it"},
       {"/metadata/name", R"("1a.b")",
-       "metadata.name must begin with a letter and hold only lower-case letters, digits and hyphens, because a Service "
+       "metadata.name must begin with a letter and hold only lower-case letters, digits and "
+       "hyphens, because a Service "
        "is named after it"},
-      {"/spec/model/layers", R"([{"name": "l", "kind": "Loss"}])", "spec.model must have exactly one of name and layers"},
+      {"/spec/model/layers", R"([{"name": "l", "kind": "Loss"}])",
+       "spec.model must have exactly one of name and layers"},
       {"/spec/model/name", "", "spec.model must have exactly one of name and layers"},
-      {"/spec/model", R"({"layers": [{"name": "l", "kind": "Loss"}], "parameters": {"hidden": [4]}})",
+      {"/spec/model",
+       R"({"layers": [{"name": "l", "kind": "Loss"}], "parameters": {"hidden": [4]}})",
        "spec.model.parameters go with spec.model.name, not with layers"},
       {"/spec/model", R"({"layers": [{"name": "fc", "kind": "FullyConnected"}]})",
        "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Loss"},
-      {"/spec/data/train/uri", R"("s3://bucket/x.csv")", "spec.data.train.uri must begin with file:///"},
-      {"/spec/data/test", R"({"uri": "x.csv", "format": "csv"})", "spec.data.test.uri must begin with file:///"},
-      {"/spec/data/schema", R"({"label": {"column": 0}})", "spec.data.schema must name categorical or numeric columns"},
-      {"/spec/data/schema/label/column", "1", "spec.data.schema.categorical must not hold the label's column"},
-      {"/spec/data/schema/label/column", "2", "spec.data.schema.numeric must not hold the label's column"},
-      {"/spec/data/schema/numeric", "[3]", "a column of spec.data.schema must not be both categorical and numeric"},
+      {"/spec/data/train/uri", R"("s3://bucket/x.csv")",
+       "spec.data.train.uri must begin with file:///"},
+      {"/spec/data/test", R"({"uri": "x.csv", "format": "csv"})",
+       "spec.data.test.uri must begin with file:///"},
+      {"/spec/data/schema", R"({"label": {"column": 0}})",
+       "spec.data.schema must name categorical or numeric columns"},
+      {"/spec/data/schema/label/column", "1",
+       "spec.data.schema.categorical must not hold the label's column"},
+      {"/spec/data/schema/label/column", "2",
+       "spec.data.schema.numeric must not hold the label's column"},
+      {"/spec/data/schema/numeric", "[3]",
+       "a column of spec.data.schema must not be both categorical and numeric"},
       {"/spec/data/schema", R"({"label": {"column": 0}, "categorical": [1], "numericBuckets": 8})",
        "spec.data.schema.numericBuckets needs numeric columns"},
-      {"/spec/data/volume", R"({"emptyDir": {}, "mountPath": "data"})", "spec.data.volume.mountPath must be absolute"},
+      {"/spec/data/volume", R"({"emptyDir": {}, "mountPath": "data"})",
+       "spec.data.volume.mountPath must be absolute"},
       {"/spec/training", R"({"batchSize": 2, "microBatches": 4})",
        "spec.training.microBatches must not exceed spec.training.batchSize"},
       {"/spec/training", R"({"optimizer": {"learningRate": 0}})",
        "spec.training.optimizer.learningRate must be greater than 0"},
-      {"/spec/objective", R"({"minThroughput": -1})", "spec.objective.minThroughput must not be negative"},
+      {"/spec/objective", R"({"minThroughput": -1})",
+       "spec.objective.minThroughput must not be negative"},
       {"/spec/objective", R"({"deadline": "0s"})",
        "spec.objective.deadline must be a duration greater than 0, as in 2h or 90m"},
-      {"/spec/objective", R"({"budgetUsd": "0"})", "spec.objective.budgetUsd must be greater than 0"},
-      {"/spec/objective", R"({"maxUsdPerHour": "0.0"})", "spec.objective.maxUsdPerHour must be greater than 0"},
-      {"/spec/planner", R"({"timeBudget": "11m"})", "spec.planner.timeBudget must be greater than 0 and at most 10m"},
+      {"/spec/objective", R"({"budgetUsd": "0"})",
+       "spec.objective.budgetUsd must be greater than 0"},
+      {"/spec/objective", R"({"maxUsdPerHour": "0.0"})",
+       "spec.objective.maxUsdPerHour must be greater than 0"},
+      {"/spec/planner", R"({"timeBudget": "11m"})",
+       "spec.planner.timeBudget must be greater than 0 and at most 10m"},
       {"/spec/resources", R"({"pools": ["a", "b"], "serverPool": "c"})",
        "spec.resources.serverPool must be one of spec.resources.pools"},
-      {"/spec/resources", R"({"pools": ["a", "a"]})", "spec.resources.pools must not name a pool twice"},
+      {"/spec/resources", R"({"pools": ["a", "a"]})",
+       "spec.resources.pools must not name a pool twice"},
       {"/spec/elasticity", R"({"minUnits": 5, "maxUnits": 4})",
        "spec.elasticity.minUnits must not exceed spec.elasticity.maxUnits"},
       {"/spec/elasticity", R"({"replan": {"minSaving": "101%"}})",
        "spec.elasticity.replan.minSaving must be at most 100%"},
       {"/spec/runPolicy", R"({"managedBy": "me"})",
        "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator"},
-      {"/spec/checkpoint", R"({"interval": "10ms"})", "spec.checkpoint.interval must be at least 1s"},
+      {"/spec/checkpoint", R"({"interval": "10ms"})",
+       "spec.checkpoint.interval must be at least 1s"},
       {"/spec/checkpoint", R"({"volume": {"emptyDir": {}, "mountPath": "ck"}})",
        "spec.checkpoint.volume.mountPath must be absolute"},
       {"/spec/template", R"({"spec": {"restartPolicy": "Always"}})",
@@ -118,10 +136,12 @@ const std::vector<Broken>& BrokenJobs() {
 
 const std::vector<Broken>& BrokenUpdates() {
   static const std::vector<Broken> table = {
-      {"/spec/model/name", R"("mlp")", "spec.model is immutable; make a new TrainingJob for another model"},
+      {"/spec/model/name", R"("mlp")",
+       "spec.model is immutable; make a new TrainingJob for another model"},
       {"/spec/data/train/uri", R"("file:///data/other.csv")",
        "spec.data is immutable; make a new TrainingJob for other data"},
-      {"/spec/training", R"({"seed": 2})", "spec.training is immutable; make a new TrainingJob to train in another way"},
+      {"/spec/training", R"({"seed": 2})",
+       "spec.training is immutable; make a new TrainingJob to train in another way"},
       {"/spec/runPolicy", R"({"managedBy": "other/x"})", "spec.runPolicy.managedBy is immutable"},
   };
   return table;
@@ -131,13 +151,15 @@ const std::vector<Broken>& BrokenPools() {
   static const std::vector<Broken> table = {
       {"/metadata/name", R"("a2345678901234567890123456789012345678901")",
        "metadata.name must be at most 40 characters, because pod names are made from it"},
-      {"/metadata/name", R"("v100.spot")", "metadata.name must not contain a dot, because pod names are made from it"},
+      {"/metadata/name", R"("v100.spot")",
+       "metadata.name must not contain a dot, because pod names are made from it"},
       {"/spec/unit/env", R"([{"name": "MEDLEY_TOKEN", "value": "x"}])",
        "spec.unit.env must not set a variable that begins with MEDLEY_"},
       {"/spec/price", "{}", "spec.price must have exactly one of usdPerUnitHour and offering"},
       {"/spec/price", R"({"usdPerUnitHour": "1", "offering": {"provider": "aws"}})",
        "spec.price must have exactly one of usdPerUnitHour and offering"},
-      {"/spec/price", R"({"usdPerUnitHour": "0"})", "spec.price.usdPerUnitHour must be greater than 0"},
+      {"/spec/price", R"({"usdPerUnitHour": "0"})",
+       "spec.price.usdPerUnitHour must be greater than 0"},
       {"/spec/price", R"({"offering": {"provider": "aws", "unitsPerInstance": 0}})",
        "spec.price.offering.unitsPerInstance must be greater than 0"},
   };
@@ -152,14 +174,16 @@ TEST(ValidateTest, GoodManifestsBreakNoRule) {
 
 TEST(ValidateTest, EachBrokenJobGetsItsSentence) {
   for (const Broken& row : BrokenJobs()) {
-    EXPECT_THAT(ValidateTrainingJob(kube::Object(With(GoodJob(), row))), Contains(row.sentence)) << row.value;
+    EXPECT_THAT(ValidateTrainingJob(kube::Object(With(GoodJob(), row))), Contains(row.sentence))
+        << row.value;
   }
 }
 
 TEST(ValidateTest, EachBrokenUpdateGetsItsSentence) {
   for (const Broken& row : BrokenUpdates()) {
     const Json after = With(GoodJob(), row);
-    EXPECT_THAT(ValidateTrainingJobUpdate(GoodJob()["spec"], after["spec"]), Contains(row.sentence)) << row.value;
+    EXPECT_THAT(ValidateTrainingJobUpdate(GoodJob()["spec"], after["spec"]), Contains(row.sentence))
+        << row.value;
   }
 }
 
@@ -173,7 +197,8 @@ TEST(ValidateTest, DefaultsThatAServerAddedAreNoChange) {
 
 TEST(ValidateTest, EachBrokenPoolGetsItsSentence) {
   for (const Broken& row : BrokenPools()) {
-    EXPECT_THAT(ValidateResourcePool(kube::Object(With(GoodPool(), row))), Contains(row.sentence)) << row.value;
+    EXPECT_THAT(ValidateResourcePool(kube::Object(With(GoodPool(), row))), Contains(row.sentence))
+        << row.value;
   }
 }
 
@@ -188,7 +213,8 @@ TEST(ValidateTest, NoSentenceOfTheCrdsIsMissingHere) {
 }
 
 TEST(ValidateTest, ValuesOfAWrongTypeDoNotCrash) {
-  for (const char* junk : {"null", "[]", "7", R"("x")", R"({"model": 7, "data": [], "runPolicy": "x"})"}) {
+  for (const char* junk :
+       {"null", "[]", "7", R"("x")", R"({"model": 7, "data": [], "runPolicy": "x"})"}) {
     Json job = GoodJob();
     job["spec"] = Json::parse(junk);
     ValidateTrainingJob(kube::Object(job));

@@ -1,4 +1,5 @@
-// Objects of a job as data: tests/golden/operator/*.json. MEDLEY_GOLDEN_UPDATE=1 rewrites the files, for review.
+// Objects of a job as data: tests/golden/operator/*.json. MEDLEY_GOLDEN_UPDATE=1 rewrites the
+// files, for review.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -50,7 +51,8 @@ class GoldenTest : public testing::Test {
                                    "imagePullPolicy": "Always"}]}}}})")));
     ASSERT_THAT(job, base::IsOk());
     job_ = *job;
-    auto pool = ResourcePool::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "v100-spot"},
+    auto pool =
+        ResourcePool::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "v100-spot"},
       "spec": {"class": "GPU", "limit": 4, "price": {"usdPerUnitHour": "2.42"}, "nodeSelector": {"gpu": "v100"},
                "tolerations": [{"key": "gpu", "operator": "Exists"}],
                "unit": {"resources": {"cpu": "4", "nvidia.com/gpu": 1}, "env": [{"name": "SPEED", "value": "2"}]}}})")));
@@ -66,10 +68,11 @@ class GoldenTest : public testing::Test {
 
 TEST_F(GoldenTest, Pods) {
   ExpectGolden("coordinator", CoordinatorPod(job_, settings_));
-  ExpectGolden("trainer", MemberPod(job_, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool_, settings_,
-                                    "10.0.0.7:7070", 3));
-  ExpectGolden("server", MemberPod(job_, {"adult-server-0", Role::kServer, "v100-spot", 0, 0}, pool_, settings_,
-                                   "10.0.0.7:7070", 3));
+  ExpectGolden("trainer",
+               MemberPod(job_, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool_,
+                         settings_, "10.0.0.7:7070", 3));
+  ExpectGolden("server", MemberPod(job_, {"adult-server-0", Role::kServer, "v100-spot", 0, 0},
+                                   pool_, settings_, "10.0.0.7:7070", 3));
   ExpectGolden("profiler", ProfilerPod(job_, pool_, settings_));
 }
 
@@ -82,7 +85,8 @@ TEST_F(GoldenTest, Others) {
 }
 
 TEST_F(GoldenTest, TheContractBeatsTheTemplate) {
-  const kube::Object pod = MemberPod(job_, {"m", Role::kTrainer, "v100-spot", 0, 0}, pool_, settings_, "10.0.0.7:1", 1);
+  const kube::Object pod =
+      MemberPod(job_, {"m", Role::kTrainer, "v100-spot", 0, 0}, pool_, settings_, "10.0.0.7:1", 1);
   EXPECT_EQ(pod.label(kRoleLabel), "trainer");
   EXPECT_EQ(pod.String("/spec/nodeSelector/gpu"), "v100");
   EXPECT_EQ(pod.String("/spec/nodeSelector/zone"), "a");
@@ -96,7 +100,9 @@ TEST_F(GoldenTest, TheContractBeatsTheTemplate) {
   EXPECT_TRUE(names.contains("SPEED"));
 }
 
-TEST_F(GoldenTest, TheTokenSurvivesTheSecret) { EXPECT_EQ(TokenOf(TokenSecret(job_, "s3cret")), "s3cret"); }
+TEST_F(GoldenTest, TheTokenSurvivesTheSecret) {
+  EXPECT_EQ(TokenOf(TokenSecret(job_, "s3cret")), "s3cret");
+}
 
 }  // namespace
 }  // namespace medley::ops

@@ -7,7 +7,9 @@ namespace {
 
 using kube::Json;
 
-Json Overlay(const char* base, const char* overlay) { return OverlayPodSpec(Json::parse(base), Json::parse(overlay)); }
+Json Overlay(const char* base, const char* overlay) {
+  return OverlayPodSpec(Json::parse(base), Json::parse(overlay));
+}
 
 TEST(TemplateOverlayTest, ObjectsMergeAndNullRemoves) {
   EXPECT_EQ(Overlay(R"({"a": {"b": 1, "c": 2}, "d": 3})", R"({"a": {"b": 9}, "d": null})"),
@@ -15,8 +17,9 @@ TEST(TemplateOverlayTest, ObjectsMergeAndNullRemoves) {
 }
 
 TEST(TemplateOverlayTest, ContainersMergeByNameAndAnUnnamedOneIsTheWorker) {
-  const Json merged = Overlay(R"({"containers": [{"name": "worker", "image": "a", "env": [{"name": "X", "value": "1"}]}]})",
-                              R"({"containers": [{"env": [{"name": "X", "value": "2"}, {"name": "Y", "value": "3"}]},
+  const Json merged = Overlay(
+      R"({"containers": [{"name": "worker", "image": "a", "env": [{"name": "X", "value": "1"}]}]})",
+      R"({"containers": [{"env": [{"name": "X", "value": "2"}, {"name": "Y", "value": "3"}]},
                                                  {"name": "sidecar", "image": "s"}]})");
   ASSERT_EQ(merged["containers"].size(), 2u);
   EXPECT_EQ(merged["containers"][0]["image"], "a");
@@ -31,7 +34,9 @@ TEST(TemplateOverlayTest, TolerationsAppendAndOtherListsReplace) {
   EXPECT_EQ(merged["args"], Json::parse(R"(["y", "z"])"));
 }
 
-TEST(TemplateOverlayTest, JunkChangesNothing) { EXPECT_EQ(Overlay(R"({"a": 1})", "[]"), Json::parse(R"({"a": 1})")); }
+TEST(TemplateOverlayTest, JunkChangesNothing) {
+  EXPECT_EQ(Overlay(R"({"a": 1})", "[]"), Json::parse(R"({"a": 1})"));
+}
 
 }  // namespace
 }  // namespace medley::ops

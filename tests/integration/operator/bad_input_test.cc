@@ -1,0 +1,144 @@
+// Each row of api.md's table of bad input.
+#include <gmock/gmock.h>
+
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "operator/api/resources.h"
+#include "tests/integration/operator/harness.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+using testing::HasSubstr;
+
+class BadInputTest : public OperatorHarness {
+ protected:
+  void SetUp() override {
+    OperatorHarness::SetUp();
+    StartOperator();
+  }
+  std::string PlannedMessage() { return Status().conditions.Find("Planned")->message; }
+};
+
+TEST_F(BadInputTest, ASchemaErrorIsRefusedByTheServer) {
+  Json job = JobJson();
+  job["spec"]["model"]["name"] = "gpt";
+  EXPECT_THAT(client_->Create(TrainingJobs(), kube::Object(job)),
+              base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.model.name")));
+}
+
+TEST_F(BadInputTest, AContradictionIsRefusedWithTheRulesSentence) {
+  Json job = JobJson();
+  job["spec"]["elasticity"] = {{"minUnits", 5}, {"maxUnits", 2}};
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Planned", "False", "InvalidSpec"));
+  EXPECT_EQ(PlannedMessage(), "spec.elasticity.minUnits must not exceed spec.elasticity.maxUnits");
+  PatchSpec("adult", {{"elasticity", {{"maxUnits", 8}}}});
+  EXPECT_TRUE(WaitForCondition("Running", "True"));
+}
+
+TEST_F(BadInputTest, AnImmutableFieldThatChangesIsRefusedAndTheJobRunsOn) {
+  RunJob();
+  PatchSpec("adult", {{"model", {{"name", "mlp"}}}});
+  ASSERT_TRUE(WaitForCondition("Planned", "False", "InvalidSpec"));
+  EXPECT_THAT(PlannedMessage(), HasSubstr("spec.model is immutable"));
+  EXPECT_TRUE(Status().conditions.IsTrue("Running"));
+}
+
+TEST_F(BadInputTest, AnUnknownPoolIsNamedAndRetriedWhenItComes) {
+  Json job = JobJson();
+  job["spec"]["resources"]["pools"] = {"cpu", "late"};
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Planned", "False", "PoolNotFound"));
+  EXPECT_THAT(PlannedMessage(), HasSubstr("spec.resources.pools[1]"));
+  EXPECT_THAT(PlannedMessage(), HasSubstr("'late'"));
+  Apply(ResourcePools(),
+        Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
+    "metadata": {"name": "late"}, "spec": {"class": "CPU", "limit": 4, "unit": {"resources": {"cpu": "1"}},
+    "price": {"usdPerUnitHour": "1"}}})"));
+  EXPECT_TRUE(WaitForCondition("Planned", "True"));
+}
+
+TEST_F(BadInputTest, APoolWithoutPriceIsNamedAndRetriedWhenPricesCome) {
+  scheduler_.Publish(0);
+  Json job = JobJson();
+  job["spec"]["resources"]["pools"] = {"cpu", "gpu"};
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Planned", "False", "PoolUnpriced"));
+  EXPECT_THAT(PlannedMessage(), HasSubstr("'gpu'"));
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return Get(ResourcePools(), {"", "gpu"})
+                   .At("/status/conditions")
+                   .dump()
+                   .find("NotInCatalog") != std::string::npos;
+      },
+      "the pool says so as well"));
+  scheduler_.Publish(0.5);
+  EXPECT_TRUE(WaitForCondition("Planned", "True"));
+}
+
+TEST_F(BadInputTest, AnUnknownPlanner) {
+  scheduler_.SetPlanner([](const model::PlanRequest& request) -> absl::StatusOr<model::PlanResult> {
+    return base::NotFound("planner '{}' is not in the registry", request.planner.name);
+  });
+  Json job = JobJson();
+  job["spec"]["planner"]["name"] = "oracle";
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Planned", "False", "UnknownPlanner"));
+  EXPECT_THAT(PlannedMessage(), HasSubstr("spec.planner.name: 'oracle'"));
+}
+
+TEST_F(BadInputTest, AnInfeasibleGoalSaysWhatStandsInTheWay) {
+  std::atomic<bool> feasible = false;
+  scheduler_.SetPlanner([&](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
+    model::PlanResult result;
+    result.reasons = {{"limit", "gpu", 61, 2, "61 units of gpu are needed, 2 are allowed"}};
+    if (feasible) return base::Unavailable("soon");
+    return result;
+  });
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(WaitForCondition("Planned", "False", "Infeasible"));
+  EXPECT_EQ(PlannedMessage(), "61 units of gpu are needed, 2 are allowed");
+  EXPECT_TRUE(PodNames().empty());
+  scheduler_.SetPlanner(nullptr);
+  scheduler_.Publish(0.6);
+  EXPECT_TRUE(WaitForCondition("Planned", "True"));
+}
+
+TEST_F(BadInputTest, MissingDataFailsTheJobWithFileAndLine) {
+  RunJob();
+  coordinator_.Fail("file:///data/train.csv:17: 14 columns, want 15", false);
+  ASSERT_TRUE(WaitForCondition("Failed", "True", "TrainingFailed"));
+  EXPECT_EQ(Status().conditions.Find("Failed")->message,
+            "file:///data/train.csv:17: 14 columns, want 15");
+  EXPECT_EQ(Status().restarts, 0);
+}
+
+TEST_F(BadInputTest, AProfilerThatCannotReadTheDataFailsTheJob) {
+  profiler_exit_ = 2;
+  profiler_log_ = "starting\nfile:///data/train.csv: no such file\n";
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(WaitForCondition("Failed", "True", "ProfileFailed"));
+  EXPECT_THAT(Status().conditions.Find("Failed")->message, HasSubstr("train.csv: no such file"));
+}
+
+TEST_F(BadInputTest, NewJobsWaitForASchedulerThatIsAway) {
+  scheduler_.Kill();
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(WaitForCondition("Planned", "Unknown", "SchedulerUnavailable"));
+  scheduler_.Revive();
+  EXPECT_TRUE(WaitForCondition("Running", "True"));
+}
+
+TEST_F(BadInputTest, APortInUseIsAnErrorThatNamesIt) {
+  OperatorOptions options;
+  options.http_port = app_->http_port();
+  OperatorApp second(options, *client_, clock_);
+  EXPECT_THAT(second.Start({}), base::StatusIs(absl::StatusCode::kUnavailable,
+                                               HasSubstr(std::to_string(options.http_port))));
+}
+
+}  // namespace
+}  // namespace medley::ops

@@ -1,0 +1,131 @@
+// A cluster in one process for tests of the operator: the embedded API server, a kubelet that only
+// sets statuses, and a scheduling service and a coordinator that are fakes behind real gRPC
+// servers. Time is real time plus what a test adds.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/kube/client/http_client.h"
+#include "common/kube/embedded/api_server.h"
+#include "common/kube/node/log_reader.h"
+#include "common/model/planning.h"
+#include "common/rpc/server.h"
+#include "operator/api/job_status.h"
+#include "operator/app/operator_app.h"
+
+namespace medley::ops {
+
+// Real time, moved ahead by Advance; sleepers wake then. Thread-safe.
+class ShiftedClock final : public base::Clock {
+ public:
+  base::WallTime Now() const override;
+  base::SteadyTime Steady() const override;
+  bool SleepUntil(base::SteadyTime deadline, std::stop_token stop) override;
+  void Advance(base::nanoseconds by);
+
+ private:
+  base::SystemClock real_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  base::nanoseconds shift_ ABSL_GUARDED_BY(mutex_){0};
+};
+
+class FakeScheduler {
+ public:
+  using Planner = std::function<absl::StatusOr<model::PlanResult>(const model::PlanRequest&)>;
+  FakeScheduler();
+  ~FakeScheduler();
+  std::string address() const;
+  void SetPlanner(Planner planner);
+  // Publishes a catalog in which pool "gpu"'s offering has this price; 0: it is not there.
+  void Publish(double gpu_price);
+  void Kill();
+  void Revive();
+  int plans() const;
+  model::PlanRequest last() const;
+
+ private:
+  class Service;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<rpc::Server> server_;
+  int port_ = 0;
+};
+
+class FakeCoordinator {
+ public:
+  FakeCoordinator();
+  ~FakeCoordinator();
+  int port() const;
+  // Epochs and reasons of the plans that were applied, in order, and the pods named in the last.
+  std::vector<std::pair<int64_t, std::string>> applied() const;
+  std::set<std::string> members() const;
+  std::set<std::string> drained() const;
+  int suspends() const;
+  // A plan is in force as soon as it is applied; false: after Commit.
+  void SetAutoCommit(bool on);
+  void Commit();
+  void Progress(int64_t samples, double throughput);
+  void Complete();
+  void Fail(const std::string& message, bool retryable);
+  void Forget();  // as a coordinator that starts anew
+
+ private:
+  class Service;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+class OperatorHarness : public testing::Test, public kube::LogReader {
+ protected:
+  OperatorHarness();
+  ~OperatorHarness() override;
+  void SetUp() override;
+  void TearDown() override;
+
+  absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+                       const std::function<bool(std::string_view)>& sink) override;
+
+  void StartOperator();
+  void StopOperator();
+  static kube::Json JobJson(const std::string& name = "adult");
+  void Apply(const kube::Resource& resource, const kube::Json& object);
+  void PatchSpec(const std::string& name, const kube::Json& spec);
+  // Lets the kubelet work until `holds`; fails the test after 30 s of real time with the job's
+  // status.
+  bool Eventually(const std::function<bool()>& holds, const std::string& what);
+  // Lets everything work for a moment, to see that nothing happens.
+  void Settle();
+  bool WaitForCondition(const std::string& type, const std::string& status,
+                        const std::string& reason = "");
+  void RunJob();  // pools, job, until condition Running
+  JobStatus Status(const std::string& name = "adult");
+  kube::Object Get(const kube::Resource& resource, const kube::Key& key);
+  bool Exists(const kube::Resource& resource, const kube::Key& key);
+  std::set<std::string> PodNames();
+  void SetPod(const std::string& name, const kube::Json& status);
+  bool HasEvent(const std::string& reason, const std::string& part = "");
+  void Pump();
+
+  ShiftedClock clock_;
+  FakeScheduler scheduler_;
+  FakeCoordinator coordinator_;
+  kube::ApiServer server_;
+  std::unique_ptr<kube::HttpClient> client_;
+  std::unique_ptr<OperatorApp> app_;
+  // What the kubelet does with a pod.
+  std::atomic<bool> kubelet_on_{true};
+  std::atomic<int> profiler_exit_{0};
+  std::string profiler_log_;  // empty: a good profile
+};
+
+}  // namespace medley::ops

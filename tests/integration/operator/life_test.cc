@@ -1,0 +1,194 @@
+// The life of a job, from kubectl apply to cleaning up, with everything around the operator real or
+// behind real gRPC.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "operator/api/resources.h"
+#include "tests/integration/operator/harness.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class LifeTest : public OperatorHarness {
+ protected:
+  void SetUp() override {
+    OperatorHarness::SetUp();
+    StartOperator();
+  }
+};
+
+TEST_F(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
+  RunJob();
+  EXPECT_THAT(PodNames(), UnorderedElementsAre("adult-coordinator", "adult-0-cpu-0",
+                                               "adult-0-cpu-1", "adult-1-gpu-0", "adult-server-0"));
+  EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1",
+                                                           "adult-1-gpu-0", "adult-server-0"}));
+  for (const auto& [resource, name] : {std::pair{kube::resources::Services(), "adult-coordinator"},
+                                       std::pair{kube::resources::ConfigMaps(), "adult-spec"},
+                                       std::pair{kube::resources::Secrets(), "adult-token"},
+                                       std::pair{kube::resources::NetworkPolicies(), "adult"}}) {
+    EXPECT_TRUE(Exists(resource, {"default", name})) << name;
+  }
+  EXPECT_EQ(scheduler_.last().resources.size(), 2u);
+  EXPECT_EQ(scheduler_.last().server_type, "cpu");
+  coordinator_.Progress(250000, 2000);
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().observed && Status().observed->progress_percent == 25; }, "25 %"));
+  const JobStatus status = Status();
+  EXPECT_EQ(status.Phase(), "Running");
+  EXPECT_EQ(status.plan->summary, "emb@2xcpu | fc..loss@1xgpu + 1 server@cpu");
+  EXPECT_EQ(status.plan->alternatives.size(), 1u);
+  EXPECT_EQ(status.replicas, 3);
+  EXPECT_EQ(status.observed->estimated_remaining_seconds, 375);
+  EXPECT_NEAR(status.cost->saved_usd, 0.05, 1e-6);
+  coordinator_.Complete();
+  ASSERT_TRUE(WaitForCondition("Complete", "True"));
+  EXPECT_EQ(Status().observed->metrics.at("auc"), 0.92);
+  EXPECT_FALSE(Status().completion_time.empty());
+  EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "running pods are cleaned"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("Completed"); }, "event"));
+  EXPECT_TRUE(HasEvent("PlanAccepted", "emb@2xcpu"));
+}
+
+TEST_F(LifeTest, ProfilesAreReusedByALaterJob) {
+  RunJob();
+  const auto maps = client_->List(kube::resources::ConfigMaps(),
+                                  {.ns = "default", .label_selector = kProfileLabel});
+  ASSERT_THAT(maps, base::IsOk());
+  EXPECT_EQ(maps->items.size(), 2u);
+  profiler_exit_ = 1;  // a second measurement would fail
+  Apply(TrainingJobs(), JobJson("second"));
+  EXPECT_TRUE(Eventually([&] { return Status("second").conditions.IsTrue("Planned"); },
+                         "planned without profiling"));
+  EXPECT_EQ(Status("second").restarts, 0);
+}
+
+TEST_F(LifeTest, AMemberThatDiesIsReplacedUnderItsName) {
+  RunJob();
+  const std::string before = Get(kube::resources::Pods(), {"default", "adult-0-cpu-1"}).uid();
+  SetPod("adult-0-cpu-1", {{"phase", "Failed"}});
+  EXPECT_TRUE(Eventually(
+      [&] {
+        const auto pod = client_->Get(kube::resources::Pods(), {"default", "adult-0-cpu-1"});
+        return pod.ok() && pod->uid() != before && pod->String("/status/phase") == "Running";
+      },
+      "a new pod under the old name"));
+  EXPECT_EQ(coordinator_.applied().size(), 1u);
+  EXPECT_EQ(Status().restarts, 0);
+}
+
+TEST_F(LifeTest, ALostCoordinatorIsARestartAndMembersAreMadeForTheNewOne) {
+  RunJob();
+  coordinator_.Forget();
+  ASSERT_THAT(client_->Delete(kube::resources::Pods(), {"default", "adult-coordinator"}),
+              base::IsOk());
+  ASSERT_TRUE(Eventually([&] { return Status().restarts == 1; }, "one restart"));
+  EXPECT_TRUE(WaitForCondition("Restarting", "False"));
+  EXPECT_TRUE(WaitForCondition("PodsReady", "True"));
+  EXPECT_EQ(Status().restarts, 1);
+  EXPECT_EQ(coordinator_.applied().back().first, 1);
+}
+
+TEST_F(LifeTest, BackoffLimitEndsRestarts) {
+  Json job = JobJson();
+  job["spec"]["runPolicy"]["backoffLimit"] = 1;
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  coordinator_.Fail("diverged", true);
+  ASSERT_TRUE(Eventually([&] { return Status().restarts == 1; }, "first restart"));
+  coordinator_.Forget();
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  coordinator_.Fail("diverged again", true);
+  ASSERT_TRUE(WaitForCondition("Failed", "True", "BackoffLimitExceeded"));
+  EXPECT_THAT(Status().conditions.Find("Failed")->message, HasSubstr("diverged again"));
+  EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "pods are gone"));
+}
+
+TEST_F(LifeTest, SuspendCheckpointsAndGivesPodsBackResumePlansAgain) {
+  RunJob();
+  coordinator_.Progress(400000, 1000);
+  ASSERT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 400000; },
+                         "progress"));
+  PatchSpec("adult", {{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(WaitForCondition("Suspended", "True"));
+  EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "pods are given back"));
+  EXPECT_EQ(coordinator_.suspends(), 1);
+  EXPECT_EQ(Status().start_time, "");
+  coordinator_.Forget();
+  const int plans = scheduler_.plans();
+  PatchSpec("adult", {{"runPolicy", {{"suspend", false}}}});
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  EXPECT_GT(scheduler_.plans(), plans);
+  EXPECT_EQ(coordinator_.applied().back(), (std::pair<int64_t, std::string>{2, "Resumed"}));
+  EXPECT_EQ(scheduler_.last().training.remaining_samples, 600000);
+}
+
+TEST_F(LifeTest, FinishedJobsGoAfterTheirTtl) {
+  Json job = JobJson();
+  job["spec"]["runPolicy"] = {{"ttlSecondsAfterFinished", 600}, {"cleanPodPolicy", "None"}};
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  coordinator_.Complete();
+  ASSERT_TRUE(WaitForCondition("Complete", "True"));
+  Settle();
+  EXPECT_THAT(PodNames(), Contains("adult-coordinator"));  // cleanPodPolicy None
+  EXPECT_TRUE(Exists(TrainingJobs(), {"default", "adult"}));
+  clock_.Advance(base::seconds(601));
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return !Exists(TrainingJobs(), {"default", "adult"});
+      },
+      "the job is deleted"));
+  EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "and its pods"));
+}
+
+TEST_F(LifeTest, ActiveDeadlineFailsTheJob) {
+  Json job = JobJson();
+  job["spec"]["runPolicy"]["activeDeadlineSeconds"] = 1000;
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  clock_.Advance(base::seconds(1001));
+  EXPECT_TRUE(WaitForCondition("Failed", "True", "DeadlineExceeded"));
+}
+
+TEST_F(LifeTest, DeletionTakesThePodsFirst) {
+  RunJob();
+  ASSERT_THAT(client_->Delete(TrainingJobs(), {"default", "adult"}), base::IsOk());
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return !Exists(TrainingJobs(), {"default", "adult"}) && PodNames().empty();
+      },
+      "gone"));
+}
+
+TEST_F(LifeTest, JobsOfOtherManagersAreLeftAlone) {
+  Json job = JobJson();
+  job["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  Apply(TrainingJobs(), job);
+  Settle();
+  EXPECT_THAT(PodNames(), IsEmpty());
+  EXPECT_THAT(Status().conditions.all(), IsEmpty());
+}
+
+TEST_F(LifeTest, AnotherOperatorGoesOnWhereThisOneStopped) {
+  RunJob();
+  StopOperator();
+  coordinator_.Progress(500000, 1000);
+  SetPod("adult-1-gpu-0", {{"phase", "Failed"}});
+  StartOperator();
+  EXPECT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 500000; },
+                         "observed"));
+  EXPECT_TRUE(WaitForCondition("PodsReady", "True"));
+  EXPECT_EQ(coordinator_.applied().size(), 1u);  // the same plan, not another
+  EXPECT_EQ(scheduler_.plans(), 1);
+  EXPECT_EQ(Status().restarts, 0);
+}
+
+}  // namespace
+}  // namespace medley::ops
