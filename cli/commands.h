@@ -8,6 +8,7 @@ class App;
 
 namespace medley::cli {
 
+void AddRun(CLI::App& app, int& exit_status);
 void AddPlan(CLI::App& app, int& exit_status);
 void AddExplain(CLI::App& app, int& exit_status);
 void AddVersion(CLI::App& app, int& exit_status);

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   CLI::App app("Medley trains one model on the cheapest mix of unlike machines that is fast enough.", "medley");
   app.require_subcommand(1);
   int exit_status = 0;
+  medley::cli::AddRun(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
   medley::cli::AddExplain(app, exit_status);
   medley::cli::AddVersion(app, exit_status);
