@@ -38,8 +38,8 @@ absl::Status JobPass::RunPlan() {
   if (!coordinator.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const std::string token, Token());
     link_ = deps_.links.For(job_->key(), coordinator, token);
-    observed_ = link_->latest();
-    Observe();
+    observed_ = link_->latest();  // null before the first
+    if (observed_ != nullptr) Observe();
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(&over));
     if (over) return absl::OkStatus();
     // Make before break: pods of the new plan first, the plan at once (the coordinator waits for

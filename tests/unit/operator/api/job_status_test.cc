@@ -13,11 +13,13 @@ JobStatus Full() {
   status.plan = PlanStatus{4,
                            "exact",
                            "emb@4xcpu | fc@1xgpu",
-                           {{"0-0", "cpu", 4}, {"1-5", "gpu", 1}},
+                           {{"0-0", "cpu", 4, 21000}, {"1-5", "gpu", 1, 20110}},
                            2,
                            "cpu",
                            2.58,
                            20110,
+                           2.5,
+                           {{"cpu only", 20100, 3, 3.5, ""}, {"gpu only", 0, 0, 0, "too few"}},
                            17,
                            "2026-11-21T07:15:00Z"};
   status.observed =
@@ -26,7 +28,8 @@ JobStatus Full() {
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";
   status.restarts = 1;
-  status.last_rescale = RescaleStatus{3, 4, "PriceChanged", 0.4, "2026-11-21T07:15:00Z"};
+  status.last_rescale = RescaleStatus{3, 4, "PriceChanged", 0.4, "2026-11-21T07:15:00Z", true, 2};
+  status.rescales = {*status.last_rescale};
   status.start_time = "2026-11-21T07:00:00Z";
   return status;
 }
