@@ -33,7 +33,7 @@ class ExactlyOnceTest : public testing::Test {
   static constexpr int64_t kSamples = int64_t{kRows} * 3;
   std::filesystem::path data_;
   // Two stages; the dense one has two replicas.
-  const JobShape shape_{.stages = {{0, 1, 2}, {1, 4, 2}}, .servers = 2, .micro_batches = 2};
+  const JobShape shape_{.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2};
 };
 
 TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {

@@ -212,9 +212,9 @@ bool JobHarness::Poll() {
     const Process& process = *processes_.at(name);
     if (process.running) continue;
     const bool fatal = WIFEXITED(process.status) && WEXITSTATUS(process.status) == 2;
-    const bool done = WIFEXITED(process.status) && WEXITSTATUS(process.status) == 0;
     if (fatal) good = false;
-    if (!fatal && !done && process.restart) Start(name, role);
+    // Also one that was released by an earlier plan and is wanted again.
+    if (!fatal && process.restart) Start(name, role);
   }
   return good;
 }
