@@ -108,7 +108,8 @@ absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map) {
   const Json json = Json::parse(config_map.String("/data/record.json"), nullptr, false);
   if (!json.is_object()) return base::InvalidArgument("{}: record.json is no JSON object", where);
   record.slots = ReadSlots(json.value("slots", Json::array()));
-  for (const auto& [pool, price] : json.value("usdPerUnitHour", Json::object()).items()) {
+  const Json prices = json.value("usdPerUnitHour", Json::object());
+  for (const auto& [pool, price] : prices.items()) {
     if (price.is_number()) record.usd_per_unit_hour[pool] = price.get<double>();
   }
   for (const Json& name : json.value("layerNames", Json::array())) {
