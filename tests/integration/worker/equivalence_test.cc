@@ -18,15 +18,14 @@ JobOptions Narrow() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.test = ExampleData("adult.test.csv");
-  options.epochs = 2;  // 32,560 rows a data epoch, 128 a step: 255 steps each
+  options.epochs = 4;  // 32,560 rows a data epoch, 512 a step: 64 steps each
+  options.batch_size = 512;
   return options;
 }
 
 JobOptions Wide() {
   JobOptions options = Narrow();
   options.hidden = {256, 128};
-  options.epochs = 4;  // 64 steps each
-  options.batch_size = 512;
   options.optimizer = "sgd";
   options.learning_rate = 0.05;
   return options;
