@@ -27,7 +27,7 @@ ARROWS = {
     "worker/params": ["common/base", "common/model"],
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
     "worker/data": ["common/base", "common/model"],
-    "worker/collective": ["common/base"],
+    "worker/collective": ["common/base", "common/model"],
     "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "cli": ["common", "proto", "operator/api", "scheduler-service/cost", "scheduler-service/provision",

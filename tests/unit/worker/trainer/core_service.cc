@@ -1,5 +1,6 @@
 #include "tests/unit/worker/trainer/core_service.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include "common/rpc/status.h"

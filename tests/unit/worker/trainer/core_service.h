@@ -3,8 +3,6 @@
 // Thread-safe. A session's end is the member's loss at once.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <map>
 #include <memory>
 #include <string>
