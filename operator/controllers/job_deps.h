@@ -92,8 +92,8 @@ struct JobMemory {
   std::string applied_to;  // address
   int64_t applied_epoch = 0;
   base::SteadyTime applied_at{};
-  std::set<std::string> drained;    // pod UIDs
-  std::set<std::string> finishing;  // "uid" of coordinators whose end was acted upon
+  std::set<std::string> drained;  // pod UIDs
+  std::set<std::string> deleted;  // pod UIDs: the cache may still show them as they were
   int64_t last_switch_epoch = 0;
   double spent_counted = 0;
   std::string last_event;  // sentence of the last re-plan Event, not to repeat it

@@ -113,6 +113,8 @@ class JobPass {
   std::vector<kube::ObjectPtr> Pods() const;  // of this job, all roles
   kube::ObjectPtr Pod(const std::string& name) const;
   absl::Status DeletePod(const kube::Object& pod);
+  // Being deleted, by anybody; this operator's own deletions count before the cache shows them.
+  bool Going(const kube::Object& pod) const;
   ClusterState Cluster() const;
   std::string LogOf(const kube::Object& pod);
   void Again(base::nanoseconds in);  // at the earliest of all wishes

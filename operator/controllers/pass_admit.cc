@@ -51,6 +51,9 @@ absl::StatusOr<Result> JobPass::Run() {
   }
   status_ = memory_.status ? *memory_.status : JobStatus::FromJson(object_.At("/status"));
   if (!memory_.written_status) memory_.written_status = object_.At("/status");
+  std::set<std::string> there;
+  for (const kube::ObjectPtr& pod : Pods()) there.insert(pod->uid());
+  std::erase_if(memory_.deleted, [&](const std::string& uid) { return !there.contains(uid); });
   status_.selector = std::string(kJobNameLabel) + "=" + object_.key().name;
   const absl::Status done = Steps();
   memory_.status = status_;

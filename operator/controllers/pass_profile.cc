@@ -77,7 +77,7 @@ absl::Status JobPass::RunProfiler(const std::string& hash, const ResourcePool& p
     }
     return CreatePod(ProfilerPod(*job_, pool, deps_.options.worker));
   }
-  if (pod->deleting()) return absl::OkStatus();
+  if (Going(*pod)) return absl::OkStatus();
   const std::string phase = pod->String("/status/phase");
   if (phase == "Succeeded") return CollectProfile(hash, pool, *pod);
   if (phase == "Failed") return ProfilerFailed(*pod);

@@ -50,7 +50,7 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
     *over = true;
     return Restart("CoordinatorLost", "the coordinator's pod is gone");
   }
-  if (pod->deleting()) return absl::OkStatus();
+  if (Going(*pod)) return absl::OkStatus();
   const std::string phase = pod->String("/status/phase");
   if (phase == "Succeeded" || phase == "Failed") {
     *over = true;

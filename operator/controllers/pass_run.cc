@@ -56,12 +56,16 @@ absl::Status JobPass::RunPlan() {
 
 absl::StatusOr<std::string> JobPass::EnsureCoordinator() {
   const kube::ObjectPtr pod = Pod(CoordinatorName(job_->name()));
+  if (pod == nullptr && !record_->coordinator_uid.empty()) {
+    Again(base::nanoseconds(1));  // lost within this pass: the next one counts it
+    return std::string();
+  }
   if (pod == nullptr) {
     MEDLEY_RETURN_IF_ERROR(CreatePod(CoordinatorPod(*job_, deps_.options.worker)));
     return std::string();
   }
   const std::string ip = pod->String("/status/podIP");
-  if (pod->deleting() || Terminated(*pod) || ip.empty()) return std::string();
+  if (Going(*pod) || Terminated(*pod) || ip.empty()) return std::string();
   if (record_->coordinator_uid != pod->uid()) {
     PlanRecord record = *record_;
     record.coordinator_uid = pod->uid();
@@ -91,12 +95,19 @@ absl::Status JobPass::CreatePod(const kube::Object& pod) {
 }
 
 absl::Status JobPass::DeletePod(const kube::Object& pod) {
-  if (pod.deleting()) return absl::OkStatus();
+  if (Going(pod)) return absl::OkStatus();
   const absl::Status gone =
       deps_.client.Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid()});
   // A conflict: another pod has the name now.
-  if (gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) return absl::OkStatus();
+  if (gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) {
+    memory_.deleted.insert(pod.uid());
+    return absl::OkStatus();
+  }
   return base::Annotate(gone, "delete pod " + pod.key().ToString());
+}
+
+bool JobPass::Going(const kube::Object& pod) const {
+  return pod.deleting() || memory_.deleted.contains(pod.uid());
 }
 
 absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
@@ -105,7 +116,7 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
     if (pod != nullptr) {
-      if (pod->deleting() || (ending && Terminated(*pod))) continue;
+      if (Going(*pod) || (ending && Terminated(*pod))) continue;
       // Made for a coordinator that is gone: it would call a dead address for ever.
       if (!Terminated(*pod) && CoordinatorOf(*pod) != coordinator)
         MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));

@@ -146,8 +146,7 @@ void JobPass::CheckPodsReady() {
   std::string waiting;
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
-    const bool runs =
-        pod != nullptr && !pod->deleting() && pod->String("/status/phase") == "Running";
+    const bool runs = pod != nullptr && !Going(*pod) && pod->String("/status/phase") == "Running";
     running += runs ? 1 : 0;
     trainers += runs && slot.role == Role::kTrainer ? 1 : 0;
     if (!runs && waiting.empty()) waiting = slot.member;
