@@ -55,7 +55,8 @@ class GoldenTest : public testing::Test {
         ResourcePool::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "v100-spot"},
       "spec": {"class": "GPU", "limit": 4, "price": {"usdPerUnitHour": "2.42"}, "nodeSelector": {"gpu": "v100"},
                "tolerations": [{"key": "gpu", "operator": "Exists"}],
-               "unit": {"resources": {"cpu": "4", "nvidia.com/gpu": 1}, "env": [{"name": "SPEED", "value": "2"}]}}})")));
+               "unit": {"resources": {"cpu": "4", "nvidia.com/gpu": 1},
+                        "env": [{"name": "SPEED", "value": "2"}]}}})")));
     ASSERT_THAT(pool, base::IsOk());
     pool_ = *pool;
     settings_ = {"registry/medley-worker:1", 7070, 9090};

@@ -1,0 +1,60 @@
+#include "operator/planning/plan_record.h"
+
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::ops {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using kube::Json;
+
+PlanRecord Record() {
+  PlanRecord record;
+  record.plan.job_uid = "u";
+  record.plan.epoch = 4;
+  record.plan.stages = {{{{0, 1}}, {{"cpu", 2, 1}}, {}, 0}};
+  record.plan.servers = model::Servers{"cpu", 1};
+  record.slots = AssignSlots("j", record.plan);
+  record.usd_per_unit_hour = {{"cpu", 0.04}, {"gpu", 2}};
+  record.layer_names = {"emb"};
+  record.stage_throughput = {123};
+  record.alternatives = {{"cpu only", 1, 2, 3, ""}};
+  record.reason = "PriceChanged";
+  record.accepted_at = "2026-11-21T07:15:00Z";
+  record.spec_generation = 3;
+  record.coordinator_uid = "c";
+  record.coordinator_restarts = 1;
+  return record;
+}
+
+TEST(PlanRecordTest, SurvivesItsConfigMap) {
+  const auto job = TrainingJob::FromObject(kube::Object(Json::parse(
+      R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "j", "namespace": "n", "uid": "u"},
+          "spec": {"model": {"name": "mlp"}, "data": {}}})")));
+  ASSERT_THAT(job, IsOk());
+  const auto read = ReadPlanRecord(PlanConfigMap(*job, Record()));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(PlanConfigMap(*job, *read).json(), PlanConfigMap(*job, Record()).json());
+  EXPECT_EQ(read->slots, Record().slots);
+  EXPECT_EQ(read->usd_per_unit_hour, Record().usd_per_unit_hour);
+  EXPECT_TRUE(SameShape(read->plan, Record().plan));
+}
+
+TEST(PlanRecordTest, PricesOfNowBeatThoseOfThePlan) {
+  EXPECT_DOUBLE_EQ(Record().UsdPerHour({}), 3 * 0.04);
+  EXPECT_DOUBLE_EQ(Record().UsdPerHour({{"cpu", 1}}), 3);
+  EXPECT_EQ(Record().Trainers(), 2);
+}
+
+TEST(PlanRecordTest, JunkIsAnErrorThatNamesTheConfigMap) {
+  kube::Object map(kube::resources::ConfigMaps(), {"n", "j-plan"});
+  map.mutable_json()["data"] = {{"plan.json", "{"}, {"record.json", "{}"}};
+  EXPECT_THAT(ReadPlanRecord(map),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("n/j-plan")));
+  map.mutable_json()["data"] = {{"plan.json", "{}"}, {"record.json", "[]"}};
+  EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace medley::ops
