@@ -2,6 +2,7 @@
 
 #include "common/base/status.h"
 #include "worker/app/roles.h"
+#include "worker/app/runtime_probe.h"
 #include "worker/profiler/profiler.h"
 
 namespace medley::worker {
@@ -13,6 +14,14 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, 
   options.clock = &clock;
   options.output = &std::cout;
   options.stop = signals.stop();
+  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,
+                          MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<RuntimeProbe> probe,
+                          RuntimeProbe::Create({.address = env.pod_ip,
+                                                .micro_batches = env.spec.training.micro_batches,
+                                                .optimizer = optimizer},
+                                               clock));
+  options.probe = probe.get();
   MEDLEY_RETURN_IF_ERROR(RunProfiler(options));
   return 0;
 }

@@ -18,8 +18,7 @@ namespace medley::worker {
 namespace {
 
 constexpr std::array<double, 3> kUnits = {1, 2, 4};  // the batch of one of k units is B_o / k
-constexpr int kMinRepeats = 3;
-constexpr int kMaxRepeats = 25;
+constexpr size_t kBlocks = 3;
 constexpr double kComputeShare = 0.7;  // of the budget
 
 // One measurement of an operation at one batch size.
@@ -88,13 +87,22 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   std::vector<double> seconds;
   Cost cost;
   const base::SteadyTime begin = options_.clock->Steady();
-  for (int64_t number = 0; number <= kMaxRepeats; ++number) {
-    if (options_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
+  // The first run warms up. A value is the mean over a block that is long against the period of a processor quota (10 to
+  // 100 ms): single runs fit between two rations and would make a rationed machine look like a whole one.
+  int64_t number = 0;
+  MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
+  const double block = budget / kBlocks;
+  while (seconds.size() < kBlocks && base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget) {
     const base::SteadyTime start = options_.clock->Steady();
-    MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number, samples, activations));
-    const base::SteadyTime end = options_.clock->Steady();
-    if (number > 0) seconds.push_back(base::ToSeconds(end - start));  // the first run warms up
-    if (number >= kMinRepeats && base::ToSeconds(end - begin) >= budget) break;
+    int runs = 0;
+    double elapsed = 0;
+    do {
+      if (options_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
+      MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
+      ++runs;
+      elapsed = base::ToSeconds(options_.clock->Steady() - start);
+    } while (elapsed < block);
+    seconds.push_back(elapsed / runs);
   }
   cost.seconds = Median(seconds);
   cost.spread = Spread(seconds);
