@@ -17,7 +17,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, 
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,
                           MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<RuntimeProbe> probe,
-                          RuntimeProbe::Create({.address = env.pod_ip,
+                          RuntimeProbe::Create({.address = env.pod_ip.empty() ? "127.0.0.1" : env.pod_ip,
                                                 .micro_batches = env.spec.training.micro_batches,
                                                 .optimizer = optimizer},
                                                clock));
