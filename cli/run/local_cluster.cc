@@ -144,7 +144,7 @@ absl::Status LocalCluster::StartOperator() {
       operator_, ChildProcess::Start({.program = options_.programs / "medley-operator",
                                       .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
                                                     "--worker-image", "medley-worker", "--status-interval", "0.5",
-                                                    "--warm-up-seconds", "5"},
+                                                    "--warm-up-seconds", "2"},
                                       .log = options_.run_folder / "operator.log"}));
   return absl::OkStatus();  // it is level-triggered: nothing needs to wait for it
 }
