@@ -106,7 +106,10 @@ absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {
 
 absl::Status Observer::KillOne(const KillStep& step, RunRecord& record) {
   std::string selector = "medley.dev/job-name=" + job_.name + ",medley.dev/role=" + step.role;
-  if (step.stage >= 0) selector += fmt::format(",medley.dev/stage={}", step.stage);
+  // By pool: a pod that a later plan uses again keeps the stage label that it was made with.
+  if (step.stage >= 0 && record.last.plan && step.stage < static_cast<int>(record.last.plan->stages.size())) {
+    selector += ",medley.dev/pool=" + record.last.plan->stages[static_cast<size_t>(step.stage)].pool;
+  }
   const auto pods = cluster_.client().List(kube::resources::Pods(), {.ns = job_.ns, .label_selector = selector});
   if (!pods.ok()) return base::Annotate(pods.status(), "listing pods to kill");
   for (const kube::Object& pod : pods->items) {

@@ -68,6 +68,7 @@ class JobPass {
   absl::StatusOr<std::string> EnsureCoordinator();  // its address, empty while there is none
   absl::Status EnsureMembers(const std::string& coordinator);
   absl::Status ReplaceMember(const kube::Object& pod);
+  std::string HowItEnded(const kube::Object& pod);
   absl::Status CreatePod(const kube::Object& pod);
   absl::Status ApplyPlan();
   absl::Status DeleteLeftovers();

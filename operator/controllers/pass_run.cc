@@ -138,6 +138,17 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
   return absl::OkStatus();
 }
 
+// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its log".
+std::string JobPass::HowItEnded(const kube::Object& pod) {
+  const kube::Object state(pod.At("/status/containerStatuses/0/state/terminated"));
+  if (state.String("/reason") == "OOMKilled") return "ran out of memory";
+  const kube::Json& signal = state.At("/signal");
+  if (signal.is_number_integer() && signal.get<int>() != 0) return fmt::format("was killed by signal {}", signal.get<int>());
+  const kube::Json& code = state.At("/exitCode");
+  return fmt::format("failed with exit code {}: {}", code.is_number_integer() ? code.get<int>() : -1,
+                     LastLine(LogOf(pod)));
+}
+
 absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
   JobMemory::Failures& failures = memory_.failures[pod.key().name];
   const bool released = pod.String("/status/phase") == "Succeeded";
@@ -156,7 +167,7 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
                                                          60, 1 << std::min(6, fresh.count - 1)))));
     if (!released) {
       Event(EventRecorder::Type::kWarning, "MemberFailed",
-            fmt::format("pod {} failed and is replaced: {}", pod.key().name, LastLine(LogOf(pod))));
+            fmt::format("pod {} {} and is replaced", pod.key().name, HowItEnded(pod)));
     }
   }
   const JobMemory::Failures& now = memory_.failures[pod.key().name];

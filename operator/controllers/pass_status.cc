@@ -84,6 +84,16 @@ void JobPass::Observe() {
   }
 }
 
+namespace {
+
+// One word for status; the coordinator's sentence goes into the Event.
+std::string SwitchReason(const EpochSwitch& done) {
+  if (done.recovery) return "MemberLost";
+  return done.reason.find(' ') == std::string::npos ? done.reason : "MemberReturned";
+}
+
+}  // namespace
+
 void JobPass::ObserveSwitches() {
   for (const EpochSwitch& done : observed_->switches) {
     if (done.to_epoch <= memory_.last_switch_epoch) continue;
@@ -93,7 +103,7 @@ void JobPass::ObserveSwitches() {
     deps_.metrics.ObserveSwitch(done.recovery, done.pause_seconds);
     status_.last_rescale = RescaleStatus{done.from_epoch,
                                          done.to_epoch,
-                                         done.reason,
+                                         SwitchReason(done),
                                          done.pause_seconds,
                                          done.at.empty() ? base::FormatTime(now_) : done.at,
                                          done.recovery,

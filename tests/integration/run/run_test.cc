@@ -1,0 +1,190 @@
+// `medley run` as a user starts it: the example from end to end, a cluster that stays up for kubectl, and bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "cli/run/child_process.h"
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::cli {
+namespace {
+
+using testing::HasSubstr;
+
+const std::filesystem::path& Source() {
+  static const std::filesystem::path kSource(std::getenv("MEDLEY_SOURCE_DIR"));
+  return kSource;
+}
+
+// A pool and a job that train in a second or two; `edit` replaces one text by another.
+std::string SmallJob(const std::string& from = "", const std::string& to = "") {
+  std::string text = R"(
+apiVersion: medley.dev/v1alpha1
+kind: ResourcePool
+metadata: {name: local}
+spec:
+  class: CPU
+  unit: {resources: {cpu: "2", memory: 2Gi}}
+  limit: 4
+  price: {usdPerUnitHour: "0.10"}
+---
+apiVersion: medley.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: small}
+spec:
+  model: {name: logistic}
+  data:
+    train: {uri: file:///data/adult.train.csv, format: csv}
+    test: {uri: file:///data/adult.test.csv, format: csv}
+    schema: {label: {column: 14, positive: ">50K"}, categorical: [1, 3, 5, 6, 7, 8, 9, 13], numeric: [0, 2, 4, 10, 11, 12]}
+    volume: {hostPath: {path: DATA}, mountPath: /data}
+  training: {epochs: 1, batchSize: 512, microBatches: 1}
+  objective: {maxUsdPerHour: "2"}
+  runPolicy: {cleanPodPolicy: None}
+)";
+  const std::string data = (Source() / "examples/data").string();
+  text.replace(text.find("DATA"), 4, data);
+  if (!from.empty()) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+class RunTest : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = *base::MakeTempDir("medley-run-test"); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments, const std::string& name = "medley") {
+    const std::filesystem::path bin(std::getenv("MEDLEY_BIN_DIR"));
+    auto child = ChildProcess::Start({.program = bin / name, .arguments = std::move(arguments), .log = folder_ / "out"});
+    EXPECT_THAT(child.status(), base::IsOk());
+    return *std::move(child);
+  }
+  std::string Output() const { return base::ReadFile(folder_ / "out").value_or(""); }
+  // How the program ended, or "" after `limit`.
+  std::string WaitForEnd(ChildProcess& child, base::nanoseconds limit) {
+    const base::SteadyTime deadline = clock_.Steady() + limit;
+    while (clock_.Steady() < deadline) {
+      if (const auto ended = child.Ended()) return *ended;
+      clock_.SleepFor(base::milliseconds(50), std::stop_token());
+    }
+    return "";
+  }
+  bool WaitForOutput(std::string_view text, base::nanoseconds limit) {
+    const base::SteadyTime deadline = clock_.Steady() + limit;
+    while (clock_.Steady() < deadline) {
+      if (Output().find(text) != std::string::npos) return true;
+      clock_.SleepFor(base::milliseconds(50), std::stop_token());
+    }
+    return false;
+  }
+  // Runs `medley run` on the manifest and returns how it ended.
+  std::string RunManifest(const std::string& manifest, std::vector<std::string> more = {}) {
+    EXPECT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", manifest), base::IsOk());
+    std::vector<std::string> arguments = {"run", (folder_ / "job.yaml").string(), "--plain", "--folder",
+                                          (folder_ / "run").string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto child = Start(std::move(arguments));
+    return WaitForEnd(*child, base::seconds(120));
+  }
+  // The output of a stock kubectl; its exit status must be 0.
+  std::string Kubectl(const std::string& arguments) {
+    const std::string command =
+        "KUBECONFIG=" + (folder_ / "run/kubeconfig").string() + " kubectl " + arguments + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return "";
+    std::string text;
+    char buffer[4096];
+    while (const size_t n = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
+    EXPECT_EQ(pclose(pipe), 0) << command << "\n" << text;
+    return text;
+  }
+
+  base::SystemClock clock_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
+  const auto child = Start({"run", (Source() / "examples/adult.yaml").string(), "--plain", "--timeout", "300"});
+  EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
+  const std::string output = Output();
+  EXPECT_THAT(output, HasSubstr("plan of epoch 1 by exact"));
+  EXPECT_THAT(output, HasSubstr("one pool alone would be"));
+  EXPECT_THAT(output, HasSubstr("ReplanConsidered: PriceChanged: move"));
+  EXPECT_THAT(output, HasSubstr("SIGKILL to adult-"));
+  EXPECT_THAT(output, HasSubstr("samples trained         455,854 of 455,854"));
+}
+
+TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", SmallJob()), base::IsOk());
+  const auto child = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder",
+                            (folder_ / "run").string()});
+  ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
+  EXPECT_THAT(Kubectl("get mtj,mrp,pods"), testing::AllOf(HasSubstr("trainingjob.medley.dev/small"),
+                                                          HasSubstr("resourcepool.medley.dev/local"),
+                                                          HasSubstr("pod/small-coordinator")));
+  EXPECT_THAT(Kubectl("get mtj small"), testing::AllOf(HasSubstr("STATUS"), HasSubstr("Complete")));
+  EXPECT_THAT(Kubectl("describe mtj small"), HasSubstr("PlanAccepted"));
+  EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("epoch"));
+  EXPECT_THAT(Kubectl("scale mtj small --replicas=3"), HasSubstr("scaled"));
+  EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.elasticity.maxUnits}"), HasSubstr("3"));
+  const std::string edited = SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"3\"");
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "edited.yaml", edited), base::IsOk());
+  EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()), HasSubstr("trainingjob.medley.dev/small"));
+  EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.objective.maxUsdPerHour}"), HasSubstr("3"));
+  ASSERT_EQ(kill(child->pid(), SIGINT), 0);
+  EXPECT_EQ(WaitForEnd(*child, base::seconds(30)), "exit code 0");
+}
+
+TEST_F(RunTest, RefusesBadManifestsWithASentence) {
+  EXPECT_EQ(RunManifest("a: [1"), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("job.yaml"));
+  EXPECT_EQ(RunManifest(SmallJob("epochs: 1", "epochs: 0")), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("spec.training.epochs"));
+  const auto child = Start({"run", "/nonexistent.yaml"});
+  EXPECT_EQ(WaitForEnd(*child, base::seconds(20)), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("/nonexistent.yaml"));
+}
+
+TEST_F(RunTest, AnUnknownPoolIsAConditionThatNamesTheField) {
+  EXPECT_EQ(RunManifest(SmallJob("runPolicy:", "resources: {pools: [moon]}\n  runPolicy:"), {"--timeout", "6"}),
+            "exit code 1");
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr("PoolNotFound"), HasSubstr("moon")));
+}
+
+TEST_F(RunTest, AnInfeasibleObjectiveSaysWhatStandsInTheWay) {
+  EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}), "exit code 1");
+  EXPECT_THAT(Output(), HasSubstr("Infeasible"));
+}
+
+TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {
+  EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "60"}), "exit code 1");
+  EXPECT_THAT(Output(), HasSubstr("absent.csv"));
+}
+
+TEST_F(RunTest, APortInUseIsNamed) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  EXPECT_EQ(RunManifest(SmallJob(), {"--port", port}), "exit code 1");
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr(port), HasSubstr("in use")));
+  close(fd);
+}
+
+}  // namespace
+}  // namespace medley::cli
