@@ -1,79 +1,142 @@
 #!/usr/bin/python3
-"""The CTR-DNN of tests/bench/model_bench.cc as a plain loop of Python torch: the yardstick for a trainer.
+"""A CTR-DNN as a plain loop of Python torch: the yardstick for a trainer.
 
-  torch_ctrdnn.py [--batch 512] [--steps 100] [--processes 1]
+  torch_ctrdnn.py [--batch 512] [--steps 100 | --seconds 6] [--processes 1] [--set criteo|adult] [--data FILE]
 
-26 fields x dim 10 in one table of 1,000,001 rows (sparse gradients) + 13 numbers, MLP 400-400-400-1, Adagrad (torch's, which
-updates only the rows touched). One thread a process. --processes 2 trains data-parallel with DistributedDataParallel over
-gloo, --batch samples each. Prints one line: wall and CPU samples a second.
+One embedding table for all fields (sparse gradients) + the numbers, an MLP, Adagrad (torch's, which updates only the rows
+touched). --set criteo: 26 fields x dim 10 of 1,000,001 rows, 13 numbers, MLP 400-400-400; adult: the model of
+examples/adult.yaml (8 fields and 6 bucketed numbers x dim 16 of 65,536 rows, MLP 256-128). --data reads their CSV into
+memory before the clock starts; without it, samples of Criteo's shape are generated. One thread a process. --processes 2
+trains data-parallel with DistributedDataParallel over gloo, --batch samples each. Prints one line: samples a second.
 """
 import argparse
+import csv
 import os
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
+import numpy
 import torch
 import torch.distributed
 import torch.multiprocessing
 
-from criteo_shape import generate
+from criteo_shape import generate, mix64
 
-ROWS, FIELDS, DIM, NUMERICS, HIDDEN = 1000001, 26, 10, 13, (400, 400, 400)
+WARM_UP = 20
+SETS = {
+    "criteo": dict(rows=1000001, dim=10, hidden=(400, 400, 400), label=0, positive="1", categorical=range(14, 40),
+                   numeric=range(1, 14), buckets=0),
+    "adult": dict(rows=65536, dim=16, hidden=(256, 128), label=14, positive=">50K", categorical=(1, 3, 5, 6, 7, 8, 9, 13),
+                  numeric=(0, 2, 4, 10, 11, 12), buckets=32),
+}
 
 
 class CtrDnn(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, rows, dim, hidden, fields, numerics):
         super().__init__()
-        self.table = torch.nn.Embedding(ROWS, DIM, sparse=True)
+        self.table = torch.nn.Embedding(rows, dim, sparse=True)
         torch.nn.init.uniform_(self.table.weight, -0.05, 0.05)
-        widths = (FIELDS * DIM + NUMERICS,) + HIDDEN
+        widths = (fields * dim + numerics,) + hidden
         layers = []
         for before, after in zip(widths, widths[1:]):
             layers += [torch.nn.Linear(before, after), torch.nn.ReLU(inplace=True)]
-        self.layers = torch.nn.Sequential(*layers, torch.nn.Linear(HIDDEN[-1], 1))
+        self.layers = torch.nn.Sequential(*layers, torch.nn.Linear(hidden[-1], 1))
 
     def forward(self, ids, numerics):
         return self.layers(torch.cat([self.table(ids).flatten(1), numerics], 1)).squeeze(1)
 
 
+def read_csv(path, shape):
+    """ids [samples, fields] int64, numerics [samples, numbers] float32, labels [samples] float32."""
+    with open(path, newline="", encoding="utf-8") as file:
+        lines = [line for line in csv.reader(file, skipinitialspace=True) if line]
+    columns = list(zip(*lines))
+    labels = numpy.array([x.rstrip(".") == shape["positive"] for x in columns[shape["label"]]], dtype=numpy.float32)
+    numbers = [numpy.array(columns[c], dtype=numpy.float64) for c in shape["numeric"]]
+    categories = [numpy.unique(columns[c], return_inverse=True)[1] for c in shape["categorical"]]
+    if shape["buckets"] > 0:
+        quantiles = numpy.arange(1, shape["buckets"]) / shape["buckets"]
+        categories += [numpy.searchsorted(numpy.unique(numpy.quantile(x, quantiles)), x, side="right") for x in numbers]
+    ids = [mix64(c.astype(numpy.uint64) ^ numpy.uint64(field << 40)) % numpy.uint64(shape["rows"])
+           for field, c in enumerate(categories)]
+    scaled = [(x - x.mean()) / max(x.std(), 1e-12) for x in numbers]
+    return (numpy.stack(ids, 1).astype(numpy.int64), numpy.stack(scaled, 1).astype(numpy.float32), labels)
+
+
+def load(options, shape):
+    if options.data is None:
+        return generate(64 * options.batch * options.processes, shape["rows"], 1)
+    cache = options.cache
+    if cache and os.path.exists(cache):
+        with numpy.load(cache) as kept:
+            return kept["ids"], kept["numerics"], kept["labels"]
+    ids, numerics, labels = read_csv(options.data, shape)
+    if cache:
+        numpy.savez(cache, ids=ids, numerics=numerics, labels=labels)
+    return ids, numerics, labels
+
+
 def train(rank, options):
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model = CtrDnn()
+    shape = SETS[options.set]
+    data = load(options, shape)
+    # A replica's share, shuffled once: the loop itself only takes slices.
+    order = numpy.random.default_rng(1).permutation(len(data[2]))[rank::options.processes]
+    ids, numerics, labels = (torch.from_numpy(numpy.ascontiguousarray(x[order])) for x in data)
+    model = CtrDnn(shape["rows"], shape["dim"], shape["hidden"], ids.shape[1], numerics.shape[1])
     if options.processes > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
         torch.distributed.init_process_group("gloo", rank=rank, world_size=options.processes)
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.Adagrad(model.parameters(), lr=0.05)
     criterion = torch.nn.BCEWithLogitsLoss()
-    data = [torch.from_numpy(x) for x in generate(64 * options.batch, ROWS, 1 + rank)]
-    warm_up = 5
-    for step in range(warm_up + options.steps):
-        if step == warm_up:
-            wall, cpu = time.perf_counter(), time.process_time()
-        at = step % 64 * options.batch
-        ids, numerics, labels = (x[at:at + options.batch] for x in data)
-        optimizer.zero_grad(set_to_none=True)
-        loss = criterion(model(ids, numerics), labels)
-        loss.backward()
-        optimizer.step()
+    batches = len(labels) // options.batch
+
+    def run(first, count):
+        for step in range(first, first + count):
+            at = step % batches * options.batch
+            end = at + options.batch
+            optimizer.zero_grad(set_to_none=True)
+            loss = criterion(model(ids[at:end], numerics[at:end]), labels[at:end])
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+
+    start = time.perf_counter()
+    run(0, WARM_UP)
+    steps = options.steps
+    if options.seconds > 0:
+        steps = torch.tensor([max(1, int(WARM_UP * options.seconds / (time.perf_counter() - start)))])
+        if options.processes > 1:
+            torch.distributed.broadcast(steps, 0)  # all replicas take as many
+        steps = int(steps)
+    wall, cpu = time.perf_counter(), time.process_time()
+    loss = run(WARM_UP, steps)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if rank == 0:
-        samples = options.steps * options.batch * options.processes
+        samples = steps * options.batch
         print(f"torch {torch.__version__} processes {options.processes} batch {options.batch}: "
-              f"{samples / wall:.0f} samples/s wall, {samples / cpu:.0f} samples per CPU second of a process, "
-              f"loss {loss.item():.4f}", flush=True)
+              f"{samples * options.processes / wall:.0f} samples/s wall, {samples / cpu:.0f} samples per CPU second, "
+              f"{steps} steps, loss {loss:.4f}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=0, help="about so long, instead of --steps")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--port", type=int, default=29731)
+    parser.add_argument("--set", choices=sorted(SETS), default="criteo")
+    parser.add_argument("--data", help="CSV file")
+    parser.add_argument("--cache", help="keeps what was read from --data in this .npz")
     options = parser.parse_args()
+    if options.set == "adult" and options.data is None:
+        parser.error("--set adult needs --data")
     if options.processes == 1:
         train(0, options)
     else:

@@ -30,13 +30,12 @@ std::string SpecJson(const JobOptions& o) {
   return fmt::format(
       R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}}},
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
-   "schema": {{"label": {{"column": 14, "positive": ">50K"}}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
-               "numeric": [0, 2, 4, 10, 11, 12]}}}},
+   "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}}},
                "seed": 1}},
  "checkpoint": {{"interval": "{}", "keep": 3}}}})",
-      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows, o.epochs,
-      o.batch_size, o.optimizer, o.learning_rate, o.checkpoint_interval);
+      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows,
+      o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate, o.checkpoint_interval);
 }
 
 }  // namespace

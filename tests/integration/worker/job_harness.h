@@ -32,7 +32,7 @@ struct JobShape {
 };
 
 struct JobOptions {
-  std::string train;             // path of a CSV with Adult's columns
+  std::string train;             // path of a CSV with the columns of `schema`
   std::string test;              // empty: none
   std::vector<int> hidden = {32, 16};
   int embedding_dim = 4;
@@ -43,6 +43,9 @@ struct JobOptions {
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
+  // data.schema of the job, as JSON. Adult's columns.
+  std::string schema = R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
+                           "numeric": [0, 2, 4, 10, 11, 12]})";
 };
 
 class JobHarness {

@@ -1,0 +1,94 @@
+// Samples a second of a real job: medley-worker processes on loopback, data from a CSV, driven as the operator drives it.
+//
+//   job_bench --data FILE --set criteo|adult [--trainers 1] [--servers 0] [--batch 512] [--seconds 6]
+//
+// One stage of `trainers` replicas (allreduce of the dense parameters, tables on `servers`); --batch is of each trainer.
+// Measures from step 20 for `seconds` between two observations of the coordinator; the job is then killed.
+// Prints one line of JSON.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "common/base/clock.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+constexpr int kWarmUpSteps = 20;
+
+struct Settings {
+  std::string data;
+  std::string set = "criteo";
+  int trainers = 1;
+  int servers = 0;
+  int batch = 512;
+  int seconds = 6;
+};
+
+JobOptions OptionsOf(const Settings& settings) {
+  JobOptions options;
+  options.train = settings.data;
+  options.epochs = 100000;  // does not end before the measurement
+  options.batch_size = settings.batch * settings.trainers;
+  if (settings.set == "criteo") {
+    options.hidden = {400, 400, 400};
+    options.embedding_dim = 10;
+    options.embedding_rows = 1000001;
+    options.schema = R"({"label": {"column": 0, "positive": "1"},
+        "categorical": [14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39],
+        "numeric": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]})";
+  } else {  // examples/adult.yaml
+    options.hidden = {256, 128};
+    options.embedding_dim = 16;
+    options.embedding_rows = 65536;
+    options.schema = R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
+        "numeric": [0, 2, 4, 10, 11, 12], "numericBuckets": 32})";
+  }
+  return options;
+}
+
+int Measure(const Settings& settings) {
+  JobHarness job(OptionsOf(settings));
+  job.StartCoordinator();
+  job.Apply({.stages = {{0, job.operations(), settings.trainers}}, .servers = settings.servers}, "bench");
+  const auto warm = [](const pb::Observation& o) { return o.step() >= kWarmUpSteps; };
+  job.WaitFor(warm, base::seconds(120));
+  base::SystemClock clock;
+  const pb::Observation first = job.Observe();
+  const base::SteadyTime begin = clock.Steady();
+  clock.SleepFor(base::seconds(settings.seconds), {});
+  const pb::Observation last = job.Observe();
+  const double seconds = base::ToSeconds(clock.Steady() - begin);
+  if (testing::Test::HasFailure() || last.phase() != pb::JOB_PHASE_TRAINING || last.restarts() > 0) {
+    std::fprintf(stderr, "job_bench: not a steady run: %s%s\n", last.ShortDebugString().c_str(), job.AllLogs().c_str());
+    return 1;
+  }
+  const double compute = last.stages_size() > 0 ? last.stages(0).compute_seconds() : 0;
+  const double communication = last.stages_size() > 0 ? last.stages(0).comm_seconds() : 0;
+  fmt::print(R"({{"samples_per_second": {:.0f}, "steps": {}, "seconds": {:.3f}, "compute_seconds_per_step": {:.6f}, )"
+             R"("communication_seconds_per_step": {:.6f}}})" "\n",
+             static_cast<double>(last.samples_done() - first.samples_done()) / seconds, last.step() - first.step(),
+             seconds, compute, communication);
+  return 0;
+}
+
+}  // namespace
+}  // namespace medley::worker
+
+int main(int argc, char** argv) {
+  medley::worker::Settings settings;
+  CLI::App app("Samples a second of a job of real processes");
+  app.add_option("--data", settings.data, "CSV file")->required()->check(CLI::ExistingFile);
+  app.add_option("--set", settings.set, "its columns and the model")->check(CLI::IsMember({"criteo", "adult"}));
+  app.add_option("--trainers", settings.trainers, "data-parallel trainers")->check(CLI::PositiveNumber);
+  app.add_option("--servers", settings.servers, "parameter servers")->check(CLI::NonNegativeNumber);
+  app.add_option("--batch", settings.batch, "samples a step of each trainer")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", settings.seconds, "of the measurement")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  testing::InitGoogleTest(&argc, argv);
+  return medley::worker::Measure(settings);
+}
