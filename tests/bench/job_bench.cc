@@ -1,8 +1,10 @@
-// Samples a second of a real job: medley-worker processes on loopback, data from a CSV, driven as the operator drives it.
+// Samples a second of a real job: medley-worker processes on loopback, data from a CSV,
+// driven as the operator drives it.
 //
 //   job_bench --data FILE --set criteo|adult [--trainers 1] [--servers 0] [--batch 512] [--seconds 6]
 //
-// One stage of `trainers` replicas (allreduce of the dense parameters, tables on `servers`); --batch is of each trainer.
+// One stage of `trainers` replicas (allreduce of the dense parameters, tables on `servers`);
+// --batch is of each trainer.
 // Measures from step 20 for `seconds` between two observations of the coordinator; the job is then killed.
 // Prints one line of JSON.
 #include <fmt/format.h>
@@ -39,7 +41,8 @@ JobOptions OptionsOf(const Settings& settings) {
     options.embedding_dim = 10;
     options.embedding_rows = 1000001;
     options.schema = R"({"label": {"column": 0, "positive": "1"},
-        "categorical": [14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39],
+        "categorical": [14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+                        27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39],
         "numeric": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]})";
   } else {  // examples/adult.yaml
     options.hidden = {256, 128};

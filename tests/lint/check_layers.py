@@ -43,7 +43,7 @@ HEAVY = {
     r"gloo/": ["worker/collective"],
     r"boost/": ["common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
     r"curl/": ["common/kube/client", "tests"],
-    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli"],
+    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/model", "common/kube/client", "common/kube/embedded", "scheduler-service/catalog", "cli",
                    "tests"],
