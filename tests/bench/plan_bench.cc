@@ -26,7 +26,8 @@ void Plan(benchmark::State& state, const Planner& planner) {
   const base::SystemClock clock;
   std::vector<Problem> problems;
   for (int i = 0; i < 8; ++i) {
-    problems.push_back(*Problem::Compile(RequestOf(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), i)));
+    problems.push_back(
+        *Problem::Compile(RequestOf(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), i)));
   }
   size_t next = 0;
   for (auto _ : state) {
