@@ -24,7 +24,8 @@ std::string LastLine(const std::filesystem::path& log) {
   const size_t end = text.find_last_not_of("\n ");
   if (end == std::string::npos) return "it said nothing";
   const size_t begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? -1 : static_cast<long>(begin)));
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? -1 : static_cast<long>(begin)));
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools) 
     kube::VirtualNode node{.name = sum.name, .labels = labels, .allocatable = {}};
     sum.resources["cpu"] += kSpareCpu;
     sum.resources["memory"] += kSpareMemory;
-    for (const auto& [name, value] : sum.resources) node.allocatable[name] = base::FormatDecimal(value, 3);
+    for (const auto& [name, value] : sum.resources)
+      node.allocatable[name] = base::FormatDecimal(value, 3);
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -85,8 +87,10 @@ absl::Status LocalCluster::Start() {
 absl::Status LocalCluster::StartServer() {
   const auto crds = options_.run_folder / "crds";
   std::filesystem::create_directories(crds);
-  for (const auto& [name, text] : BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
-  server_ = std::make_unique<kube::ApiServer>(clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
+  for (const auto& [name, text] : BundledCrds())
+    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
+  server_ = std::make_unique<kube::ApiServer>(
+      clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
   MEDLEY_RETURN_IF_ERROR(server_->Start());
   MEDLEY_RETURN_IF_ERROR(server_->WriteKubeconfig(kubeconfig()));
   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(kubeconfig()));
@@ -107,20 +111,23 @@ absl::Status LocalCluster::StartNode() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::path& file, ChildProcess& child) {
+absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::path& file,
+                                                      ChildProcess& child) {
   const base::SteadyTime deadline = clock_.Steady() + kStartTimeout;
   while (clock_.Steady() < deadline) {
     if (auto text = base::ReadFile(file); text.ok() && !text->empty()) return *text;
     if (auto trouble = Trouble()) return base::Unavailable("{}", *trouble);
     clock_.SleepFor(base::milliseconds(20), std::stop_token());
   }
-  return base::DeadlineExceeded("process {} did not write {} within 20 s", child.pid(), file.string());
+  return base::DeadlineExceeded("process {} did not write {} within 20 s", child.pid(),
+                                file.string());
 }
 
 absl::Status LocalCluster::StartScheduler() {
   const auto ports = options_.run_folder / "scheduler.ports";
-  std::vector<std::string> arguments = {"--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
-                                        "--port-file", ports.string(), "--poll-seconds", "0.2"};
+  std::vector<std::string> arguments = {"--grpc-listen",  "127.0.0.1:0", "--rest-listen",
+                                        "127.0.0.1:0",    "--port-file", ports.string(),
+                                        "--poll-seconds", "0.2"};
   if (!options_.prices.empty()) {
     MEDLEY_RETURN_IF_ERROR(SetPrices(options_.prices));
     arguments.insert(arguments.end(), {"--prices", (options_.run_folder / "prices.yaml").string()});
@@ -141,11 +148,12 @@ absl::Status LocalCluster::StartScheduler() {
 
 absl::Status LocalCluster::StartOperator() {
   MEDLEY_ASSIGN_OR_RETURN(
-      operator_, ChildProcess::Start({.program = options_.programs / "medley-operator",
-                                      .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
-                                                    "--worker-image", "medley-worker", "--status-interval", "0.5",
-                                                    "--warm-up-seconds", "2"},
-                                      .log = options_.run_folder / "operator.log"}));
+      operator_,
+      ChildProcess::Start({.program = options_.programs / "medley-operator",
+                           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler",
+                                         scheduler_grpc_, "--worker-image", "medley-worker",
+                                         "--status-interval", "0.5", "--warm-up-seconds", "2"},
+                           .log = options_.run_folder / "operator.log"}));
   return absl::OkStatus();  // it is level-triggered: nothing needs to wait for it
 }
 
@@ -166,7 +174,8 @@ absl::Status LocalCluster::SetPrices(const std::filesystem::path& file) {
 absl::Status LocalCluster::KillPod(const kube::Key& pod) { return node_->Signal(pod, SIGKILL); }
 
 std::optional<std::string> LocalCluster::Trouble() {
-  for (const auto& [child, name] : {std::pair(scheduler_.get(), "scheduler"), std::pair(operator_.get(), "operator")}) {
+  for (const auto& [child, name] :
+       {std::pair(scheduler_.get(), "scheduler"), std::pair(operator_.get(), "operator")}) {
     if (child == nullptr) continue;
     if (const auto ended = child->Ended()) {
       return fmt::format("medley-{} ended ({}): {}", name, *ended,

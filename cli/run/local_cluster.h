@@ -1,8 +1,11 @@
-// A cluster of one machine: embedded API server and process node in this process, operator and scheduler as programs.
+// A cluster of one machine: embedded API server and process node in this process, operator and
+// scheduler as programs.
 //
-//   run folder/  kubeconfig  prices.yaml  crds/  node/ (pods' folders and logs)  operator.log  scheduler.log
+//   run folder/  kubeconfig  prices.yaml  crds/  node/ (pods' folders and logs)  operator.log
+//   scheduler.log
 //
-// Start returns when all four answer. Not thread-safe: one owner. Stop is idempotent and ends everything that was started.
+// Start returns when all four answer. Not thread-safe: one owner. Stop is idempotent and ends
+// everything that was started.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -35,8 +38,8 @@ class LocalCluster {
   LocalCluster(base::Clock& clock, LocalClusterOptions options);
   ~LocalCluster();
 
-  // Errors: NotFound (a program is missing), FailedPrecondition (port in use), and what a program said last
-  // before it ended.
+  // Errors: NotFound (a program is missing), FailedPrecondition (port in use), and what a program
+  // said last before it ended.
   absl::Status Start();
   void Stop();
 
@@ -72,7 +75,8 @@ class LocalCluster {
   std::string scheduler_rest_;
 };
 
-// The machine's nodes: one for each distinct node selector of the pools, large enough for their limits.
+// The machine's nodes: one for each distinct node selector of the pools, large enough for their
+// limits.
 std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools);
 
 }  // namespace medley::cli

@@ -1,5 +1,5 @@
-// Watches one job of a local run: turns what the API says into a Snapshot, new Events into messages, and carries out the
-// scenario's steps when their progress is reached. Not thread-safe.
+// Watches one job of a local run: turns what the API says into a Snapshot, new Events into
+// messages, and carries out the scenario's steps when their progress is reached. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>

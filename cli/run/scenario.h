@@ -1,7 +1,9 @@
-// What happens around a local run: prices that move, processes that die, and what the result must be.
+// What happens around a local run: prices that move, processes that die, and what the result must
+// be.
 //
-// A scenario is a file beside the manifests, named by the TrainingJob's annotation `run.medley.dev/scenario`. `medley run`
-// alone reads it; a cluster ignores the annotation. Format (YAML):
+// A scenario is a file beside the manifests, named by the TrainingJob's annotation
+// `run.medley.dev/scenario`. `medley run` alone reads it; a cluster ignores the annotation. Format
+// (YAML):
 //
 //   prices: adult.prices.yaml            # the price feed at the start, a file beside this one
 //   steps:                               # in order; each waits for its progress
@@ -29,7 +31,7 @@ struct KillStep {
 struct ScenarioStep {
   double at_percent = 0;  // of the samples
   std::string say;
-  std::string prices;     // file name; empty: prices stay
+  std::string prices;  // file name; empty: prices stay
   std::optional<KillStep> kill;
 };
 

@@ -22,8 +22,8 @@ double EpochThroughput(const std::vector<SamplePoint>& points, int64_t epoch, bo
   return static_cast<double>(last->samples - first->samples) / (last->seconds - first->seconds);
 }
 
-void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound, bool at_least,
-                 Summary& summary) {
+void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound,
+                 bool at_least, Summary& summary) {
   const auto it = last.metrics.find(name);
   if (it == last.metrics.end()) {
     if (bound) summary.failures.push_back(fmt::format("{} was not measured", name));
@@ -40,10 +40,12 @@ void CheckMetric(const Snapshot& last, const std::string& name, std::optional<do
   summary.lines.push_back(line);
 }
 
-void Moves(const std::vector<RescaleView>& moves, const char* what, int expected, Summary& summary) {
+void Moves(const std::vector<RescaleView>& moves, const char* what, int expected,
+           Summary& summary) {
   for (const RescaleView& move : moves) {
-    summary.lines.push_back(fmt::format("{:<23} epoch {} -> {} ({}), stood still {:.0f} ms", what, move.from_epoch,
-                                        move.to_epoch, move.reason, move.pause_seconds * 1000));
+    summary.lines.push_back(fmt::format("{:<23} epoch {} -> {} ({}), stood still {:.0f} ms", what,
+                                        move.from_epoch, move.to_epoch, move.reason,
+                                        move.pause_seconds * 1000));
   }
   if (static_cast<int>(moves.size()) < expected) {
     summary.failures.push_back(fmt::format("{} of {} expected: {}", moves.size(), expected, what));
@@ -68,20 +70,24 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   Summary summary;
   const Snapshot& last = record.last;
   summary.lines.push_back(fmt::format("{:<23} {}", "condition",
-                                      last.complete ? "Complete" : last.failed ? "Failed: " + last.trouble : last.phase));
+                                      last.complete ? "Complete"
+                                      : last.failed ? "Failed: " + last.trouble
+                                                    : last.phase));
   if (!last.complete) summary.failures.push_back("the job is not Complete: " + last.trouble);
   CheckMetric(last, "auc", scenario.expect.auc, true, summary);
   CheckMetric(last, "log_loss", scenario.expect.log_loss, false, summary);
-  summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained", Thousands(static_cast<double>(last.samples)),
+  summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained",
+                                      Thousands(static_cast<double>(last.samples)),
                                       Thousands(static_cast<double>(last.samples_total))));
   if (last.samples_total <= 0 || last.samples != last.samples_total) {
-    summary.failures.push_back(
-        fmt::format("{} samples trained, not exactly rows x epochs = {}", last.samples, last.samples_total));
+    summary.failures.push_back(fmt::format("{} samples trained, not exactly rows x epochs = {}",
+                                           last.samples, last.samples_total));
   }
   summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
   if (!record.rescales.empty()) {
     const int64_t epoch = record.rescales.front().to_epoch;
-    summary.lines.push_back(fmt::format("{:<23} {} samples/s before, {} after the rescale", "throughput",
+    summary.lines.push_back(fmt::format("{:<23} {} samples/s before, {} after the rescale",
+                                        "throughput",
                                         Thousands(EpochThroughput(record.points, epoch, false)),
                                         Thousands(EpochThroughput(record.points, epoch, true))));
   } else {

@@ -138,15 +138,17 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
   return absl::OkStatus();
 }
 
-// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its log".
+// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its
+// log".
 std::string JobPass::HowItEnded(const kube::Object& pod) {
   const kube::Object state(pod.At("/status/containerStatuses/0/state/terminated"));
   if (state.String("/reason") == "OOMKilled") return "ran out of memory";
   const kube::Json& signal = state.At("/signal");
-  if (signal.is_number_integer() && signal.get<int>() != 0) return fmt::format("was killed by signal {}", signal.get<int>());
+  if (signal.is_number_integer() && signal.get<int>() != 0)
+    return fmt::format("was killed by signal {}", signal.get<int>());
   const kube::Json& code = state.At("/exitCode");
-  return fmt::format("failed with exit code {}: {}", code.is_number_integer() ? code.get<int>() : -1,
-                     LastLine(LogOf(pod)));
+  return fmt::format("failed with exit code {}: {}",
+                     code.is_number_integer() ? code.get<int>() : -1, LastLine(LogOf(pod)));
 }
 
 absl::Status JobPass::ReplaceMember(const kube::Object& pod) {

@@ -1,8 +1,10 @@
-// A planning request compiled for search: numbered types, per-layer sums as prefix sums, every stage in O(1).
+// A planning request compiled for search: numbered types, per-layer sums as prefix sums, every
+// stage in O(1).
 //
-// The cost model is planning.md section 2 (after HeterPS, section 4): a stage of layers s..e on type t with k units has
-//   CT(k) = sum (1-alpha) c + (sum alpha c) / k,    DT(k) = sum (1-beta) y + (1-beta_e) x_e + (...) / k,
-//   ET(k) = max(CT, DT),    throughput(k) = B_o / ET(k),
+// The cost model is planning.md section 2 (after HeterPS, section 4): a stage of layers s..e on
+// type t with k units has
+//   CT(k) = sum (1-alpha) c + (sum alpha c) / k,    DT(k) = sum (1-beta) y + (1-beta_e) x_e + (...)
+//   / k, ET(k) = max(CT, DT),    throughput(k) = B_o / ET(k),
 // where x_e does not count for the last layer of the model. Immutable, thread-safe after Compile.
 #pragma once
 
@@ -73,14 +75,17 @@ class Problem {
   double Throughput(const StageTerms& terms, int units) const;
   // The smallest units in [min_units, most] with Throughput >= x; 0 when there is none.
   int MinUnits(const StageTerms& terms, double x, int most) const;
-  // A lower bound of (units at throughput x) / x that does not fall as x grows; infinite when x is out of reach.
+  // A lower bound of (units at throughput x) / x that does not fall as x grows; infinite when x is
+  // out of reach.
   double UnitRateBound(const StageTerms& terms, double x) const;
-  // Server units for a pipeline of throughput x. Quotients within 1e-12 above a whole number count as that number.
+  // Server units for a pipeline of throughput x. Quotients within 1e-12 above a whole number count
+  // as that number.
   int ServerUnits(const ServerLoad& load, double x) const;
 
   double batch() const { return request_.training.profile_batch_size; }
   double total_samples() const { return request_.training.TotalSamples(); }
-  // Samples per second that minThroughput and the deadline ask for, with the tolerance of 1e-9 taken off; 0: none.
+  // Samples per second that minThroughput and the deadline ask for, with the tolerance of 1e-9
+  // taken off; 0: none.
   double RequiredThroughput() const;
   // USD for all samples at `hourly` USD/h and throughput x.
   double Cost(double hourly, double x) const { return total_samples() / x / 3600 * hourly; }
@@ -88,10 +93,10 @@ class Problem {
  private:
   // Prefix sums over layers of one type; entry i sums layers [0, i).
   struct Prefix {
-    std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel, server_seconds, server_weight,
-        local_weight;
+    std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel,
+        server_seconds, server_weight, local_weight;
     std::vector<double> transfer_serial, transfer_parallel;  // per layer, no sums
-    std::vector<int> missing, served;                        // layers without a profile; layers with v > 0
+    std::vector<int> missing, served;  // layers without a profile; layers with v > 0
   };
   explicit Problem(model::PlanRequest request);
   void Fill(int t, Prefix& prefix) const;
@@ -107,8 +112,8 @@ std::vector<StageChoice> StagesOf(const std::vector<int>& schedule);
 
 inline constexpr double kTolerance = 1e-9;  // relative, for every constraint on a real number
 
-// Costs nearer than this are one cost: where work divides perfectly, ten times the units cost the same but for rounding,
-// and the slower, smaller plan is the one to give.
+// Costs nearer than this are one cost: where work divides perfectly, ten times the units cost the
+// same but for rounding, and the slower, smaller plan is the one to give.
 inline constexpr double kSameCost = 1e-10;  // relative
 
 }  // namespace medley::sched

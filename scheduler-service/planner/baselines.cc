@@ -1,5 +1,5 @@
-// The baselines of HeterPS, section 6: one type for everything, and the first layer on CPU with the rest on a GPU
-// (AIBox, BytePS). Of several types of a class the cheapest feasible one is taken.
+// The baselines of HeterPS, section 6: one type for everything, and the first layer on CPU with the
+// rest on a GPU (AIBox, BytePS). Of several types of a class the cheapest feasible one is taken.
 #include "common/base/status.h"
 #include "scheduler-service/planner/planners.h"
 
@@ -7,7 +7,8 @@ namespace medley::sched {
 namespace {
 
 void Keep(std::optional<Provisioned> plan, Solution& solution) {
-  if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = std::move(plan);
+  if (plan && (!solution.best || plan->score.cost < solution.best->score.cost))
+    solution.best = std::move(plan);
 }
 
 bool HasClass(const Problem& problem, model::ResourceClass cls) {
@@ -24,7 +25,8 @@ class OneClass final : public Planner {
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
-    if (!HasClass(problem, cls_)) return base::InvalidArgument("planner.name: {} needs a resource of that class", name_);
+    if (!HasClass(problem, cls_))
+      return base::InvalidArgument("planner.name: {} needs a resource of that class", name_);
     Solution solution;
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.type(t).cls == cls_) Keep(SingleType(problem, t), solution);
@@ -40,9 +42,12 @@ class OneClass final : public Planner {
 class Heuristic final : public Planner {
  public:
   std::string_view name() const override { return "heuristic"; }
-  std::string_view description() const override { return "first layer on CPU, the rest on the cheapest feasible GPU"; }
+  std::string_view description() const override {
+    return "first layer on CPU, the rest on the cheapest feasible GPU";
+  }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
-    if (!HasClass(problem, model::ResourceClass::kCpu) || !HasClass(problem, model::ResourceClass::kGpu)) {
+    if (!HasClass(problem, model::ResourceClass::kCpu) ||
+        !HasClass(problem, model::ResourceClass::kGpu)) {
       return base::InvalidArgument("planner.name: heuristic needs a CPU and a GPU resource");
     }
     Solution solution;

@@ -33,7 +33,8 @@ void AddAlternatives(const Problem& problem, model::PlanResult& result) {
   }
 }
 
-void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
+void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin,
+             model::PlanResult& result) {
   result.plan = Evaluate(problem, solution.best->stages).plan;
   if (solution.lower_bound) {
     const double cost = result.plan->cost_usd;
@@ -55,22 +56,25 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
 absl::Status AddReasons(const Problem& problem, const Planner& planner, const Solution& solution,
                         const base::Clock& clock, std::stop_token stop, model::PlanResult& result) {
   if (!solution.complete) {
-    return base::DeadlineExceeded("planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
-                                  planner.name());
+    return base::DeadlineExceeded(
+        "planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
+        planner.name());
   }
   const Budget budget(clock, clock.Steady() + base::FromSeconds(kReasonSeconds), std::move(stop));
   if (!planner.proves_optimality()) {
     const auto exact = MakeExact()->Solve(problem, 0, budget);
     if (exact.ok() && exact->best) {
-      result.reasons.push_back({"planner", "", 0, 0,
-                                fmt::format("planner {} found no feasible plan, but there is one: use planner exact",
-                                            planner.name())});
+      result.reasons.push_back(
+          {"planner", "", 0, 0,
+           fmt::format("planner {} found no feasible plan, but there is one: use planner exact",
+                       planner.name())});
       return absl::OkStatus();
     }
   }
   result.reasons = WhyInfeasible(problem, budget);
   if (result.reasons.empty()) {
-    result.reasons.push_back({"limit", "", 0, 0, "no plan meets all constraints together: relax more than one of them"});
+    result.reasons.push_back(
+        {"limit", "", 0, 0, "no plan meets all constraints together: relax more than one of them"});
   }
   return absl::OkStatus();
 }
@@ -78,7 +82,8 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
 absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
                                                       const std::vector<std::string>& schedule) {
   if (schedule.size() != static_cast<size_t>(problem.layers())) {
-    return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(), problem.layers());
+    return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(),
+                                 problem.layers());
   }
   std::vector<int> types;
   for (size_t i = 0; i < schedule.size(); ++i) {
@@ -86,9 +91,11 @@ absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.type(t).name == schedule[i]) found = t;
     }
-    if (found < 0) return base::InvalidArgument("schedule[{}]: '{}' is not in resources", i, schedule[i]);
+    if (found < 0)
+      return base::InvalidArgument("schedule[{}]: '{}' is not in resources", i, schedule[i]);
     if (!problem.Profiled(static_cast<int>(i), found)) {
-      return base::InvalidArgument("schedule[{}]: layer {} has no profile on '{}'", i, i, schedule[i]);
+      return base::InvalidArgument("schedule[{}]: layer {} has no profile on '{}'", i, i,
+                                   schedule[i]);
     }
     types.push_back(found);
   }
@@ -97,14 +104,16 @@ absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
 
 }  // namespace
 
-absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
-                                           const Registry& registry, const base::Clock& clock, std::stop_token stop,
+absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
+                                           const PriceOrigin& origin, const Registry& registry,
+                                           const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline) {
   const base::SteadyTime begin = clock.Steady();
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   const Planner* planner = registry.Find(request.planner.name);
   if (planner == nullptr) {
-    return base::InvalidArgument("planner.name: '{}' is unknown, there are: {}", request.planner.name, Names(registry));
+    return base::InvalidArgument("planner.name: '{}' is unknown, there are: {}",
+                                 request.planner.name, Names(registry));
   }
   model::PlanResult result;
   result.planner = request.planner.name;
@@ -118,7 +127,8 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
-  MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, request.planner.seed, budget));
+  MEDLEY_ASSIGN_OR_RETURN(const Solution solution,
+                          planner->Solve(problem, request.planner.seed, budget));
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
   } else {
@@ -130,12 +140,14 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
 }
 
 absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
-                                              const std::vector<std::string>& schedule, const std::string& method) {
+                                              const std::vector<std::string>& schedule,
+                                              const std::string& method) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   if (!method.empty() && method != "exact") {
     return base::InvalidArgument("method: '{}' is unknown, there are: exact", method);
   }
-  if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
+  if (auto unpriced = Unpriced(request); !unpriced.empty())
+    return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
   ProvisionResult result;
@@ -151,14 +163,17 @@ absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request
                                                const std::vector<std::string>& schedule,
                                                const std::vector<int>& units) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
-  if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
+  if (auto unpriced = Unpriced(request); !unpriced.empty())
+    return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
   if (units.size() != stages.size()) {
-    return base::InvalidArgument("units: has {} entries, the schedule has {} stages", units.size(), stages.size());
+    return base::InvalidArgument("units: has {} entries, the schedule has {} stages", units.size(),
+                                 stages.size());
   }
   for (size_t i = 0; i < stages.size(); ++i) {
-    if (units[i] <= 0) return base::InvalidArgument("units[{}]: must be positive, is {}", i, units[i]);
+    if (units[i] <= 0)
+      return base::InvalidArgument("units[{}]: must be positive, is {}", i, units[i]);
     stages[i].units = units[i];
   }
   Evaluation evaluation = Evaluate(problem, stages);

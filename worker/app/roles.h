@@ -1,7 +1,8 @@
-// The roles of medley-worker as functions: they build their parts, run until the end, and answer the exit code.
+// The roles of medley-worker as functions: they build their parts, run until the end, and answer
+// the exit code.
 //
-// 0: done. 1: failed, a restart may help. 2: failed for good (configuration, data). A status is turned into one of
-// these and one sentence by main.
+// 0: done. 1: failed, a restart may help. 2: failed for good (configuration, data). A status is
+// turned into one of these and one sentence by main.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,7 +15,8 @@
 
 namespace medley::worker {
 
-// SIGTERM and SIGINT as a stop token; blocks them in every thread that starts later. One a process, first thing in main.
+// SIGTERM and SIGINT as a stop token; blocks them in every thread that starts later. One a process,
+// first thing in main.
 class Signals {
  public:
   Signals();
@@ -26,9 +28,13 @@ class Signals {
   const std::unique_ptr<State> state_;
 };
 
-absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals);
-absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals);
-absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals);
-absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, const Signals& signals);
+absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock,
+                                       const Signals& signals);
+absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock,
+                                   const Signals& signals);
+absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock,
+                                  const Signals& signals);
+absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock,
+                                    const Signals& signals);
 
 }  // namespace medley::worker

@@ -1,8 +1,10 @@
-// CommunicationProbe with the runtime's own organs: gloo between two ranks, a parameter-server shard over gRPC, all on this
-// machine's address. What it measures is what a step of a job pays, protocol included.
+// CommunicationProbe with the runtime's own organs: gloo between two ranks, a parameter-server
+// shard over gRPC, all on this machine's address. What it measures is what a step of a job pays,
+// protocol included.
 //
-// Means over a stretch of time, not medians: where the processor is rationed (cgroup quota), only a stretch that is long
-// against the quota's period shows what is really to be had. One thread at a time.
+// Means over a stretch of time, not medians: where the processor is rationed (cgroup quota), only a
+// stretch that is long against the quota's period shows what is really to be had. One thread at a
+// time.
 #pragma once
 
 #include <memory>
@@ -15,9 +17,9 @@
 namespace medley::worker {
 
 struct RuntimeProbeOptions {
-  std::string address = "127.0.0.1";  // of this process
-  int micro_batches = 1;              // pieces in which activations travel
-  Optimizer optimizer;                // of the shard
+  std::string address = "127.0.0.1";                   // of this process
+  int micro_batches = 1;                               // pieces in which activations travel
+  Optimizer optimizer;                                 // of the shard
   base::nanoseconds stretch = base::milliseconds(40);  // of each measurement
 };
 

@@ -87,12 +87,14 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   std::vector<double> seconds;
   Cost cost;
   const base::SteadyTime begin = options_.clock->Steady();
-  // The first run warms up. A value is the mean over a block that is long against the period of a processor quota (10 to
-  // 100 ms): single runs fit between two rations and would make a rationed machine look like a whole one.
+  // The first run warms up. A value is the mean over a block that is long against the period of a
+  // processor quota (10 to 100 ms): single runs fit between two rations and would make a rationed
+  // machine look like a whole one.
   int64_t number = 0;
   MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
   const double block = budget / kBlocks;
-  while (seconds.size() < kBlocks && base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget) {
+  while (seconds.size() < kBlocks &&
+         base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget) {
     const base::SteadyTime start = options_.clock->Steady();
     int runs = 0;
     double elapsed = 0;

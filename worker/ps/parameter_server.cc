@@ -62,12 +62,14 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
     for (const auto& shard : gone) shard->Close();
   }
 
-  grpc::Status Pull(grpc::ServerContext* context, const pb::PullRequest* request, pb::PullResponse* response) override {
+  grpc::Status Pull(grpc::ServerContext* context, const pb::PullRequest* request,
+                    pb::PullResponse* response) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     return rpc::ToGrpc(DoPull(*request, *response));
   }
 
-  grpc::Status Push(grpc::ServerContext* context, const pb::PushRequest* request, pb::PushResponse*) override {
+  grpc::Status Push(grpc::ServerContext* context, const pb::PushRequest* request,
+                    pb::PushResponse*) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     return rpc::ToGrpc(DoPush(*request));
   }
@@ -75,21 +77,23 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
   grpc::Status ExportRows(grpc::ServerContext* context, const pb::ExportRowsRequest* request,
                           grpc::ServerWriter<pb::ExportRowsResponse>* writer) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    if (request->shards() <= 0) return rpc::ToGrpc(base::InvalidArgument("export for a map of {} shards", request->shards()));
+    if (request->shards() <= 0)
+      return rpc::ToGrpc(base::InvalidArgument("export for a map of {} shards", request->shards()));
     const auto shard = Find(request->source_epoch());
     if (shard == nullptr) return rpc::ToGrpc(NoEpoch(request->source_epoch()));
     const auto wanted = [&](int table, uint64_t key) {
       return ShardOf(table, key, request->shards()) == request->shard();
     };
-    const absl::Status status = shard->store().Export(request->since_step(), wanted, [&](const RowPiece& piece) {
-      pb::ExportRowsResponse response;
-      response.set_table(piece.table);
-      AppendRaw(std::span<const uint64_t>(piece.keys), *response.mutable_keys());
-      AppendRaw(std::span<const float>(piece.values), *response.mutable_values());
-      response.set_at_step(piece.at_step);
-      response.set_state_samples(piece.state_samples);
-      return writer->Write(response) ? absl::OkStatus() : base::Cancelled("the asker is gone");
-    });
+    const absl::Status status =
+        shard->store().Export(request->since_step(), wanted, [&](const RowPiece& piece) {
+          pb::ExportRowsResponse response;
+          response.set_table(piece.table);
+          AppendRaw(std::span<const uint64_t>(piece.keys), *response.mutable_keys());
+          AppendRaw(std::span<const float>(piece.values), *response.mutable_values());
+          response.set_at_step(piece.at_step);
+          response.set_state_samples(piece.state_samples);
+          return writer->Write(response) ? absl::OkStatus() : base::Cancelled("the asker is gone");
+        });
     return rpc::ToGrpc(status);
   }
 
@@ -103,7 +107,8 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
     if (shard == nullptr) return NoEpoch(request.epoch());
     MEDLEY_RETURN_IF_ERROR(shard->WaitForPull(request.step(), {}, clock_.Steady()));
     for (const pb::TableKeys& table : request.tables()) {
-      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
+      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys,
+                              ParseRaw<uint64_t>(table.keys(), "tables.keys"));
       std::vector<float> rows;
       MEDLEY_RETURN_IF_ERROR(shard->store().Read(table.table(), keys, rows));
       pb::TableRows& out = *response.add_tables();
@@ -130,8 +135,12 @@ ParameterServer::ParameterServer(std::string token, const base::Clock& clock)
     : service_(std::make_unique<Service>(std::move(token), clock)) {}
 ParameterServer::~ParameterServer() = default;
 grpc::Service& ParameterServer::service() { return *service_; }
-void ParameterServer::Install(std::shared_ptr<ShardEpoch> shard) { service_->Install(std::move(shard)); }
-std::shared_ptr<ShardEpoch> ParameterServer::Find(int64_t epoch) const { return service_->Find(epoch); }
+void ParameterServer::Install(std::shared_ptr<ShardEpoch> shard) {
+  service_->Install(std::move(shard));
+}
+std::shared_ptr<ShardEpoch> ParameterServer::Find(int64_t epoch) const {
+  return service_->Find(epoch);
+}
 void ParameterServer::Retain(int64_t first, int64_t last) { service_->Retain(first, last); }
 
 }  // namespace medley::worker

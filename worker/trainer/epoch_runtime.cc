@@ -20,16 +20,21 @@ int RankIn(const std::vector<std::string>& members, const std::string& name) {
 }
 
 // How the dense operations of a stage are summed.
-absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& stage, const Graph& graph) {
+absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& stage,
+                                                         const Graph& graph) {
   for (const model::OperationSync& sync : stage.syncs) {
     for (const model::OperationRange& range : sync.operations) {
-      for (int op = range.first; op < range.end && op < static_cast<int>(graph.operations.size()); ++op) {
+      for (int op = range.first; op < range.end && op < static_cast<int>(graph.operations.size());
+           ++op) {
         const auto& parameters = graph.operations[static_cast<size_t>(op)].parameters;
-        const bool dense = std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return !p.sparse; });
+        const bool dense = std::any_of(parameters.begin(), parameters.end(),
+                                       [](const auto& p) { return !p.sparse; });
         if (!dense) continue;
         if (sync.sync.kind == model::SyncKind::kAllreduce) return sync.sync.algorithm;
-        return base::Unimplemented("operation '{}' is dense and has several replicas: this runtime sums it by allreduce "
-                                   "only", graph.operations[static_cast<size_t>(op)].name);
+        return base::Unimplemented(
+            "operation '{}' is dense and has several replicas: this runtime sums it by allreduce "
+            "only",
+            graph.operations[static_cast<size_t>(op)].name);
       }
     }
   }
@@ -41,11 +46,9 @@ absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& sta
 EpochRuntime::EpochRuntime(pb::Prepare order, const TrainerContext& context)
     : order_(std::move(order)), context_(context) {}
 
-absl::StatusOr<std::shared_ptr<EpochRuntime>> EpochRuntime::Build(const pb::Prepare& order,
-                                                                  const TrainerContext& context,
-                                                                  std::shared_ptr<const Dataset> data,
-                                                                  std::shared_ptr<TrainerState> held,
-                                                                  std::stop_token stop) {
+absl::StatusOr<std::shared_ptr<EpochRuntime>> EpochRuntime::Build(
+    const pb::Prepare& order, const TrainerContext& context, std::shared_ptr<const Dataset> data,
+    std::shared_ptr<TrainerState> held, std::stop_token stop) {
   std::shared_ptr<EpochRuntime> runtime(new EpochRuntime(order, context));
   runtime->data_ = std::move(data);
   if (order.origin() == pb::STATE_ORIGIN_PEERS) runtime->held_ = std::move(held);
@@ -53,7 +56,8 @@ absl::StatusOr<std::shared_ptr<EpochRuntime>> EpochRuntime::Build(const pb::Prep
   MEDLEY_RETURN_IF_ERROR(runtime->FindPlace());
   MEDLEY_RETURN_IF_ERROR(runtime->MakeState(stop));
   const auto store = MakeRendezvousStore(context.session, order.epoch());
-  if (order.origin() == pb::STATE_ORIGIN_PEERS) MEDLEY_RETURN_IF_ERROR(runtime->AgreeOnMoves(*store, stop));
+  if (order.origin() == pb::STATE_ORIGIN_PEERS)
+    MEDLEY_RETURN_IF_ERROR(runtime->AgreeOnMoves(*store, stop));
   if (!runtime->trains()) return runtime;
   MEDLEY_RETURN_IF_ERROR(runtime->ConnectGroups(*store, stop));
   MEDLEY_RETURN_IF_ERROR(runtime->ConnectServers(stop));
@@ -71,7 +75,8 @@ absl::Status EpochRuntime::FindPlace() {
   for (const pb::Peer& peer : order_.peers()) {
     if (peer.slot().role() != pb::MEMBER_ROLE_TRAINER) continue;
     trainers_.push_back(peer);
-    if (peer.slot().member() == context_.session.member && peer.instance() == context_.session.instance) {
+    if (peer.slot().member() == context_.session.member &&
+        peer.instance() == context_.session.instance) {
       place_ = Place{peer.slot().stage(), peer.slot().index()};
     }
   }
@@ -84,8 +89,9 @@ absl::Status EpochRuntime::FindPlace() {
     }
     const auto& operations = plan_.stages[static_cast<size_t>(place_->stage)].operations;
     if (operations.size() != 1) {
-      return base::Unimplemented("stage {} has {} ranges of operations: this runtime executes chains", place_->stage,
-                                 operations.size());
+      return base::Unimplemented(
+          "stage {} has {} ranges of operations: this runtime executes chains", place_->stage,
+          operations.size());
     }
   }
   return absl::OkStatus();
@@ -105,7 +111,9 @@ bool EpochRuntime::NeedsServers() const {
 
 absl::Status EpochRuntime::MakeState(std::stop_token stop) {
   if (!trains()) return absl::OkStatus();
-  TrainerState::Options options{.range = Range(), .local_tables = !NeedsServers(), .optimizer = context_.optimizer,
+  TrainerState::Options options{.range = Range(),
+                                .local_tables = !NeedsServers(),
+                                .optimizer = context_.optimizer,
                                 .seed = context_.spec->training.seed};
   if (held_ != nullptr && held_->options().range == options.range &&
       held_->options().local_tables == options.local_tables) {
@@ -123,7 +131,8 @@ absl::Status EpochRuntime::MakeState(std::stop_token stop) {
 absl::Status EpochRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_token stop) {
   const auto add = [&](const pb::Peer& peer) {
     if (peer.slot().role() != pb::MEMBER_ROLE_TRAINER) return;
-    if (RankIn(transfer_members_, peer.slot().member()) < 0) transfer_members_.push_back(peer.slot().member());
+    if (RankIn(transfer_members_, peer.slot().member()) < 0)
+      transfer_members_.push_back(peer.slot().member());
   };
   for (const pb::Peer& peer : order_.sources()) add(peer);
   for (const pb::Peer& peer : order_.peers()) add(peer);
@@ -132,13 +141,15 @@ absl::Status EpochRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_token st
   if (held_ != nullptr) mine.holds = held_->Holds();
   if (trains()) {
     for (const int operation : state_->Holds()) {
-      if (!std::binary_search(mine.holds.begin(), mine.holds.end(), operation)) mine.needs.push_back(operation);
+      if (!std::binary_search(mine.holds.begin(), mine.holds.end(), operation))
+        mine.needs.push_back(operation);
     }
   }
   MEDLEY_RETURN_IF_ERROR(store.Put("holding/" + context_.session.member, FormatHolding(mine)));
   std::vector<std::string> keys;
   for (const std::string& member : transfer_members_) keys.push_back("holding/" + member);
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> texts, store.Get(keys, base::seconds(120), stop));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                          store.Get(keys, base::seconds(120), stop));
   std::vector<Holding> all;
   for (const std::string& text : texts) {
     MEDLEY_ASSIGN_OR_RETURN(Holding holding, ParseHolding(text));
@@ -150,10 +161,12 @@ absl::Status EpochRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_token st
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Group>> EpochRuntime::Connect(const std::string& name,
-                                                             const std::vector<std::string>& members,
-                                                             KeyValueStore& store, std::stop_token stop) {
-  GroupOptions options{.name = name, .rank = RankIn(members, context_.session.member), .members = members,
+absl::StatusOr<std::unique_ptr<Group>> EpochRuntime::Connect(
+    const std::string& name, const std::vector<std::string>& members, KeyValueStore& store,
+    std::stop_token stop) {
+  GroupOptions options{.name = name,
+                       .rank = RankIn(members, context_.session.member),
+                       .members = members,
                        .address = context_.ip};
   options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
   return Group::Connect(options, store, std::move(stop));
@@ -174,9 +187,11 @@ absl::Status EpochRuntime::ConnectGroups(KeyValueStore& store, std::stop_token s
     channel_ = std::make_unique<GroupChannel>(*world_, std::move(previous), std::move(next));
   }
   if (mine.size() == 1) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const model::AllreduceAlgorithm algorithm,
-                          DenseAlgorithm(plan_.stages[static_cast<size_t>(stage())], *context_.graph));
-  MEDLEY_ASSIGN_OR_RETURN(stage_group_, Connect(fmt::format("stage-{}", stage()), mine, store, stop));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const model::AllreduceAlgorithm algorithm,
+      DenseAlgorithm(plan_.stages[static_cast<size_t>(stage())], *context_.graph));
+  MEDLEY_ASSIGN_OR_RETURN(stage_group_,
+                          Connect(fmt::format("stage-{}", stage()), mine, store, stop));
   reducer_ = std::make_unique<GroupReducer>(*stage_group_, algorithm);
   return absl::OkStatus();
 }
@@ -184,12 +199,15 @@ absl::Status EpochRuntime::ConnectGroups(KeyValueStore& store, std::stop_token s
 absl::Status EpochRuntime::ConnectServers(std::stop_token stop) {
   if (!NeedsServers()) {
     if (state_->tables() != nullptr && plan_.stages[static_cast<size_t>(stage())].Units() > 1) {
-      return base::InvalidArgument("plan.servers: stage {} has embedding tables and {} replicas, but the plan no servers",
-                                   stage(), plan_.stages[static_cast<size_t>(stage())].Units());
+      return base::InvalidArgument(
+          "plan.servers: stage {} has embedding tables and {} replicas, but the plan no servers",
+          stage(), plan_.stages[static_cast<size_t>(stage())].Units());
     }
     return absl::OkStatus();
   }
-  PsClientOptions options{.epoch = epoch(), .trainer = replica(), .token = context_.session.token,
+  PsClientOptions options{.epoch = epoch(),
+                          .trainer = replica(),
+                          .token = context_.session.token,
                           .timeout = context_.step_timeout};
   for (const pb::Peer& peer : order_.peers()) {
     if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) options.shards.push_back(peer.address());
@@ -221,7 +239,8 @@ WaitLimit EpochRuntime::Limit() const {
 
 absl::Status EpochRuntime::TakeState(const pb::Switch& order) {
   if (held_ != nullptr) MEDLEY_RETURN_IF_ERROR(held_->UndoTo(order.step()));
-  int64_t samples = held_ != nullptr && !held_->Holds().empty() ? held_->samples() : order.state_samples();
+  int64_t samples =
+      held_ != nullptr && !held_->Holds().empty() ? held_->samples() : order.state_samples();
   if (!moves_.empty()) MEDLEY_RETURN_IF_ERROR(SendAndReceive(order, samples));
   if (!trains() || state_ == held_) {
     if (state_ != nullptr && state_->Holds().empty()) state_->SetApplied(order.step(), samples);
@@ -230,7 +249,8 @@ absl::Status EpochRuntime::TakeState(const pb::Switch& order) {
   if (held_ != nullptr) {  // what this trainer keeps of a former place
     for (const int operation : state_->Holds()) {
       const auto from = held_->Values(operation), to = state_->Values(operation);
-      for (size_t i = 0; i < from.size(); ++i) std::copy(from[i].begin(), from[i].end(), to[i].begin());
+      for (size_t i = 0; i < from.size(); ++i)
+        std::copy(from[i].begin(), from[i].end(), to[i].begin());
     }
   }
   if (order_.origin() == pb::STATE_ORIGIN_CHECKPOINT) {
@@ -258,10 +278,12 @@ absl::Status EpochRuntime::SendAndReceive(const pb::Switch& order, int64_t& samp
   for (const Move& move : moves_) {
     if (move.to != transfer_rank_) continue;
     std::array<int64_t, 2> header{};
-    MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, kHeaderSlot, std::as_writable_bytes(std::span(header))));
+    MEDLEY_RETURN_IF_ERROR(
+        transfer_->Recv(move.from, kHeaderSlot, std::as_writable_bytes(std::span(header))));
     if (header[0] != order.step()) {
       return base::Internal("{} sends the state of step {}, the switch names {}",
-                            transfer_members_[static_cast<size_t>(move.from)], header[0], order.step());
+                            transfer_members_[static_cast<size_t>(move.from)], header[0],
+                            order.step());
     }
     samples = header[1];
     uint64_t slot = static_cast<uint64_t>(move.operation) << 8;
@@ -285,7 +307,8 @@ absl::StatusOr<StepResult> EpochRuntime::RunStep(const StepLease& lease, const S
 
 absl::StatusOr<EvaluationResult> EpochRuntime::Evaluate(const Dataset& test, int64_t step) {
   constexpr int kChunk = 1024;
-  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, kChunk, Limit()));
+  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result,
+                          executor_->Evaluate(test, step, kChunk, Limit()));
   if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
 }

@@ -20,14 +20,17 @@ bool IsPermanent(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnimplemented: return true;
-    default: return false;
+    case absl::StatusCode::kUnimplemented:
+      return true;
+    default:
+      return false;
   }
 }
 
 class Member::Rep {
  public:
-  Rep(SessionOptions options, base::Clock& clock) : clock_(clock), session_(std::move(options), clock) {}
+  Rep(SessionOptions options, base::Clock& clock)
+      : clock_(clock), session_(std::move(options), clock) {}
 
   void Send(pb::SessionRequest request) { session_.Send(std::move(request)); }
 
@@ -51,7 +54,8 @@ class Member::Rep {
 
   void Leave(base::nanoseconds notice) {
     pb::SessionRequest request;
-    request.mutable_leaving()->mutable_notice()->set_seconds(std::chrono::duration_cast<base::seconds>(notice).count());
+    request.mutable_leaving()->mutable_notice()->set_seconds(
+        std::chrono::duration_cast<base::seconds>(notice).count());
     Send(std::move(request));
     leaving_ = std::jthread([this, notice](std::stop_token s) {
       if (clock_.SleepFor(notice, s)) end_.request_stop();
@@ -60,9 +64,9 @@ class Member::Rep {
 
  private:
   struct Order {
-    pb::SessionResponse message;       // anything but a lease
+    pb::SessionResponse message;  // anything but a lease
     std::optional<pb::StepLease> lease;
-    int64_t epoch = 0;                 // of the lease
+    int64_t epoch = 0;  // of the lease
   };
   struct PrepareTask {
     std::stop_source stop;
@@ -72,8 +76,10 @@ class Member::Rep {
 
   void OnOrder(const pb::SessionResponse& order) {
     switch (order.message_case()) {
-      case pb::SessionResponse::kPrepare: return StartPrepare(order.prepare());
-      case pb::SessionResponse::kAbandon: return CancelPrepare();
+      case pb::SessionResponse::kPrepare:
+        return StartPrepare(order.prepare());
+      case pb::SessionResponse::kAbandon:
+        return CancelPrepare();
       case pb::SessionResponse::kHalt: {
         ++halts_;
         CancelPrepare();
@@ -84,7 +90,8 @@ class Member::Rep {
       }
       case pb::SessionResponse::kLease: {
         base::MutexLock lock(mutex_);
-        for (const pb::StepLease& step : order.lease().steps()) orders_.push_back({{}, step, order.lease().epoch()});
+        for (const pb::StepLease& step : order.lease().steps())
+          orders_.push_back({{}, step, order.lease().epoch()});
         changed_.NotifyAll();
         return;
       }
@@ -96,7 +103,8 @@ class Member::Rep {
         end_.request_stop();
         return;
       }
-      default: break;
+      default:
+        break;
     }
     base::MutexLock lock(mutex_);
     orders_.push_back({order, std::nullopt, 0});
@@ -151,7 +159,8 @@ class Member::Rep {
       }
       const int64_t halts = halts_;
       const auto [epoch, step] = PlaceOf(order);
-      const absl::Status status = Execute(order, ahead.has_value() && ahead->lease.has_value() ? &*ahead->lease : nullptr);
+      const absl::Status status =
+          Execute(order, ahead.has_value() && ahead->lease.has_value() ? &*ahead->lease : nullptr);
       if (!status.ok() && halts == halts_ && !stop.stop_requested()) Fault(epoch, step, status);
     }
   }
@@ -159,10 +168,14 @@ class Member::Rep {
   static std::pair<int64_t, int64_t> PlaceOf(const Order& order) {
     if (order.lease.has_value()) return {order.epoch, order.lease->step()};
     switch (order.message.message_case()) {
-      case pb::SessionResponse::kSwitch: return {order.message.switch_().epoch(), order.message.switch_().step()};
-      case pb::SessionResponse::kCheckpoint: return {order.message.checkpoint().epoch(), order.message.checkpoint().step()};
-      case pb::SessionResponse::kEvaluate: return {order.message.evaluate().epoch(), order.message.evaluate().step()};
-      default: return {0, 0};
+      case pb::SessionResponse::kSwitch:
+        return {order.message.switch_().epoch(), order.message.switch_().step()};
+      case pb::SessionResponse::kCheckpoint:
+        return {order.message.checkpoint().epoch(), order.message.checkpoint().step()};
+      case pb::SessionResponse::kEvaluate:
+        return {order.message.evaluate().epoch(), order.message.evaluate().step()};
+      default:
+        return {0, 0};
     }
   }
 
@@ -171,7 +184,8 @@ class Member::Rep {
     pb::SessionRequest report;
     switch (order.message.message_case()) {
       case pb::SessionResponse::kSwitch: {
-        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_ready(), role_->Switch(order.message.switch_(), TakeNext()));
+        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_ready(),
+                                role_->Switch(order.message.switch_(), TakeNext()));
         break;
       }
       case pb::SessionResponse::kHalt: {
@@ -180,19 +194,22 @@ class Member::Rep {
       }
       case pb::SessionResponse::kCheckpoint: {
         const pb::Checkpoint& checkpoint = order.message.checkpoint();
-        return role_->Checkpoint(checkpoint, [this, epoch = checkpoint.epoch(), step = checkpoint.step()](
-                                                 absl::StatusOr<pb::Checkpointed> done) {
-          if (!done.ok()) return Fault(epoch, step, done.status());
-          pb::SessionRequest written;
-          *written.mutable_checkpointed() = *std::move(done);
-          Send(std::move(written));
-        });
+        return role_->Checkpoint(checkpoint,
+                                 [this, epoch = checkpoint.epoch(),
+                                  step = checkpoint.step()](absl::StatusOr<pb::Checkpointed> done) {
+                                   if (!done.ok()) return Fault(epoch, step, done.status());
+                                   pb::SessionRequest written;
+                                   *written.mutable_checkpointed() = *std::move(done);
+                                   Send(std::move(written));
+                                 });
       }
       case pb::SessionResponse::kEvaluate: {
-        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_evaluated(), role_->Evaluate(order.message.evaluate()));
+        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_evaluated(),
+                                role_->Evaluate(order.message.evaluate()));
         break;
       }
-      default: return absl::OkStatus();
+      default:
+        return absl::OkStatus();
     }
     Send(std::move(report));
     return absl::OkStatus();
@@ -204,7 +221,8 @@ class Member::Rep {
   }
 
   void Fault(int64_t epoch, int64_t step, const absl::Status& status) {
-    log::Warn("fault", {{"epoch", std::to_string(epoch)}, {"step", std::to_string(step)},
+    log::Warn("fault", {{"epoch", std::to_string(epoch)},
+                        {"step", std::to_string(step)},
                         {"status", base::ToString(status)}});
     pb::SessionRequest request;
     pb::Fault& fault = *request.mutable_fault();
@@ -229,10 +247,13 @@ class Member::Rep {
   std::jthread leaving_;
 };
 
-Member::Member(SessionOptions options, base::Clock& clock) : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
+Member::Member(SessionOptions options, base::Clock& clock)
+    : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
 Member::~Member() = default;
 void Member::Send(pb::SessionRequest request) { rep_->Send(std::move(request)); }
-absl::StatusOr<int> Member::Run(Role& role, std::stop_token stop) { return rep_->Run(role, std::move(stop)); }
+absl::StatusOr<int> Member::Run(Role& role, std::stop_token stop) {
+  return rep_->Run(role, std::move(stop));
+}
 void Member::Leave(base::nanoseconds notice) { rep_->Leave(notice); }
 
 }  // namespace medley::worker

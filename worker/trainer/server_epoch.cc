@@ -13,8 +13,10 @@
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
 
-absl::StatusOr<std::shared_ptr<ServerEpoch>> ServerEpoch::Build(const pb::Prepare& order, const ServerContext& context,
-                                                                std::shared_ptr<RowStore> held, std::stop_token stop) {
+absl::StatusOr<std::shared_ptr<ServerEpoch>> ServerEpoch::Build(const pb::Prepare& order,
+                                                                const ServerContext& context,
+                                                                std::shared_ptr<RowStore> held,
+                                                                std::stop_token stop) {
   std::shared_ptr<ServerEpoch> epoch(new ServerEpoch(order, context));
   if (order.origin() == pb::STATE_ORIGIN_PEERS) epoch->held_ = std::move(held);
   MEDLEY_RETURN_IF_ERROR(epoch->FindPlace());
@@ -24,9 +26,11 @@ absl::StatusOr<std::shared_ptr<ServerEpoch>> ServerEpoch::Build(const pb::Prepar
   if (order.origin() != pb::STATE_ORIGIN_PEERS) return epoch;
   epoch->FindSources();
   for (Source& source : epoch->sources_) {
-    MEDLEY_ASSIGN_OR_RETURN(const RowsCopied copied,
-                            epoch->Fetch(source, {stop, context.clock->Steady() + base::seconds(120)}));
-    source.since_step = std::max<int64_t>(0, copied.first_step - 1);  // one step may still be undone
+    MEDLEY_ASSIGN_OR_RETURN(
+        const RowsCopied copied,
+        epoch->Fetch(source, {stop, context.clock->Steady() + base::seconds(120)}));
+    source.since_step =
+        std::max<int64_t>(0, copied.first_step - 1);  // one step may still be undone
   }
   return epoch;
 }
@@ -36,16 +40,20 @@ absl::Status ServerEpoch::FindPlace() {
   for (const pb::Peer& peer : order_.peers()) {
     if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) {
       ++shards_;
-      const bool me = peer.slot().member() == context_.session.member && peer.instance() == context_.session.instance;
+      const bool me = peer.slot().member() == context_.session.member &&
+                      peer.instance() == context_.session.instance;
       if (me) shard_ = peer.slot().index();
       continue;
     }
     const auto stage = static_cast<size_t>(peer.slot().stage());
-    if (stage >= plan.stages.size()) return base::InvalidArgument("stage {} of a plan of {}", stage, plan.stages.size());
-    const bool pushes = std::any_of(context_.tables.begin(), context_.tables.end(), [&](const ParameterSpec& table) {
-      return std::any_of(plan.stages[stage].operations.begin(), plan.stages[stage].operations.end(),
-                         [&](const model::OperationRange& range) { return range.Contains(table.operation); });
-    });
+    if (stage >= plan.stages.size())
+      return base::InvalidArgument("stage {} of a plan of {}", stage, plan.stages.size());
+    const bool pushes = std::any_of(
+        context_.tables.begin(), context_.tables.end(), [&](const ParameterSpec& table) {
+          return std::any_of(
+              plan.stages[stage].operations.begin(), plan.stages[stage].operations.end(),
+              [&](const model::OperationRange& range) { return range.Contains(table.operation); });
+        });
     if (pushes) ++trainers_;
   }
   return absl::OkStatus();
@@ -55,7 +63,8 @@ absl::Status ServerEpoch::Load() {
   MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                           ReadManifest(context_.checkpoint_root, order_.checkpoint()));
   CheckpointHandlers handlers;
-  handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values) {
+  handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys,
+                      std::span<const float> values) {
     std::vector<uint64_t> mine;
     std::vector<float> rows;
     const auto stride = static_cast<size_t>(width);
@@ -79,8 +88,10 @@ void ServerEpoch::FindSources() {
   }
   const bool same_map = static_cast<int>(servers.size()) == shards_;
   for (const pb::Peer& peer : servers) {
-    if (same_map && peer.slot().index() != shard_) continue;  // the shard with my number has all that is mine
-    const bool me = peer.slot().member() == context_.session.member && peer.instance() == context_.session.instance;
+    if (same_map && peer.slot().index() != shard_)
+      continue;  // the shard with my number has all that is mine
+    const bool me = peer.slot().member() == context_.session.member &&
+                    peer.instance() == context_.session.instance;
     if (same_map && me && held_ != nullptr) {
       store_ = held_;
       return;
@@ -90,8 +101,12 @@ void ServerEpoch::FindSources() {
 }
 
 absl::StatusOr<RowsCopied> ServerEpoch::Fetch(const Source& source, const WaitLimit& limit) {
-  return FetchRows({.address = source.address, .token = context_.session.token, .source_epoch = order_.source_epoch(),
-                    .since_step = source.since_step, .shard = shard_, .shards = shards_},
+  return FetchRows({.address = source.address,
+                    .token = context_.session.token,
+                    .source_epoch = order_.source_epoch(),
+                    .since_step = source.since_step,
+                    .shard = shard_,
+                    .shards = shards_},
                    *store_, *context_.clock, limit);
 }
 
@@ -105,12 +120,18 @@ absl::Status ServerEpoch::TakeState(const pb::Switch& order) {
   if (held_ != nullptr) MEDLEY_RETURN_IF_ERROR(held_->UndoTo(order.step()));
   if (!serves() || store_ == held_) return absl::OkStatus();
   switch (order_.origin()) {
-    case pb::STATE_ORIGIN_INITIAL: store_->SetApplied(0, 0); break;
-    case pb::STATE_ORIGIN_CHECKPOINT: break;
+    case pb::STATE_ORIGIN_INITIAL:
+      store_->SetApplied(0, 0);
+      break;
+    case pb::STATE_ORIGIN_CHECKPOINT:
+      break;
     default: {
-      if (sources_.empty()) return base::FailedPrecondition("no server holds the rows of epoch {}", order_.source_epoch());
+      if (sources_.empty())
+        return base::FailedPrecondition("no server holds the rows of epoch {}",
+                                        order_.source_epoch());
       const WaitLimit limit{abort_.get_token(), context_.clock->Steady() + context_.step_timeout};
-      base::Backoff backoff({.first = base::milliseconds(2), .max = base::milliseconds(100)}, context_.seed);
+      base::Backoff backoff({.first = base::milliseconds(2), .max = base::milliseconds(100)},
+                            context_.seed);
       int64_t samples = 0;
       for (const Source& source : sources_) {
         while (true) {  // until the source has rolled back itself
@@ -118,8 +139,8 @@ absl::Status ServerEpoch::TakeState(const pb::Switch& order) {
           samples = copied.state_samples;
           if (copied.first_step == order.step() && copied.last_step == order.step()) break;
           if (limit.stop.stop_requested() || context_.clock->Steady() >= limit.deadline) {
-            return base::DeadlineExceeded("server {} stands at step {}, the switch names {}", source.address,
-                                          copied.last_step, order.step());
+            return base::DeadlineExceeded("server {} stands at step {}, the switch names {}",
+                                          source.address, copied.last_step, order.step());
           }
           base::Mutex mutex;
           base::CondVar never;
@@ -131,7 +152,8 @@ absl::Status ServerEpoch::TakeState(const pb::Switch& order) {
     }
   }
   if (store_->AppliedStep() != order.step()) {
-    return base::DataLoss("the shard's rows stand at step {}, the switch names {}", store_->AppliedStep(), order.step());
+    return base::DataLoss("the shard's rows stand at step {}, the switch names {}",
+                          store_->AppliedStep(), order.step());
   }
   return absl::OkStatus();
 }

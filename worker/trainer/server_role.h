@@ -1,7 +1,8 @@
-// The role of a parameter server: a shard for each epoch, rows that come from other shards or a checkpoint. Contract: Role.
+// The role of a parameter server: a shard for each epoch, rows that come from other shards or a
+// checkpoint. Contract: Role.
 //
-// A step is applied when every trainer has pushed it and the coordinator has leased it here; so between the order of a
-// checkpoint and the next lease the rows stand still.
+// A step is applied when every trainer has pushed it and the coordinator has leased it here; so
+// between the order of a checkpoint and the next lease the rows stand still.
 #pragma once
 
 #include <filesystem>
@@ -33,9 +34,12 @@ class ServerRole final : public Role {
   ~ServerRole() override;
 
   Held held() const override;
-  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const job::v1::Prepare& order, std::stop_token stop) override;
-  absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order, std::shared_ptr<PreparedEpoch> next) override;
-  absl::Status Train(int64_t epoch, const job::v1::StepLease& lease, const job::v1::StepLease* ahead) override;
+  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const job::v1::Prepare& order,
+                                                         std::stop_token stop) override;
+  absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order,
+                                        std::shared_ptr<PreparedEpoch> next) override;
+  absl::Status Train(int64_t epoch, const job::v1::StepLease& lease,
+                     const job::v1::StepLease* ahead) override;
   absl::Status Checkpoint(const job::v1::Checkpoint& order,
                           std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) override;
   absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) override;

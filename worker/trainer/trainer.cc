@@ -27,26 +27,31 @@ class Trainer::Rep {
   void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
   Held held() const { return {held_epoch_, held_step_}; }
 
-  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
+  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order,
+                                                         std::stop_token stop) {
     if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
     MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, TrainData(stop));
     std::shared_ptr<TrainerState> state;
     {
       base::MutexLock lock(mutex_);
       for (const auto& runtime : {current_, previous_}) {
-        if (runtime != nullptr && runtime->epoch() == order.source_epoch() && state == nullptr) state = runtime->state();
+        if (runtime != nullptr && runtime->epoch() == order.source_epoch() && state == nullptr)
+          state = runtime->state();
       }
     }
-    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<EpochRuntime> runtime,
-                            EpochRuntime::Build(order, context_, std::move(data), std::move(state), stop));
+    MEDLEY_ASSIGN_OR_RETURN(
+        std::shared_ptr<EpochRuntime> runtime,
+        EpochRuntime::Build(order, context_, std::move(data), std::move(state), stop));
     return std::shared_ptr<PreparedEpoch>(std::move(runtime));
   }
 
-  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<EpochRuntime>& next) {
+  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order,
+                                   const std::shared_ptr<EpochRuntime>& next) {
     {
       base::MutexLock lock(mutex_);
       if (next == nullptr || next->epoch() != order.epoch()) {
-        return base::FailedPrecondition("switch to epoch {}, which is not prepared here", order.epoch());
+        return base::FailedPrecondition("switch to epoch {}, which is not prepared here",
+                                        order.epoch());
       }
       switching_ = next;
     }
@@ -81,7 +86,8 @@ class Trainer::Rep {
     held_step_ = result->step;
     if (!std::isfinite(result->loss_sum)) {
       failed_ = true;
-      return base::OutOfRange("the loss of step {} is not finite: the training diverged", result->step);
+      return base::OutOfRange("the loss of step {} is not finite: the training diverged",
+                              result->step);
     }
     pb::SessionRequest request;
     pb::Progress& progress = *request.mutable_progress();
@@ -97,7 +103,8 @@ class Trainer::Rep {
   }
 
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
-    if (current_ == nullptr || current_->epoch() != order.epoch() || failed_) return absl::OkStatus();
+    if (current_ == nullptr || current_->epoch() != order.epoch() || failed_)
+      return absl::OkStatus();
     MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
     MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.folder()));
     writer_.Finish(order.step(), std::move(writer), std::move(done));
@@ -110,7 +117,8 @@ class Trainer::Rep {
     MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
     if (context_.spec->data.test.has_value()) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData());
-      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step()));
+      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result,
+                              current_->Evaluate(*test, order.step()));
       evaluated.set_samples(result.samples);
       evaluated.set_log_loss_sum(result.log_loss_sum);
       evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
@@ -157,9 +165,9 @@ class Trainer::Rep {
   // Null when this trainer is not the one that writes, or has nothing.
   absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(const std::string& folder) {
     if (current_->replica() != 0 || current_->state()->Holds().empty()) return nullptr;
-    MEDLEY_ASSIGN_OR_RETURN(auto writer,
-                            CheckpointWriter::Create(context_.checkpoint_root, folder,
-                                                     DenseFileName(current_->epoch(), current_->stage())));
+    MEDLEY_ASSIGN_OR_RETURN(
+        auto writer, CheckpointWriter::Create(context_.checkpoint_root, folder,
+                                              DenseFileName(current_->epoch(), current_->stage())));
     MEDLEY_RETURN_IF_ERROR(current_->state()->Save(*writer));
     return writer;
   }
@@ -175,7 +183,8 @@ class Trainer::Rep {
     if (train_ == nullptr) {
       LoadOptions load = load_;
       load.stop = stop;
-      MEDLEY_ASSIGN_OR_RETURN(train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
+      MEDLEY_ASSIGN_OR_RETURN(
+          train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
       log::Info("training data read", {{"rows", std::to_string(train_->rows())},
                                        {"bad_rows", std::to_string(train_->bad_rows())}});
     }
@@ -186,8 +195,8 @@ class Trainer::Rep {
     MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
     base::MutexLock lock(data_mutex_);
     if (test_ == nullptr) {
-      MEDLEY_ASSIGN_OR_RETURN(
-          test_, Dataset::Load(*context_.spec->data.test, context_.spec->data, &train->transform(), load_));
+      MEDLEY_ASSIGN_OR_RETURN(test_, Dataset::Load(*context_.spec->data.test, context_.spec->data,
+                                                   &train->transform(), load_));
     }
     return test_;
   }
@@ -203,7 +212,7 @@ class Trainer::Rep {
   // Written by the worker thread under mutex_, so it reads them without.
   base::Mutex mutex_;
   std::shared_ptr<EpochRuntime> current_;
-  std::shared_ptr<EpochRuntime> previous_;   // until the first lease of current_
+  std::shared_ptr<EpochRuntime> previous_;  // until the first lease of current_
   std::shared_ptr<EpochRuntime> switching_;
   bool failed_ = false;  // a step of current_ failed: wait for Halt
   BackgroundWriter writer_;
@@ -214,10 +223,12 @@ Trainer::Trainer(TrainerContext context, LoadOptions load, Send send)
 Trainer::~Trainer() = default;
 void Trainer::Preload(std::stop_token stop) { rep_->Preload(std::move(stop)); }
 Held Trainer::held() const { return rep_->held(); }
-absl::StatusOr<std::shared_ptr<PreparedEpoch>> Trainer::Prepare(const pb::Prepare& order, std::stop_token stop) {
+absl::StatusOr<std::shared_ptr<PreparedEpoch>> Trainer::Prepare(const pb::Prepare& order,
+                                                                std::stop_token stop) {
   return rep_->Prepare(order, std::move(stop));
 }
-absl::StatusOr<pb::Ready> Trainer::Switch(const pb::Switch& order, std::shared_ptr<PreparedEpoch> next) {
+absl::StatusOr<pb::Ready> Trainer::Switch(const pb::Switch& order,
+                                          std::shared_ptr<PreparedEpoch> next) {
   return rep_->Switch(order, std::dynamic_pointer_cast<EpochRuntime>(std::move(next)));
 }
 absl::Status Trainer::Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease* ahead) {
@@ -226,7 +237,9 @@ absl::Status Trainer::Train(int64_t epoch, const pb::StepLease& lease, const pb:
 absl::Status Trainer::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
   return rep_->Checkpoint(order, std::move(done));
 }
-absl::StatusOr<pb::Evaluated> Trainer::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
+absl::StatusOr<pb::Evaluated> Trainer::Evaluate(const pb::Evaluate& order) {
+  return rep_->Evaluate(order);
+}
 void Trainer::Abort() { rep_->Abort(); }
 pb::Halted Trainer::Halt(int64_t epoch) { return rep_->Halt(epoch); }
 

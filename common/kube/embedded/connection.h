@@ -2,6 +2,8 @@
 // Internal to http_server.cc (it needs asio's headers).
 #pragma once
 
+#include "common/base/clock.h"
+
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -16,11 +18,11 @@ namespace medley::kube::embedded {
 // When the connection has waited long enough; another thread looks. Thread-safe.
 class Deadline {
  public:
-  void In(std::chrono::seconds time) { at_ = (std::chrono::steady_clock::now() + time).time_since_epoch().count(); }
+  void In(std::chrono::seconds time) { at_ = (base::SystemClock().Steady() + time).time_since_epoch().count(); }
   void Never() { at_ = 0; }
   bool Passed() const {
     const int64_t at = at_;
-    return at != 0 && std::chrono::steady_clock::now().time_since_epoch().count() > at;
+    return at != 0 && base::SystemClock().Steady().time_since_epoch().count() > at;
   }
 
  private:

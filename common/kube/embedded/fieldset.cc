@@ -61,7 +61,8 @@ void DiffMaps(const Json& a, const Json& b, const Schema& schema, const FieldPat
     }
   }
   for (const auto& [name, field] : a.items()) {
-    if (!b.contains(name)) Collect(field, schema.Field(name), Plus(path, "f:" + name), &out->removed);
+    if (!b.contains(name))
+      Collect(field, schema.Field(name), Plus(path, "f:" + name), &out->removed);
   }
 }
 
@@ -147,8 +148,8 @@ void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) 
   }
   if (!value->is_array()) return;
   for (auto it = value->begin(); it != value->end(); ++it) {
-    const bool hit = element.starts_with("v:") ? "v:" + Dump(*it) == element
-                                               : ItemKey(*it, schema) == element;
+    const bool hit =
+        element.starts_with("v:") ? "v:" + Dump(*it) == element : ItemKey(*it, schema) == element;
     if (!hit) continue;
     if (last) {
       value->erase(it);
@@ -194,7 +195,8 @@ Json ToFieldsV1(const FieldSet& set) {
     Json* node = &root;
     for (size_t i = 0; i < path.size(); ++i) {
       const bool parent_is_member =
-          i > 0 && node->empty() && set.contains(FieldPath(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(i)));
+          i > 0 && node->empty() &&
+          set.contains(FieldPath(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(i)));
       if (parent_is_member) (*node)["."] = Json::object();
       Json& next = (*node)[path[i]];
       if (next.is_null()) next = Json::object();

@@ -1,4 +1,5 @@
-// `medley run` as a user starts it: the example from end to end, a cluster that stays up for kubectl, and bad input.
+// `medley run` as a user starts it: the example from end to end, a cluster that stays up for
+// kubectl, and bad input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -63,9 +64,11 @@ class RunTest : public testing::Test {
   void SetUp() override { folder_ = *base::MakeTempDir("medley-run-test"); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments, const std::string& name = "medley") {
+  std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments,
+                                      const std::string& name = "medley") {
     const std::filesystem::path bin(std::getenv("MEDLEY_BIN_DIR"));
-    auto child = ChildProcess::Start({.program = bin / name, .arguments = std::move(arguments), .log = folder_ / "out"});
+    auto child = ChildProcess::Start(
+        {.program = bin / name, .arguments = std::move(arguments), .log = folder_ / "out"});
     EXPECT_THAT(child.status(), base::IsOk());
     return *std::move(child);
   }
@@ -90,8 +93,8 @@ class RunTest : public testing::Test {
   // Runs `medley run` on the manifest and returns how it ended.
   std::string RunManifest(const std::string& manifest, std::vector<std::string> more = {}) {
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", manifest), base::IsOk());
-    std::vector<std::string> arguments = {"run", (folder_ / "job.yaml").string(), "--plain", "--folder",
-                                          (folder_ / "run").string()};
+    std::vector<std::string> arguments = {"run", (folder_ / "job.yaml").string(), "--plain",
+                                          "--folder", (folder_ / "run").string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const auto child = Start(std::move(arguments));
     return WaitForEnd(*child, base::seconds(120));
@@ -114,7 +117,8 @@ class RunTest : public testing::Test {
 };
 
 TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
-  const auto child = Start({"run", (Source() / "examples/adult.yaml").string(), "--plain", "--timeout", "300"});
+  const auto child =
+      Start({"run", (Source() / "examples/adult.yaml").string(), "--plain", "--timeout", "300"});
   EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("plan of epoch 1 by exact"));
@@ -129,9 +133,10 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   const auto child = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder",
                             (folder_ / "run").string()});
   ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
-  EXPECT_THAT(Kubectl("get mtj,mrp,pods"), testing::AllOf(HasSubstr("trainingjob.medley.dev/small"),
-                                                          HasSubstr("resourcepool.medley.dev/local"),
-                                                          HasSubstr("pod/small-coordinator")));
+  EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
+              testing::AllOf(HasSubstr("trainingjob.medley.dev/small"),
+                             HasSubstr("resourcepool.medley.dev/local"),
+                             HasSubstr("pod/small-coordinator")));
   EXPECT_THAT(Kubectl("get mtj small"), testing::AllOf(HasSubstr("STATUS"), HasSubstr("Complete")));
   EXPECT_THAT(Kubectl("describe mtj small"), HasSubstr("PlanAccepted"));
   EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("epoch"));
@@ -139,7 +144,8 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.elasticity.maxUnits}"), HasSubstr("3"));
   const std::string edited = SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"3\"");
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "edited.yaml", edited), base::IsOk());
-  EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()), HasSubstr("trainingjob.medley.dev/small"));
+  EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()),
+              HasSubstr("trainingjob.medley.dev/small"));
   EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.objective.maxUsdPerHour}"), HasSubstr("3"));
   ASSERT_EQ(kill(child->pid(), SIGINT), 0);
   EXPECT_EQ(WaitForEnd(*child, base::seconds(30)), "exit code 0");
@@ -156,18 +162,22 @@ TEST_F(RunTest, RefusesBadManifestsWithASentence) {
 }
 
 TEST_F(RunTest, AnUnknownPoolIsAConditionThatNamesTheField) {
-  EXPECT_EQ(RunManifest(SmallJob("runPolicy:", "resources: {pools: [moon]}\n  runPolicy:"), {"--timeout", "6"}),
+  EXPECT_EQ(RunManifest(SmallJob("runPolicy:", "resources: {pools: [moon]}\n  runPolicy:"),
+                        {"--timeout", "6"}),
             "exit code 1");
   EXPECT_THAT(Output(), testing::AllOf(HasSubstr("PoolNotFound"), HasSubstr("moon")));
 }
 
 TEST_F(RunTest, AnInfeasibleObjectiveSaysWhatStandsInTheWay) {
-  EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}), "exit code 1");
+  EXPECT_EQ(
+      RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}),
+      "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("Infeasible"));
 }
 
 TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {
-  EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "60"}), "exit code 1");
+  EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "60"}),
+            "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("absent.csv"));
 }
 

@@ -52,11 +52,13 @@ class ServiceTest : public testing::Test {
     auto grpc = rpc::Server::Start({}, {service_.get()});
     ASSERT_THAT(grpc, base::IsOk());
     grpc_ = *std::move(grpc);
-    auto rest = RestServer::Start({.max_body_bytes = 1 << 16}, handlers_, metrics_,
-                                  [this] { return catalog_.Get()->revision > 0; }, stop_.get_token());
+    auto rest = RestServer::Start(
+        {.max_body_bytes = 1 << 16}, handlers_, metrics_,
+        [this] { return catalog_.Get()->revision > 0; }, stop_.get_token());
     ASSERT_THAT(rest, base::IsOk());
     rest_ = *std::move(rest);
-    stub_ = pb::SchedulerService::NewStub(grpc::CreateChannel(grpc_->address(), grpc::InsecureChannelCredentials()));
+    stub_ = pb::SchedulerService::NewStub(
+        grpc::CreateChannel(grpc_->address(), grpc::InsecureChannelCredentials()));
   }
   void TearDown() override {
     stop_.request_stop();
@@ -69,7 +71,9 @@ class ServiceTest : public testing::Test {
     text.replace(text.find("%s"), 2, cpu);
     ASSERT_THAT(base::WriteFileAtomic(folder_ / "prices.yaml", text), base::IsOk());
   }
-  HttpAnswer Post(const std::string& path, const std::string& body) { return Http(rest_->port(), path, &body); }
+  HttpAnswer Post(const std::string& path, const std::string& body) {
+    return Http(rest_->port(), path, &body);
+  }
   static pb::PlanRequest Request() {
     pb::PlanRequest request;
     EXPECT_THAT(model::ParseText(kRequest, request), base::IsOk());
@@ -113,18 +117,22 @@ TEST_F(ServiceTest, GrpcAndRestGiveTheSamePlan) {
 }
 
 TEST_F(ServiceTest, ProvisionAndEvaluate) {
-  const std::string body = std::string(R"({"schedule": ["cpu", "gpu"], "request": )") + kRequest + "}";
+  const std::string body =
+      std::string(R"({"schedule": ["cpu", "gpu"], "request": )") + kRequest + "}";
   const json provisioned = json::parse(Post("/v1/provision", body).body);
   ASSERT_EQ(provisioned["feasible"], true) << provisioned;
   json evaluate = json::parse(body);
-  for (const json& stage : provisioned["plan"]["stages"]) evaluate["units"].push_back(stage["units"]);
+  for (const json& stage : provisioned["plan"]["stages"])
+    evaluate["units"].push_back(stage["units"]);
   const json evaluated = json::parse(Post("/v1/evaluate", evaluate.dump()).body);
   EXPECT_EQ(evaluated["plan"], provisioned["plan"]);
   EXPECT_EQ(evaluated["reasons"], json::array());
   evaluate["units"][0] = 1;
-  EXPECT_EQ(json::parse(Post("/v1/evaluate", evaluate.dump()).body)["reasons"][0]["constraint"], "minThroughput");
+  EXPECT_EQ(json::parse(Post("/v1/evaluate", evaluate.dump()).body)["reasons"][0]["constraint"],
+            "minThroughput");
   evaluate["units"] = {1};
-  EXPECT_THAT(Post("/v1/evaluate", evaluate.dump()).body, HasSubstr("units: has 1 entries, the schedule has 2 stages"));
+  EXPECT_THAT(Post("/v1/evaluate", evaluate.dump()).body,
+              HasSubstr("units: has 1 entries, the schedule has 2 stages"));
 }
 
 TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
@@ -140,8 +148,9 @@ TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
 
 TEST_F(ServiceTest, UnpricedResourceIsAReason) {
   json request = json::parse(kRequest);
-  request["resources"] = {{{"name", "cpu"}, {"limit", 4}},
-                          {{"name", "gpu"}, {"limit", 4}, {"offering", {{"provider", "x"}, {"instanceType", "y"}}}}};
+  request["resources"] = {
+      {{"name", "cpu"}, {"limit", 4}},
+      {{"name", "gpu"}, {"limit", 4}, {"offering", {{"provider", "x"}, {"instanceType", "y"}}}}};
   const json body = json::parse(Post("/v1/plan", request.dump()).body);
   EXPECT_EQ(body["feasible"], false);
   ASSERT_EQ(body["reasons"].size(), 1u);
@@ -161,7 +170,8 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
   EXPECT_EQ(Http(rest_->port(), "/v1/plan").code, 405);
   json request = json::parse(kRequest);
   request["planner"]["name"] = "oracle";
-  EXPECT_THAT(Post("/v1/plan", request.dump()).body, HasSubstr("planner.name: 'oracle' is unknown, there are: auto, exact"));
+  EXPECT_THAT(Post("/v1/plan", request.dump()).body,
+              HasSubstr("planner.name: 'oracle' is unknown, there are: auto, exact"));
 
   grpc::ClientContext context;
   pb::PlanResponse response;
@@ -182,7 +192,8 @@ TEST_F(ServiceTest, GetPages) {
 
 TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   grpc::ClientContext context;
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+  context.set_deadline(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
   auto reader = stub_->WatchCatalog(&context, {});
   pb::WatchCatalogResponse seen;
   ASSERT_TRUE(reader->Read(&seen));
@@ -196,7 +207,8 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 
   WritePrices("zero");  // refused: the last good prices stay
-  EXPECT_THAT(feed_->Poll(), base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pricePerUnitHour")));
+  EXPECT_THAT(feed_->Poll(),
+              base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pricePerUnitHour")));
   WritePrices("0.10");  // other bytes, the same price: no new revision
   EXPECT_THAT(feed_->Poll(), base::IsOk());
   WritePrices("0.2");
@@ -204,12 +216,14 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   ASSERT_TRUE(reader->Read(&seen));
   EXPECT_EQ(seen.catalog().revision(), 2);
   EXPECT_EQ(seen.catalog().entries(0).price_per_unit_hour(), 0.2);
-  EXPECT_THAT(metrics_.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
+  EXPECT_THAT(metrics_.Text(),
+              HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
   context.TryCancel();
 }
 
 TEST_F(ServiceTest, APortInUseIsSaid) {
-  const auto second = RestServer::Start({.port = rest_->port()}, handlers_, metrics_, [] { return true; }, {});
+  const auto second =
+      RestServer::Start({.port = rest_->port()}, handlers_, metrics_, [] { return true; }, {});
   EXPECT_THAT(second, base::StatusIs(absl::StatusCode::kAlreadyExists,
                                      HasSubstr(fmt::format("127.0.0.1:{}", rest_->port()))));
 }
@@ -221,7 +235,8 @@ TEST(HandlersTest, RefusesWhenBusy) {
   const Registry planners = BuiltinPlanners();
   Handlers handlers(planners, catalog, metrics, clock, {.max_concurrent = 0});
   pb::PlanResponse response;
-  EXPECT_THAT(handlers.Plan({}, {}, response), base::StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(handlers.Plan({}, {}, response),
+              base::StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The loss curve does not depend on the plan: one process, a pipeline with servers, and the same rescaled in the middle.
+// The loss curve does not depend on the plan: one process, a pipeline with servers, and the same
+// rescaled in the middle.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,9 +12,9 @@ namespace {
 namespace pb = ::medley::job::v1;
 constexpr size_t kSteps = 200;
 
-// Adagrad divides by the root of what it has seen: while that is near zero it turns a rounding error of a tiny gradient
-// into a full step, which wide layers show as 1e-3 in the loss. So Adagrad is compared on a narrow model (its state
-// moves as well), and a wide model by SGD.
+// Adagrad divides by the root of what it has seen: while that is near zero it turns a rounding
+// error of a tiny gradient into a full step, which wide layers show as 1e-3 in the loss. So Adagrad
+// is compared on a narrow model (its state moves as well), and a wide model by SGD.
 JobOptions Narrow() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
@@ -62,7 +63,8 @@ void ExpectSame(const Curve& a, const Curve& b, const char* what) {
     EXPECT_LT(difference, 1e-4) << what << ", step " << i + 1;
     worst = std::max(worst, difference);
   }
-  std::printf("%s: largest relative difference of the loss over %zu steps: %.2e\n", what, kSteps, worst);
+  std::printf("%s: largest relative difference of the loss over %zu steps: %.2e\n", what, kSteps,
+              worst);
 }
 
 void Compare(const JobOptions& options) {
@@ -79,12 +81,14 @@ void Compare(const JobOptions& options) {
   const Curve elastic = Train(options, pipeline, &rescaled);
   ASSERT_FALSE(elastic.end.switches().empty());
   EXPECT_FALSE(elastic.end.switches(0).recovery());
-  std::printf("rescaled at step %ld, pause %.3f s\n", static_cast<long>(elastic.end.switches(0).at_step()),
+  std::printf("rescaled at step %ld, pause %.3f s\n",
+              static_cast<long>(elastic.end.switches(0).at_step()),
               elastic.end.switches(0).pause_seconds());
   ExpectSame(reference, elastic, "1 process vs the same with a rescale");
   EXPECT_NEAR(reference.end.metrics().at("auc"), parallel.end.metrics().at("auc"), 1e-3);
   EXPECT_NEAR(reference.end.metrics().at("auc"), elastic.end.metrics().at("auc"), 1e-3);
-  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("log_loss"));
+  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"),
+              reference.end.metrics().at("log_loss"));
 }
 
 TEST(EquivalenceTest, AdagradOnANarrowModel) { Compare(Narrow()); }

@@ -26,7 +26,9 @@ constexpr char kToken[] = "harness-token";
 constexpr int kPort = 7070;
 
 std::string SpecJson(const JobOptions& o) {
-  const std::string test = o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
+  const std::string test =
+      o.test.empty() ? ""
+                     : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
   return fmt::format(
       R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}}},
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
@@ -48,7 +50,8 @@ struct JobHarness::Process {
 };
 
 JobHarness::JobHarness(const JobOptions& options)
-    : options_(options), operations_(static_cast<int>(options.hidden.size()) + 3),
+    : options_(options),
+      operations_(static_cast<int>(options.hidden.size()) + 3),
       folder_(base::MakeTempDir("medley-job").value()) {
   std::filesystem::create_directories(checkpoints());
   std::ofstream(folder_ / "spec.json") << SpecJson(options_);
@@ -63,28 +66,38 @@ JobHarness::~JobHarness() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-// Own addresses for every harness: the process id and a counter, so that tests may run side by side.
+// Own addresses for every harness: the process id and a counter, so that tests may run side by
+// side.
 std::string JobHarness::AddressOf(const std::string& name) {
   const auto it = addresses_.find(name);
   if (it != addresses_.end()) return it->second;
   const int pid = getpid();
   static int harness_count = 0;
   if (addresses_.empty()) ++harness_count;
-  return addresses_[name] = fmt::format("127.{}.{}.{}", 10 + (pid / 128 + 31 * harness_count) % 200, 1 + pid % 128,
-                                        1 + addresses_.size());
+  return addresses_[name] = fmt::format("127.{}.{}.{}", 10 + (pid / 128 + 31 * harness_count) % 200,
+                                        1 + pid % 128, 1 + addresses_.size());
 }
 
 void JobHarness::Start(const std::string& name, const std::string& role) {
   const char* bin = std::getenv("MEDLEY_BIN_DIR");
   const std::string binary = std::string(bin == nullptr ? "build/bin" : bin) + "/medley-worker";
   std::vector<std::string> env = {
-      "MEDLEY_JOB_NAME=job", "MEDLEY_JOB_UID=uid", "MEDLEY_MEMBER=" + name, "MEDLEY_POOL=cpu",
-      "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(), std::string("MEDLEY_TOKEN=") + kToken,
-      "MEDLEY_POD_IP=" + AddressOf(name), fmt::format("MEDLEY_LISTEN_PORT={}", kPort),
+      "MEDLEY_JOB_NAME=job",
+      "MEDLEY_JOB_UID=uid",
+      "MEDLEY_MEMBER=" + name,
+      "MEDLEY_POOL=cpu",
+      "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
+      std::string("MEDLEY_TOKEN=") + kToken,
+      "MEDLEY_POD_IP=" + AddressOf(name),
+      fmt::format("MEDLEY_LISTEN_PORT={}", kPort),
       "MEDLEY_COORDINATOR=" + AddressOf("coordinator") + fmt::format(":{}", kPort),
-      "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
-      "MEDLEY_LOG_LEVEL=debug", "PATH=/usr/bin:/bin"};
-  if (const char* tsan = std::getenv("TSAN_OPTIONS")) env.push_back(std::string("TSAN_OPTIONS=") + tsan);
+      "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
+      "OMP_NUM_THREADS=1",
+      "OPENBLAS_NUM_THREADS=1",
+      "MEDLEY_LOG_LEVEL=debug",
+      "PATH=/usr/bin:/bin"};
+  if (const char* tsan = std::getenv("TSAN_OPTIONS"))
+    env.push_back(std::string("TSAN_OPTIONS=") + tsan);
   std::vector<char*> envp;
   for (std::string& entry : env) envp.push_back(entry.data());
   envp.push_back(nullptr);
@@ -96,7 +109,8 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   auto process = std::make_unique<Process>();
-  const int error = posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
+  const int error =
+      posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
   posix_spawn_file_actions_destroy(&actions);
   ASSERT_EQ(error, 0) << binary;
   process->running = true;
@@ -104,12 +118,14 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
 }
 
 void JobHarness::Reap(Process& process) {
-  if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid) process.running = false;
+  if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid)
+    process.running = false;
 }
 
 void JobHarness::StartCoordinator() {
   Start("coordinator", "coordinator");
-  rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20), .connect_backoff_max = base::milliseconds(100)};
+  rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20),
+                              .connect_backoff_max = base::milliseconds(100)};
   stub_ = pb::CoordinatorService::NewStub(
       rpc::MakeChannel(AddressOf("coordinator") + fmt::format(":{}", kPort), options));
 }
@@ -156,7 +172,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
       sync.add_operations()->set_first(op);
       sync.mutable_operations(0)->set_end(op + 1);
       const bool sparse = op == 0 && shape.servers > 0;
-      sync.mutable_sync()->set_kind(sparse             ? plan::v1::SYNC_KIND_PARAMETER_SERVER
+      sync.mutable_sync()->set_kind(sparse           ? plan::v1::SYNC_KIND_PARAMETER_SERVER
                                     : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
                                                      : plan::v1::SYNC_KIND_NONE);
       sync.mutable_sync()->set_algorithm(plan::v1::ALLREDUCE_ALGORITHM_RING);
@@ -169,7 +185,8 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     plan.mutable_servers()->set_pool("cpu");
     plan.mutable_servers()->set_units(shape.servers);
   }
-  for (int i = 0; i < shape.servers; ++i) add_slot(fmt::format("server-{}", i), pb::MEMBER_ROLE_SERVER, 0, i);
+  for (int i = 0; i < shape.servers; ++i)
+    add_slot(fmt::format("server-{}", i), pb::MEMBER_ROLE_SERVER, 0, i);
   (*request.mutable_usd_per_unit_hour())["cpu"] = 1;
   request.set_reason(reason);
   for (const auto& [member, role] : wanted_) {
@@ -229,7 +246,8 @@ pb::Observation JobHarness::Observe() {
   return read ? response.observation() : pb::Observation();
 }
 
-pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
+pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done,
+                                    base::seconds timeout) {
   base::SystemClock clock;
   const base::SteadyTime end = clock.Steady() + timeout;
   pb::Observation last;
@@ -241,14 +259,17 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
     if (!processes_.at("coordinator")->running) break;
     clock.SleepFor(base::milliseconds(20), {});
   }
-  ADD_FAILURE() << "not in " << timeout.count() << " s, or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
+  ADD_FAILURE() << "not in " << timeout.count()
+                << " s, or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
   return last;
 }
 
 pb::Observation JobHarness::WaitForEnd(base::seconds timeout) {
-  return WaitFor([](const pb::Observation& o) {
-    return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
-  }, timeout);
+  return WaitFor(
+      [](const pb::Observation& o) {
+        return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
+      },
+      timeout);
 }
 
 std::vector<double> JobHarness::Losses() const {

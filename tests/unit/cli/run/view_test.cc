@@ -20,7 +20,8 @@ Snapshot Example() {
                        .throughput = 7000,
                        .usd_per_hour = 0.11,
                        .usd_total = 0.0005,
-                       .alternatives = {{"old only", 2000, 0.04, 0.001, ""}, {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
+                       .alternatives = {{"old only", 2000, 0.04, 0.001, ""},
+                                        {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
   view.pools = {{"old", 0.01, 2, 3}};
   view.samples = 36352;
   view.samples_total = 97683;

@@ -17,7 +17,8 @@ using base::StatusIs;
 using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-absl::StatusOr<std::vector<CatalogEntry>> Parse(const std::string& text, const std::string& name = "p.yaml") {
+absl::StatusOr<std::vector<CatalogEntry>> Parse(const std::string& text,
+                                                const std::string& name = "p.yaml") {
   return ParsePriceFile(text, name, base::FakeClock().Now());
 }
 
@@ -34,13 +35,19 @@ TEST(PriceFileTest, EntriesWithDefaults) {
 }
 
 TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
-  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: 0}]"),
-              StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
+  EXPECT_THAT(
+      Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: "
+            "0}]"),
+      StatusIs(kInvalid,
+               HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: -1}]"), StatusIs(kInvalid));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: .inf}]"), StatusIs(kInvalid));
-  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("needs an offering or")));
-  EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));
-  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, pricePerUnitHour: 2}]"),
+  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"),
+              StatusIs(kInvalid, HasSubstr("needs an offering or")));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"),
+              StatusIs(kInvalid, "entries[0].price: unknown field"));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, "
+                    "pricePerUnitHour: 2}]"),
               StatusIs(kInvalid, HasSubstr("is there twice")));
   EXPECT_THAT(Parse("entries: []"), StatusIs(kInvalid, HasSubstr("must not be empty")));
 }
@@ -55,8 +62,10 @@ TEST(PriceFileTest, SkyPilotTable) {
   ASSERT_EQ(entries->size(), 3u);
   EXPECT_EQ((*entries)[1].offering->KeyString(), "aws/us-east-1/us-east-1a/p3.2xlarge/spot");
   EXPECT_EQ((*entries)[1].price_per_instance_hour, 0.918);
-  EXPECT_THAT(Parse("InstanceType,Price\na,0\n", "x.csv"), StatusIs(kInvalid, HasSubstr("line 2: Price: '0'")));
-  EXPECT_THAT(Parse("InstanceType,Price\na\n", "x.csv"), StatusIs(kInvalid, HasSubstr("line 2: 1 fields")));
+  EXPECT_THAT(Parse("InstanceType,Price\na,0\n", "x.csv"),
+              StatusIs(kInvalid, HasSubstr("line 2: Price: '0'")));
+  EXPECT_THAT(Parse("InstanceType,Price\na\n", "x.csv"),
+              StatusIs(kInvalid, HasSubstr("line 2: 1 fields")));
 }
 
 TEST(CatalogStoreTest, RevisionGrowsOnlyOnChange) {
@@ -105,19 +114,23 @@ TEST(PriceFileFeedTest, KeepsTheLastGoodPrices) {
   PriceFileFeed feed(path, store, metrics, clock);
   EXPECT_THAT(feed.Poll(), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(store.Get()->revision, 0);
-  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 1}]"), IsOk());
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 1}]"),
+              IsOk());
   {
     std::jthread running([&](std::stop_token stop) { feed.Run(base::seconds(5), stop); });
     ASSERT_TRUE(clock.WaitForSleepers(1));
     EXPECT_EQ(store.Get()->revision, 1);
-    ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 0}]"), IsOk());
+    ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 0}]"),
+                IsOk());
     clock.Advance(base::seconds(5));
   }
   EXPECT_THAT(feed.Poll(), StatusIs(kInvalid, HasSubstr("prices.yaml")));
   EXPECT_THAT(feed.Poll(), StatusIs(kInvalid));  // the same bad content counts once
   EXPECT_EQ(store.Get()->entries[0].price_per_unit_hour, 1);
-  EXPECT_THAT(metrics.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
-  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 3}]"), IsOk());
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 3}]"),
+              IsOk());
   EXPECT_THAT(feed.Poll(), IsOk());
   EXPECT_EQ(store.Get()->revision, 2);
   std::filesystem::remove_all(folder);

@@ -1,6 +1,7 @@
 // The cost model against numbers worked out by hand.
 //
-// Three layers, B = 64 samples, 1,000,000 samples, types cpu (0.1 USD/h, limit 100) and gpu (2 USD/h, limit 10):
+// Three layers, B = 64 samples, 1,000,000 samples, types cpu (0.1 USD/h, limit 100) and gpu (2
+// USD/h, limit 10):
 //   layer  type  c      alpha  y      x      beta  v      w
 //   emb    cpu   0.010  0.9    0.004  0.002  0.5   0.003  8e6
 //   emb    gpu   0.020  0.9    0.010  0.002  0.5   0      8e6
@@ -23,7 +24,8 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-model::Layer MakeLayer(const std::string& name, double weight, std::vector<model::LayerProfile> profiles) {
+model::Layer MakeLayer(const std::string& name, double weight,
+                       std::vector<model::LayerProfile> profiles) {
   model::Layer layer;
   layer.name = name;
   layer.weight_bytes = weight;
@@ -33,14 +35,18 @@ model::Layer MakeLayer(const std::string& name, double weight, std::vector<model
 
 model::PlanRequest HandMade() {
   model::PlanRequest r;
-  r.model.layers = {MakeLayer("emb", 8e6, {{"cpu", 0.010, 0.9, 0.004, 0.002, 0.5, 0.003},
-                                           {"gpu", 0.020, 0.9, 0.010, 0.002, 0.5, 0}}),
-                    MakeLayer("fc", 1e6, {{"cpu", 0.100, 1.0, 0.001, 0.004, 1.0, 0},
-                                          {"gpu", 0.004, 0.5, 0.002, 0.004, 1.0, 0}}),
-                    MakeLayer("loss", 0, {{"cpu", 0.002, 0, 0, 0.008, 0, 0}, {"gpu", 0.001, 0, 0, 0.008, 0, 0}})};
+  r.model.layers = {
+      MakeLayer("emb", 8e6,
+                {{"cpu", 0.010, 0.9, 0.004, 0.002, 0.5, 0.003},
+                 {"gpu", 0.020, 0.9, 0.010, 0.002, 0.5, 0}}),
+      MakeLayer(
+          "fc", 1e6,
+          {{"cpu", 0.100, 1.0, 0.001, 0.004, 1.0, 0}, {"gpu", 0.004, 0.5, 0.002, 0.004, 1.0, 0}}),
+      MakeLayer("loss", 0, {{"cpu", 0.002, 0, 0, 0.008, 0, 0}, {"gpu", 0.001, 0, 0, 0.008, 0, 0}})};
   r.training.profile_batch_size = 64;
   r.training.samples_per_epoch = 1e6;
-  r.resources = {{"cpu", model::ResourceClass::kCpu, 0.1, 100}, {"gpu", model::ResourceClass::kGpu, 2, 10}};
+  r.resources = {{"cpu", model::ResourceClass::kCpu, 0.1, 100},
+                 {"gpu", model::ResourceClass::kGpu, 2, 10}};
   r.server_type = "cpu";
   return r;
 }
@@ -68,20 +74,23 @@ TEST(CostTest, StageTimesByHand) {
   EXPECT_NEAR(emb.ComputeSeconds(2), 0.0055, kExact);
   EXPECT_NEAR(emb.CommSeconds(2), 0.0045, kExact);
   EXPECT_NEAR(problem.Throughput(emb, 2), 64 / 0.0055, 1e-6);
-  // fc, loss on gpu, k = 1: CT = 0.004 + 0.001 = 0.005; DT = 0.002, the last layer of the model sends nothing.
+  // fc, loss on gpu, k = 1: CT = 0.004 + 0.001 = 0.005; DT = 0.002, the last layer of the model
+  // sends nothing.
   const StageTerms rest = problem.Terms(1, 2, 1);
   EXPECT_NEAR(rest.ComputeSeconds(1), 0.005, kExact);
   EXPECT_NEAR(rest.CommSeconds(1), 0.002, kExact);
   // k = 4: CT = 0.5*0.004 + 0.001 + 0.002/4 = 0.0035; DT = 0.002/4 = 0.0005.
   EXPECT_NEAR(rest.ComputeSeconds(4), 0.0035, kExact);
   EXPECT_NEAR(rest.CommSeconds(4), 0.0005, kExact);
-  // emb, fc on gpu, k = 1: only the last layer of the stage sends: DT = 0.010 + 0.002 + 0.004 = 0.016.
+  // emb, fc on gpu, k = 1: only the last layer of the stage sends: DT = 0.010 + 0.002 + 0.004 =
+  // 0.016.
   EXPECT_NEAR(problem.Terms(0, 1, 1).CommSeconds(1), 0.016, kExact);
 }
 
 TEST(CostTest, PlanByHand) {
-  // X = min(64/0.0055, 64/0.005) = 11636.3636...; servers = ceil(X * 0.003 / 64) = ceil(0.5454) = 1.
-  // USD/h = 2*0.1 + 1*2 + 1*0.1 = 2.3; seconds = 1e6 / 11636.3636 = 85.9375; cost = 85.9375/3600*2.3.
+  // X = min(64/0.0055, 64/0.005) = 11636.3636...; servers = ceil(X * 0.003 / 64) = ceil(0.5454)
+  // = 1. USD/h = 2*0.1 + 1*2 + 1*0.1 = 2.3; seconds = 1e6 / 11636.3636 = 85.9375; cost
+  // = 85.9375/3600*2.3.
   const Evaluation e = Evaluate(Compiled(HandMade()), kMixed);
   EXPECT_NEAR(e.plan.throughput, 64 / 0.0055, 1e-6);
   EXPECT_EQ(e.plan.server_units, 1);
@@ -106,7 +115,8 @@ TEST(CostTest, MinThroughputHasATolerance) {
   r.constraints.min_throughput = 64 / 0.0055 * (1 + 5e-10);
   EXPECT_TRUE(Evaluate(Compiled(r), kMixed).violations.empty());
   r.constraints.min_throughput = 64 / 0.0055 * (1 + 5e-9);
-  EXPECT_EQ(Names(Evaluate(Compiled(r), kMixed).violations), std::vector<std::string>{"minThroughput"});
+  EXPECT_EQ(Names(Evaluate(Compiled(r), kMixed).violations),
+            std::vector<std::string>{"minThroughput"});
 }
 
 TEST(CostTest, LimitCountsWorkersAndServers) {
@@ -134,11 +144,16 @@ TEST(CostTest, EveryOtherConstraint) {
   EXPECT_EQ(violated([](auto& r) { r.constraints.deadline_seconds = 86; }), V{});
   EXPECT_EQ(violated([](auto& r) { r.constraints.budget_usd = 0.05; }), V{"budget"});
   EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 2; }), V{"units"});
-  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }), V{});  // servers are no trainers
+  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }),
+            V{});  // servers are no trainers
   EXPECT_EQ(violated([](auto& r) { r.constraints.min_units = 2; }), V{"units"});
   // A unit of gpu holds 3 * 1e6 bytes; the embedding's parameters are at the servers.
   EXPECT_EQ(violated([](auto& r) { r.resources[1].memory_bytes = 2.9e6; }), V{"memory"});
-  EXPECT_EQ(violated([](auto& r) { r.resources[1].memory_bytes = 3e6; r.resources[0].memory_bytes = 1; }), V{});
+  EXPECT_EQ(violated([](auto& r) {
+              r.resources[1].memory_bytes = 3e6;
+              r.resources[0].memory_bytes = 1;
+            }),
+            V{});
 }
 
 TEST(CostTest, RemainingSamplesReplaceEpochs) {
@@ -157,9 +172,12 @@ TEST(CostTest, CompileRefusesWithThePath) {
   EXPECT_THAT(refused([](auto& r) { r.model.layers[1].profiles[0].compute_parallel = 1.5; }),
               HasSubstr("model.layers[1].profiles[0].computeParallel: must be in [0, 1]"));
   EXPECT_THAT(refused([](auto& r) { r.server_type = ""; }), HasSubstr("serverType"));
-  EXPECT_THAT(refused([](auto& r) { r.resources[1].price_per_unit_hour = 0; }), HasSubstr("'gpu' has no price"));
-  EXPECT_THAT(refused([](auto& r) { r.training.profile_batch_size = 0; }), HasSubstr("training.profileBatchSize"));
-  EXPECT_THAT(refused([](auto& r) { r.resources[1].name = "cpu"; }), HasSubstr("resources[1].name: 'cpu' is there twice"));
+  EXPECT_THAT(refused([](auto& r) { r.resources[1].price_per_unit_hour = 0; }),
+              HasSubstr("'gpu' has no price"));
+  EXPECT_THAT(refused([](auto& r) { r.training.profile_batch_size = 0; }),
+              HasSubstr("training.profileBatchSize"));
+  EXPECT_THAT(refused([](auto& r) { r.resources[1].name = "cpu"; }),
+              HasSubstr("resources[1].name: 'cpu' is there twice"));
 }
 
 TEST(MinUnitsTest, IsTheSmallestForEveryThroughput) {
@@ -170,10 +188,12 @@ TEST(MinUnitsTest, IsTheSmallestForEveryThroughput) {
     const StageTerms terms = problem.Terms(0, 1, type);
     for (double x = 100; x < 1e5; x *= 1.013) {
       int smallest = 0;
-      for (int k = 2; k <= 60 && smallest == 0; ++k) smallest = problem.Throughput(terms, k) >= x ? k : 0;
+      for (int k = 2; k <= 60 && smallest == 0; ++k)
+        smallest = problem.Throughput(terms, k) >= x ? k : 0;
       ASSERT_EQ(problem.MinUnits(terms, x, 60), smallest) << x;
     }
-    for (int k = 2; k <= 60; ++k) EXPECT_EQ(problem.MinUnits(terms, problem.Throughput(terms, k), 60), k);
+    for (int k = 2; k <= 60; ++k)
+      EXPECT_EQ(problem.MinUnits(terms, problem.Throughput(terms, k), 60), k);
   }
 }
 
@@ -189,8 +209,9 @@ TEST(ProvisionTest, IsTheOptimumOverAllUnits) {
     r.constraints.max_units = variant % 3 == 0 ? 9 : 0;
     r.constraints.max_cost_per_hour = variant % 4 == 0 ? 3.5 : 0;
     const Problem problem = Compiled(r);
-    std::vector<StageChoice> stages = variant % 2 == 0 ? kMixed
-                                                       : std::vector<StageChoice>{{0, 0, 0, 0}, {1, 1, 1, 0}, {2, 2, 0, 0}};
+    std::vector<StageChoice> stages =
+        variant % 2 == 0 ? kMixed
+                         : std::vector<StageChoice>{{0, 0, 0, 0}, {1, 1, 1, 0}, {2, 2, 0, 0}};
     double best = std::numeric_limits<double>::infinity();
     const int third = stages.size() == 3 ? 13 : 1;
     for (int a = 1; a <= 13; ++a) {
