@@ -24,6 +24,12 @@ kube::Json Urgent(const kube::Json& status) {
 
 void JobPass::SetCondition(const char* type, ConditionStatus status, std::string_view reason,
                            std::string_view message) {
+  // Why a job is not planned is worth an Event: it is what `kubectl describe` shows last.
+  const Condition* before = status_.conditions.Find(type);
+  const bool news = before == nullptr || before->reason != reason || before->message != message;
+  if (news && status == ConditionStatus::kFalse && type == std::string_view(kPlannedCondition)) {
+    Event(EventRecorder::Type::kWarning, reason, message);
+  }
   status_.conditions.Set(type, status, reason, message, object_.generation(), now_);
 }
 
