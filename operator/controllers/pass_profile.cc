@@ -42,6 +42,9 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
                             StoredProfile(hash, offer.pool->name));
     if (profile) {
       found.push_back(*std::move(profile));
+      // Another job's profiler may have been faster than this job's.
+      const kube::ObjectPtr needless = Pod(ProfilerName(job_->name(), offer.pool->name));
+      if (needless != nullptr && !Going(*needless)) MEDLEY_RETURN_IF_ERROR(DeletePod(*needless));
       continue;
     }
     // Nothing to measure on: the pool is left out until it has a unit.
@@ -75,6 +78,15 @@ absl::Status JobPass::RunProfiler(const std::string& hash, const ResourcePool& p
       Again(failed->second.retry_at - steady_);
       return absl::OkStatus();
     }
+    // The cache may lag behind the ConfigMap that this operator has just written: ask the API server itself before a
+    // pool is measured (for seconds, at somebody's cost) again.
+    const auto stored = deps_.client.Get(kube::resources::ConfigMaps(),
+                                         {job_->key().ns, ProfileConfigMapName(hash, pool.name)});
+    if (stored.ok()) {
+      Again(base::milliseconds(50));
+      return absl::OkStatus();
+    }
+    if (!kube::IsNotFound(stored.status())) return stored.status();
     return CreatePod(ProfilerPod(*job_, pool, deps_.options.worker));
   }
   if (Going(*pod)) return absl::OkStatus();
