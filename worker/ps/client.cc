@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <latch>
 #include <utility>
 
 #include "common/base/status.h"
@@ -63,19 +62,23 @@ class FanOut {
       context = std::make_unique<grpc::ClientContext>();
       rpc::Prepare(*context, options);
     }
-    std::latch done(static_cast<std::ptrdiff_t>(shards.size()));
+    // The queue is polled by this thread, so a call costs no hand-over between threads.
+    grpc::CompletionQueue queue;
     {
       std::stop_callback cancel(stop, [&] {
         for (auto& context : contexts_) context->TryCancel();
       });
+      std::vector<std::unique_ptr<grpc::ClientAsyncResponseReader<Response>>> readers(shards.size());
       for (size_t s = 0; s < shards.size(); ++s) {
-        start(*shards[s].stub, contexts_[s].get(), &requests[s], &responses[s], [&, s](grpc::Status status) {
-          statuses_[s] = std::move(status);
-          done.count_down();
-        });
+        readers[s] = start(*shards[s].stub, contexts_[s].get(), requests[s], &queue);
+        readers[s]->Finish(&responses[s], &statuses_[s], nullptr);
       }
-      done.wait();  // bounded: every call has a deadline
+      void* tag = nullptr;
+      bool ok = false;
+      // Bounded: every call has a deadline.
+      for (size_t s = 0; s < shards.size(); ++s) MEDLEY_CHECK(queue.Next(&tag, &ok), "the queue was shut down");
     }
+    queue.Shutdown();
     if (stop.stop_requested()) return base::Cancelled("{} was stopped", what);
     for (size_t s = 0; s < shards.size(); ++s) {
       MEDLEY_RETURN_IF_ERROR(
@@ -134,10 +137,8 @@ class PsClient::Rep {
         keys.set_keys(GatherKeys(tables[t], places[t][s]));
       }
     }
-    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PullRequest* request,
-                          pb::PullResponse* response, std::function<void(grpc::Status)> done) {
-      stub.async()->Pull(context, request, response, std::move(done));
-    };
+    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PullRequest& request,
+                          grpc::CompletionQueue* queue) { return stub.AsyncPull(context, request, queue); };
     MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, "pull", start));
     rows.resize(tables.size());
     for (size_t t = 0; t < tables.size(); ++t) {
@@ -172,10 +173,8 @@ class PsClient::Rep {
         }
       }
     }
-    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PushRequest* request,
-                          pb::PushResponse* response, std::function<void(grpc::Status)> done) {
-      stub.async()->Push(context, request, response, std::move(done));
-    };
+    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PushRequest& request,
+                          grpc::CompletionQueue* queue) { return stub.AsyncPush(context, request, queue); };
     return calls.Run(shards_, Call(limit), limit.stop, "push", start);
   }
 
