@@ -130,13 +130,13 @@ absl::Status JobPass::ProfilerFailed(const kube::Object& pod) {
     ++status_.restarts;
     deps_.metrics.CountRestart();
     Event(EventRecorder::Type::kWarning, "ProfilerFailed",
-          "profiler pod " + pod.key().name + " failed: " + why);
+          "profiler pod " + pod.key().name + " " + HowItEnded(pod));
   }
   if (status_.restarts > job_->run_policy.backoff_limit) {
     return Finish(
         false, "BackoffLimitExceeded",
-        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {}: {}",
-                    status_.restarts, job_->run_policy.backoff_limit, pod.key().name, why));
+        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {} {}",
+                    status_.restarts, job_->run_policy.backoff_limit, pod.key().name, HowItEnded(pod)));
   }
   Again(failures.retry_at - steady_);
   return DeletePod(pod);
