@@ -104,6 +104,8 @@ absl::Status LocalCluster::StartNode() {
   options.nodes = NodesFor(options_.pools);
   options.images = {{"medley-worker", options_.programs / "medley-worker"}};
   options.keep_pod_folders = true;
+  // So that sanitized builds treat pods like the rest of the program.
+  options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
   options.seed = base::SystemSeed();
   node_ = std::make_unique<kube::ProcessNode>(*client_, clock_, std::move(options));
   MEDLEY_RETURN_IF_ERROR(node_->Start());
