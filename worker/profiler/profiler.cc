@@ -93,8 +93,10 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   int64_t number = 0;
   MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
   const double block = budget / kBlocks;
-  while (seconds.size() < kBlocks &&
-         base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget) {
+  // At least one block, however slow the machine.
+  while (seconds.empty() ||
+         (seconds.size() < kBlocks &&
+          base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget)) {
     const base::SteadyTime start = options_.clock->Steady();
     int runs = 0;
     double elapsed = 0;

@@ -91,6 +91,26 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   EXPECT_EQ(profile->model.layers[4].profiles[0].transfer_seconds, 0);
 }
 
+// A machine so slow that the first run alone exceeds the budget still measures every layer once.
+TEST(ProfilerTest, MeasuresEveryLayerHoweverShortTheBudget) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  FixedProbe probe;
+  const ProfilerOptions options{.job = Adult(),
+                                .resource_type = "slow",
+                                .budget_seconds = 1e-9,
+                                .clock = &clock,
+                                .output = &output,
+                                .probe = &probe};
+  ASSERT_EQ(base::ToString(RunProfiler(options)), "OK");
+  profile::v1::Profile proto;
+  ASSERT_EQ(base::ToString(model::ParseText(output.str().substr(15), proto)), "OK");
+  for (const auto& layer : proto.model().layers()) {
+    ASSERT_EQ(layer.profiles_size(), 1) << layer.name();
+    EXPECT_GT(layer.profiles(0).compute_seconds(), 0) << layer.name();
+  }
+}
+
 TEST(ProfilerTest, MissingDataIsNotFound) {
   base::SystemClock clock;
   std::ostringstream output;
