@@ -96,6 +96,7 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   }
   Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);
+  Moves(record.returns, "return", 0, summary);
   summary.lines.push_back(fmt::format("{:<23} {} spent; the first plan would have cost {}", "USD",
                                       base::FormatDecimal(last.spent_usd, 6),
                                       base::FormatDecimal(last.spent_usd + last.saved_usd, 6)));

@@ -21,6 +21,7 @@ struct RunRecord {
   std::vector<SamplePoint> points;      // in time order
   std::vector<RescaleView> rescales;    // planned moves, in order
   std::vector<RescaleView> recoveries;  // after a loss
+  std::vector<RescaleView> returns;     // of members that were lost
   int kills = 0;                        // of processes by the scenario
   double seconds = 0;
 };
