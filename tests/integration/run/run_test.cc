@@ -123,7 +123,7 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("plan of epoch 1 by exact"));
   EXPECT_THAT(output, HasSubstr("one pool alone would be"));
-  EXPECT_THAT(output, HasSubstr("ReplanConsidered: "));
+  EXPECT_THAT(output, HasSubstr("ReplanConsidered: PriceChanged: move"));
   EXPECT_THAT(output, HasSubstr("SIGKILL to adult-"));
   EXPECT_THAT(output, HasSubstr("samples trained         455,854 of 455,854"));
 }
