@@ -11,7 +11,6 @@
 #include "worker/model/graph.h"
 #include "worker/model/stage_model.h"
 #include "worker/pipeline/batch_assembler.h"
-#include "worker/profiler/loopback_probe.h"
 #include "worker/profiler/statistics.h"
 
 namespace medley::worker {
@@ -163,8 +162,6 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
                      static_cast<double>(kLarge - kSmall) / seconds};
 }
 
-}  // namespace
-
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(options.job));
   const model::TrainingSpec& training = options.job.training;
@@ -172,11 +169,6 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
                           MakeOptimizer(training.optimizer, training.learning_rate));
   if (!(data.shape() == graph.shape))
     return base::InvalidArgument("the data does not have the shape of the schema");
-  std::unique_ptr<LoopbackProbe> own_probe;
-  if (options.probe == nullptr) {
-    MEDLEY_ASSIGN_OR_RETURN(own_probe, LoopbackProbe::Create(*options.clock));
-  }
-  CommunicationProbe& probe = options.probe != nullptr ? *options.probe : *own_probe;
 
   model::Profile profile;
   profile.id = model::ProfileHash(options.job);
@@ -205,17 +197,19 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
     layer.activation_bytes = 4.0 * operation.output_width;
     MEDLEY_RETURN_IF_ERROR(
-        TimeCommunication(probe, operation, training.batch_size, i + 1 == count, costs, layer));
+        TimeCommunication(*options.probe, operation, training.batch_size, i + 1 == count, costs, layer));
     layer.measured_at = base::FormatTime(options.clock->Now());
     profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));
   }
-  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(), TimeLink(probe, options.resource_type));
+  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(), TimeLink(*options.probe, options.resource_type));
   return profile;
 }
 
+}  // namespace
+
 absl::Status RunProfiler(const ProfilerOptions& options) {
-  MEDLEY_CHECK(options.clock != nullptr && options.output != nullptr,
-               "a clock and an output are required");
+  MEDLEY_CHECK(options.clock != nullptr && options.output != nullptr && options.probe != nullptr,
+               "a clock, an output and a probe are required");
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,

@@ -26,7 +26,7 @@ struct ProfilerOptions {
   double budget_seconds = 4;            // of the measurements together
   base::Clock* clock = nullptr;         // required
   std::ostream* output = nullptr;       // required: gets the line
-  CommunicationProbe* probe = nullptr;  // null: LoopbackProbe
+  CommunicationProbe* probe = nullptr;  // required
   std::string root;                     // put before the paths of file:// URIs
   std::stop_token stop;
 };
@@ -34,9 +34,5 @@ struct ProfilerOptions {
 // Reads the training data for its rows, measures, prints. Errors: the data's, InvalidArgument for
 // the job's, Cancelled.
 absl::Status RunProfiler(const ProfilerOptions& options);
-
-// The measurement alone.
-absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options,
-                                              int64_t samples_per_epoch);
 
 }  // namespace medley::worker

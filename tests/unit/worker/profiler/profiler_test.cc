@@ -9,7 +9,6 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
-#include "worker/profiler/loopback_probe.h"
 
 namespace medley::worker {
 namespace {
@@ -114,26 +113,15 @@ TEST(ProfilerTest, MeasuresEveryLayerHoweverShortTheBudget) {
 TEST(ProfilerTest, MissingDataIsNotFound) {
   base::SystemClock clock;
   std::ostringstream output;
-  ProfilerOptions options{
-      .job = Adult(), .resource_type = "cpu", .clock = &clock, .output = &output};
+  FixedProbe probe;
+  ProfilerOptions options{.job = Adult(),
+                          .resource_type = "cpu",
+                          .clock = &clock,
+                          .output = &output,
+                          .probe = &probe};
   options.job.data.train.uri = "file:///no/such/file.csv";
   EXPECT_EQ(RunProfiler(options).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(output.str(), "");
-}
-
-TEST(LoopbackProbeTest, LargerMessagesTakeLonger) {
-  base::SystemClock clock;
-  const absl::StatusOr<std::unique_ptr<LoopbackProbe>> probe = LoopbackProbe::Create(clock);
-  ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
-  const double small = *(*probe)->ExchangeSeconds(1024);
-  const double large = *(*probe)->ExchangeSeconds(32 << 20);
-  EXPECT_GT(small, 0);
-  EXPECT_GT(large, small);
-  EXPECT_EQ(*(*probe)->AllreduceSeconds(0, 2), 0);
-  EXPECT_EQ(*(*probe)->AllreduceSeconds(1000, 1), 0);
-  const CommunicationProbe::ServerCost cost = *(*probe)->PullPushCost(5000, 16);
-  EXPECT_GT(cost.client_seconds, 0);
-  EXPECT_GT(cost.server_seconds, 0);
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+#include "worker/app/runtime_probe.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+TEST(RuntimeProbeTest, LargerMessagesTakeLonger) {
+  base::SystemClock clock;
+  const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe =
+      RuntimeProbe::Create({.micro_batches = 2}, clock);
+  ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
+  const absl::StatusOr<double> small = (*probe)->ExchangeSeconds(1024);
+  const absl::StatusOr<double> large = (*probe)->ExchangeSeconds(32 << 20);
+  ASSERT_TRUE(small.ok() && large.ok());
+  EXPECT_GT(*small, 0);
+  EXPECT_GT(*large, *small);
+
+  const absl::StatusOr<double> sum = (*probe)->AllreduceSeconds(1 << 16, 2);
+  ASSERT_TRUE(sum.ok()) << base::ToString(sum.status());
+  EXPECT_GT(*sum, 0);
+  const absl::StatusOr<CommunicationProbe::ServerCost> cost = (*probe)->PullPushCost(5000, 16);
+  ASSERT_TRUE(cost.ok()) << base::ToString(cost.status());
+  EXPECT_GT(cost->client_seconds, 0);
+  EXPECT_GT(cost->server_seconds, 0);
+}
+
+TEST(RuntimeProbeTest, NothingToExchangeCostsNothing) {
+  base::SystemClock clock;
+  const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe = RuntimeProbe::Create({}, clock);
+  ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
+  EXPECT_EQ((*probe)->AllreduceSeconds(0, 2).value(), 0);
+  EXPECT_EQ((*probe)->PullPushCost(0, 16).value().client_seconds, 0);
+  EXPECT_EQ((*probe)->AllreduceSeconds(1024, 3).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(RuntimeProbe::Create({.micro_batches = 0}, clock).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace medley::worker
