@@ -45,7 +45,7 @@ absl::Status Observer::Step(RunRecord& record) {
   record.last = TakeSnapshot(*job, pools->items);
   const Snapshot& view = record.last;
   record.points.push_back(
-      {base::ToSeconds(clock_.Steady() - start_), view.samples, view.plan ? view.plan->epoch : 0});
+      {base::ToSeconds(clock_.Steady() - start_), view.observed.samples, view.plan ? view.plan->epoch : 0});
   NotePlan(view);
   NoteMoves(view, record);
   if (view.trouble != trouble_) {
@@ -81,7 +81,7 @@ void Observer::NotePlan(const Snapshot& view) {
 }
 
 void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
-  for (const RescaleView& move : view.rescales) {
+  for (const ops::RescaleStatus& move : view.rescales) {
     // Epochs only grow, so a move that is newer than the last one seen is new.
     if (move.from_epoch <= 0 || move.to_epoch <= last_epoch_) continue;
     last_epoch_ = move.to_epoch;
@@ -95,7 +95,7 @@ void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
 }
 
 absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {
-  if (view.samples_total <= 0) return absl::OkStatus();
+  if (view.observed.samples_total <= 0) return absl::OkStatus();
   while (next_step_ < scenario_.steps.size() && view.progress_percent >= scenario_.steps[next_step_].at_percent) {
     const ScenarioStep& step = scenario_.steps[next_step_];
     if (!step.say.empty()) Say("--- " + step.say);

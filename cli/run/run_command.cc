@@ -91,7 +91,7 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
           "the job is not done after {:.0f} s (--timeout); {}", record.seconds,
           record.last.trouble.empty() ? "it is " + record.last.phase : record.last.trouble);
     }
-    if (!output.live() && record.last.samples > 0 && record.seconds - last_progress >= 2) {
+    if (!output.live() && record.last.observed.samples > 0 && record.seconds - last_progress >= 2) {
       output.Say(ProgressLine(record.last));
       last_progress = record.seconds;
     }

@@ -24,8 +24,8 @@ double EpochThroughput(const std::vector<SamplePoint>& points, int64_t epoch, bo
 
 void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound,
                  bool at_least, Summary& summary) {
-  const auto it = last.metrics.find(name);
-  if (it == last.metrics.end()) {
+  const auto it = last.observed.metrics.find(name);
+  if (it == last.observed.metrics.end()) {
     if (bound) summary.failures.push_back(fmt::format("{} was not measured", name));
     return;
   }
@@ -40,9 +40,9 @@ void CheckMetric(const Snapshot& last, const std::string& name, std::optional<do
   summary.lines.push_back(line);
 }
 
-void Moves(const std::vector<RescaleView>& moves, const char* what, int expected,
+void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int expected,
            Summary& summary) {
-  for (const RescaleView& move : moves) {
+  for (const ops::RescaleStatus& move : moves) {
     summary.lines.push_back(fmt::format("{:<23} epoch {} -> {} ({}), stood still {:.0f} ms", what,
                                         move.from_epoch, move.to_epoch, move.reason,
                                         move.pause_seconds * 1000));
@@ -77,11 +77,11 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   CheckMetric(last, "auc", scenario.expect.auc, true, summary);
   CheckMetric(last, "log_loss", scenario.expect.log_loss, false, summary);
   summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained",
-                                      Thousands(static_cast<double>(last.samples)),
-                                      Thousands(static_cast<double>(last.samples_total))));
-  if (last.samples_total <= 0 || last.samples != last.samples_total) {
+                                      Thousands(static_cast<double>(last.observed.samples)),
+                                      Thousands(static_cast<double>(last.observed.samples_total))));
+  if (last.observed.samples_total <= 0 || last.observed.samples != last.observed.samples_total) {
     summary.failures.push_back(fmt::format("{} samples trained, not exactly rows x epochs = {}",
-                                           last.samples, last.samples_total));
+                                           last.observed.samples, last.observed.samples_total));
   }
   summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
   if (!record.rescales.empty()) {
@@ -97,9 +97,10 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);
   Moves(record.returns, "return", 0, summary);
+  const ops::CostStatus& cost = last.cost;
   summary.lines.push_back(fmt::format("{:<23} {} spent; the first plan would have cost {}", "USD",
-                                      base::FormatDecimal(last.spent_usd, 6),
-                                      base::FormatDecimal(last.spent_usd + last.saved_usd, 6)));
+                                      base::FormatDecimal(cost.spent_usd, 6),
+                                      base::FormatDecimal(cost.spent_usd + cost.saved_usd, 6)));
   return summary;
 }
 

@@ -19,9 +19,9 @@ struct SamplePoint {
 struct RunRecord {
   Snapshot last;
   std::vector<SamplePoint> points;      // in time order
-  std::vector<RescaleView> rescales;    // planned moves, in order
-  std::vector<RescaleView> recoveries;  // after a loss
-  std::vector<RescaleView> returns;     // of members that were lost
+  std::vector<ops::RescaleStatus> rescales;    // planned moves, in order
+  std::vector<ops::RescaleStatus> recoveries;  // after a loss
+  std::vector<ops::RescaleStatus> returns;     // of members that were lost
   int kills = 0;                        // of processes by the scenario
   double seconds = 0;
 };

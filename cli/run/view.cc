@@ -17,12 +17,13 @@ std::string Cut(const std::string& line, int width) {
   return static_cast<int>(line.size()) <= width ? line : line.substr(0, static_cast<size_t>(std::max(0, width)));
 }
 
-std::string AlternativeLine(const AlternativeView& other, const PlanView& plan) {
+std::string AlternativeLine(const ops::PlanStatus::Alternative& other, const ops::PlanStatus& plan) {
   if (!other.reason.empty()) return fmt::format("  {:<24} not possible: {}", other.label, other.reason);
   std::string line = fmt::format("  {:<24} {:>10} samples/s {:>10} USD/h", other.label, Thousands(other.throughput),
                                  Usd(other.usd_per_hour));
-  if (other.usd > 0) line += fmt::format(" {:>12} USD", Usd(other.usd));
-  if (other.usd > 0 && plan.usd_total > 0) line += fmt::format("  ({:+.0f} %)", 100 * (other.usd / plan.usd_total - 1));
+  if (other.usd_total > 0) line += fmt::format(" {:>12} USD", Usd(other.usd_total));
+  if (other.usd_total > 0 && plan.usd_total > 0)
+    line += fmt::format("  ({:+.0f} %)", 100 * (other.usd_total / plan.usd_total - 1));
   return line;
 }
 
@@ -39,14 +40,14 @@ std::string Thousands(double value) {
   return (value <= -0.5 ? "-" : "") + digits;
 }
 
-std::vector<std::string> PlanTable(const PlanView& plan) {
+std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("plan of epoch {} by {}: {} samples/s expected, {} USD/h{}", plan.epoch, plan.planner,
                               Thousands(plan.throughput), Usd(plan.usd_per_hour),
                               plan.usd_total > 0 ? ", " + Usd(plan.usd_total) + " USD for what is left" : ""));
   lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "stage", "layers", "pool", "units", "samples/s"));
   for (size_t i = 0; i < plan.stages.size(); ++i) {
-    const StageView& stage = plan.stages[i];
+    const ops::PlanStatus::Stage& stage = plan.stages[i];
     lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", i, stage.layers, stage.pool, stage.units,
                                 stage.throughput > 0 ? Thousands(stage.throughput) : "-"));
   }
@@ -55,14 +56,16 @@ std::vector<std::string> PlanTable(const PlanView& plan) {
         fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "servers", "", plan.server_pool, plan.servers, "-"));
   }
   if (!plan.alternatives.empty()) lines.push_back("  one pool alone would be");
-  for (const AlternativeView& other : plan.alternatives) lines.push_back("  " + AlternativeLine(other, plan));
+  for (const ops::PlanStatus::Alternative& other : plan.alternatives)
+    lines.push_back("  " + AlternativeLine(other, plan));
   return lines;
 }
 
 std::string ProgressLine(const Snapshot& view) {
   return fmt::format("{:>4.0f} %  {} of {} samples  {} samples/s  loss {:.4f}  {} USD", view.progress_percent,
-                     Thousands(static_cast<double>(view.samples)), Thousands(static_cast<double>(view.samples_total)),
-                     Thousands(view.throughput), view.loss, Usd(view.spent_usd));
+                     Thousands(static_cast<double>(view.observed.samples)),
+                     Thousands(static_cast<double>(view.observed.samples_total)),
+                     Thousands(view.observed.throughput), view.observed.loss, Usd(view.cost.spent_usd));
 }
 
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,

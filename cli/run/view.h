@@ -9,7 +9,7 @@
 namespace medley::cli {
 
 // The plan, its stages and the single-pool plans beside it, as a table of several lines.
-std::vector<std::string> PlanTable(const PlanView& plan);
+std::vector<std::string> PlanTable(const ops::PlanStatus& plan);
 
 // "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.0004 USD"
 std::string ProgressLine(const Snapshot& view);

@@ -19,10 +19,10 @@ Scenario Expecting() {
 RunRecord Good() {
   RunRecord record;
   record.last.complete = true;
-  record.last.metrics = {{"auc", 0.92}, {"log_loss", 0.29}};
-  record.last.samples = record.last.samples_total = 100;
-  record.last.spent_usd = 0.5;
-  record.last.saved_usd = 0.25;
+  record.last.observed.metrics = {{"auc", 0.92}, {"log_loss", 0.29}};
+  record.last.observed.samples = record.last.observed.samples_total = 100;
+  record.last.cost.spent_usd = 0.5;
+  record.last.cost.saved_usd = 0.25;
   record.rescales = {{1, 2, "PriceChanged", 0.05, "", false, 0}};
   record.recoveries = {{2, 3, "MemberLost", 0.1, "", true, 1}};
   record.points = {{0, 0, 1}, {1, 10, 1}, {2, 30, 1}, {3, 40, 2}, {5, 100, 2}, {9, 100, 2}};
@@ -40,16 +40,18 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
 
 TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
   RunRecord record = Good();
-  record.last.samples = 99;
-  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("99 samples trained, not exactly")));
+  record.last.observed.samples = 99;
+  EXPECT_THAT(Summarise(record, Expecting()).failures,
+              ElementsAre(HasSubstr("99 samples trained, not exactly")));
   record = Good();
-  record.last.metrics["auc"] = 0.9;
+  record.last.observed.metrics["auc"] = 0.9;
   EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("auc is 0.9000")));
   record = Good();
-  record.last.metrics["log_loss"] = 0.31;
-  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("log_loss is 0.3100")));
+  record.last.observed.metrics["log_loss"] = 0.31;
+  EXPECT_THAT(Summarise(record, Expecting()).failures,
+              ElementsAre(HasSubstr("log_loss is 0.3100")));
   record = Good();
-  record.last.metrics.clear();
+  record.last.observed.metrics.clear();
   EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("auc was not measured")));
   record = Good();
   record.rescales.clear();

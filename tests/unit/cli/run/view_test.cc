@@ -11,24 +11,24 @@ using testing::HasSubstr;
 Snapshot Example() {
   Snapshot view;
   view.phase = "Running";
-  view.plan = PlanView{.epoch = 2,
-                       .planner = "exact",
-                       .summary = "emb@1xold | fc@2xnew",
-                       .stages = {{"0-0", "old", 1, 9000}, {"1-5", "new", 2, 7000}},
-                       .servers = 1,
-                       .server_pool = "old",
-                       .throughput = 7000,
-                       .usd_per_hour = 0.11,
-                       .usd_total = 0.0005,
-                       .alternatives = {{"old only", 2000, 0.04, 0.001, ""},
-                                        {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
+  view.plan = ops::PlanStatus{.epoch = 2,
+                              .planner = "exact",
+                              .summary = "emb@1xold | fc@2xnew",
+                              .stages = {{"0-0", "old", 1, 9000}, {"1-5", "new", 2, 7000}},
+                              .servers = 1,
+                              .server_pool = "old",
+                              .usd_per_hour = 0.11,
+                              .throughput = 7000,
+                              .usd_total = 0.0005,
+                              .alternatives = {{"old only", 2000, 0.04, 0.001, ""},
+                                               {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
   view.pools = {{"old", 0.01, 2, 3}};
-  view.samples = 36352;
-  view.samples_total = 97683;
+  view.observed.samples = 36352;
+  view.observed.samples_total = 97683;
   view.progress_percent = 37.2;
-  view.throughput = 5311.7;
-  view.loss = 0.33119;
-  view.spent_usd = 0.00042;
+  view.observed.throughput = 5311.7;
+  view.observed.loss = 0.33119;
+  view.cost.spent_usd = 0.00042;
   return view;
 }
 
