@@ -1,6 +1,7 @@
 #include "operator/api/validate.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 
@@ -148,6 +149,16 @@ void CheckResources(Rules& rules, const Json& spec) {
                 "spec.elasticity.replan.minSaving must be at most 100%");
 }
 
+// False for the sources of which each pod gets its own copy, or that no pod can write. Others may
+// be shared: whether a claim is ReadWriteMany, or a host path one file system, only the cluster
+// knows.
+bool IsShared(const Json& volume) {
+  static constexpr std::array kPrivate = {"emptyDir", "ephemeral", "gitRepo",     "configMap",
+                                          "secret",   "projected", "downwardAPI", "image"};
+  return std::none_of(kPrivate.begin(), kPrivate.end(),
+                      [&](const char* source) { return volume.contains(source); });
+}
+
 void CheckRunPolicy(Rules& rules, const Json& spec) {
   rules.Require(
       Text(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
@@ -157,6 +168,10 @@ void CheckRunPolicy(Rules& rules, const Json& spec) {
   rules.Require(!Has(spec, "/checkpoint/volume") ||
                     Text(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
                 "spec.checkpoint.volume.mountPath must be absolute");
+  rules.Require(IsShared(At(spec, "/checkpoint/volume")),
+                "spec.checkpoint.volume must be one that every pod of the job can write and the "
+                "next pod finds again: not emptyDir, ephemeral, gitRepo, configMap, secret, "
+                "downwardAPI, projected or image");
   rules.Require(
       !Has(spec, "/template/spec/restartPolicy") ||
           Text(spec, "/template/spec/restartPolicy") == "Never",

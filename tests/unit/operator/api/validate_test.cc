@@ -14,6 +14,7 @@ namespace {
 
 using kube::Json;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Messages of all x-kubernetes-validations below `node`.
@@ -51,6 +52,10 @@ Json GoodPool() {
       R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": "cpu"},
     "spec": {"class": "CPU", "unit": {"resources": {"cpu": "1"}}, "limit": 4, "price": {"usdPerUnitHour": "0.04"}}})");
 }
+
+constexpr char kNotShared[] =
+    "spec.checkpoint.volume must be one that every pod of the job can write and the next pod finds "
+    "again: not emptyDir, ephemeral, gitRepo, configMap, secret, downwardAPI, projected or image";
 
 struct Broken {
   const char* pointer;
@@ -126,8 +131,10 @@ const std::vector<Broken>& BrokenJobs() {
        "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator"},
       {"/spec/checkpoint", R"({"interval": "10ms"})",
        "spec.checkpoint.interval must be at least 1s"},
-      {"/spec/checkpoint", R"({"volume": {"emptyDir": {}, "mountPath": "ck"}})",
+      {"/spec/checkpoint",
+       R"({"volume": {"persistentVolumeClaim": {"claimName": "c"}, "mountPath": "ck"}})",
        "spec.checkpoint.volume.mountPath must be absolute"},
+      {"/spec/checkpoint", R"({"volume": {"emptyDir": {}, "mountPath": "/ck"}})", kNotShared},
       {"/spec/template", R"({"spec": {"restartPolicy": "Always"}})",
        "spec.template.spec.restartPolicy must be Never or absent: the operator replaces pods"},
   };
@@ -176,6 +183,22 @@ TEST(ValidateTest, EachBrokenJobGetsItsSentence) {
   for (const Broken& row : BrokenJobs()) {
     EXPECT_THAT(ValidateTrainingJob(kube::Object(With(GoodJob(), row))), Contains(row.sentence))
         << row.value;
+  }
+}
+
+TEST(ValidateTest, CheckpointsNeedAVolumeThatPodsShare) {
+  const auto broken = [](const Json& volume) {
+    Json job = GoodJob();
+    job["spec"]["checkpoint"]["volume"] = volume;
+    return ValidateTrainingJob(kube::Object(job));
+  };
+  for (const char* source : {"emptyDir", "ephemeral", "gitRepo", "configMap", "secret",
+                             "downwardAPI", "projected", "image"}) {
+    EXPECT_THAT(broken({{source, Json::object()}, {"mountPath", "/ck"}}), ElementsAre(kNotShared))
+        << source;
+  }
+  for (const char* source : {"persistentVolumeClaim", "hostPath", "nfs", "csi", "cephfs"}) {
+    EXPECT_THAT(broken({{source, Json::object()}, {"mountPath", "/ck"}}), IsEmpty()) << source;
   }
 }
 
