@@ -1,10 +1,14 @@
 #include "common/model/text_tree.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "common/base/status.h"
@@ -82,53 +86,136 @@ json PlainScalar(const std::string& text) {
   return text;
 }
 
-class YamlReader {
+// Builds the tree from a parser's events: no tree of yaml-cpp's own in between, and limits hold while reading.
+class YamlReader final : public YAML::EventHandler {
  public:
-  absl::StatusOr<json> Read(const YAML::Node& node, const std::string& path, int depth) {
-    if (depth > kMaxDepth) return base::InvalidArgument("nested deeper than {} levels", kMaxDepth);
-    // Aliases are expanded, so that a short text may stand for very many values.
-    if (++values_ > kMaxValues) return base::InvalidArgument("more than {} values", kMaxValues);
-    switch (node.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null: return json(nullptr);
-      case YAML::NodeType::Scalar: return node.Tag() == "!" ? json(node.Scalar()) : PlainScalar(node.Scalar());
-      case YAML::NodeType::Sequence: return ReadSequence(node, path, depth);
-      case YAML::NodeType::Map: return ReadMap(node, path, depth);
-    }
-    return json(nullptr);
+  // What was read, or the first failure.
+  absl::StatusOr<json> Take() {
+    MEDLEY_RETURN_IF_ERROR(failure_);
+    return std::move(root_);
   }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t anchor) override { Put(nullptr, anchor); }
+  void OnScalar(const YAML::Mark&, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    const bool is_key = !frames_.empty() && frames_.back().tree.is_object() && !frames_.back().key;
+    Put(tag == "!" || is_key ? json(value) : PlainScalar(value), anchor);
+  }
+  void OnAlias(const YAML::Mark&, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) return Fail(base::InvalidArgument("{}: an alias within what it stands for", Path()));
+    // Aliases are expanded, so that a short text may stand for very many values.
+    values_ += found->second.values;
+    Put(found->second.tree, YAML::NullAnchor);
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Open(json::array(), anchor);
+  }
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Open(json::object(), anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapEnd() override { Close(); }
 
  private:
-  absl::StatusOr<json> ReadSequence(const YAML::Node& node, const std::string& path, int depth) {
-    json out = json::array();
-    for (size_t i = 0; i < node.size(); ++i) {
-      MEDLEY_ASSIGN_OR_RETURN(json item, Read(node[i], fmt::format("{}[{}]", path, i), depth + 1));
-      out.push_back(std::move(item));
-    }
-    return out;
-  }
-  absl::StatusOr<json> ReadMap(const YAML::Node& node, const std::string& path, int depth) {
-    json out = json::object();
-    for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) return base::InvalidArgument("{}: a field's name must be plain text", path);
-      const std::string& key = entry.first.Scalar();
-      const std::string here = path.empty() ? key : path + "." + key;
-      if (out.contains(key)) return base::InvalidArgument("{}: given twice", here);
-      MEDLEY_ASSIGN_OR_RETURN(out[key], Read(entry.second, here, depth + 1));
-    }
-    return out;
+  struct Frame {
+    json tree;
+    YAML::anchor_t anchor;
+    int values_before;
+    std::optional<std::string> key;  // of a map: read, its value is not
+  };
+  struct Anchored {
+    json tree;
+    int values;
+  };
+
+  void Fail(absl::Status status) {
+    if (failure_.ok()) failure_ = std::move(status);
   }
 
+  // Where the value that comes next belongs.
+  std::string Path() const {
+    std::string path;
+    for (const Frame& frame : frames_) {
+      if (frame.tree.is_array()) {
+        path += fmt::format("[{}]", frame.tree.size());
+      } else if (frame.key) {
+        path += path.empty() ? *frame.key : "." + *frame.key;
+      }
+    }
+    return path;
+  }
+
+  void Open(json empty, YAML::anchor_t anchor) {
+    if (frames_.size() >= kMaxDepth) Fail(base::InvalidArgument("nested deeper than {} levels", kMaxDepth));
+    if (!frames_.empty() && frames_.back().tree.is_object() && !frames_.back().key) {
+      Fail(base::InvalidArgument("{}: a field's name must be plain text", Path()));
+    }
+    if (failure_.ok()) frames_.push_back({std::move(empty), anchor, values_, std::nullopt});
+  }
+
+  void Close() {
+    if (!failure_.ok()) return;
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    Put(std::move(frame.tree), frame.anchor, frame.values_before);
+  }
+
+  void Put(json value, YAML::anchor_t anchor) { Put(std::move(value), anchor, values_); }
+  void Put(json value, YAML::anchor_t anchor, int values_before) {
+    if (++values_ > kMaxValues) Fail(base::InvalidArgument("more than {} values", kMaxValues));
+    if (!failure_.ok()) return;
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = {value, values_ - values_before};
+    if (frames_.empty()) {
+      root_ = std::move(value);
+    } else if (Frame& frame = frames_.back(); frame.tree.is_array()) {
+      frame.tree.push_back(std::move(value));
+    } else if (!frame.key) {
+      SetKey(frame, value);
+    } else {
+      frame.tree[*frame.key] = std::move(value);
+      frame.key.reset();
+    }
+  }
+
+  void SetKey(Frame& frame, const json& value) {
+    if (!value.is_string()) return Fail(base::InvalidArgument("{}: a field's name must be plain text", Path()));
+    frame.key = value.get<std::string>();
+    if (frame.tree.contains(*frame.key)) Fail(base::InvalidArgument("{}: given twice", Path()));
+  }
+
+  absl::Status failure_;
+  json root_;
+  std::vector<Frame> frames_;  // open sequences and maps, outermost first
+  std::map<YAML::anchor_t, Anchored> anchors_;
   int values_ = 0;
+};
+
+// Swallows a document.
+class Ignore final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
 };
 
 absl::StatusOr<json> ReadYaml(std::string_view text) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() != 1) {
-      return base::InvalidArgument("{}", documents.empty() ? "the document is empty" : "more than one YAML document");
-    }
-    return YamlReader().Read(documents[0], "", 0);
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    YamlReader reader;
+    if (!parser.HandleNextDocument(reader)) return base::InvalidArgument("the document is empty");
+    // YAML::LoadAll would go on for ever where the parser does not move on from a character that begins nothing.
+    Ignore rest;
+    if (parser.HandleNextDocument(rest)) return base::InvalidArgument("more than one YAML document");
+    return reader.Take();
   } catch (const YAML::Exception& error) {
     return base::InvalidArgument("broken YAML at line {}, column {}: {}", error.mark.line + 1, error.mark.column + 1,
                                  error.msg);

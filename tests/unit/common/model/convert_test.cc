@@ -157,6 +157,13 @@ TEST(ExecutionPlanTest, ValidateAndSummary) {
 }
 
 // Mutations of a good document never crash the reader, and what it accepts survives a round trip.
+// yaml-cpp's LoadAll never returns from the second "document" of this, and takes all memory meanwhile.
+TEST(TextTest, GarbageAfterADocumentIsRefused) {
+  scheduler::v1::PlanRequest message;
+  EXPECT_FALSE(ParseText("\"ctrdnn\",\"layers\":[{\"name\":1}e,\"x\"]", message).ok());
+  EXPECT_FALSE(ParseText("- macro: a\n  condition:\n    (b in (\n\"c\",\n    \"d\"\n    )  )\n    )", message).ok());
+}
+
 TEST(TextFuzzTest, MutatedDocumentsNeverCrash) {
   scheduler::v1::PlanRequest seed;
   ASSERT_THAT(ParseText(kYaml, seed), base::IsOk());
