@@ -61,6 +61,65 @@ void ConstraintsToProto(const Constraints& constraints, pb::Constraints& out) {
   out.set_max_units(constraints.max_units);
 }
 
+void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
+  out.set_name(options.name);
+  out.set_seed(options.seed);
+  out.set_time_budget_seconds(options.time_budget_seconds);
+  out.set_schedule(ToProto(options.schedule));
+  pb::RecurrentOptions& recurrent = *out.mutable_recurrent();
+  recurrent.set_rounds(options.recurrent.rounds);
+  recurrent.set_samples_per_round(options.recurrent.samples_per_round);
+  recurrent.set_hidden_units(options.recurrent.hidden_units);
+  recurrent.set_learning_rate(options.recurrent.learning_rate);
+  recurrent.set_baseline_decay(options.recurrent.baseline_decay);
+  recurrent.set_policy(options.recurrent.policy);
+  recurrent.set_policy_name(options.recurrent.policy_name);
+  recurrent.set_inference_only(options.recurrent.inference_only);
+  recurrent.set_return_policy(options.recurrent.return_policy);
+  out.mutable_genetic()->set_population(options.genetic.population);
+  out.mutable_genetic()->set_generations(options.genetic.generations);
+  out.mutable_genetic()->set_mutation_rate(options.genetic.mutation_rate);
+  out.mutable_bayesian()->set_evaluations(options.bayesian.evaluations);
+  out.mutable_bayesian()->set_initial_samples(options.bayesian.initial_samples);
+}
+
+absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
+  PlannerOptions out;
+  out.name = in.name().empty() ? "exact" : in.name();
+  out.seed = in.seed();
+  out.time_budget_seconds = Or(in.time_budget_seconds(), 10.0);
+  MEDLEY_ASSIGN_OR_RETURN(out.schedule, FromProto(in.schedule(), "planner.schedule"));
+  const pb::RecurrentOptions& recurrent = in.recurrent();
+  out.recurrent = {recurrent.rounds(),         recurrent.samples_per_round(), recurrent.hidden_units(),
+                   recurrent.learning_rate(),  recurrent.baseline_decay(),    recurrent.policy(),
+                   recurrent.policy_name(),    recurrent.inference_only(),    recurrent.return_policy()};
+  out.genetic = {in.genetic().population(), in.genetic().generations(), in.genetic().mutation_rate()};
+  out.bayesian = {in.bayesian().evaluations(), in.bayesian().initial_samples()};
+  return out;
+}
+
+void PredictionToProto(const Prediction& prediction, pb::Prediction& out) {
+  out.set_observations(prediction.observations);
+  out.set_ratio_uncorrected(prediction.ratio_uncorrected);
+  out.set_ratio_corrected(prediction.ratio_corrected);
+  out.set_relative_error(prediction.relative_error);
+  for (const Correction& correction : prediction.corrections) {
+    pb::Correction& to = *out.add_corrections();
+    to.set_resource_type(correction.resource_type);
+    to.set_compute(correction.compute);
+    to.set_comm(correction.comm);
+    to.set_observations(correction.observations);
+  }
+}
+
+Prediction PredictionFromProto(const pb::Prediction& in) {
+  Prediction out{in.observations(), in.ratio_uncorrected(), in.ratio_corrected(), in.relative_error(), {}};
+  for (const pb::Correction& from : in.corrections()) {
+    out.corrections.push_back({from.resource_type(), from.compute(), from.comm(), from.observations()});
+  }
+  return out;
+}
+
 // Resources of a list; `out` gets them in order.
 template <typename List>
 absl::Status ResourcesFromProto(const List& in, std::vector<Resource>& out) {
@@ -80,6 +139,7 @@ void ToProto(const Resource& resource, pb::Resource& out) {
   out.set_limit(resource.limit);
   out.set_memory_bytes(resource.memory_bytes);
   if (resource.offering) OfferingToProto(*resource.offering, *out.mutable_offering());
+  out.set_hardware(resource.hardware);
 }
 
 absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path) {
@@ -94,6 +154,7 @@ absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path
   resource.limit = in.limit();
   resource.memory_bytes = in.memory_bytes();
   if (in.has_offering()) resource.offering = OfferingFromProto(in.offering());
+  resource.hardware = in.hardware();
   return resource;
 }
 
@@ -105,10 +166,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   for (const Resource& resource : request.resources) ToProto(resource, *out.add_resources());
   out.set_server_type(request.server_type);
   out.set_server_memory_bytes(request.server_memory_bytes);
-  out.mutable_planner()->set_name(request.planner.name);
-  out.mutable_planner()->set_seed(request.planner.seed);
-  out.mutable_planner()->set_time_budget_seconds(request.planner.time_budget_seconds);
-  out.mutable_planner()->set_schedule(ToProto(request.planner.schedule));
+  OptionsToProto(request.planner, *out.mutable_planner());
   out.set_profile_id(request.profile_id);
 }
 
@@ -120,10 +178,7 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
   MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), request.resources));
   request.server_type = in.server_type();
   request.server_memory_bytes = in.server_memory_bytes();
-  request.planner.name = in.planner().name().empty() ? "exact" : in.planner().name();
-  request.planner.seed = in.planner().seed();
-  request.planner.time_budget_seconds = Or(in.planner().time_budget_seconds(), 10.0);
-  MEDLEY_ASSIGN_OR_RETURN(request.planner.schedule, FromProto(in.planner().schedule(), "planner.schedule"));
+  MEDLEY_ASSIGN_OR_RETURN(request.planner, OptionsFromProto(in.planner()));
   request.profile_id = in.profile_id();
   return request;
 }
@@ -194,6 +249,8 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
     for (const Reason& reason : alternative.reasons) ToProto(reason, *to.add_reasons());
   }
   for (const Resource& resource : result.resources) ToProto(resource, *out.add_resources());
+  if (result.prediction) PredictionToProto(*result.prediction, *out.mutable_prediction());
+  out.set_policy(result.policy);
 }
 
 absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
@@ -221,6 +278,8 @@ absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
     result.alternatives.push_back(std::move(alternative));
   }
   MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), result.resources));
+  if (in.has_prediction()) result.prediction = PredictionFromProto(in.prediction());
+  result.policy = in.policy();
   return result;
 }
 

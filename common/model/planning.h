@@ -37,6 +37,7 @@ struct Resource {
   int limit = 0;                   // units
   double memory_bytes = 0;         // of a unit; 0: not bounded
   std::optional<Offering> offering;
+  std::string hardware;            // datasheet for layers without a profile on this type, or empty
   bool operator==(const Resource&) const = default;
 };
 
@@ -59,11 +60,38 @@ struct Constraints {  // 0: none
   int max_units = 0;  // trainers of all stages together
 };
 
+// A policy over layers trained by REINFORCE (HeterPS, Algorithm 1). 0: the planner's default.
+struct RecurrentOptions {
+  int rounds = 0;             // updates of the policy
+  int samples_per_round = 0;  // schedules drawn for one update
+  int hidden_units = 0;
+  double learning_rate = 0;
+  double baseline_decay = 0;  // of the moving average of rewards, in (0, 1)
+  std::string policy;         // bytes of a trained policy to begin with, or empty
+  std::string policy_name;    // or the name of one that the service keeps
+  bool inference_only = false;
+  bool return_policy = false;
+};
+
+struct GeneticOptions {  // 0: the planner's default
+  int population = 0;
+  int generations = 0;
+  double mutation_rate = 0;  // of a layer, in (0, 1]
+};
+
+struct BayesianOptions {  // 0: the planner's default
+  int evaluations = 0;
+  int initial_samples = 0;
+};
+
 struct PlannerOptions {
   std::string name = "exact";
   uint64_t seed = 1;
   double time_budget_seconds = 10;
   ScheduleKind schedule = ScheduleKind::kSync1F1B;
+  RecurrentOptions recurrent;
+  GeneticOptions genetic;
+  BayesianOptions bayesian;
 };
 
 struct PlanRequest {
@@ -106,7 +134,8 @@ struct ProvisionedPlan {
   bool operator==(const ProvisionedPlan&) const = default;
 };
 
-// Why there is no plan, in words that a person can act on.
+// Why there is no plan, in words that a person can act on. The reasons of an answer are the smallest set of constraints
+// that cannot hold together; `needed` is what would make the request feasible if the others stay.
 struct Reason {
   std::string constraint;     // limit, memory, minThroughput, maxCostPerHour, deadline, budget, price, units
   std::string resource_type;
@@ -119,6 +148,25 @@ struct Alternative {
   std::string label;
   std::optional<ProvisionedPlan> plan;
   std::vector<Reason> reasons;
+};
+
+// What the profile's seconds on one resource type were multiplied by, after observations; 1: as profiled.
+struct Correction {
+  std::string resource_type;
+  double compute = 1;
+  double comm = 1;
+  int observations = 0;
+  bool operator==(const Correction&) const = default;
+};
+
+// How far predictions of a model have been from measurements.
+struct Prediction {
+  int observations = 0;
+  double ratio_uncorrected = 1;  // median of measured over predicted throughput
+  double ratio_corrected = 1;
+  double relative_error = 0;     // median of |measured - predicted| / measured, corrected
+  std::vector<Correction> corrections;
+  bool operator==(const Prediction&) const = default;
 };
 
 struct PlanResult {
@@ -134,6 +182,8 @@ struct PlanResult {
   std::optional<ExecutionPlan> execution_plan;
   std::vector<Alternative> alternatives;
   std::vector<Resource> resources;  // as planned with, prices filled in
+  std::optional<Prediction> prediction;  // none: nothing was observed yet
+  std::string policy;                    // RecurrentOptions::return_policy; bytes
 };
 
 }  // namespace medley::model

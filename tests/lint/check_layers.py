@@ -22,7 +22,11 @@ ARROWS = {
     # The planner does no I/O: no rpc, no metrics, no catalog.
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
-    "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision"],
+    "scheduler-service/policy_net": ["common/base"],
+    "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
+                                  "scheduler-service/policy_net"],
+    # Datasheets, analytic profiles, calibration: pure as well.
+    "scheduler-service/profile": ["common/base", "common/model", "scheduler-service/cost"],
     "worker": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
@@ -31,7 +35,7 @@ ARROWS = {
     "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "cli": ["common", "proto", "operator/api", "scheduler-service/cost", "scheduler-service/provision",
-            "scheduler-service/planner", "scheduler-service/catalog"],
+            "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog"],
     "operator/api": ["common/base", "common/model", "common/kube"],
     "operator/builders": ["common/base", "common/model", "common/kube", "operator/api"],
 }
@@ -41,14 +45,15 @@ HEAVY = {
     r"torch/|ATen/|c10/|oneapi/": ["worker/model"],
     r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
     r"gloo/": ["worker/collective"],
+    r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
     r"boost/": ["common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
-    r"curl/": ["common/kube/client", "tests"],
+    r"curl/": ["common/kube/client", "scheduler-service/catalog", "tests"],
     r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/model", "common/kube/client", "common/kube/embedded", "scheduler-service/catalog", "cli",
                    "tests"],
 }
-HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/"
+HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/|Eigen/"
 HEADER_EXCEPTIONS = {"worker/model/torch.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
