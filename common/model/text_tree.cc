@@ -109,10 +109,12 @@ class YamlReader final : public YAML::EventHandler {
     values_ += found->second.values;
     Put(found->second.tree, YAML::NullAnchor);
   }
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     Open(json::array(), anchor);
   }
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     Open(json::object(), anchor);
   }
   void OnSequenceEnd() override { Close(); }
