@@ -4,6 +4,11 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/time.h>
+
+#include <algorithm>
+
+#include "common/rpc/deadline.h"
 
 namespace medley::rpc {
 
@@ -15,7 +20,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const int first = static_cast<int>(options.connect_backoff_first.count());
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, first);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, first);
+  // Despite its name this is the least time that an attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(options.connect_timeout.count()));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(options.connect_backoff_max.count()));
   if (options.keepalive_interval.count() > 0) {
@@ -28,6 +35,20 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
                    0);  // peers are addressed directly, whatever the environment
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void PauseBeforeCallingAgain(grpc::Channel& channel, base::Clock& clock, base::nanoseconds pause,
+                             std::stop_token stop) {
+  if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) {
+    clock.SleepFor(pause, stop);
+    return;
+  }
+  constexpr base::nanoseconds kSlice = base::milliseconds(100);
+  while (pause > base::nanoseconds(0) && !stop.stop_requested()) {
+    const base::nanoseconds slice = std::min(pause, kSlice);
+    if (channel.WaitForConnected(DeadlineIn(slice))) return;
+    pause -= slice;
+  }
 }
 
 }  // namespace medley::rpc

@@ -113,7 +113,8 @@ void CoordinatorLink::Follow(std::stop_token stop) {
   base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(5)}, seed_);
   while (!stop.stop_requested()) {
     if (FollowOnce(stop)) backoff.Reset();
-    if (!stop.stop_requested()) clock_.SleepFor(backoff.Next(), stop);
+    if (!stop.stop_requested())
+      rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
   }
 }
 

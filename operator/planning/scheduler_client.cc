@@ -149,7 +149,7 @@ void SchedulerClient::Follow(std::stop_token stop) {
     if (FollowOnce(stop)) backoff.Reset();
     if (stop.stop_requested()) return;
     SetConnected(false);
-    clock_.SleepFor(backoff.Next(), stop);
+    rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
   }
 }
 

@@ -70,7 +70,8 @@ class SessionClient::Rep {
  public:
   Rep(SessionOptions options, base::Clock& clock)
       : options_(std::move(options)), clock_(clock),
-        stub_(pb::MemberService::NewStub(rpc::MakeChannel(options_.coordinator, Reconnecting()))) {}
+        channel_(rpc::MakeChannel(options_.coordinator, Reconnecting())),
+        stub_(pb::MemberService::NewStub(channel_)) {}
 
   absl::Status Run(const std::function<void(const pb::SessionResponse&)>& on_message,
                    const std::function<Held()>& held, std::stop_token stop) {
@@ -99,7 +100,7 @@ class SessionClient::Rep {
                                  base::ToSeconds(away), base::Message(end));
       }
       log::Debug("session ended", {{"member", options_.member}, {"status", base::ToString(end)}});
-      clock_.SleepFor(backoff.Next(), stop);
+      rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
     }
     return absl::OkStatus();
   }
@@ -135,6 +136,7 @@ class SessionClient::Rep {
 
   const SessionOptions options_;
   base::Clock& clock_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<pb::MemberService::Stub> stub_;
   base::Mutex mutex_;
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;

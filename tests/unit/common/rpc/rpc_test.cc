@@ -2,8 +2,10 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "common/base/status.h"
+#include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
@@ -109,6 +111,35 @@ TEST_F(RpcTest, NobodyThereIsUnavailableAtOnce) {
   scheduler::v1::GetCatalogResponse response;
   EXPECT_THAT(FromGrpc(stub_->GetCatalog(&context, {}, &response), "scheduler: GetCatalog"),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("scheduler: GetCatalog: ")));
+}
+
+TEST_F(RpcTest, APeerThatIsBackIsFoundDuringThePause) {
+  const int port = server_->port();
+  server_.reset();
+  const auto channel = MakeChannel("127.0.0.1:" + std::to_string(port),
+                                   {.connect_backoff_first = base::milliseconds(20),
+                                    .connect_backoff_max = base::milliseconds(100)});
+  base::SystemClock clock;
+  PauseBeforeCallingAgain(*channel, clock, base::milliseconds(50), {});
+  EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
+  server_ = *Server::Start({.port = port}, {&service_});
+  const base::SteadyTime start = clock.Steady();
+  PauseBeforeCallingAgain(*channel, clock, base::seconds(60), {});
+  EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
+  EXPECT_LT(clock.Steady() - start, base::seconds(30));
+}
+
+TEST_F(RpcTest, ThePauseIsWholeWhileThePeerIsThereAndEndsWithAStop) {
+  const auto channel = MakeChannel(server_->address());
+  base::FakeClock clock;
+  PauseBeforeCallingAgain(*channel, clock, base::seconds(60), {});  // connects
+  ASSERT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
+  std::jthread pausing([&](std::stop_token stop) {
+    PauseBeforeCallingAgain(*channel, clock, base::seconds(60), stop);
+  });
+  EXPECT_TRUE(clock.WaitForSleepers(1));
+  pausing.request_stop();
+  pausing.join();
 }
 
 TEST(RpcStatusTest, CodesAndMessagesSurviveBothWays) {
