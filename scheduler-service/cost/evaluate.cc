@@ -99,7 +99,7 @@ std::vector<int> UnitsByType(const Problem& problem, const std::vector<StageChoi
   return used;
 }
 
-Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages) {
+Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers) {
   Score score;
   score.throughput = std::numeric_limits<double>::infinity();
   ServerLoad load;
@@ -109,14 +109,14 @@ Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages) {
     load.Add(problem.Servers(s.first, s.last, s.type));
     score.hourly += problem.price(s.type) * s.units;
   }
-  score.server_units = problem.ServerUnits(load, score.throughput);
+  score.server_units = std::max(problem.ServerUnits(load, score.throughput), least_servers);
   score.hourly += problem.server_price() * score.server_units;
   score.cost = problem.Cost(score.hourly, score.throughput);
   return score;
 }
 
-Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages) {
-  const Score score = ScoreOf(problem, stages);
+Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers) {
+  const Score score = ScoreOf(problem, stages, least_servers);
   Evaluation out;
   for (const StageChoice& s : stages) {
     const StageTerms terms = problem.Terms(s.first, s.last, s.type);

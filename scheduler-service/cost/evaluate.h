@@ -17,8 +17,9 @@ struct Evaluation {
   std::vector<model::Reason> violations;
 };
 
-// `stages` cover all layers in order, each on a type that its layers are profiled on, with units > 0.
-Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages);
+// `stages` cover all layers in order, each on a type that its layers are profiled on, with units > 0. Servers are as
+// many as the model needs, and at least `least_servers` (static ratios buy more than needed).
+Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers = 0);
 
 // Only the money and the speed, for inner loops.
 struct Score {
@@ -27,7 +28,7 @@ struct Score {
   double cost = 0;    // USD
   int server_units = 0;
 };
-Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages);
+Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers = 0);
 
 // Units of each type that the choice takes, servers included.
 std::vector<int> UnitsByType(const Problem& problem, const std::vector<StageChoice>& stages, int server_units);

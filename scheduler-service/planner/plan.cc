@@ -6,6 +6,7 @@
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/reasons.h"
+#include "scheduler-service/provision/methods.h"
 
 namespace medley::sched {
 namespace {
@@ -143,19 +144,23 @@ absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
                                               const std::vector<std::string>& schedule,
                                               const std::string& method) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
-  if (!method.empty() && method != "exact") {
-    return base::InvalidArgument("method: '{}' is unknown, there are: exact", method);
-  }
+  MEDLEY_ASSIGN_OR_RETURN(const ProvisionMethod by, FindProvisionMethod(method));
   if (auto unpriced = Unpriced(request); !unpriced.empty())
     return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
   ProvisionResult result;
-  if (const auto plan = ProvisionExact(problem, stages)) {
-    result.plan = Evaluate(problem, plan->stages).plan;
-  } else {
-    result.reasons = WhyNotProvisioned(problem, stages);
+  if (const auto plan = by.provision(problem, stages)) {
+    result.plan = Evaluate(problem, plan->stages, plan->score.server_units).plan;
+    return result;
   }
+  if (by.name != "exact" && ProvisionExact(problem, stages)) {
+    result.reasons = {{"method", "", 0, 0,
+                       fmt::format("method {} finds no units that keep the constraints, but there are some: use method "
+                                   "exact", by.name)}};
+    return result;
+  }
+  result.reasons = WhyNotProvisioned(problem, stages);
   return result;
 }
 

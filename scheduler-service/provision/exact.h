@@ -12,15 +12,9 @@
 #include <vector>
 
 #include "common/model/planning.h"
-#include "scheduler-service/cost/evaluate.h"
-#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/provision/provisioned.h"
 
 namespace medley::sched {
-
-struct Provisioned {
-  std::vector<StageChoice> stages;  // with units
-  Score score;
-};
 
 // `stages`: layers and types; their units are not read. Nothing when no unit counts meet the constraints.
 std::optional<Provisioned> ProvisionExact(const Problem& problem, std::vector<StageChoice> stages);

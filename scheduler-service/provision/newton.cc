@@ -1,0 +1,164 @@
+#include "scheduler-service/provision/newton.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace medley::sched {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kNewtonSteps = 100;
+constexpr int kRepairSteps = 1000;
+constexpr double kConverged = 1e-12;  // relative change of tau
+
+// Value and the first two derivatives by tau.
+struct Jet {
+  double value = 0, first = 0, second = 0;
+};
+
+class Newton {
+ public:
+  Newton(const Problem& problem, std::vector<StageChoice> stages) : problem_(problem), stages_(std::move(stages)) {
+    for (const StageChoice& s : stages_) terms_.push_back(problem.Terms(s.first, s.last, s.type));
+  }
+
+  std::optional<Provisioned> Run() {
+    for (const StageChoice& s : stages_) {
+      if (!problem_.Allowed(s.first, s.last, s.type) || problem_.limit(s.type) < problem_.min_units()) {
+        return std::nullopt;
+      }
+    }
+    const double slowest = SlowestUseful(), fastest = FastestWithinLimits(slowest);
+    if (!(fastest <= slowest)) return std::nullopt;
+    return Repair(Minimise(fastest, slowest));
+  }
+
+ private:
+  // Real units of stage `i` at tau; infinite when tau is out of reach.
+  double Units(size_t i, double tau) const {
+    const StageTerms& t = terms_[i];
+    const auto part = [&](double serial, double parallel) {
+      if (tau < serial) return kInfinity;
+      if (parallel <= 0) return 0.0;
+      return tau > serial ? parallel / (tau - serial) : kInfinity;
+    };
+    return std::max({part(t.compute_serial, t.compute_parallel), part(t.comm_serial, t.comm_parallel),
+                     static_cast<double>(problem_.min_units())});
+  }
+
+  // The slowest iteration worth looking at: the required throughput, or every stage at its fewest units.
+  double SlowestUseful() const {
+    double tau = 0;
+    for (const StageTerms& t : terms_) {
+      const int least = problem_.min_units();
+      tau = std::max({tau, t.ComputeSeconds(least), t.CommSeconds(least)});
+    }
+    const double required = problem_.RequiredThroughput();
+    return required > 0 ? std::min(tau, problem_.batch() / required) : tau;
+  }
+
+  bool WithinLimits(double tau) const {
+    std::vector<double> used(static_cast<size_t>(problem_.types()), 0);
+    ServerLoad load;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const StageChoice& s = stages_[i];
+      used[static_cast<size_t>(s.type)] += Units(i, tau);
+      load.Add(problem_.Servers(s.first, s.last, s.type));
+    }
+    if (load.any) used[static_cast<size_t>(problem_.server_type())] += load.seconds / tau;
+    for (int t = 0; t < problem_.types(); ++t) {
+      if (used[static_cast<size_t>(t)] > problem_.limit(t) * (1 + kTolerance)) return false;
+    }
+    return true;
+  }
+
+  // By bisection: use only grows as tau falls. Infinite when even `slowest` breaks a limit.
+  double FastestWithinLimits(double slowest) const {
+    if (!WithinLimits(slowest)) return kInfinity;
+    double low = 0, high = slowest;
+    for (int i = 0; i < 100 && high - low > kConverged * high; ++i) {
+      const double middle = (low + high) / 2;
+      (WithinLimits(middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  // f at tau, without the servers' share, which does not depend on tau.
+  Jet Cost(double tau) const {
+    Jet sum;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const StageTerms& t = terms_[i];
+      const double units = Units(i, tau), price = problem_.price(stages_[i].type);
+      sum.value += price * tau * units;
+      if (units <= problem_.min_units()) {
+        sum.first += price * units;
+        continue;
+      }
+      // tau * P / (tau - S): derivatives -P S / (tau - S)^2 and 2 P S / (tau - S)^3.
+      const bool computes = t.compute_parallel > 0 && units == t.compute_parallel / (tau - t.compute_serial);
+      const double serial = computes ? t.compute_serial : t.comm_serial;
+      const double parallel = computes ? t.compute_parallel : t.comm_parallel;
+      const double rest = tau - serial;
+      sum.first -= price * parallel * serial / (rest * rest);
+      sum.second += 2 * price * parallel * serial / (rest * rest * rest);
+    }
+    return sum;
+  }
+
+  // f is convex (a sum of maxima of convex functions), so the sign of f' tells on which side the minimum is; a step
+  // that leaves the bracket becomes a bisection.
+  double Minimise(double fastest, double slowest) const {
+    double low = fastest, high = slowest, tau = slowest;
+    for (int i = 0; i < kNewtonSteps && high - low > kConverged * high; ++i) {
+      const Jet f = Cost(tau);
+      (f.first > 0 ? high : low) = tau;
+      if (f.first == 0 || (f.first < 0 && tau == slowest)) return tau;
+      double next = f.second > 0 ? tau - f.first / f.second : (low + high) / 2;
+      if (!(next > low && next < high)) next = (low + high) / 2;
+      if (std::abs(next - tau) <= kConverged * tau) return next;
+      tau = next;
+    }
+    return tau;
+  }
+
+  std::optional<Provisioned> Repair(double tau) {
+    const double required = problem_.RequiredThroughput();
+    double x = std::max(problem_.batch() / tau, required);
+    for (int step = 0; step < kRepairSteps; ++step) {
+      if (!SetUnits(x * (1 - kTolerance), required)) return std::nullopt;
+      const Score score = ScoreOf(problem_, stages_);
+      if (KeepsConstraints(problem_, stages_, score)) return Provisioned{stages_, score};
+      if (x <= required) return std::nullopt;
+      x = std::max(required, x * 0.99);
+    }
+    return std::nullopt;
+  }
+
+  // The fewest units at `x`, then at the throughput that these give, which is no less.
+  bool SetUnits(double x, double required) {
+    for (int pass = 0; pass < 2; ++pass) {
+      double reached = kInfinity;
+      for (size_t i = 0; i < stages_.size(); ++i) {
+        StageChoice& s = stages_[i];
+        s.units = problem_.MinUnits(terms_[i], std::max(x, required), problem_.limit(s.type));
+        if (s.units == 0) return false;
+        reached = std::min(reached, problem_.Throughput(terms_[i], s.units));
+      }
+      x = reached;
+    }
+    return true;
+  }
+
+  const Problem& problem_;
+  std::vector<StageChoice> stages_;
+  std::vector<StageTerms> terms_;
+};
+
+}  // namespace
+
+std::optional<Provisioned> ProvisionNewton(const Problem& problem, std::vector<StageChoice> stages) {
+  return Newton(problem, std::move(stages)).Run();
+}
+
+}  // namespace medley::sched
