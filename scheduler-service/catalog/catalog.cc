@@ -8,6 +8,7 @@ namespace {
 bool SamePrices(const std::vector<CatalogEntry>& a, const std::vector<CatalogEntry>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](CatalogEntry x, const CatalogEntry& y) {
     x.observed_at = y.observed_at;
+    x.effective_at = y.effective_at;
     return x == y;
   });
 }
@@ -20,7 +21,7 @@ double FindPrice(const Catalog& catalog, const model::Resource& resource) {
         return entry.UnitPrice(resource.offering->units_per_instance);
       }
     } else if (entry.resource_type == resource.name) {
-      return entry.UnitPrice(entry.offering ? entry.offering->units_per_instance : 1);
+      return entry.UnitPrice();
     }
   }
   return 0;
@@ -58,7 +59,8 @@ void ResolvePrices(const Catalog& catalog, model::PlanRequest& request) {
       resource.cls = entry.cls == "GPU" ? model::ResourceClass::kGpu : model::ResourceClass::kCpu;
       resource.limit = entry.limit;
       resource.memory_bytes = entry.memory_bytes;
-      resource.price_per_unit_hour = entry.UnitPrice(entry.offering ? entry.offering->units_per_instance : 1);
+      resource.hardware = entry.hardware;
+      resource.price_per_unit_hour = entry.UnitPrice();
       request.resources.push_back(std::move(resource));
     }
     return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -11,28 +12,9 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/model/planning.h"
+#include "scheduler-service/catalog/entry.h"
 
 namespace medley::sched {
-
-// The price of an offering, or of a resource type by name; a feed may also define a resource type whole (class, limit,
-// memory), for requests that bring no resources. At least one of the two prices is positive.
-struct CatalogEntry {
-  std::optional<model::Offering> offering;
-  std::string resource_type;
-  double price_per_instance_hour = 0;  // USD
-  double price_per_unit_hour = 0;      // USD; 0: price_per_instance_hour / units_per_instance
-  std::string source;
-  std::string observed_at;  // RFC 3339
-  bool available = true;
-  std::string cls;  // CPU, GPU or empty
-  int limit = 0;
-  double memory_bytes = 0;
-  // USD per unit and hour where an instance has `units_per_instance` units.
-  double UnitPrice(double units_per_instance) const {
-    return price_per_unit_hour > 0 ? price_per_unit_hour : price_per_instance_hour / units_per_instance;
-  }
-  bool operator==(const CatalogEntry&) const = default;
-};
 
 struct Catalog {
   int64_t revision = 0;    // 0: nothing published yet

@@ -8,6 +8,17 @@ namespace {
 
 namespace pb = scheduler::v1;
 
+void SetTime(base::WallTime time, google::protobuf::Timestamp& out) {
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+  out.set_seconds(micros / 1'000'000);
+  out.set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
+}
+
+base::WallTime GetTime(const google::protobuf::Timestamp& in) {
+  const auto since = std::chrono::seconds(in.seconds()) + std::chrono::nanoseconds(in.nanos());
+  return base::WallTime(std::chrono::duration_cast<base::WallTime::duration>(since));
+}
+
 void SetTime(const std::string& text, google::protobuf::Timestamp& out) {
   // Only times that came from a Timestamp or a clock get here.
   if (!model::TimeToProto(text, out).ok()) out.Clear();
@@ -38,13 +49,19 @@ void CatalogToProto(const Catalog& catalog, pb::Catalog& out) {
     if (entry.offering) OfferingToProto(*entry.offering, *to.mutable_offering());
     to.set_resource_type(entry.resource_type);
     to.set_price_per_instance_hour(entry.price_per_instance_hour);
-    to.set_price_per_unit_hour(entry.UnitPrice(entry.offering ? entry.offering->units_per_instance : 1));
+    to.set_price_per_unit_hour(entry.UnitPrice());
     to.set_source(entry.source);
-    if (!entry.observed_at.empty()) SetTime(entry.observed_at, *to.mutable_observed_at());
+    if (entry.observed_at != base::WallTime()) SetTime(entry.observed_at, *to.mutable_observed_at());
     to.set_available(entry.available);
     to.set_class_(entry.cls);
     to.set_limit(entry.limit);
     to.set_memory_bytes(entry.memory_bytes);
+    to.set_quality(std::string(ToString(entry.quality)));
+    to.set_vcpus(entry.shape.vcpus);
+    to.set_instance_memory_bytes(entry.shape.memory_bytes);
+    to.set_gpu_model(entry.shape.gpu_model);
+    to.set_gpus(entry.shape.gpus * entry.shape.gpu_fraction);
+    to.set_hardware(entry.hardware);
   }
 }
 
@@ -57,11 +74,14 @@ std::vector<CatalogEntry> EntriesFromProto(const pb::Catalog& in) {
     entry.price_per_instance_hour = from.price_per_instance_hour();
     entry.price_per_unit_hour = from.price_per_unit_hour();
     entry.source = from.source();
-    if (from.has_observed_at()) entry.observed_at = model::TimeFromProto(from.observed_at());
+    if (from.has_observed_at()) entry.observed_at = GetTime(from.observed_at());
     entry.available = !from.has_available() || from.available();
     entry.cls = from.class_();
     entry.limit = from.limit();
     entry.memory_bytes = from.memory_bytes();
+    entry.quality = ParseQuality(from.quality()).value_or(Quality::kStatic);
+    entry.shape = {from.vcpus(), from.instance_memory_bytes(), from.gpu_model(), from.gpus(), 1};
+    entry.hardware = from.hardware();
     entries.push_back(std::move(entry));
   }
   return entries;

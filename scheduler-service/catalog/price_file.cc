@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, 
   MEDLEY_RETURN_IF_ERROR(CheckEntries(entries));
   for (CatalogEntry& entry : entries) {
     if (entry.source.empty()) entry.source = "file:" + name;
-    if (entry.observed_at.empty()) entry.observed_at = base::FormatTime(now);
+    if (entry.observed_at == base::WallTime()) entry.observed_at = now;
   }
   return entries;
 }
@@ -117,7 +117,7 @@ void PriceFileFeed::ShowPrices() {
     shown_.push_back({{"resource_type", entry.resource_type},
                       {"offering", entry.offering ? entry.offering->KeyString() : ""}});
     metrics_.GetGauge(name, "Price of a unit", shown_.back())
-        .Set(entry.UnitPrice(entry.offering ? entry.offering->units_per_instance : 1));
+        .Set(entry.UnitPrice());
   }
   metrics_.GetGauge("medley_catalog_revision", "Revision of the price catalog")
       .Set(static_cast<double>(catalog->revision));

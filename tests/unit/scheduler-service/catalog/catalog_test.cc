@@ -75,7 +75,7 @@ TEST(CatalogStoreTest, RevisionGrowsOnlyOnChange) {
   entry.resource_type = "cpu";
   entry.price_per_unit_hour = 1;
   EXPECT_TRUE(store.Publish({entry}, clock.Now()));
-  entry.observed_at = "2026-11-21T07:15:00Z";
+  entry.observed_at = clock.Now();
   EXPECT_FALSE(store.Publish({entry}, clock.Now()));
   EXPECT_EQ(store.WaitNewer(1, {}, base::milliseconds(1)), nullptr);
   entry.price_per_unit_hour = 2;
