@@ -25,6 +25,7 @@ ARROWS = {
     "scheduler-service/policy_net": ["common/base"],
     "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
                                   "scheduler-service/policy_net"],
+    "scheduler-service/feeds": ["common/base", "common/model", "common/metrics", "scheduler-service/catalog"],
     # Datasheets, analytic profiles, calibration: pure as well.
     "scheduler-service/profile": ["common/base", "common/model", "scheduler-service/cost"],
     "worker": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
@@ -47,7 +48,7 @@ HEAVY = {
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
     r"boost/": ["common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
-    r"curl/": ["common/kube/client", "scheduler-service/catalog", "tests"],
+    r"curl/": ["common/kube/client", "scheduler-service/feeds", "tests"],
     r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/model", "common/kube/client", "common/kube/embedded", "scheduler-service/catalog", "cli",

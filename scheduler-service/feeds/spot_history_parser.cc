@@ -1,0 +1,119 @@
+#include "scheduler-service/feeds/spot_history_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/status.h"
+#include "scheduler-service/feeds/json_body.h"
+#include "scheduler-service/feeds/xml_reader.h"
+
+namespace medley::sched {
+namespace {
+
+using nlohmann::json;
+
+// The five fields of a record as text, from either form.
+struct RawRecord {
+  std::string zone, instance_type, product, price, since;
+};
+
+absl::StatusOr<SpotRecord> ToRecord(const RawRecord& raw, size_t index) {
+  const std::string where = fmt::format("record {}", index);
+  if (raw.zone.empty()) return base::InvalidArgument("{}: no availability zone", where);
+  if (raw.instance_type.empty()) return base::InvalidArgument("{}: no instance type", where);
+  const absl::StatusOr<double> price = ParsePrice(raw.price);
+  if (!price.ok()) return base::Annotate(price.status(), where + ": spot price");
+  const absl::StatusOr<base::WallTime> since = base::ParseTime(raw.since);
+  if (!since.ok()) return base::InvalidArgument("{}: timestamp '{}' is not a time", where, Quoted(raw.since));
+  return SpotRecord{raw.zone, raw.instance_type, raw.product, *price, *since};
+}
+
+}  // namespace
+
+absl::StatusOr<SpotPage> ParseSpotHistoryXml(std::string_view body) {
+  const std::string root = "DescribeSpotPriceHistoryResponse";
+  const std::string set = root + "/spotPriceHistorySet", item = set + "/item";
+  SpotPage page;
+  RawRecord raw;
+  bool saw_set = false;
+  const std::map<std::string, std::string RawRecord::*> fields = {{item + "/availabilityZone", &RawRecord::zone},
+                                                                  {item + "/instanceType", &RawRecord::instance_type},
+                                                                  {item + "/productDescription", &RawRecord::product},
+                                                                  {item + "/spotPrice", &RawRecord::price},
+                                                                  {item + "/timestamp", &RawRecord::since}};
+  const auto on_start = [&](const std::string& path) -> absl::Status {
+    if (path.find('/') == std::string::npos && path != root) {
+      return base::InvalidArgument("<{}>, want <{}>", Quoted(path), root);
+    }
+    if (path == item) raw = RawRecord();
+    saw_set = saw_set || path == set;
+    return absl::OkStatus();
+  };
+  const auto on_end = [&](const std::string& path, std::string_view text) -> absl::Status {
+    if (const auto field = fields.find(path); field != fields.end()) raw.*(field->second) = std::string(text);
+    if (path == root + "/nextToken") page.next_token = std::string(text);
+    if (path == item) {
+      MEDLEY_ASSIGN_OR_RETURN(SpotRecord record, ToRecord(raw, page.records.size()));
+      page.records.push_back(std::move(record));
+    }
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(ReadXml(body, on_start, on_end));
+  if (!saw_set) return base::InvalidArgument("no <spotPriceHistorySet>");
+  return page;
+}
+
+absl::StatusOr<SpotPage> ParseSpotHistoryJson(std::string_view body) {
+  MEDLEY_ASSIGN_OR_RETURN(const json answer, ParseJsonBody(body));
+  MEDLEY_ASSIGN_OR_RETURN(const json* history, JsonArray(answer, "SpotPriceHistory", "answer"));
+  SpotPage page;
+  MEDLEY_ASSIGN_OR_RETURN(page.next_token, JsonOptionalString(answer, "NextToken", "answer"));
+  page.records.reserve(history->size());
+  for (size_t i = 0; i < history->size(); ++i) {
+    const json& item = history->at(i);
+    const std::string where = fmt::format("SpotPriceHistory[{}]", i);
+    RawRecord raw;
+    MEDLEY_ASSIGN_OR_RETURN(raw.zone, JsonString(item, "AvailabilityZone", where));
+    MEDLEY_ASSIGN_OR_RETURN(raw.instance_type, JsonString(item, "InstanceType", where));
+    MEDLEY_ASSIGN_OR_RETURN(raw.product, JsonOptionalString(item, "ProductDescription", where));
+    MEDLEY_ASSIGN_OR_RETURN(raw.price, JsonString(item, "SpotPrice", where));
+    MEDLEY_ASSIGN_OR_RETURN(raw.since, JsonString(item, "Timestamp", where));
+    MEDLEY_ASSIGN_OR_RETURN(SpotRecord record, ToRecord(raw, i));
+    page.records.push_back(std::move(record));
+  }
+  return page;
+}
+
+absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& records, const Selection& selection,
+                                              const std::vector<std::string>& products) {
+  ParsedPrices out;
+  std::map<std::pair<std::string, std::string>, const SpotRecord*> newest;
+  for (const SpotRecord& record : records) {
+    const std::string region = AwsRegionOfZone(record.zone);
+    if (region.empty()) return base::InvalidArgument("'{}' is not an availability zone of AWS", Quoted(record.zone));
+    const bool ours = products.empty() || std::find(products.begin(), products.end(), record.product) != products.end();
+    if (!ours || !selection.Wants(region, record.instance_type)) {
+      ++out.skipped;
+      continue;
+    }
+    const SpotRecord*& best = newest[{record.zone, record.instance_type}];
+    if (best != nullptr) ++out.skipped;
+    if (best == nullptr || std::pair(record.since, record.price) > std::pair(best->since, best->price)) best = &record;
+  }
+  for (const auto& [key, record] : newest) {
+    CatalogEntry entry;
+    const std::string region = AwsRegionOfZone(record->zone);
+    entry.offering = model::Offering{"aws", region, record->zone, record->instance_type, kSpot, 1};
+    entry.price_per_instance_hour = record->price;
+    entry.effective_at = record->since;
+    if (region.starts_with("cn-")) entry.currency = "CNY";
+    out.entries.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace medley::sched
