@@ -85,8 +85,8 @@ void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
     // Epochs only grow, so a move that is newer than the last one seen is new.
     if (move.from_epoch <= 0 || move.to_epoch <= last_epoch_) continue;
     last_epoch_ = move.to_epoch;
-    // A member that comes back is a switch of epochs, but not a move to another plan.
-    const bool returned = !move.recovery && move.reason == "MemberReturned";
+    // A member that comes or goes is a switch of epochs, but not a move to another plan.
+    const bool returned = !move.recovery && (move.reason == "MemberReturned" || move.reason == "MemberLeft");
     (move.recovery ? record.recoveries : returned ? record.returns : record.rescales).push_back(move);
     Say(fmt::format("epoch {} -> {} ({}): stood still {:.0f} ms{}", move.from_epoch, move.to_epoch, move.reason,
                     move.pause_seconds * 1000,

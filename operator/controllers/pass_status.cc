@@ -90,16 +90,6 @@ void JobPass::Observe() {
   }
 }
 
-namespace {
-
-// One word for status; the coordinator's sentence goes into the Event.
-std::string SwitchReason(const EpochSwitch& done) {
-  if (done.recovery) return "MemberLost";
-  return done.reason.find(' ') == std::string::npos ? done.reason : "MemberReturned";
-}
-
-}  // namespace
-
 void JobPass::ObserveSwitches() {
   for (const EpochSwitch& done : observed_->switches) {
     if (done.to_epoch <= memory_.last_switch_epoch) continue;
@@ -107,9 +97,10 @@ void JobPass::ObserveSwitches() {
     const bool old = status_.last_rescale && status_.last_rescale->to_epoch >= done.to_epoch;
     if (done.from_epoch == 0 || old) continue;
     deps_.metrics.ObserveSwitch(done.recovery, done.pause_seconds);
+    // One word here; the coordinator's sentence goes into the Event.
     status_.last_rescale = RescaleStatus{done.from_epoch,
                                          done.to_epoch,
-                                         SwitchReason(done),
+                                         done.cause,
                                          done.pause_seconds,
                                          done.at.empty() ? base::FormatTime(now_) : done.at,
                                          done.recovery,

@@ -42,6 +42,29 @@ JobPhase FromProto(pb::JobPhase phase) {
   }
 }
 
+std::string CauseOf(const pb::SwitchRecord& record) {
+  switch (record.cause()) {
+    case pb::SWITCH_CAUSE_MEMBER_LEFT:
+      return "MemberLeft";
+    case pb::SWITCH_CAUSE_MEMBER_RETURNED:
+      return "MemberReturned";
+    case pb::SWITCH_CAUSE_MEMBER_LOST:
+      return "MemberLost";
+    case pb::SWITCH_CAUSE_SESSION_BROKEN:
+      return "SessionBroken";
+    case pb::SWITCH_CAUSE_EXCHANGE_BROKEN:
+      return "ExchangeBroken";
+    case pb::SWITCH_CAUSE_MEMBER_FAULT:
+      return "MemberFault";
+    case pb::SWITCH_CAUSE_TIMEOUT:
+      return "Timeout";
+    case pb::SWITCH_CAUSE_COORDINATOR_RESTARTED:
+      return "CoordinatorRestarted";
+    default:
+      return record.reason();  // of the plan
+  }
+}
+
 Observation FromProto(const pb::Observation& in) {
   Observation out;
   out.phase = FromProto(in.phase());
@@ -56,7 +79,7 @@ Observation FromProto(const pb::Observation& in) {
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();
   for (const pb::SwitchRecord& s : in.switches()) {
-    out.switches.push_back({s.from_epoch(), s.to_epoch(), s.reason(), s.pause_seconds(),
+    out.switches.push_back({s.from_epoch(), s.to_epoch(), s.reason(), CauseOf(s), s.pause_seconds(),
                             s.recovery(), s.lost_steps(), model::TimeFromProto(s.at())});
   }
   out.missing_members = {in.missing_members().begin(), in.missing_members().end()};

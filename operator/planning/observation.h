@@ -24,7 +24,8 @@ enum class JobPhase {
 struct EpochSwitch {
   int64_t from_epoch = 0;
   int64_t to_epoch = 0;
-  std::string reason;
+  std::string reason;  // the coordinator's sentence, or the plan's word
+  std::string cause;   // one word: the plan's, or MemberLost, ExchangeBroken, ...
   double pause_seconds = 0;
   bool recovery = false;
   int64_t lost_steps = 0;

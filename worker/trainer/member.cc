@@ -27,6 +27,17 @@ bool IsPermanent(const absl::Status& status) {
   }
 }
 
+bool IsExchange(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:       // a connection broke or could not be made
+    case absl::StatusCode::kAborted:           // a group or a shard was closed
+    case absl::StatusCode::kDeadlineExceeded:  // a peer did not answer
+      return true;
+    default:
+      return false;
+  }
+}
+
 class Member::Rep {
  public:
   Rep(SessionOptions options, base::Clock& clock)
@@ -230,6 +241,7 @@ class Member::Rep {
     fault.set_step(step);
     fault.set_message(base::Message(status));
     fault.set_permanent(IsPermanent(status));
+    if (IsExchange(status)) fault.set_kind(pb::FAULT_KIND_EXCHANGE);
     Send(std::move(request));
   }
 

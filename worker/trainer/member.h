@@ -38,5 +38,7 @@ class Member {
 
 // Whether trying again can help; decides Fault.permanent and the exit code.
 bool IsPermanent(const absl::Status& status);
+// Whether an exchange with other members failed; decides Fault.kind.
+bool IsExchange(const absl::Status& status);
 
 }  // namespace medley::worker

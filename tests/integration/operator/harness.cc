@@ -278,6 +278,7 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
       record.set_from_epoch(seen_.epoch());
       record.set_to_epoch(seen_.next_epoch());
       record.set_reason(reason_);
+      record.set_cause(job_pb::SWITCH_CAUSE_PLAN);
       record.set_pause_seconds(0.25);
     }
     seen_.set_epoch(seen_.next_epoch());
@@ -342,6 +343,19 @@ void FakeCoordinator::Progress(int64_t samples, double throughput) {
   service_->seen_.set_throughput(throughput);
   service_->seen_.set_usd_spent(0.1);
   service_->seen_.set_usd_first_plan(0.15);
+  service_->Changed();
+}
+void FakeCoordinator::Recover(const std::string& member) {
+  base::MutexLock lock(service_->mutex_);
+  job_pb::SwitchRecord& record = *service_->seen_.add_switches();
+  record.set_from_epoch(service_->seen_.epoch());
+  record.set_to_epoch(service_->seen_.epoch() + 1);
+  record.set_reason(member + " was lost");
+  record.set_cause(job_pb::SWITCH_CAUSE_MEMBER_LOST);
+  record.set_member(member);
+  record.set_recovery(true);
+  record.set_lost_steps(2);
+  service_->seen_.set_epoch(record.to_epoch());
   service_->Changed();
 }
 void FakeCoordinator::Complete() {

@@ -75,6 +75,8 @@ class FakeCoordinator {
   void SetAutoCommit(bool on);
   void Commit();
   void Progress(int64_t samples, double throughput);
+  // It goes on in a new epoch without `member`, which was lost.
+  void Recover(const std::string& member);
   void Complete();
   void Fail(const std::string& message, bool retryable);
   void Forget();  // as a coordinator that starts anew

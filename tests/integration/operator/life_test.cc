@@ -83,6 +83,21 @@ TEST_F(LifeTest, AMemberThatDiesIsReplacedUnderItsName) {
   EXPECT_EQ(Status().restarts, 0);
 }
 
+TEST_F(LifeTest, ARecoverySaysWhoWasLost) {
+  RunJob();
+  coordinator_.Recover("adult-0-cpu-1");
+  ASSERT_TRUE(Eventually([&] { return Status().last_rescale.has_value(); }, "the switch"));
+  EXPECT_EQ(Status().last_rescale->reason, "MemberLost");
+  EXPECT_TRUE(Status().last_rescale->recovery);
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return HasEvent("Recovered",
+                        "epoch 1 -> 2 (adult-0-cpu-1 was lost): training stood still for 0.000 s, "
+                        "2 steps trained again");
+      },
+      "event"));
+}
+
 TEST_F(LifeTest, ALostCoordinatorIsARestartAndMembersAreMadeForTheNewOne) {
   RunJob();
   coordinator_.Forget();

@@ -38,6 +38,7 @@ class ExactlyOnceTest : public testing::Test {
 
 TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
   int recoveries = 0;
+  int lost = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Rng rng(seed);
@@ -64,8 +65,14 @@ TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
     EXPECT_EQ(end.samples_done(), kSamples);  // and each Ready and Progress had the ledger's count, or it had failed
     EXPECT_EQ(job.Losses().size(), 300u);
     recoveries += static_cast<int>(end.restarts());
+    for (const pb::SwitchRecord& record : end.switches()) {
+      EXPECT_NE(record.cause(), pb::SWITCH_CAUSE_UNSPECIFIED) << record.reason();
+      lost += record.cause() == pb::SWITCH_CAUSE_MEMBER_LOST ? 1 : 0;
+      EXPECT_EQ(record.reason().find("gloo"), std::string::npos) << record.reason();
+    }
   }
-  std::printf("20 seeds, %d recoveries\n", recoveries);
+  std::printf("20 seeds, %d recoveries, %d say who was lost\n", recoveries, lost);
+  EXPECT_GE(lost, 15) << "a peer's broken exchange is not why: somebody was killed";
   EXPECT_GE(recoveries, 15);
 }
 

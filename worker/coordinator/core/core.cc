@@ -60,7 +60,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   ++restarts_;
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.reconnect_wait;
-  last_trouble_ = "the coordinator restarted";
+  last_trouble_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
   Log(false, fmt::format("restarted: waiting for {} members of epoch {}", active.members.size(), active.epoch));
 }
 
@@ -89,7 +89,9 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
   }
   failures_ = 0;
   waiting_since_ = retry_at_ = now.steady;
-  if (next_ && !next_->switching && mode_ != Mode::kHalted) AbandonNext("a newer plan came", false, now);
+  if (next_ && !next_->switching && mode_ != Mode::kHalted) {
+    AbandonNext({job::v1::SWITCH_CAUSE_PLAN, "a newer plan came", ""}, false, now);
+  }
   Journal(now);
   Advance(now);
   return epoch_of();
@@ -103,7 +105,7 @@ void CoordinatorCore::Drain(const std::vector<std::string>& members, Instant now
     found->second.leaving = true;
     checkpoint_wanted_ = true;  // unless it can be planned out: decided in ConsiderChange
     if (next_ && !next_->switching && mode_ != Mode::kHalted && next_->members.contains(name)) {
-      AbandonNext(name + " will leave", false, now);
+      AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_LEFT, name + " will leave", name}, false, now);
     }
   }
   Advance(now);
@@ -115,7 +117,9 @@ void CoordinatorCore::Suspend(const std::string& reason, Instant now) {
   suspending_ = true;
   suspend_deadline_ = now.steady + options_.checkpoint_timeout;
   message_ = reason;
-  if (next_ && !next_->switching && mode_ == Mode::kTraining) AbandonNext("the job is suspended", false, now);
+  if (next_ && !next_->switching && mode_ == Mode::kTraining) {
+    AbandonNext({.text = "the job is suspended"}, false, now);
+  }
   Advance(now);
 }
 
@@ -156,19 +160,20 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   member.hello = hello;
   if (!again) member.since = now.steady;
   failures_ = mode_ == Mode::kTraining ? 0 : failures_;
+  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} broke", name), name};
   const auto holder = active_ ? active_->members.find(name) : std::map<std::string, EpochMember>::iterator();
   if (active_ && holder != active_->members.end()) {
     const bool same = holder->second.peer.instance() == hello.instance();
     if (!same || hello.held_epoch() < active_->epoch) {
       active_->members.erase(holder);
-      return LoseHolder(fmt::format("{} came back without its state", name), now);
+      return LoseHolder({job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " came back without its state", name}, now);
     }
     holder->second.awaited = false;
     holder->second.peer.set_address(hello.address());
     if (mode_ == Mode::kHalting) return HaltMember(holder->second);
-    return BeginHalt(fmt::format("the session of {} broke", name), now);
+    return BeginHalt(broken, now);
   }
-  if (next_ && next_->members.contains(name)) AbandonNext(fmt::format("the session of {} broke", name), false, now);
+  if (next_ && next_->members.contains(name)) AbandonNext(broken, false, now);
 }
 
 void CoordinatorCore::OnLost(const std::string& member, const std::string& instance, Instant now) {
@@ -182,7 +187,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
     const auto at = epoch->members.find(member);
     return at != epoch->members.end() && at->second.peer.instance() == instance;
   };
-  const std::string why = fmt::format("{} was lost", member);
+  const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, member + " was lost", member};
   if (of(active_)) {
     active_->members.erase(member);
     LoseHolder(why, now);
@@ -193,15 +198,22 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
 }
 
 // A holder of the active epoch is out of active_->members.
-void CoordinatorCore::LoseHolder(const std::string& why, Instant now) {
+void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
   if (mode_ == Mode::kTraining) return BeginHalt(why, now);
+  Blame(why);
   if (mode_ == Mode::kHalted && next_) AbandonNext(why, false, now);
   if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(why, now);
 }
 
 void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
-  const std::string why = fmt::format("{}: {}", member, fault.message());
-  if (fault.permanent()) return Fail(why, false, now);
+  if (fault.permanent()) return Fail(fmt::format("{}: {}", member, fault.message()), false, now);
+  Log(true, fmt::format("{} at step {} of epoch {}: {}", member, fault.step(), fault.epoch(), fault.message()));
+  // The sentence of a transport says which call failed, not what it means for the job.
+  const bool exchange = fault.kind() == job::v1::FAULT_KIND_EXCHANGE;
+  const Cause why{exchange ? job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN : job::v1::SWITCH_CAUSE_MEMBER_FAULT,
+                  exchange ? fmt::format("the exchange of {} with other members broke at step {}", member, fault.step())
+                           : fmt::format("{}: {}", member, fault.message()),
+                  member};
   if (next_ && fault.epoch() == next_->epoch) return AbandonNext(why, true, now);
   if (mode_ == Mode::kTraining && fault.epoch() == active_->epoch) BeginHalt(why, now);
 }

@@ -66,7 +66,7 @@ class CoordinatorCore {
 
   // core.cc: inputs
   void OnHello(const job::v1::Hello& hello, Instant now);
-  void LoseHolder(const std::string& why, Instant now);
+  void LoseHolder(const Cause& why, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void Restore(const job::v1::CoordinatorState& journal, Instant now);
   void Advance(Instant now);  // after every input: whatever is possible now
@@ -78,9 +78,10 @@ class CoordinatorCore {
   enum class Use { kHolders, kStaying, kAll };  // who may fill a slot: staying holders, all that stay, also leavers
   RosterFit Fit(const job::v1::ApplyPlanRequest& request, Use use) const;
   void StartEpoch(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
-                  std::string reason, Instant now);
+                  Cause cause, Instant now);
+  Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, desired_->reason(), ""}; }
   void SendPrepare(job::v1::StateOrigin origin);
-  void AbandonNext(const std::string& why, bool failed, Instant now);
+  void AbandonNext(const Cause& why, bool failed, Instant now);
   void AdvanceNext(Instant now);
   bool AdoptRows(Instant now);
   bool AllWarmed() const;
@@ -100,11 +101,12 @@ class CoordinatorCore {
   bool HoldLeases() const;
 
   // core_recovery.cc
-  void BeginHalt(const std::string& why, Instant now);
+  void Blame(const Cause& why);
+  void BeginHalt(const Cause& why, Instant now);
   void HaltMember(EpochMember& member);
   void OnHalted(const std::string& member, const job::v1::Halted& halted, Instant now);
   void ResolveHalt(Instant now);
-  void LoseState(const std::string& why, Instant now);
+  void LoseState(const Cause& why, Instant now);
   void AdvanceHalted(Instant now);
   void AdvanceIdle(Instant now);
   bool StateIsWhole() const;
@@ -151,7 +153,7 @@ class CoordinatorCore {
   base::SteadyTime halt_deadline_{};
   base::SteadyTime waiting_since_{};            // nothing can start since
   base::SteadyTime retry_at_{};
-  std::string last_trouble_;
+  Cause last_trouble_;
   int failures_ = 0;                            // preparations and recoveries in a row without progress
   int64_t restarts_ = 0;
 

@@ -32,7 +32,7 @@ RosterFit CoordinatorCore::Fit(const job::v1::ApplyPlanRequest& request, Use use
 }
 
 void CoordinatorCore::StartEpoch(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
-                                 std::string reason, Instant now) {
+                                 Cause cause, Instant now) {
   last_epoch_ = std::max(last_epoch_ + 1, request.plan().epoch());
   EpochInfo& next = next_.emplace();
   next.epoch = last_epoch_;
@@ -42,7 +42,7 @@ void CoordinatorCore::StartEpoch(const job::v1::ApplyPlanRequest& request, Roste
   next.peers = std::move(fit.peers);
   next.origin = origin;
   next.recovery = mode_ != Mode::kTraining && from_epoch_ > 0;
-  next.reason = std::move(reason);
+  next.cause = std::move(cause);
   next.deadline = now.steady + options_.prepare_timeout;
   for (const job::v1::Peer& peer : next.peers) next.members[peer.slot().member()].peer = peer;
   if (origin == job::v1::STATE_ORIGIN_PEERS) {
@@ -53,7 +53,7 @@ void CoordinatorCore::StartEpoch(const job::v1::ApplyPlanRequest& request, Roste
   }
   Journal(now);
   commands_.push_back(FenceCommand{active_ ? active_->epoch : next.epoch});
-  Log(false, fmt::format("preparing epoch {} with {} members: {}", next.epoch, next.peers.size(), next.reason));
+  Log(false, fmt::format("preparing epoch {} with {} members: {}", next.epoch, next.peers.size(), next.cause.text));
   SendPrepare(origin);
 }
 
@@ -72,9 +72,9 @@ void CoordinatorCore::SendPrepare(job::v1::StateOrigin origin) {
   for (const auto& [name, member] : next_->members) Send(member.peer, message);
 }
 
-void CoordinatorCore::AbandonNext(const std::string& why, bool failed, Instant now) {
-  Log(failed, fmt::format("epoch {} is given up: {}", next_->epoch, why));
-  last_trouble_ = why;
+void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
+  Log(failed, fmt::format("epoch {} is given up: {}", next_->epoch, why.text));
+  Blame(why);
   found_ = false;
   if (failed) {
     ++failures_;
@@ -82,7 +82,7 @@ void CoordinatorCore::AbandonNext(const std::string& why, bool failed, Instant n
     retry_at_ = now.steady + std::min(wait, kMaxRetryWait);
   }
   if (failed && failures_ > options_.max_fruitless && mode_ != Mode::kTraining) {
-    return Fail(fmt::format("gave up after {} attempts: {}", failures_, why), true, now);
+    return Fail(fmt::format("gave up after {} attempts: {}", failures_, why.text), true, now);
   }
   // Those of the old epoch go back to it by Halt; the others forget the new one.
   if (next_->switching && active_) return BeginHalt(why, now);
@@ -223,7 +223,9 @@ void CoordinatorCore::RecordSwitch(Instant now) {
   job::v1::SwitchRecord& record = switches_.emplace_back();
   record.set_from_epoch(from_epoch_);
   record.set_to_epoch(next_->epoch);
-  record.set_reason(next_->reason);
+  record.set_reason(next_->cause.text);
+  record.set_cause(next_->cause.kind);
+  record.set_member(next_->cause.member);
   record.set_pause_seconds(base::ToSeconds(now.steady - committed_at_));
   record.set_at_step(next_->step);
   record.set_recovery(next_->recovery);

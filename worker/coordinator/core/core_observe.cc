@@ -56,7 +56,8 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
     out.set_message("waits for a plan");
   } else if (mode_ != Mode::kTraining) {
     const std::string waits = missing.empty() || next_ ? "" : "waits for " + missing.front();
-    out.set_message(last_trouble_.empty() || waits.empty() ? last_trouble_ + waits : last_trouble_ + "; " + waits);
+    const std::string& trouble = last_trouble_.text;
+    out.set_message(trouble.empty() || waits.empty() ? trouble + waits : trouble + "; " + waits);
   }
   out.set_restarts(restarts_);
   const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(now.wall.time_since_epoch()).count();

@@ -11,9 +11,17 @@
 
 namespace medley::worker {
 
-void CoordinatorCore::BeginHalt(const std::string& why, Instant now) {
-  Log(true, fmt::format("epoch {} stops at step {}: {}", active_->epoch, ledger_->committed(), why));
-  last_trouble_ = why;
+// What people are told. Peers often notice a loss before its session ends, or fail once more because of it: the loss is
+// why their exchange broke.
+void CoordinatorCore::Blame(const Cause& why) {
+  const bool effect =
+      why.kind == job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN && last_trouble_.kind == job::v1::SWITCH_CAUSE_MEMBER_LOST;
+  if (mode_ == Mode::kTraining || !effect) last_trouble_ = why;
+}
+
+void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
+  Log(true, fmt::format("epoch {} stops at step {}: {}", active_->epoch, ledger_->committed(), why.text));
+  Blame(why);
   if (mode_ == Mode::kTraining) {
     ++restarts_;
     ++failures_;
@@ -78,6 +86,7 @@ void CoordinatorCore::ResolveHalt(Instant now) {
       commands_.push_back(DropCommand{name, peer.instance()});
       members_.erase(name);
     }
+    Blame({job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " did not halt in time", name});
     active_->members.erase(name);
   }
   if (!StateIsWhole()) return LoseState(last_trouble_, now);
@@ -86,24 +95,26 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   for (const auto& [name, member] : active_->members) {
     const bool reachable = member.applied == t || (member.applied == t + 1 && member.undo_to <= t);
     if (!reachable) {
-      return LoseState(fmt::format("{} at step {} cannot go back to {}", name, member.applied, t), now);
+      const std::string why = fmt::format("{} at step {} cannot go back to {}", name, member.applied, t);
+      return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, name}, now);
     }
   }
   if (t < ledger_->committed() || t > ledger_->total_steps()) {
-    return LoseState(fmt::format("survivors stand at step {}, but {} is committed", t, ledger_->committed()), now);
+    const std::string why = fmt::format("survivors stand at step {}, but {} is committed", t, ledger_->committed());
+    return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, ""}, now);
   }
   SetLedger(t, active_->epoch);
   halted_step_ = t;
   mode_ = Mode::kHalted;
   waiting_since_ = now.steady;
   if (failures_ > options_.max_fruitless) {
-    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_trouble_), true, now);
+    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_trouble_.text), true, now);
   }
 }
 
-void CoordinatorCore::LoseState(const std::string& why, Instant now) {
-  Log(true, fmt::format("part of the state is lost ({}): going back to the last checkpoint", why));
-  last_trouble_ = why;
+void CoordinatorCore::LoseState(const Cause& why, Instant now) {
+  Log(true, fmt::format("part of the state is lost ({}): going back to the last checkpoint", why.text));
+  Blame(why);
   if (next_) AbandonNext(why, false, now);
   from_epoch_ = std::max(from_epoch_, active_->epoch);
   active_.reset();
@@ -113,7 +124,7 @@ void CoordinatorCore::LoseState(const std::string& why, Instant now) {
   waiting_since_ = now.steady;
   Journal(now);
   if (failures_ > options_.max_fruitless) {
-    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, why), true, now);
+    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, why.text), true, now);
   }
 }
 
@@ -148,10 +159,10 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
     return;
   }
   const bool restore = restore_.has_value();
-  const std::string reason = from_epoch_ > 0 ? last_trouble_ : desired_->reason();
+  const Cause cause = from_epoch_ > 0 ? last_trouble_ : PlanCause();
   const job::v1::ApplyPlanRequest request = *desired_;
   StartEpoch(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
-             reason, now);
+             cause, now);
 }
 
 void CoordinatorCore::OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now) {
@@ -179,7 +190,8 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
       if (next_->switching ? !member.ready : !member.warmed) late.push_back(name);
     }
     const char* what = next_->switching ? "ready" : "warm";
-    if (!late.empty()) AbandonNext(fmt::format("not {} in time: {}", what, fmt::join(late, ", ")), true, now);
+    const std::string why = fmt::format("not {} in time: {}", what, fmt::join(late, ", "));
+    if (!late.empty()) AbandonNext({job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, true, now);
   }
   if (over() || mode_ != Mode::kTraining) return;
   if (checkpoint_ && now.steady >= checkpoint_->deadline) {
@@ -193,7 +205,8 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
     return Fail("the evaluation did not end in time", true, now);
   }
   if (ledger_->leased() > ledger_->committed() && now.steady - committed_at_ > options_.stall_timeout) {
-    BeginHalt(fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout)), now);
+    const std::string why = fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout));
+    BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, ""}, now);
   }
 }
 

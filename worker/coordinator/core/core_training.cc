@@ -17,7 +17,8 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   EpochMember& at = found->second;
   const int64_t step = progress.step();
   if (step != at.applied + 1 || step > ledger_->leased()) {
-    return BeginHalt(fmt::format("{} reported step {} after step {}", member, step, at.applied), now);
+    const std::string why = fmt::format("{} reported step {} after step {}", member, step, at.applied);
+    return BeginHalt({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, member}, now);
   }
   if (!std::isfinite(progress.loss_sum())) return Fail(fmt::format("diverged at step {}", step), false, now);
   if (progress.state_samples() != 0 && progress.state_samples() != ledger_->SamplesAt(step)) {
@@ -97,7 +98,7 @@ void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
 
 void CoordinatorCore::AdvanceTraining(Instant now) {
   if (next_ && next_->switching) return;
-  if (next_ && ledger_->AllLeased()) AbandonNext("every sample is leased", false, now);
+  if (next_ && ledger_->AllLeased()) AbandonNext({.text = "every sample is leased"}, false, now);
   AdvanceCheckpoint(now);
   AdvanceEnding(now);
   if (over() || mode_ != Mode::kTraining) return;
@@ -127,7 +128,7 @@ void CoordinatorCore::ConsiderChange(Instant now) {
     RosterFit fit = Fit(*desired_, Use::kStaying);
     if (OnlyLeaversMissing(fit)) {
       checkpoint_wanted_ = false;
-      return StartEpoch(*desired_, std::move(fit), job::v1::STATE_ORIGIN_PEERS, desired_->reason(), now);
+      return StartEpoch(*desired_, std::move(fit), job::v1::STATE_ORIGIN_PEERS, PlanCause(), now);
     }
   }
   ConsiderSamePlan(now);
@@ -144,7 +145,8 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
     // The only holder of something stays until it is gone; the checkpoint that Drain asked for makes that cheap.
     if (!fit.covers) return;
     checkpoint_wanted_ = false;
-    return StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS, leaver + " leaves", now);
+    return StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
+                      {job::v1::SWITCH_CAUSE_MEMBER_LEFT, leaver + " leaves", leaver}, now);
   }
   checkpoint_wanted_ = false;
   std::string newcomer;
@@ -157,7 +159,8 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
   }
   if (newcomer.empty() || !fit.covers) return;
   if (!fit.full() && now.steady - since < options_.fold_in_wait) return;
-  StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS, newcomer + " came back", now);
+  StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
+             {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer}, now);
 }
 
 }  // namespace medley::worker

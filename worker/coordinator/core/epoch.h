@@ -18,6 +18,13 @@ struct Instant {
   base::WallTime wall;
 };
 
+// Why an epoch ends or is not made.
+struct Cause {
+  job::v1::SwitchCause kind = job::v1::SWITCH_CAUSE_UNSPECIFIED;
+  std::string text;    // a plan's reason, or a sentence for people
+  std::string member;  // that it is about; may be empty
+};
+
 // A connected process.
 struct ConnectedMember {
   job::v1::Hello hello;
@@ -50,7 +57,7 @@ struct EpochInfo {
   int64_t step = 0;  // where its state starts; known at Switch
   bool switching = false;
   bool recovery = false;
-  std::string reason;
+  Cause cause;
   base::SteadyTime deadline;  // of the preparation, then of the switch
 };
 

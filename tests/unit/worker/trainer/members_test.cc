@@ -210,6 +210,14 @@ class MembersTest : public testing::Test {
   int instances_ = 0;
 };
 
+TEST(MemberTest, AFaultSaysWhetherAnExchangeBroke) {
+  EXPECT_TRUE(IsExchange(base::Unavailable("connection closed by peer")));
+  EXPECT_TRUE(IsExchange(base::Aborted("group stages is closed")));
+  EXPECT_TRUE(IsExchange(base::DeadlineExceeded("rows did not come in time")));
+  EXPECT_FALSE(IsExchange(base::ResourceExhausted("no space left on device")));
+  EXPECT_FALSE(IsExchange(base::InvalidArgument("data.csv:641: too few columns")));
+}
+
 TEST_F(MembersTest, APipelineWithServersTrainsLikeOneProcess) {
   Apply({{0, 1, 2}, {1, 4, 2}}, 2);
   ExpectReference(Finish());

@@ -14,8 +14,10 @@ namespace {
 
 using base::IsOkAndHolds;
 using base::StatusIs;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class CoreTest : public testing::Test {
  protected:
@@ -44,6 +46,7 @@ class CoreTest : public testing::Test {
     for (Command& command : core_.TakeCommands()) {
       if (auto* send = std::get_if<SendCommand>(&command)) sent_[send->member].push_back(send->message);
       if (auto* finish = std::get_if<FinishCommand>(&command)) exit_code_ = finish->exit_code;
+      if (auto* log = std::get_if<LogCommand>(&command)) logs_.push_back(log->message);
     }
   }
   void Advance(base::nanoseconds by) {
@@ -65,13 +68,39 @@ class CoreTest : public testing::Test {
       Say(slot.member(), message);
     }
   }
-  void Ready(int64_t samples) {
+  void Ready(int64_t samples, int64_t epoch = 1, int64_t step = 0) {
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
-      message.mutable_ready()->set_epoch(1);
+      message.mutable_ready()->set_epoch(epoch);
+      message.mutable_ready()->set_step(step);
       message.mutable_ready()->set_state_samples(samples);
       Say(slot.member(), message);
     }
+  }
+  void Fault(const std::string& member, const std::string& text, job::v1::FaultKind kind) {
+    job::v1::SessionRequest message;
+    message.mutable_fault()->set_epoch(1);
+    message.mutable_fault()->set_step(2);
+    message.mutable_fault()->set_message(text);
+    message.mutable_fault()->set_kind(kind);
+    Say(member, message);
+  }
+  // All stand at `step` of epoch 1 and go on from there as epoch 2.
+  void Recover(int64_t step) {
+    for (const job::v1::MemberSlot& slot : plan_.slots()) {
+      job::v1::SessionRequest message;
+      message.mutable_halted()->set_epoch(1);
+      message.mutable_halted()->set_applied_step(step);
+      message.mutable_halted()->set_undo_to_step(step - 1);
+      Say(slot.member(), message);
+    }
+    for (const job::v1::MemberSlot& slot : plan_.slots()) {
+      job::v1::SessionRequest message;
+      message.mutable_warmed()->set_epoch(2);
+      message.mutable_warmed()->set_rows(100);
+      Say(slot.member(), message);
+    }
+    Ready(10 * step, 2, step);
   }
   void Progress(int64_t step, double loss, double seconds = 0) {
     time_ += base::FromSeconds(seconds);
@@ -93,6 +122,7 @@ class CoreTest : public testing::Test {
   job::v1::ApplyPlanRequest plan_;
   std::map<std::string, std::vector<job::v1::SessionResponse>> sent_;
   std::optional<int> exit_code_;
+  std::vector<std::string> logs_;
 };
 
 TEST_F(CoreTest, LeasesAtMostEightStepsAhead) {
@@ -158,6 +188,49 @@ TEST_F(CoreTest, ALossThatIsNoNumberFailsTheJob) {
   Progress(2, std::nan(""));
   EXPECT_EQ(exit_code_, 2);
   EXPECT_EQ(Seen().message(), "diverged at step 2");
+}
+
+constexpr char kGloo[] =
+    "[/build/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.4.0.3]:51234";
+
+// What a transport throws is for the log; people are told whose exchange broke.
+TEST_F(CoreTest, ABrokenExchangeIsToldInWordsOfItsOwn) {
+  Start();
+  Ready(0);
+  Progress(1, 0.5);
+  Fault("job-0-a-0", std::string("send to job-1-a-0 in group stages: ") + kGloo, job::v1::FAULT_KIND_EXCHANGE);
+  EXPECT_EQ(Seen().message(), "the exchange of job-0-a-0 with other members broke at step 2");
+  EXPECT_THAT(logs_, Contains(HasSubstr(kGloo)));
+  Recover(1);
+  ASSERT_EQ(Seen().switches_size(), 1);
+  const job::v1::SwitchRecord record = Seen().switches(0);
+  EXPECT_EQ(record.reason(), "the exchange of job-0-a-0 with other members broke at step 2");
+  EXPECT_EQ(record.cause(), job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN);
+  EXPECT_EQ(record.member(), "job-0-a-0");
+  EXPECT_TRUE(record.recovery());
+}
+
+// The peers of a killed process notice before its session ends.
+TEST_F(CoreTest, AMemberThatIsLostIsWhyTheExchangeBroke) {
+  Start();
+  Ready(0);
+  Progress(1, 0.5);
+  Fault("job-0-a-0", kGloo, job::v1::FAULT_KIND_EXCHANGE);
+  core_.OnLost("job-1-a-0", "i-job-1-a-0", Now());
+  EXPECT_THAT(Seen().message(), StartsWith("job-1-a-0 was lost"));
+  Fault("job-server-0", kGloo, job::v1::FAULT_KIND_EXCHANGE);
+  EXPECT_THAT(Seen().message(), StartsWith("job-1-a-0 was lost"));
+}
+
+TEST_F(CoreTest, AnotherFaultSaysWhatTheMemberSays) {
+  Start();
+  Ready(0);
+  Progress(1, 0.5);
+  Fault("job-0-a-0", "write /ck/step-1: No space left on device", job::v1::FAULT_KIND_UNSPECIFIED);
+  Recover(1);
+  ASSERT_EQ(Seen().switches_size(), 1);
+  EXPECT_EQ(Seen().switches(0).reason(), "job-0-a-0: write /ck/step-1: No space left on device");
+  EXPECT_EQ(Seen().switches(0).cause(), job::v1::SWITCH_CAUSE_MEMBER_FAULT);
 }
 
 TEST_F(CoreTest, MoneyFollowsUnitsAndPrices) {
