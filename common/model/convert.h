@@ -27,14 +27,20 @@ class Model;
 class Profile;
 }  // namespace medley::profile::v1
 namespace medley::scheduler::v1 {
+class Hardware;
+class ObserveRequest;
 class PlanRequest;
 class PlanResponse;
+class Prediction;
 class ProvisionedPlan;
 class Reason;
 class Resource;
 }  // namespace medley::scheduler::v1
 
 namespace medley::model {
+
+struct Hardware;
+struct JobObservation;
 
 void ToProto(const ExecutionPlan& plan, plan::v1::ExecutionPlan& out);
 absl::StatusOr<ExecutionPlan> FromProto(const plan::v1::ExecutionPlan& in);
@@ -60,6 +66,17 @@ Reason FromProto(const scheduler::v1::Reason& in);
 void ToProto(const Resource& resource, scheduler::v1::Resource& out);
 // `path` names the resource in errors ("resources[2]").
 absl::StatusOr<Resource> FromProto(const scheduler::v1::Resource& in, std::string_view path);
+
+void ToProto(const Prediction& prediction, scheduler::v1::Prediction& out);
+Prediction FromProto(const scheduler::v1::Prediction& in);
+
+// What was observed is checked by Validate (observation.h).
+void ToProto(const JobObservation& observation, scheduler::v1::ObserveRequest& out);
+absl::StatusOr<JobObservation> FromProto(const scheduler::v1::ObserveRequest& in);
+
+// `path` names the datasheet in errors ("hardware[2]").
+void ToProto(const Hardware& hardware, scheduler::v1::Hardware& out);
+absl::StatusOr<Hardware> FromProto(const scheduler::v1::Hardware& in, std::string_view path);
 
 // RFC 3339; empty for the zero time, both ways. Errors: InvalidArgument.
 absl::Status TimeToProto(std::string_view text, google::protobuf::Timestamp& out);

@@ -98,28 +98,6 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   return out;
 }
 
-void PredictionToProto(const Prediction& prediction, pb::Prediction& out) {
-  out.set_observations(prediction.observations);
-  out.set_ratio_uncorrected(prediction.ratio_uncorrected);
-  out.set_ratio_corrected(prediction.ratio_corrected);
-  out.set_relative_error(prediction.relative_error);
-  for (const Correction& correction : prediction.corrections) {
-    pb::Correction& to = *out.add_corrections();
-    to.set_resource_type(correction.resource_type);
-    to.set_compute(correction.compute);
-    to.set_comm(correction.comm);
-    to.set_observations(correction.observations);
-  }
-}
-
-Prediction PredictionFromProto(const pb::Prediction& in) {
-  Prediction out{in.observations(), in.ratio_uncorrected(), in.ratio_corrected(), in.relative_error(), {}};
-  for (const pb::Correction& from : in.corrections()) {
-    out.corrections.push_back({from.resource_type(), from.compute(), from.comm(), from.observations()});
-  }
-  return out;
-}
-
 // Resources of a list; `out` gets them in order.
 template <typename List>
 absl::Status ResourcesFromProto(const List& in, std::vector<Resource>& out) {
@@ -249,7 +227,7 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
     for (const Reason& reason : alternative.reasons) ToProto(reason, *to.add_reasons());
   }
   for (const Resource& resource : result.resources) ToProto(resource, *out.add_resources());
-  if (result.prediction) PredictionToProto(*result.prediction, *out.mutable_prediction());
+  if (result.prediction) ToProto(*result.prediction, *out.mutable_prediction());
   out.set_policy(result.policy);
 }
 
@@ -278,7 +256,7 @@ absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
     result.alternatives.push_back(std::move(alternative));
   }
   MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), result.resources));
-  if (in.has_prediction()) result.prediction = PredictionFromProto(in.prediction());
+  if (in.has_prediction()) result.prediction = FromProto(in.prediction());
   result.policy = in.policy();
   return result;
 }

@@ -153,6 +153,10 @@ bool NeedsServers(const Layer& layer, const std::string& type) {
   return false;
 }
 
+absl::Status Validate(const Model& model) { return CheckModel(model); }
+
+absl::Status Validate(const Training& training) { return CheckTraining(training); }
+
 absl::Status Validate(const PlanRequest& request) {
   MEDLEY_RETURN_IF_ERROR(CheckModel(request.model));
   MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training));

@@ -108,6 +108,9 @@ struct PlanRequest {
 // Everything a planner relies on: sizes, ranges, names that are unique and known. Errors: InvalidArgument naming the
 // field's path in its JSON spelling; the first one found. Says nothing of feasibility.
 absl::Status Validate(const PlanRequest& request);
+// Its parts alone.
+absl::Status Validate(const Model& model);
+absl::Status Validate(const Training& training);
 
 // True when operation `i` is synchronised by parameter servers if a stage runs it on `type`: it says so by its
 // profile's server_seconds > 0. False for a type that it has no profile of.

@@ -1,0 +1,36 @@
+// A datasheet: what one unit of a machine can do at best (the wire form is medley.scheduler.v1.Hardware).
+// Immutable value.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/model/planning.h"
+
+namespace medley::model {
+
+struct Hardware {
+  std::string name;
+  ResourceClass cls = ResourceClass::kCpu;
+  std::string description;
+  std::map<std::string, double> flops;  // peak a second, by precision: fp64, fp32, tf32, fp16, bf16, fp8, int8
+  double memory_bytes = 0;
+  double memory_bytes_per_second = 0;
+  double network_bytes_per_second = 0;
+  double launch_seconds = 0;  // overhead of one kernel
+  std::map<std::string, std::string> sources;  // of each figure, by field name
+  bool operator==(const Hardware&) const = default;
+};
+
+// Names are there and unique, fp32 is given, figures are finite and above 0, each figure has a source. Errors:
+// InvalidArgument naming the field's path ("hardware[2].flops.fp32").
+absl::Status Validate(const std::vector<Hardware>& hardware);
+
+// Reads a datasheet file: the JSON or YAML of medley.scheduler.v1.ListHardwareResponse, validated.
+absl::StatusOr<std::vector<Hardware>> ParseHardware(std::string_view text);
+
+}  // namespace medley::model
