@@ -3,33 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <map>
-#include <numeric>
+#include <algorithm>
 
-#include "common/base/file.h"
-#include "common/base/testing/status_matchers.h"
-#include "common/model/convert.h"
-#include "medley/profile/v1/profile.pb.h"
 #include "scheduler-service/profile/work.h"
+#include "tests/unit/scheduler-service/profile/load_model.h"
 
 namespace medley::sched {
 namespace {
 
 const std::vector<std::string> kModels = {"ctrdnn-8",    "ctrdnn-12", "ctrdnn-16", "ctrdnn-20",
                                           "matchnet-16", "2emb-10",   "nce-5"};
-
-model::Model Load(const std::string& name) {
-  const std::string path = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/examples/models/" + name + ".yaml";
-  const auto text = base::ReadFile(path);
-  EXPECT_TRUE(text.ok()) << path;
-  profile::v1::Model message;
-  const absl::Status parsed = model::ParseText(*text, message);
-  EXPECT_TRUE(parsed.ok()) << base::ToString(parsed);
-  auto model = model::FromProto(message);
-  EXPECT_TRUE(model.ok());
-  return *std::move(model);
-}
 
 std::vector<double> Parameters(const model::Model& model) {
   std::vector<double> found;
@@ -42,27 +25,27 @@ std::vector<double> Parameters(const model::Model& model) {
 }
 
 TEST(ModelTablesTest, Ctrdnn16IsTheTable) {
-  EXPECT_EQ(Parameters(Load("ctrdnn-16")),
+  EXPECT_EQ(Parameters(LoadModel("ctrdnn-16")),
             (std::vector<double>{9000009, 0, 0, 126976, 262656, 131328, 65792, 65792, 65792, 32896, 16512, 16512,
                                  16512, 8256, 130, 0}));
 }
 
 TEST(ModelTablesTest, Matchnet16IsTheTable) {
-  EXPECT_EQ(Parameters(Load("matchnet-16")),
+  EXPECT_EQ(Parameters(LoadModel("matchnet-16")),
             (std::vector<double>{809856, 809856, 99072, 99072, 0, 0, 16512, 16512, 0, 168, 0, 0, 63744, 8256, 130, 0}));
 }
 
 TEST(ModelTablesTest, TwoEmb10IsTheTable) {
-  EXPECT_EQ(Parameters(Load("2emb-10")),
+  EXPECT_EQ(Parameters(LoadModel("2emb-10")),
             (std::vector<double>{16000000, 16000000, 0, 0, 0, 8448, 32896, 8256, 130, 0}));
 }
 
 TEST(ModelTablesTest, Nce5IsTheTable) {
-  EXPECT_EQ(Parameters(Load("nce-5")), (std::vector<double>{106215300, 106215300, 354051, 0, 0}));
+  EXPECT_EQ(Parameters(LoadModel("nce-5")), (std::vector<double>{106215300, 106215300, 354051, 0, 0}));
 }
 
 TEST(ModelTablesTest, CtrdnnDenseWork) {
-  const model::Model model = Load("ctrdnn-16");
+  const model::Model model = LoadModel("ctrdnn-16");
   double dense = 0;
   double training_flops = 0;
   for (const model::Layer& layer : model.layers) {
@@ -77,7 +60,7 @@ TEST(ModelTablesTest, CtrdnnDenseWork) {
 
 TEST(ModelTablesTest, CtrdnnVariantsDifferInFullyConnectedLayersOnly) {
   for (const int layers : {8, 12, 16, 20}) {
-    const model::Model model = Load("ctrdnn-" + std::to_string(layers));
+    const model::Model model = LoadModel("ctrdnn-" + std::to_string(layers));
     ASSERT_EQ(std::ssize(model.layers), layers);
     const auto dense = std::count_if(model.layers.begin(), model.layers.end(),
                                      [](const model::Layer& l) { return l.kind == "FULLY_CONNECTED"; });
@@ -88,7 +71,7 @@ TEST(ModelTablesTest, CtrdnnVariantsDifferInFullyConnectedLayersOnly) {
 TEST(ModelTablesTest, BytesFollowFromAttributes) {
   for (const std::string& name : kModels) {
     SCOPED_TRACE(name);
-    const model::Model model = Load(name);
+    const model::Model model = LoadModel(name);
     EXPECT_EQ(model.name, name);
     EXPECT_EQ(std::to_string(model.layers.size()), name.substr(name.rfind('-') + 1));
     const std::vector<double> parameters = Parameters(model);
@@ -114,7 +97,7 @@ TEST(ModelTablesTest, BytesFollowFromAttributes) {
 TEST(ModelTablesTest, InputsAreOutputs) {
   for (const std::string& name : kModels) {
     SCOPED_TRACE(name);
-    const model::Model model = Load(name);
+    const model::Model model = LoadModel(name);
     for (size_t i = 1; i < model.layers.size(); ++i) {
       const model::Layer& layer = model.layers[i];
       if (layer.kind == "EMBEDDING") continue;  // ids come from the data

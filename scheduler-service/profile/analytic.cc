@@ -1,0 +1,183 @@
+#include "scheduler-service/profile/analytic.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status.h"
+#include "scheduler-service/profile/work.h"
+
+namespace medley::sched {
+namespace {
+
+// Shares of the peak that real kernels reach. CPU: calibrated on our own profiler (docs/profiles.md). GPU: estimates;
+// products of the sizes of these models fill a GPU less than the large ones that vendors measure.
+constexpr double kCpuProductEfficiency = 0.60;
+constexpr double kGpuProductEfficiency = 0.50;
+constexpr double kStreamEfficiency = 0.80;  // STREAM against peak bandwidth, CPU and GPU alike
+// Rows of a table are short and lie anywhere: a good part of every line that is fetched is not used.
+constexpr double kGatherEfficiency = 0.25;
+
+// Work on ids is the host's on every machine: distinct ids, the rows' places. Calibrated on our own profiler.
+constexpr double kHostIdSeconds = 40e-9;
+// Of one row, pull and push together, calibrated on our own profiler: the trainer's and the server's processor.
+constexpr double kClientRowSeconds = 150e-9;
+constexpr double kServerRowSeconds = 150e-9;
+// One message over TCP between two machines of a data centre, software included. Estimate.
+constexpr double kMessageSeconds = 50e-6;
+
+// Whole-weight traffic of one step: backward reads the weights and writes the gradient; Adagrad reads weight, gradient
+// and state and writes weight and state.
+constexpr double kBackwardWeightPasses = 2;
+constexpr double kUpdateWeightPasses = 5;
+// Gathered rows in a step: read and written out forward; gradient read, row read and written backward.
+constexpr double kGatherPasses = 5;
+constexpr double kKeyBytes = 8;
+
+class Estimator {
+ public:
+  Estimator(const model::Layer& layer, const LayerWork& work, double cut_bytes, const Hardware& hardware)
+      : layer_(layer), work_(work), cut_bytes_(cut_bytes), hardware_(hardware), peak_(Peak()) {}
+
+  model::LayerProfile Profile(const std::string& resource_type, double batch) const {
+    model::LayerProfile profile;
+    profile.resource_type = resource_type;
+    profile.origin = "analytic";
+    profile.compute_seconds = Compute(batch);
+    profile.compute_parallel = Divides(Compute(0), profile.compute_seconds);
+    profile.sync_seconds = Sync(batch);
+    profile.transfer_seconds = Transfer(batch);
+    profile.comm_parallel = Divides(Sync(0) + Transfer(0), profile.sync_seconds + profile.transfer_seconds);
+    profile.server_seconds = layer_.sparse ? DistinctRows(batch) * kServerRowSeconds : 0;
+    profile.activation_bytes = layer_.output_bytes;
+    return profile;
+  }
+
+ private:
+  static double Divides(double fixed, double whole) {
+    return whole > 0 ? std::clamp(1 - fixed / whole, 0.0, 1.0) : 0;
+  }
+
+  // Operations a second that products reach in the layer's own precision; what a machine has no figure for, it
+  // computes in fp32.
+  double Peak() const {
+    const char* precision = work_.dtype_bytes == 8 ? "fp64" : work_.dtype_bytes == 2 ? "fp16" : "fp32";
+    const auto found = hardware_.flops.find(precision);
+    const double flops = found != hardware_.flops.end() ? found->second : hardware_.flops.at("fp32");
+    return flops * (hardware_.cls == model::ResourceClass::kGpu ? kGpuProductEfficiency : kCpuProductEfficiency);
+  }
+
+  double Pass(double flops, double bytes) const {
+    return std::max(flops / peak_, bytes / (hardware_.memory_bytes_per_second * kStreamEfficiency));
+  }
+
+  double Compute(double batch) const {
+    const double weights = layer_.sparse ? 0 : work_.parameters * work_.dtype_bytes;
+    const double backward = work_.backward_factor;
+    double seconds = Pass(batch * work_.forward_flops, batch * work_.forward_bytes + weights) +
+                     Pass(batch * work_.forward_flops * backward,
+                          batch * work_.forward_bytes * backward + kBackwardWeightPasses * weights) +
+                     Pass(0, kUpdateWeightPasses * weights);
+    seconds += batch * kGatherPasses * work_.gathered_bytes / (hardware_.memory_bytes_per_second * kGatherEfficiency);
+    seconds += batch * work_.gathered_rows * kHostIdSeconds;
+    const double launches =
+        work_.sequential * (work_.forward_launches + work_.backward_launches) + work_.update_launches;
+    return seconds + launches * hardware_.launch_seconds;
+  }
+
+  // Ids drawn evenly from the table: an upper bound, since real ids repeat more.
+  double DistinctRows(double batch) const {
+    const double ids = batch * work_.gathered_rows;
+    const double dim = work_.gathered_rows > 0 ? work_.gathered_bytes / work_.dtype_bytes / work_.gathered_rows : 0;
+    const double rows = dim > 0 ? work_.parameters / dim : 0;
+    return rows < 1 ? ids : -rows * std::expm1(-ids / rows);
+  }
+
+  double Sync(double batch) const {
+    if (layer_.sparse) {
+      const double rows = DistinctRows(batch);
+      const double row_bytes = work_.gathered_rows > 0 ? work_.gathered_bytes / work_.gathered_rows : 0;
+      return rows * (2 * (kKeyBytes + row_bytes) / hardware_.network_bytes_per_second + kClientRowSeconds) +
+             2 * kMessageSeconds;
+    }
+    if (work_.parameters <= 0) return 0;
+    return 2 * work_.parameters * work_.dtype_bytes / hardware_.network_bytes_per_second + 2 * kMessageSeconds;
+  }
+
+  double Transfer(double batch) const {
+    if (cut_bytes_ <= 0) return 0;
+    return 2 * batch * cut_bytes_ / hardware_.network_bytes_per_second + 2 * kMessageSeconds;
+  }
+
+  const model::Layer& layer_;
+  const LayerWork& work_;
+  const double cut_bytes_;
+  const Hardware& hardware_;
+  const double peak_;
+};
+
+bool HasProfile(const model::Layer& layer, const std::string& type) {
+  return std::any_of(layer.profiles.begin(), layer.profiles.end(),
+                     [&](const model::LayerProfile& p) { return p.resource_type == type; });
+}
+
+// Index of the last layer that takes the output of each layer; the layer itself when none does.
+std::vector<size_t> LastTakers(const model::Model& model) {
+  const bool graph = std::any_of(model.layers.begin(), model.layers.end(),
+                                 [](const model::Layer& layer) { return !layer.inputs.empty(); });
+  std::vector<size_t> last(model.layers.size());
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    last[i] = i;
+    const model::Layer& layer = model.layers[i];
+    for (const int input : layer.inputs) {
+      if (input >= 0 && static_cast<size_t>(input) < i) last[static_cast<size_t>(input)] = i;
+    }
+    if (i > 0 && layer.inputs.empty() && !(graph && layer.kind == "EMBEDDING")) last[i - 1] = i;
+  }
+  return last;
+}
+
+}  // namespace
+
+std::vector<double> CutBytes(const model::Model& model) {
+  const std::vector<size_t> last = LastTakers(model);
+  std::vector<double> cut(model.layers.size(), 0);
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    for (size_t e = i; e < last[i]; ++e) cut[e] += model.layers[i].output_bytes;
+  }
+  return cut;
+}
+
+absl::Status AddAnalyticProfiles(model::Model& model, const std::string& resource_type, const Hardware& hardware,
+                                 double batch) {
+  if (!std::isfinite(batch) || batch <= 0) {
+    return base::InvalidArgument("profileBatchSize: must be finite and greater than 0, is {}", batch);
+  }
+  const std::vector<double> cut = CutBytes(model);
+  std::vector<model::LayerProfile> made(model.layers.size());
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const auto work = WorkOf(model.layers[i]);
+    if (!work.ok()) return base::Annotate(work.status(), fmt::format("model.layers[{}]", i));
+    made[i] = Estimator(model.layers[i], *work, cut[i], hardware).Profile(resource_type, batch);
+  }
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    if (!HasProfile(model.layers[i], resource_type)) model.layers[i].profiles.push_back(std::move(made[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddAnalyticProfiles(model::PlanRequest& request, const HardwareCatalog& catalog) {
+  for (size_t r = 0; r < request.resources.size(); ++r) {
+    const model::Resource& resource = request.resources[r];
+    if (resource.hardware.empty()) continue;
+    const Hardware* hardware = catalog.Find(resource.hardware);
+    if (hardware == nullptr) {
+      return base::InvalidArgument("resources[{}].hardware: there is no datasheet '{}'; there are {}", r,
+                                   resource.hardware, catalog.Names());
+    }
+    MEDLEY_RETURN_IF_ERROR(
+        AddAnalyticProfiles(request.model, resource.name, *hardware, request.training.profile_batch_size));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace medley::sched

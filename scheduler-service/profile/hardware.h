@@ -1,0 +1,44 @@
+// The datasheets: what one unit of each kind of machine can do at best.
+//
+//   const auto catalog = HardwareCatalog::Builtin();      // data/hardware.yaml, built in
+//   const model::Hardware* v100 = catalog->Find("v100");
+//
+// Immutable value, thread-safe. A pointer from Find lives as long as its catalog.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/model/hardware.h"
+
+namespace medley::sched {
+
+using model::Hardware;
+
+class HardwareCatalog {
+ public:
+  // What data/hardware.yaml says. An error is a broken build.
+  static absl::StatusOr<HardwareCatalog> Builtin();
+  // A file of the same form in its place. Errors: InvalidArgument naming the field's path.
+  static absl::StatusOr<HardwareCatalog> Parse(std::string_view text);
+  // Errors as Parse.
+  static absl::StatusOr<HardwareCatalog> Of(std::vector<Hardware> hardware);
+
+  const Hardware* Find(std::string_view name) const;  // null: unknown
+  const std::vector<Hardware>& all() const { return hardware_; }
+  std::string Names() const;  // "cpu, t4, v100", for messages
+
+ private:
+  std::vector<Hardware> hardware_;  // in the file's order
+};
+
+// `count` made-up machines for scale tests: machine i is the catalog's machine i modulo its size with flops, bandwidths,
+// memory and overhead each multiplied by a factor that is log-uniform in [1/2, 2]. Names are "NAME-I". The same seed
+// gives the same machines. `count` <= 0: none.
+std::vector<Hardware> PerturbHardware(const HardwareCatalog& catalog, int count, uint64_t seed);
+
+}  // namespace medley::sched
