@@ -138,9 +138,11 @@ struct ProvisionedPlan {
 };
 
 // Why there is no plan, in words that a person can act on. The reasons of an answer are the smallest set of constraints
-// that cannot hold together; `needed` is what would make the request feasible if the others stay.
+// that cannot hold together. Of limit, memory, maxCostPerHour, budget and maxUnits `available` is the bound given and
+// `needed` the least that would make the request feasible; of minThroughput, deadline and minUnits `needed` is the
+// bound given and `available` the best that the rest allows.
 struct Reason {
-  std::string constraint;     // limit, memory, minThroughput, maxCostPerHour, deadline, budget, price, units
+  std::string constraint;     // as in the wire form
   std::string resource_type;
   double needed = 0;
   double available = 0;

@@ -55,12 +55,13 @@ void CheckUnits(const Problem& problem, const std::vector<StageChoice>& stages, 
   for (const StageChoice& s : stages) {
     total += s.units;
     if (s.units >= c.min_units) continue;
-    out.push_back({"units", problem.type(s.type).name, static_cast<double>(c.min_units), static_cast<double>(s.units),
+    out.push_back({"minUnits", problem.type(s.type).name, static_cast<double>(c.min_units),
+                   static_cast<double>(s.units),
                    fmt::format("{} have {} units, minUnits asks for {}", LayerNames(problem, s.first, s.last), s.units,
                                c.min_units)});
   }
   if (c.max_units > 0 && total > c.max_units) {
-    out.push_back({"units", "", static_cast<double>(total), static_cast<double>(c.max_units),
+    out.push_back({"maxUnits", "", static_cast<double>(total), static_cast<double>(c.max_units),
                    fmt::format("needs {} trainers in all, maxUnits allows {}: raise maxUnits to {}", total, c.max_units,
                                total)});
   }

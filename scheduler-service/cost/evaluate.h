@@ -12,7 +12,7 @@ namespace medley::sched {
 
 struct Evaluation {
   model::ProvisionedPlan plan;
-  // Constraints that it violates; none: feasible. Ordered: memory, limit, units, minThroughput, deadline,
+  // Constraints that it violates; none: feasible. Ordered: memory, limit, minUnits, maxUnits, minThroughput, deadline,
   // maxCostPerHour, budget.
   std::vector<model::Reason> violations;
 };

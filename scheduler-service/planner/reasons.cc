@@ -1,88 +1,130 @@
 #include "scheduler-service/planner/reasons.h"
 
+#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "scheduler-service/planner/conflict.h"
 #include "scheduler-service/planner/planners.h"
-#include "scheduler-service/planner/schedule_dp.h"
 
 namespace medley::sched {
 namespace {
 
-constexpr int kAmple = 1'000'000;
+constexpr double kPrecision = 1e-6;  // relative, of a bound that is not a whole number
+constexpr int kBisections = 60;
 
-// A constraint that can be lifted.
-struct Lifting {
-  std::string constraint;     // whose violations count as reasons
-  std::string resource_type;  // empty: any
-  std::function<void(model::PlanRequest&)> lift;
-};
+bool IsWhole(const Constraint& c) {
+  return c.kind == ConstraintKind::kLimit || c.kind == ConstraintKind::kMaxUnits || c.kind == ConstraintKind::kMinUnits;
+}
 
-std::vector<Lifting> Liftings(const model::PlanRequest& request) {
-  std::vector<Lifting> out;
-  const model::Constraints& c = request.constraints;
-  if (c.budget_usd > 0) out.push_back({"budget", "", [](auto& r) { r.constraints.budget_usd = 0; }});
-  if (c.max_cost_per_hour > 0) {
-    out.push_back({"maxCostPerHour", "", [](auto& r) { r.constraints.max_cost_per_hour = 0; }});
+// What `plan` uses, or reaches, of what a constraint bounds.
+double ValueOf(const Problem& problem, const Constraint& c, const Provisioned& plan) {
+  const Score& score = plan.score;
+  double value = 0;
+  switch (c.kind) {
+    case ConstraintKind::kMinThroughput: return score.throughput;
+    case ConstraintKind::kDeadline: return problem.total_samples() / score.throughput;
+    case ConstraintKind::kMaxCostPerHour: return score.hourly;
+    case ConstraintKind::kBudget: return score.cost;
+    case ConstraintKind::kLimit:
+      return UnitsByType(problem, plan.stages, score.server_units)[static_cast<size_t>(c.type)];
+    case ConstraintKind::kMaxUnits:
+      for (const StageChoice& s : plan.stages) value += s.units;
+      return value;
+    case ConstraintKind::kMinUnits:
+      value = plan.stages[0].units;
+      for (const StageChoice& s : plan.stages) value = std::min<double>(value, s.units);
+      return value;
+    case ConstraintKind::kMemory:
+      for (const StageChoice& s : plan.stages) {
+        if (s.type == c.type) value = std::max(value, problem.LocalBytes(s.first, s.last, s.type));
+      }
+      return value;
   }
-  if (c.max_units > 0) out.push_back({"units", "", [](auto& r) { r.constraints.max_units = 0; }});
-  for (size_t t = 0; t < request.resources.size(); ++t) {
-    const std::string& name = request.resources[t].name;
-    out.push_back({"limit", name, [t](auto& r) { r.resources[t].limit = kAmple; }});
-    if (request.resources[t].memory_bytes > 0) {
-      out.push_back({"memory", name, [t](auto& r) { r.resources[t].memory_bytes = 0; }});
+  return value;
+}
+
+// The bound of `c` nearest to the one given with which `request` has a plan; none: not even without it, or no time.
+std::optional<double> NearestFeasible(const Problem& problem, model::PlanRequest request, const Constraint& c,
+                                      const Budget& budget) {
+  double infeasible = BoundOf(request, c);
+  Lift(request, c);
+  const auto lifted = CheapestPlan(request, budget);
+  if (!lifted) return std::nullopt;
+  double feasible = ValueOf(problem, c, *lifted);
+  for (int i = 0; i < kBisections && !budget.Spent(); ++i) {
+    const double apart = std::abs(feasible - infeasible);
+    if (apart <= (IsWhole(c) ? 1 : kPrecision * std::abs(feasible))) break;
+    double middle = infeasible + (feasible - infeasible) / 2;
+    if (IsWhole(c)) middle = std::floor(middle);
+    SetBound(request, c, middle);
+    const auto plan = CheapestPlan(request, budget);
+    if (!plan) {
+      infeasible = middle;
+      continue;
     }
+    const double value = ValueOf(problem, c, *plan);
+    feasible = std::abs(value - infeasible) < std::abs(middle - infeasible) ? value : middle;
   }
-  return out;
+  return feasible;
 }
 
-std::optional<Provisioned> SolveLifted(model::PlanRequest request, const Budget& budget) {
-  const auto problem = Problem::Compile(std::move(request));
-  if (!problem.ok()) return std::nullopt;
-  const auto solution = MakeExact()->Solve(*problem, 0, budget);
-  return solution.ok() ? solution->best : std::nullopt;
+// `value` in few digits, never on the wrong side.
+std::string Up(double value) {
+  const int digits = value >= 1000 ? 0 : value >= 10 ? 1 : 4;
+  const double scale = std::pow(10, digits);
+  return base::FormatDecimal(std::ceil(value * scale * (1 - 1e-12)) / scale, digits);
+}
+std::string Down(double value) {
+  const int digits = value >= 1000 ? 0 : value >= 10 ? 1 : 4;
+  const double scale = std::pow(10, digits);
+  return base::FormatDecimal(std::floor(value * scale * (1 + 1e-12)) / scale, digits);
+}
+std::string Plain(double value) { return base::FormatDecimal(value, 6); }
+
+std::string Sentence(const model::PlanRequest& request, const Constraint& c, double bound, double best) {
+  const std::string type = c.type >= 0 ? request.resources[static_cast<size_t>(c.type)].name : "";
+  switch (c.kind) {
+    case ConstraintKind::kMinThroughput:
+      return fmt::format("{} samples/s is the most that the rest allows, minThroughput asks for {}: lower it to {}",
+                         Down(best), Plain(bound), Down(best));
+    case ConstraintKind::kDeadline:
+      return fmt::format("takes at least {} s with the rest as it is, the deadline is in {} s: allow {} s", Up(best),
+                         Plain(bound), Up(best));
+    case ConstraintKind::kMaxCostPerHour:
+      return fmt::format("needs at least {} USD/h, maxCostPerHour is {}: raise it to {}", Up(best), Plain(bound),
+                         Up(best));
+    case ConstraintKind::kBudget:
+      return fmt::format("costs at least {} USD in all, the budget is {}: raise it to {}", Up(best), Plain(bound),
+                         Up(best));
+    case ConstraintKind::kMaxUnits:
+      return fmt::format("needs {} trainers in all, maxUnits is {}: raise it to {}", Up(best), Plain(bound), Up(best));
+    case ConstraintKind::kMinUnits:
+      return fmt::format("every stage can have at most {} trainers, minUnits asks for {}: lower it to {}", Down(best),
+                         Plain(bound), Down(best));
+    case ConstraintKind::kLimit:
+      return fmt::format("needs {} units of {}, only {} may be used: raise the limit of {} to {}", Up(best), type,
+                         Plain(bound), type, Up(best));
+    case ConstraintKind::kMemory:
+      return fmt::format("needs units of {} with {} bytes, they have {}: offer bigger ones, or a type with more memory",
+                         type, Up(best), Plain(bound));
+  }
+  return "";
 }
 
-void AddThroughputReason(const Problem& problem, const Budget& budget, std::vector<model::Reason>& out) {
-  const model::Constraints& c = problem.request().constraints;
-  if (c.min_throughput <= 0 && c.deadline_seconds <= 0) return;
-  model::PlanRequest lifted = problem.request();
-  lifted.constraints.min_throughput = 0;
-  lifted.constraints.deadline_seconds = 0;
-  if (!SolveLifted(lifted, budget)) return;
-  const double best = HighestThroughput(problem, budget);
-  if (best <= 0) return;
-  const std::string reach = base::FormatDecimal(best, 1);
-  if (c.min_throughput > 0 && best < c.min_throughput * (1 - kTolerance)) {
-    out.push_back({"minThroughput", "", c.min_throughput, best,
-                   fmt::format("at most {} samples/s can be reached within the other constraints, minThroughput asks "
-                               "for {}: lower minThroughput to {}, or allow more units",
-                               reach, base::FormatDecimal(c.min_throughput, 1),
-                               base::FormatDecimal(std::floor(best), 0))});
-  }
-  const double seconds = problem.total_samples() / best;
-  if (c.deadline_seconds > 0 && seconds > c.deadline_seconds * (1 + kTolerance)) {
-    out.push_back({"deadline", "", c.deadline_seconds, seconds,
-                   fmt::format("at {} samples/s, the most that the other constraints allow, it takes {} s and the "
-                               "deadline is in {} s: allow {} s, or allow more units",
-                               reach, base::FormatDecimal(seconds, 1), base::FormatDecimal(c.deadline_seconds, 1),
-                               base::FormatDecimal(std::ceil(seconds), 0))});
-  }
-}
-
-// The reasons when no single constraint is the culprit.
-std::vector<model::Reason> AllTogether(const Problem& problem, const Budget& budget) {
-  model::PlanRequest lifted = problem.request();
-  for (const Lifting& lifting : Liftings(problem.request())) lifting.lift(lifted);
-  if (const auto plan = SolveLifted(lifted, budget)) return Evaluate(problem, plan->stages).violations;
-  const auto ample = Problem::Compile(lifted);
-  if (!ample.ok()) return {};
-  std::vector<model::Reason> out;
-  AddThroughputReason(*ample, budget, out);
-  return out;
+model::Reason ReasonOf(const model::PlanRequest& request, const Constraint& c, double best, bool resolves) {
+  const double bound = BoundOf(request, c);
+  const bool is_goal = c.kind == ConstraintKind::kMinThroughput || c.kind == ConstraintKind::kDeadline ||
+                       c.kind == ConstraintKind::kMinUnits;
+  model::Reason reason;
+  reason.constraint = NameOf(c);
+  if (c.type >= 0) reason.resource_type = request.resources[static_cast<size_t>(c.type)].name;
+  reason.needed = is_goal ? bound : best;
+  reason.available = is_goal ? best : bound;
+  reason.message = Sentence(request, c, bound, best);
+  if (!resolves) reason.message += " (then other constraints stand in the way)";
+  return reason;
 }
 
 void AddUnprofiled(const Problem& problem, int t, std::vector<model::Reason>& out) {
@@ -97,44 +139,17 @@ void AddUnprofiled(const Problem& problem, int t, std::vector<model::Reason>& ou
 
 }  // namespace
 
-double HighestThroughput(const Problem& problem, const Budget& budget) {
-  ScheduleDp dp(problem, budget);
-  constexpr double kAny = std::numeric_limits<double>::infinity();
-  double low = dp.SlowestThroughput(), high = dp.FastestThroughput(), best = 0;
-  if (!std::isfinite(low)) return 0;
-  for (int step = 0; step < 200 && low <= high && !budget.Spent(); ++step) {
-    const double x = step == 0 ? low : std::sqrt(low) * std::sqrt(high);
-    dp.Prepare(x);
-    const ScheduleDp::Answer answer = dp.Solve(kAny, false);
-    if (answer.outcome != ScheduleDp::Outcome::kFound) {
-      if (step == 0) return 0;
-      high = std::nextafter(x, 0);
-      continue;
-    }
-    // The plan may be faster than x; its servers may then be too many, so only x itself is proven.
-    const Evaluation evaluation = Evaluate(problem, answer.stages);
-    const bool within = evaluation.plan.cost_per_hour <= answer.hourly * (1 + 1e-12);
-    best = within ? evaluation.plan.throughput : std::max(best, x);
-    low = std::nextafter(best, kAny);
-    if (low >= high * (1 - 1e-12)) break;
-  }
-  return best;
-}
-
 std::vector<model::Reason> WhyInfeasible(const Problem& problem, const Budget& budget) {
+  const model::PlanRequest& request = problem.request();
+  const std::vector<Constraint> all = ConstraintsOf(request);
+  const std::vector<Constraint> conflict = SmallestConflict(request, all, budget);
   std::vector<model::Reason> out;
-  for (const Lifting& lifting : Liftings(problem.request())) {
-    model::PlanRequest lifted = problem.request();
-    lifting.lift(lifted);
-    const auto plan = SolveLifted(std::move(lifted), budget);
-    if (!plan) continue;
-    for (model::Reason& reason : Evaluate(problem, plan->stages).violations) {
-      const bool same_type = lifting.resource_type.empty() || lifting.resource_type == reason.resource_type;
-      if (reason.constraint == lifting.constraint && same_type) out.push_back(std::move(reason));
-    }
+  for (const Constraint& c : conflict) {
+    auto best = NearestFeasible(problem, request, c, budget);
+    const bool resolves = best.has_value();
+    if (!resolves) best = NearestFeasible(problem, LiftAllBut(request, all, conflict), c, budget);
+    if (best) out.push_back(ReasonOf(request, c, *best, resolves));
   }
-  AddThroughputReason(problem, budget, out);
-  if (out.empty()) out = AllTogether(problem, budget);
   return out;
 }
 

@@ -8,16 +8,13 @@
 
 namespace medley::sched {
 
-// Tries the request with one constraint lifted at a time: every constraint whose lifting alone is enough gives a reason
-// with what would be needed. If none is enough alone, the violations of the cheapest plan with all lifted. Empty: the
-// request is feasible after all, or the budget ended. Every reason's plan was really computed.
+// One reason for each constraint of the smallest conflict (conflict.h), with what would make the request feasible if
+// the others stay. Where other constraints would still stand in the way, what would resolve this conflict, and the
+// message says so. Empty: the request is feasible after all, or the budget ended. Every bound named was planned with.
 std::vector<model::Reason> WhyInfeasible(const Problem& problem, const Budget& budget);
 
 // Why every layer on type `t` is not feasible.
 std::vector<model::Reason> WhyNotSingleType(const Problem& problem, int t);
-
-// The highest throughput within limits, memory, units and cost per hour; 0 when there is no plan at all.
-double HighestThroughput(const Problem& problem, const Budget& budget);
 
 // One for each resource without a price.
 std::vector<model::Reason> Unpriced(const model::PlanRequest& request);

@@ -143,10 +143,10 @@ TEST(CostTest, EveryOtherConstraint) {
   EXPECT_EQ(violated([](auto& r) { r.constraints.deadline_seconds = 85; }), V{"deadline"});
   EXPECT_EQ(violated([](auto& r) { r.constraints.deadline_seconds = 86; }), V{});
   EXPECT_EQ(violated([](auto& r) { r.constraints.budget_usd = 0.05; }), V{"budget"});
-  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 2; }), V{"units"});
+  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 2; }), V{"maxUnits"});
   EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }),
             V{});  // servers are no trainers
-  EXPECT_EQ(violated([](auto& r) { r.constraints.min_units = 2; }), V{"units"});
+  EXPECT_EQ(violated([](auto& r) { r.constraints.min_units = 2; }), V{"minUnits"});
   // A unit of gpu holds 3 * 1e6 bytes; the embedding's parameters are at the servers.
   EXPECT_EQ(violated([](auto& r) { r.resources[1].memory_bytes = 2.9e6; }), V{"memory"});
   EXPECT_EQ(violated([](auto& r) {
