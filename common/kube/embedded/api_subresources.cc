@@ -1,6 +1,10 @@
 // scale of custom resources; binding, eviction and log of pods.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
 #include "common/base/status.h"
 #include "common/kube/embedded/api.h"
 #include "common/kube/embedded/api_error.h"
@@ -43,27 +47,52 @@ Json ScaleOf(const ResourceInfo& info, const Json& object) {
   return scale;
 }
 
-absl::StatusOr<LogOptions> ReadLogOptions(const HttpRequest& request) {
+// A whole number of the query that is at least `least`; nothing when it is absent or empty.
+absl::StatusOr<std::optional<int64_t>> ReadCount(const HttpRequest& request, const char* name,
+                                                 int64_t least, FieldErrors* errors) {
+  const std::string text = request.Query(name);
+  if (text.empty()) return std::nullopt;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return BadRequest(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", Dump(text)));
+  }
+  if (value < least) {
+    errors->push_back(InvalidValue(
+        name, value, least == 0 ? "must be greater than or equal to 0" : "must be greater than 0"));
+  }
+  return value;
+}
+
+absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest& request,
+                                          base::WallTime now) {
   LogOptions options;
+  FieldErrors errors;
   options.container = request.Query("container");
   options.follow = request.Is("follow");
   options.previous = request.Is("previous");
-  for (const auto& [name, slot] : {std::pair("tailLines", &options.tail_lines),
-                                   std::pair("limitBytes", &options.limit_bytes)}) {
-    const std::string text = request.Query(name);
-    if (text.empty()) continue;
-    char* end = nullptr;
-    const int64_t value = std::strtoll(text.c_str(), &end, 10);
-    if (*end != '\0' || value < 0) {
-      return BadRequest(fmt::format("{}: must be greater than or equal to 0", name));
-    }
-    *slot = value;
+  options.timestamps = request.Is("timestamps");
+  MEDLEY_ASSIGN_OR_RETURN(options.tail_lines, ReadCount(request, "tailLines", 0, &errors));
+  MEDLEY_ASSIGN_OR_RETURN(options.limit_bytes, ReadCount(request, "limitBytes", 1, &errors));
+  const std::string time = request.Query("sinceTime");
+  if (!time.empty()) {
+    const auto since = base::ParseTime(time);
+    if (!since.ok()) return BadRequest(base::Message(since.status()));
+    options.since = *since;
   }
-  for (const char* name : {"timestamps", "sinceTime", "sinceSeconds"}) {
-    const std::string text = request.Query(name);
-    if (!text.empty() && text != "false") {
-      return BadRequest(fmt::format("{}: this server keeps no time of each line", name));
-    }
+  const bool both = !time.empty() && !request.Query("sinceSeconds").empty();
+  if (both) {
+    errors.push_back(
+        Forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+  }
+  FieldErrors unused;
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<int64_t> seconds,
+                          ReadCount(request, "sinceSeconds", 1, both ? &unused : &errors));
+  // A kubelet would overflow here: all that there is.
+  constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
+  if (seconds) options.since = now - base::seconds(std::min(*seconds, kForever));
+  if (!errors.empty()) {
+    return InvalidError({"", "v1", "podlogoptions", "PodLogOptions"}, route.name, errors);
   }
   return options;
 }
@@ -180,7 +209,7 @@ absl::StatusOr<HttpResponse> Api::Evict(const Route& route, const HttpRequest& r
 
 absl::StatusOr<HttpResponse> Api::Log(const Route& route, const HttpRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr pod, rest_.Get(*route.info, route.key()));
-  MEDLEY_ASSIGN_OR_RETURN(LogOptions options, ReadLogOptions(request));
+  MEDLEY_ASSIGN_OR_RETURN(LogOptions options, ReadLogOptions(route, request, rest_.clock().Now()));
   MEDLEY_RETURN_IF_ERROR(PickContainer(pod->json(), &options));
   LogReader* reader = nullptr;
   {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/clock.h"
 #include "common/kube/object.h"
 
 namespace medley::kube {
@@ -21,7 +22,9 @@ struct LogOptions {
   bool follow = false;                // go on until the container ends, the sink says stop, or `stop`
   bool previous = false;              // the log of the start before this one
   std::optional<int64_t> tail_lines;  // only the last n lines of what is there
-  std::optional<int64_t> limit_bytes;
+  std::optional<int64_t> limit_bytes;  // of what the sink gets
+  std::optional<base::WallTime> since;  // only lines written at or after it; of the tail, where both are given
+  bool timestamps = false;              // each line begins with when it was written, RFC 3339 with nanoseconds
 };
 
 class LogReader {

@@ -163,7 +163,7 @@ class Supervisor::Loop {
   }
 
   Answer Begin(Launch launch) {
-    MEDLEY_ASSIGN_OR_RETURN(LogWriter log, LogWriter::Open(launch.log, launch.log_bytes));
+    MEDLEY_ASSIGN_OR_RETURN(LogWriter log, LogWriter::Open(launch.log, launch.log_bytes, clock_));
     MEDLEY_ASSIGN_OR_RETURN(Spawned spawned, Spawn(launch.spec));
     auto process = std::make_shared<Process>(spawned.pid, clock_.Now());
     children_.push_back({process, std::move(spawned.pidfd), std::move(spawned.output), std::move(log),

@@ -53,7 +53,16 @@ class ProcessTest : public testing::Test {
     EXPECT_TRUE(changed_.WaitFor(mutex_, {}, kPatience, [&] { return process.exit().has_value(); }));
     return process.exit().value_or(ProcessExit{-1, -1, {}});
   }
-  std::string Log() { return base::ReadFile(folder_ / "c" / "0.log").value_or("(none)"); }
+  std::string Log() { return ReadAll(folder_ / "c" / "0.log"); }
+  std::string ReadAll(const fs::path& path) {
+    std::string text;
+    const absl::Status read = ReadLogFiles(path, {}, clock_, {}, [] { return true; },
+                                           [&](std::string_view bytes) {
+                                             text += bytes;
+                                             return true;
+                                           });
+    return read.ok() ? text : "(none)";
+  }
   // Until `holds`, at most kPatience.
   template <typename Predicate>
   bool Eventually(Predicate holds) {
@@ -182,7 +191,7 @@ TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextLifeEndsTheRest)
   auto node = Run(life);
   ASSERT_THAT(node, IsOk()) << Log();
   ASSERT_TRUE(Eventually([&] { return fs::exists(folder_ / "started"); })) << Log();
-  std::istringstream pids(base::ReadFile(folder_ / "inner" / "0.log").value_or(""));
+  std::istringstream pids(ReadAll(folder_ / "inner" / "0.log"));
   pid_t leader = 0, child = 0;
   ASSERT_TRUE(pids >> leader >> child);
   const auto lives = [](pid_t pid) {
