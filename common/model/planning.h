@@ -189,6 +189,8 @@ struct PlanResult {
   std::vector<Resource> resources;  // as planned with, prices filled in
   std::optional<Prediction> prediction;  // none: nothing was observed yet
   std::string policy;                    // RecurrentOptions::return_policy; bytes
+  // Not on the wire: false when time or the caller ended planning, so that another run might answer otherwise.
+  bool complete = true;
 };
 
 }  // namespace medley::model

@@ -136,6 +136,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
   AddAlternatives(problem, result);
+  result.complete = solution.complete && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
   return result;
 }
