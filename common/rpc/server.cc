@@ -3,6 +3,8 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/time.h>
 
@@ -10,6 +12,26 @@
 #include "common/rpc/deadline.h"
 
 namespace medley::rpc {
+namespace {
+
+constexpr unsigned kTlsRefreshSeconds = 1;
+constexpr int kHandshakeMillis = 20000;
+
+std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<ServerTls>& tls) {
+  if (!tls) return grpc::InsecureServerCredentials();
+  namespace experimental = grpc::experimental;
+  const auto files = std::make_shared<experimental::FileWatcherCertificateProvider>(
+      tls->key, tls->certificate, tls->client_ca, kTlsRefreshSeconds);
+  experimental::TlsServerCredentialsOptions options(files);
+  options.watch_identity_key_cert_pairs();
+  if (!tls->client_ca.empty()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return experimental::TlsServerCredentials(options);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
@@ -23,15 +45,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.host + ":" + std::to_string(options.port),
-                           grpc::InsecureServerCredentials(), &port);
+                           MakeCredentials(options.tls), &port);
   // A second process on the same port must be an error, not a silent half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Clients ping idle connections; the default server calls that an attack after two pings.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(options.max_send_bytes);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 4);

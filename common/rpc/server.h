@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,20 @@ class Service;
 
 namespace medley::rpc {
 
+// PEM files. They are looked at every second: a new certificate is served without a restart.
+struct ServerTls {
+  std::string certificate;  // of the server, with its chain
+  std::string key;
+  std::string client_ca;  // empty: clients need no certificate
+};
+
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address to listen on; "0.0.0.0" in pods
   int port = 0;                    // 0: the system chooses, see port()
   int max_threads = 128;
   int max_message_bytes = 64 << 20;
+  int max_send_bytes = 64 << 20;
+  std::optional<ServerTls> tls;  // none: plain text
 };
 
 class Server {

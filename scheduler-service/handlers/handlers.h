@@ -1,60 +1,81 @@
 // The service's answers, in wire types: one set of handlers behind gRPC and REST.
 //
-// Thread-safe. At most `max_concurrent` plans, provisions and evaluations run at once; more are refused with
-// ResourceExhausted, for the caller to try again.
+// Every method takes the request, the call (who asks and until when; the handler notes there how the answer came about)
+// and fills the response. Errors: InvalidArgument with the field's path, ResourceExhausted (busy), DeadlineExceeded,
+// Cancelled, Unavailable (stopping). Infeasible is not an error. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
 
-#include <atomic>
-#include <stop_token>
+#include <memory>
 #include <string_view>
 
 #include "common/base/clock.h"
 #include "common/metrics/metrics.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/catalog.h"
+#include "scheduler-service/handlers/admission.h"
+#include "scheduler-service/handlers/call.h"
+#include "scheduler-service/handlers/call_record.h"
+#include "scheduler-service/handlers/result_cache.h"
 #include "scheduler-service/planner/planner.h"
 
 namespace medley::sched {
 
-// How long a caller waits.
-struct CallLimits {
-  std::stop_token stop;
-  base::SteadyTime deadline = base::SteadyTime::max();
+// What the answers are made from. Everything is borrowed.
+struct Context {
+  const Registry& planners;
+  CatalogStore& catalog;
+  metrics::Registry& metrics;
+  const base::Clock& clock;
 };
 
 class Handlers {
  public:
   struct Options {
-    int max_concurrent = 4;
+    Admission::Options admission;
+    size_t cache_bytes = size_t{32} << 20;  // 0: no cache
+    base::nanoseconds max_planning = base::seconds(60);  // of one request, whatever budget it asks for
   };
-  // Everything is borrowed.
-  Handlers(const Registry& planners, CatalogStore& catalog, metrics::Registry& metrics, const base::Clock& clock,
-           Options options);
+  Handlers(const Context& context, const Options& options);
 
-  // Errors: InvalidArgument with the field's path, ResourceExhausted, DeadlineExceeded. Infeasible is not an error.
-  absl::Status Plan(const scheduler::v1::PlanRequest& in, const CallLimits& limits, scheduler::v1::PlanResponse& out);
-  absl::Status Provision(const scheduler::v1::ProvisionRequest& in, scheduler::v1::ProvisionResponse& out);
-  absl::Status Evaluate(const scheduler::v1::EvaluateRequest& in, scheduler::v1::EvaluateResponse& out);
-  void ListPlanners(scheduler::v1::ListPlannersResponse& out) const;
-  void GetCatalog(scheduler::v1::GetCatalogResponse& out) const;
+  absl::Status Plan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
+  absl::Status Provision(const scheduler::v1::ProvisionRequest& in, Call& call, scheduler::v1::ProvisionResponse& out);
+  absl::Status Evaluate(const scheduler::v1::EvaluateRequest& in, Call& call, scheduler::v1::EvaluateResponse& out);
+  absl::Status ListPlanners(const scheduler::v1::ListPlannersRequest& in, Call& call,
+                            scheduler::v1::ListPlannersResponse& out);
+  absl::Status GetCatalog(const scheduler::v1::GetCatalogRequest& in, Call& call,
+                          scheduler::v1::GetCatalogResponse& out);
+  // The catalog once its revision is above `after`: one message of a stream. NotFound: none within `timeout`.
+  absl::Status NextCatalog(int64_t after, base::nanoseconds timeout, const Call& call,
+                           scheduler::v1::WatchCatalogResponse& out);
 
-  CatalogStore& catalog() { return catalog_; }
-  const base::Clock& clock() const { return clock_; }
+  // What an answer given now rests on.
+  Generation generation() const;
+  // The doors keep answers in their own form here.
+  ResultCache& cache() { return cache_; }
+  const CallRecord& record() const { return record_; }
+  Admission& admission() { return admission_; }
+  const base::Clock& clock() const { return context_.clock; }
 
  private:
-  template <typename Work>
-  absl::Status Measured(const char* method, Work work);
-  absl::Status DoPlan(const scheduler::v1::PlanRequest& in, const CallLimits& limits,
-                      scheduler::v1::PlanResponse& out);
+  struct Prepared;
 
-  const Registry& planners_;
-  CatalogStore& catalog_;
-  metrics::Registry& metrics_;
-  const base::Clock& clock_;
+  // Finds the answer in the cache or has `work(out)` make it while a slot is held; notes and measures either.
+  template <typename In, typename Out, typename Work>
+  absl::Status Answer(const char* method, const In& in, Call& call, Out& out, Work work);
+  // Without cache or slot.
+  template <typename Work>
+  absl::Status Read(const char* method, Call& call, Work work);
+  // The request as planned with: the catalog's prices, analytic profiles, corrections.
+  absl::StatusOr<Prepared> Prepare(const scheduler::v1::PlanRequest& in) const;
+  absl::Status DoPlan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
+
+  const Context context_;
   const Options options_;
-  std::atomic<int> running_{0};
+  Admission admission_;
+  ResultCache cache_;
+  const CallRecord record_;
 };
 
 }  // namespace medley::sched

@@ -1,14 +1,15 @@
 #include "scheduler-service/serve_grpc/service.h"
 
-#include <algorithm>
-
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <atomic>
 
 #include "common/base/status.h"
 #include "common/rpc/status.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
-#include "scheduler-service/catalog/catalog_proto.h"
+#include "scheduler-service/serve_grpc/cancel_watcher.h"
 
 namespace medley::sched {
 namespace {
@@ -19,78 +20,117 @@ namespace pb = scheduler::v1;
 constexpr base::milliseconds kWatchPoll{200};
 // Share of the caller's time that planning may take; the rest brings the answer home.
 constexpr double kPlanningShare = 0.9;
+constexpr char kRetryAfterSeconds[] = "1";
+
+std::string_view Metadata(const grpc::ServerContext& context, const char* name) {
+  const auto found = context.client_metadata().find(name);
+  if (found == context.client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
+}
 
 class Service final : public pb::SchedulerService::Service {
  public:
-  Service(Handlers& handlers, std::stop_token stop, GrpcServiceOptions options)
-      : handlers_(handlers), stop_(std::move(stop)), options_(options) {}
+  Service(Handlers& handlers, RequestIds& ids, std::stop_token drain, std::stop_token stop,
+          GrpcServiceOptions options)
+      : handlers_(handlers),
+        ids_(ids),
+        drain_(std::move(drain)),
+        stop_(std::move(stop)),
+        options_(std::move(options)) {}
 
   grpc::Status Plan(grpc::ServerContext* context, const pb::PlanRequest* in, pb::PlanResponse* out) override {
-    return rpc::ToGrpc(handlers_.Plan(*in, LimitsOf(*context), *out));
+    return Run(*context, *in, *out, &Handlers::Plan);
   }
-  grpc::Status Provision(grpc::ServerContext*, const pb::ProvisionRequest* in, pb::ProvisionResponse* out) override {
-    return rpc::ToGrpc(handlers_.Provision(*in, *out));
+  grpc::Status Provision(grpc::ServerContext* context, const pb::ProvisionRequest* in,
+                         pb::ProvisionResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Provision);
   }
-  grpc::Status Evaluate(grpc::ServerContext*, const pb::EvaluateRequest* in, pb::EvaluateResponse* out) override {
-    return rpc::ToGrpc(handlers_.Evaluate(*in, *out));
+  grpc::Status Evaluate(grpc::ServerContext* context, const pb::EvaluateRequest* in,
+                        pb::EvaluateResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Evaluate);
   }
-  grpc::Status ListPlanners(grpc::ServerContext*, const pb::ListPlannersRequest*,
+  grpc::Status ListPlanners(grpc::ServerContext* context, const pb::ListPlannersRequest* in,
                             pb::ListPlannersResponse* out) override {
-    handlers_.ListPlanners(*out);
-    return grpc::Status::OK;
+    return Run(*context, *in, *out, &Handlers::ListPlanners);
   }
-  grpc::Status GetCatalog(grpc::ServerContext*, const pb::GetCatalogRequest*, pb::GetCatalogResponse* out) override {
-    handlers_.GetCatalog(*out);
-    return grpc::Status::OK;
+  grpc::Status GetCatalog(grpc::ServerContext* context, const pb::GetCatalogRequest* in,
+                          pb::GetCatalogResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::GetCatalog);
   }
   grpc::Status WatchCatalog(grpc::ServerContext* context, const pb::WatchCatalogRequest*,
                             grpc::ServerWriter<pb::WatchCatalogResponse>* writer) override {
-    grpc::Status status = grpc::Status::OK;
+    Call call;
+    if (const grpc::Status refused = Begin(*context, call); !refused.ok()) return refused;
+    absl::Status status;
     if (watches_.fetch_add(1) >= options_.max_watches) {
-      status = rpc::ToGrpc(base::ResourceExhausted("{} watches are open already", options_.max_watches));
+      status = base::ResourceExhausted("{} watches are open already", options_.max_watches);
     } else {
-      Stream(*context, *writer);
+      call.stop = drain_;
+      Stream(*context, call, *writer);
     }
     watches_.fetch_sub(1);
-    return status;
+    return End(*context, status);
   }
 
  private:
-  CallLimits LimitsOf(const grpc::ServerContext& context) const {
-    CallLimits limits;
-    limits.stop = stop_;
+  template <typename In, typename Out>
+  grpc::Status Run(grpc::ServerContext& context, const In& in, Out& out,
+                   absl::Status (Handlers::*method)(const In&, Call&, Out&)) {
+    Call call;
+    if (grpc::Status refused = Begin(context, call); !refused.ok()) return refused;
+    const CancelWatcher::Watch watch(cancelled_, context, stop_);
+    call.stop = watch.token();
+    return End(context, (handlers_.*method)(in, call, out));
+  }
+
+  // Who asks, and until when.
+  grpc::Status Begin(grpc::ServerContext& context, Call& call) {
+    call.id = ids_.Choose(Metadata(context, "x-request-id"));
+    context.AddTrailingMetadata("x-request-id", call.id);
+    if (!options_.tokens.Allow(Metadata(context, "authorization"))) {
+      const absl::Status refused = base::Unauthenticated("the call shows no valid bearer token");
+      handlers_.record().Answered("unauthenticated", call, refused, 0);
+      return rpc::ToGrpc(refused);
+    }
     const gpr_timespec deadline = context.raw_deadline();
-    if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return limits;
+    if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return grpc::Status::OK;
     const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
     const double seconds = static_cast<double>(left.tv_sec) + 1e-9 * left.tv_nsec;
     if (seconds < 1e8) {
-      limits.deadline = handlers_.clock().Steady() + base::FromSeconds(std::max(0.0, seconds) * kPlanningShare);
+      call.deadline = handlers_.clock().Steady() + base::FromSeconds(std::max(0.0, seconds) * kPlanningShare);
     }
-    return limits;
+    return grpc::Status::OK;
   }
 
-  void Stream(grpc::ServerContext& context, grpc::ServerWriter<pb::WatchCatalogResponse>& writer) {
+  static grpc::Status End(grpc::ServerContext& context, const absl::Status& status) {
+    if (absl::IsResourceExhausted(status)) context.AddTrailingMetadata("retry-after", kRetryAfterSeconds);
+    return rpc::ToGrpc(status);
+  }
+
+  void Stream(grpc::ServerContext& context, const Call& call, grpc::ServerWriter<pb::WatchCatalogResponse>& writer) {
     int64_t sent = -1;  // the first message comes at once, also of an empty catalog
-    while (!stop_.stop_requested() && !context.IsCancelled()) {
-      const CatalogSnapshot catalog = handlers_.catalog().WaitNewer(sent, stop_, kWatchPoll);
-      if (catalog == nullptr) continue;
+    while (!drain_.stop_requested() && !context.IsCancelled()) {
       pb::WatchCatalogResponse response;
-      CatalogToProto(*catalog, *response.mutable_catalog());
+      if (!handlers_.NextCatalog(sent, kWatchPoll, call, response).ok()) continue;
       if (!writer.Write(response)) return;
-      sent = catalog->revision;
+      sent = response.catalog().revision();
     }
   }
 
   Handlers& handlers_;
+  RequestIds& ids_;
+  const std::stop_token drain_;
   const std::stop_token stop_;
   const GrpcServiceOptions options_;
+  CancelWatcher cancelled_;
   std::atomic<int> watches_{0};
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcService(Handlers& handlers, std::stop_token stop, GrpcServiceOptions options) {
-  return std::make_unique<Service>(handlers, std::move(stop), options);
+std::unique_ptr<grpc::Service> MakeGrpcService(Handlers& handlers, RequestIds& ids, std::stop_token drain,
+                                               std::stop_token stop, GrpcServiceOptions options) {
+  return std::make_unique<Service>(handlers, ids, std::move(drain), std::move(stop), std::move(options));
 }
 
 }  // namespace medley::sched

@@ -1,99 +1,68 @@
+// cpprestsdk's listener in front of RestService.
+//
+// What one must know of the library (2.10.18): a handler runs when the headers have arrived, while the body is still
+// read into memory without a bound; an answer is sent only when the body is complete. So a body that nobody will read
+// is declared complete here (`Discard`), which sends the answer at once, and the connection is closed after it.
 #include "scheduler-service/serve_rest/rest_server.h"
 
-#include <arpa/inet.h>
 #include <cpprest/http_listener.h>
-#include <netinet/in.h>
 #include <pplx/threadpool.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <map>
+#include <exception>
 #include <utility>
 
 #include "common/base/mutex.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
+#include "scheduler-service/serve_rest/connection_guard.h"
+#include "scheduler-service/serve_rest/listen_port.h"
+#include "scheduler-service/serve_rest/rest_service.h"
+#include "scheduler-service/serve_rest/work_pool.h"
 
 namespace medley::sched {
 namespace {
 
-namespace pb = scheduler::v1;
 using web::http::http_request;
 using web::http::http_response;
 using web::http::status_code;
-using web::http::status_codes;
 using web::http::experimental::listener::http_listener;
+using web::http::experimental::listener::http_listener_config;
 
-constexpr char kJson[] = "application/json";
+// Beside the body: headers, and what TLS adds.
+constexpr uint64_t kBytesBesideBody = uint64_t{256} << 10;
+constexpr base::seconds kLastAnswers{30};
 
-status_code HttpCode(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kOk: return status_codes::OK;
-    case absl::StatusCode::kInvalidArgument: return status_codes::BadRequest;
-    case absl::StatusCode::kNotFound: return status_codes::NotFound;
-    case absl::StatusCode::kResourceExhausted: return 429;
-    case absl::StatusCode::kDeadlineExceeded: return status_codes::GatewayTimeout;
-    case absl::StatusCode::kUnavailable: return status_codes::ServiceUnavailable;
-    default: return status_codes::InternalError;
-  }
+std::string Header(const http_request& request, const std::string& name) {
+  const auto found = request.headers().find(name);
+  return found == request.headers().end() ? std::string() : found->second;
 }
 
-struct Answer {
-  status_code code = status_codes::OK;
-  std::string body;
-  std::string type = kJson;
-};
-
-std::string Quoted(const std::string& text) {
-  // A message of ours is never long; the JSON of a Reason escapes it as protobuf does everywhere else.
-  pb::Reason holder;
-  holder.set_message(text);
-  const std::string json = model::ToJson(holder);
-  const size_t begin = json.find("\"message\":") + 10;
-  return json.substr(begin, json.rfind('}') - begin);
+HttpRequest Read(const http_request& request) {
+  HttpRequest out;
+  out.method = request.method();
+  out.path = request.relative_uri().path();
+  out.query = request.relative_uri().query();
+  out.content_type = Header(request, "Content-Type");
+  out.authorization = Header(request, "Authorization");
+  out.request_id = Header(request, "X-Request-Id");
+  out.request_timeout = Header(request, "Request-Timeout");
+  out.chunked = request.headers().has("Transfer-Encoding");
+  out.has_length = request.headers().has("Content-Length");
+  if (out.has_length) out.length = request.headers().content_length();
+  return out;
 }
 
-Answer ErrorAnswer(status_code code, const std::string& name, const std::string& message) {
-  return {code, fmt::format(R"({{"code":"{}","message":{}}})", name, Quoted(message)), kJson};
+void Discard(const http_request& request) {
+  const auto impl = request._get_impl();
+  impl->_complete(0, std::make_exception_ptr(web::http::http_exception("the body is not wanted")));
 }
 
-Answer ToAnswer(const absl::Status& status, const google::protobuf::Message& message) {
-  if (status.ok()) return {status_codes::OK, model::ToJson(message), kJson};
-  return ErrorAnswer(HttpCode(status.code()), std::string(absl::StatusCodeToString(status.code())),
-                     base::Message(status));
-}
-
-// A socket that holds `options`' address for a moment: tells whether it is free, and finds a port when 0 is asked for.
-// The library can do neither: it neither reports the port that it was given nor distinguishes its errors.
-absl::StatusOr<int> ProbePort(const RestOptions& options) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(options.port));
-  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
-  if (options.port < 0 || options.port > 65535 || inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    return base::InvalidArgument("{}:{} is not an IPv4 address and port to listen on", options.host, options.port);
-  }
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return base::ErrnoStatus(errno, "opening a socket");
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  socklen_t size = sizeof address;
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  const int error = errno;
-  close(fd);
-  if (!bound) return base::ErrnoStatus(error, fmt::format("listening on {}:{}", options.host, options.port));
-  return ntohs(address.sin_port);
-}
-
-class Impl final : public RestServer {
+class Server final : public RestServer {
  public:
-  Impl(RestOptions options, Handlers& handlers, const metrics::Registry& metrics, std::function<bool()> ready,
-       std::stop_token stop)
-      : options_(std::move(options)), handlers_(handlers), metrics_(metrics), ready_(std::move(ready)), stop_(stop) {}
+  Server(const RestOptions& options, const RestContext& context)
+      : options_(options), context_(context), service_(options, context), pool_(options.work_threads) {}
 
-  ~Impl() override {
+  ~Server() override {
+    guard_.reset();
     if (listener_ == nullptr) return;
     try {
       listener_->close().wait();
@@ -102,15 +71,44 @@ class Impl final : public RestServer {
     }
     // Answers that wait for a body or run on the pool still use this object.
     base::MutexLock lock(mutex_);
-    idle_.WaitFor(mutex_, {}, base::seconds(30), [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return running_ == 0; });
+    idle_.WaitFor(mutex_, {}, kLastAnswers, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return answering_ == 0; });
   }
 
   int port() const override { return port_; }
+  int answering() const override {
+    base::MutexLock lock(mutex_);
+    return answering_;
+  }
 
-  absl::Status Open(int port) {
+  absl::Status Open() {
+    if (options_.tls) {
+      MEDLEY_ASSIGN_OR_RETURN(tls_, TlsFiles::Load(*options_.tls, context_.clock));
+    }
+    absl::Status status;
+    // Between the probe and the listener somebody may take a port that the system chose: try another one.
+    for (int attempt = 0; attempt < (options_.port == 0 ? 10 : 1); ++attempt) {
+      MEDLEY_ASSIGN_OR_RETURN(const int port, ProbePort(options_.host, options_.port));
+      status = Listen(port);
+      if (status.ok()) break;
+    }
+    MEDLEY_RETURN_IF_ERROR(status);
+    ConnectionGuard::Options guard;
+    guard.port = port_;
+    guard.idle = options_.idle;
+    guard.receive = options_.receive;
+    guard.max_connections = options_.max_connections;
+    guard.max_unanswered_bytes = static_cast<uint64_t>(options_.max_body_bytes) * 11 / 10 + kBytesBesideBody;
+    guard_ = std::make_unique<ConnectionGuard>(guard, [this] { return answering(); }, context_.metrics, context_.clock);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Listen(int port) {
     web::uri_builder uri;
-    uri.set_scheme("http").set_host(options_.host).set_port(port);
-    listener_ = std::make_unique<http_listener>(uri.to_uri());
+    uri.set_scheme(tls_ ? "https" : "http").set_host(options_.host).set_port(port);
+    http_listener_config config;
+    if (tls_) config.set_ssl_context_callback([this](boost::asio::ssl::context& ssl) { tls_->Apply(ssl); });
+    listener_ = std::make_unique<http_listener>(uri.to_uri(), config);
     listener_->support([this](http_request request) { Serve(std::move(request)); });
     try {
       listener_->open().wait();
@@ -122,96 +120,36 @@ class Impl final : public RestServer {
     return absl::OkStatus();
   }
 
- private:
   void Serve(http_request request) {
     {
       base::MutexLock lock(mutex_);
-      ++running_;
+      ++answering_;
     }
-    const std::string method = request.method();
-    const std::string path = request.relative_uri().path();
-    if (method == "POST" && IsPost(path)) {
-      ServePost(path, std::move(request));
-    } else {
-      Reply(request, ServeGet(method, path));
-    }
-  }
-
-  static bool IsPost(const std::string& path) {
-    return path == "/v1/plan" || path == "/v1/provision" || path == "/v1/evaluate";
-  }
-
-  void ServePost(const std::string& path, http_request request) {
-    if (!request.headers().has("Content-Length")) {
-      return Reply(request, ErrorAnswer(status_codes::LengthRequired, "INVALID_ARGUMENT", "Content-Length is needed"));
-    }
-    const auto length = request.headers().content_length();
-    if (length > static_cast<utility::size64_t>(options_.max_body_bytes)) {
-      return Reply(request, ErrorAnswer(status_codes::RequestEntityTooLarge, "RESOURCE_EXHAUSTED",
-                                        fmt::format("the body is larger than {} bytes", options_.max_body_bytes)));
-    }
-    // Not blocking: the pool is small, and a slow client must not hold one of its threads.
-    request.extract_vector().then([this, path, request](pplx::task<std::vector<unsigned char>> task) {
-      std::string body;
+    const auto begun = std::make_shared<RestService::Begun>(service_.Begin(Read(request)));
+    if (begun->answer != nullptr) return Reply(request, *begun->answer);
+    // Not blocking: the threads of the network are few, and a slow client must not hold one of them.
+    request.extract_vector().then([this, begun, request](pplx::task<std::vector<unsigned char>> task) {
+      auto body = std::make_shared<std::string>();
       try {
         const std::vector<unsigned char> bytes = task.get();
-        body.assign(bytes.begin(), bytes.end());
+        body->assign(bytes.begin(), bytes.end());
       } catch (const std::exception&) {
         return Done();  // the client went away
       }
-      Reply(request, Post(path, body));
+      if (const auto kept = service_.Cached(*begun, *body)) return Reply(request, *kept);
+      const bool taken =
+          pool_.TryRun([this, begun, request, body] { Reply(request, service_.Work(*begun, *body)); });
+      if (!taken) Reply(request, service_.Busy(*begun));
     });
   }
 
-  Answer Post(const std::string& path, const std::string& body) {
-    if (path == "/v1/plan") {
-      return Call<pb::PlanRequest, pb::PlanResponse>(body, [&](const auto& in, auto& out) {
-        return handlers_.Plan(in, {.stop = stop_}, out);
-      });
-    }
-    if (path == "/v1/provision") {
-      return Call<pb::ProvisionRequest, pb::ProvisionResponse>(
-          body, [&](const auto& in, auto& out) { return handlers_.Provision(in, out); });
-    }
-    return Call<pb::EvaluateRequest, pb::EvaluateResponse>(
-        body, [&](const auto& in, auto& out) { return handlers_.Evaluate(in, out); });
-  }
-
-  template <typename In, typename Out, typename Handler>
-  static Answer Call(const std::string& body, Handler handler) {
-    In in;
-    Out out;
-    absl::Status status = model::ParseText(body, in);
-    if (status.ok()) status = handler(in, out);
-    return ToAnswer(status, out);
-  }
-
-  Answer ServeGet(const std::string& method, const std::string& path) {
-    const bool known = path == "/v1/planners" || path == "/v1/catalog" || path == "/healthz" || path == "/readyz" ||
-                       path == "/metrics";
-    if (!known && !IsPost(path)) return ErrorAnswer(status_codes::NotFound, "NOT_FOUND", "no such path: " + path);
-    if (!known || method != "GET") {
-      return ErrorAnswer(status_codes::MethodNotAllowed, "UNIMPLEMENTED", method + " is not served at " + path);
-    }
-    if (path == "/healthz") return {status_codes::OK, "ok\n", "text/plain"};
-    if (path == "/readyz") {
-      if (ready_()) return {status_codes::OK, "ok\n", "text/plain"};
-      return {status_codes::ServiceUnavailable, "no prices yet\n", "text/plain"};
-    }
-    if (path == "/metrics") return {status_codes::OK, metrics_.Text(), metrics::kTextContentType};
-    if (path == "/v1/planners") {
-      pb::ListPlannersResponse out;
-      handlers_.ListPlanners(out);
-      return ToAnswer(absl::OkStatus(), out);
-    }
-    pb::GetCatalogResponse out;
-    handlers_.GetCatalog(out);
-    return ToAnswer(absl::OkStatus(), out);
-  }
-
-  void Reply(const http_request& request, const Answer& answer) {
-    http_response response(answer.code);
-    response.set_body(answer.body, answer.type);
+  void Reply(const http_request& request, const HttpAnswer& answer) {
+    http_response response(static_cast<status_code>(answer.code));
+    response.set_body(*answer.body, answer.type);
+    for (const auto& [name, value] : answer.headers) response.headers().add(name, value);
+    response.headers().add("X-Content-Type-Options", "nosniff");
+    if (answer.close) response.headers().add("Connection", "close");
+    if (answer.code == 499) response.set_reason_phrase("Client Closed Request");
     request.reply(response).then([this](pplx::task<void> task) {
       try {
         task.get();
@@ -220,42 +158,36 @@ class Impl final : public RestServer {
       }
       Done();
     });
+    if (answer.close) Discard(request);
   }
 
   void Done() {
     base::MutexLock lock(mutex_);
-    --running_;
+    --answering_;
     idle_.NotifyAll();
   }
 
   const RestOptions options_;
-  Handlers& handlers_;
-  const metrics::Registry& metrics_;
-  const std::function<bool()> ready_;
-  const std::stop_token stop_;
+  const RestContext context_;
+  RestService service_;
+  std::unique_ptr<TlsFiles> tls_;
   std::unique_ptr<http_listener> listener_;
   int port_ = 0;
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   base::CondVar idle_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // requests that have not been answered to the end
+  int answering_ ABSL_GUARDED_BY(mutex_) = 0;
+  WorkPool pool_;
+  std::unique_ptr<ConnectionGuard> guard_;
 };
 
 }  // namespace
 
 void UseRestThreads(int threads) { crossplat::threadpool::initialize_with_threads(static_cast<size_t>(threads)); }
 
-absl::StatusOr<std::unique_ptr<RestServer>> RestServer::Start(const RestOptions& options, Handlers& handlers,
-                                                              const metrics::Registry& metrics,
-                                                              std::function<bool()> ready, std::stop_token stop) {
-  auto server = std::make_unique<Impl>(options, handlers, metrics, std::move(ready), std::move(stop));
-  absl::Status status;
-  // Between the probe and the listener somebody may take a port that the system chose: try another one.
-  for (int attempt = 0; attempt < (options.port == 0 ? 10 : 1); ++attempt) {
-    MEDLEY_ASSIGN_OR_RETURN(const int port, ProbePort(options));
-    status = server->Open(port);
-    if (status.ok()) return server;
-  }
-  return status;
+absl::StatusOr<std::unique_ptr<RestServer>> RestServer::Start(const RestOptions& options, RestContext context) {
+  auto server = std::make_unique<Server>(options, context);
+  MEDLEY_RETURN_IF_ERROR(server->Open());
+  return server;
 }
 
 }  // namespace medley::sched

@@ -13,8 +13,8 @@ size_t Append(char* data, size_t size, size_t count, void* out) {
 
 }  // namespace
 
-HttpAnswer Http(int port, const std::string& path, const std::string* body) {
-  HttpAnswer answer;
+ClientAnswer Http(int port, const std::string& path, const std::string* body) {
+  ClientAnswer answer;
   CURL* curl = curl_easy_init();
   const std::string url = fmt::format("http://127.0.0.1:{}{}", port, path);
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
@@ -23,12 +23,15 @@ HttpAnswer Http(int port, const std::string& path, const std::string* body) {
   curl_easy_setopt(curl, CURLOPT_PROXY, "");
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Append);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
+  curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   if (body != nullptr) {
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->data());
   }
   if (curl_easy_perform(curl) == CURLE_OK) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.code);
   curl_easy_cleanup(curl);
+  curl_slist_free_all(headers);
   return answer;
 }
 

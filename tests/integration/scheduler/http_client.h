@@ -5,12 +5,12 @@
 
 namespace medley::sched {
 
-struct HttpAnswer {
+struct ClientAnswer {
   long code = 0;  // 0: no answer
   std::string body;
 };
 
 // GET without a body, POST with one.
-HttpAnswer Http(int port, const std::string& path, const std::string* body = nullptr);
+ClientAnswer Http(int port, const std::string& path, const std::string* body = nullptr);
 
 }  // namespace medley::sched

@@ -48,13 +48,14 @@ class ServiceTest : public testing::Test {
     feed_.emplace(folder_ / "prices.yaml", catalog_, metrics_, clock_);
     WritePrices("0.1");
     ASSERT_THAT(feed_->Poll(), base::IsOk());
-    service_ = MakeGrpcService(handlers_, stop_.get_token(), {.max_watches = 1});
+    service_ = MakeGrpcService(handlers_, ids_, stop_.get_token(), stop_.get_token(),
+                               {.max_watches = 1, .tokens = {}});
     auto grpc = rpc::Server::Start({}, {service_.get()});
     ASSERT_THAT(grpc, base::IsOk());
     grpc_ = *std::move(grpc);
-    auto rest = RestServer::Start(
-        {.max_body_bytes = 1 << 16}, handlers_, metrics_,
-        [this] { return catalog_.Get()->revision > 0; }, stop_.get_token());
+    RestOptions options;
+    options.max_body_bytes = 1 << 16;
+    auto rest = RestServer::Start(options, Rest());
     ASSERT_THAT(rest, base::IsOk());
     rest_ = *std::move(rest);
     stub_ = pb::SchedulerService::NewStub(
@@ -71,7 +72,10 @@ class ServiceTest : public testing::Test {
     text.replace(text.find("%s"), 2, cpu);
     ASSERT_THAT(base::WriteFileAtomic(folder_ / "prices.yaml", text), base::IsOk());
   }
-  HttpAnswer Post(const std::string& path, const std::string& body) {
+  RestContext Rest() {
+    return {handlers_, ids_, metrics_, clock_, [this] { return catalog_.Get()->revision > 0; }, stop_.get_token(), {}};
+  }
+  ClientAnswer Post(const std::string& path, const std::string& body) {
     return Http(rest_->port(), path, &body);
   }
   static pb::PlanRequest Request() {
@@ -85,7 +89,8 @@ class ServiceTest : public testing::Test {
   metrics::Registry metrics_;
   CatalogStore catalog_;
   const Registry planners_ = BuiltinPlanners();
-  Handlers handlers_{planners_, catalog_, metrics_, clock_, {}};
+  Handlers handlers_{{planners_, catalog_, metrics_, clock_}, {}};
+  RequestIds ids_{1};
   std::stop_source stop_;
   std::optional<PriceFileFeed> feed_;
   std::unique_ptr<grpc::Service> service_;
@@ -98,7 +103,7 @@ TEST_F(ServiceTest, GrpcAndRestGiveTheSamePlan) {
   grpc::ClientContext context;
   pb::PlanResponse over_grpc, over_rest;
   ASSERT_TRUE(stub_->Plan(&context, Request(), &over_grpc).ok());
-  const HttpAnswer answer = Post("/v1/plan", kRequest);
+  const ClientAnswer answer = Post("/v1/plan", kRequest);
   ASSERT_EQ(answer.code, 200) << answer.body;
   ASSERT_THAT(model::ParseText(answer.body, over_rest), base::IsOk());
   over_grpc.set_planning_seconds(0);
@@ -138,7 +143,7 @@ TEST_F(ServiceTest, ProvisionAndEvaluate) {
 TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
   json request = json::parse(kRequest);
   request["constraints"]["minThroughput"] = 1e7;
-  const HttpAnswer answer = Post("/v1/plan", request.dump());
+  const ClientAnswer answer = Post("/v1/plan", request.dump());
   EXPECT_EQ(answer.code, 200);
   const json body = json::parse(answer.body);
   EXPECT_EQ(body["feasible"], false);
@@ -160,7 +165,7 @@ TEST_F(ServiceTest, UnpricedResourceIsAReason) {
 }
 
 TEST_F(ServiceTest, BadRequestsNameTheField) {
-  const HttpAnswer unknown = Post("/v1/plan", R"({"model": {"layerz": []}})");
+  const ClientAnswer unknown = Post("/v1/plan", R"({"model": {"layerz": []}})");
   EXPECT_EQ(unknown.code, 400);
   EXPECT_EQ(json::parse(unknown.body)["message"], "model.layerz: unknown field");
   EXPECT_EQ(Post("/v1/plan", "{").code, 400);
@@ -222,21 +227,11 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
 }
 
 TEST_F(ServiceTest, APortInUseIsSaid) {
-  const auto second =
-      RestServer::Start({.port = rest_->port()}, handlers_, metrics_, [] { return true; }, {});
+  RestOptions options;
+  options.port = rest_->port();
+  const auto second = RestServer::Start(options, Rest());
   EXPECT_THAT(second, base::StatusIs(absl::StatusCode::kAlreadyExists,
                                      HasSubstr(fmt::format("127.0.0.1:{}", rest_->port()))));
-}
-
-TEST(HandlersTest, RefusesWhenBusy) {
-  base::SystemClock clock;
-  metrics::Registry metrics;
-  CatalogStore catalog;
-  const Registry planners = BuiltinPlanners();
-  Handlers handlers(planners, catalog, metrics, clock, {.max_concurrent = 0});
-  pb::PlanResponse response;
-  EXPECT_THAT(handlers.Plan({}, {}, response),
-              base::StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+# medley_embed(TARGET medley_x NAME web_files FILES a.html ${CMAKE_CURRENT_BINARY_DIR}/b.json)
+# Puts files into a library as bytes. In code:
+#   #include "common/base/embedded_file.h"
+#   MEDLEY_EMBEDDED(web_files);   // std::span<const medley::base::EmbeddedFile> medley_embedded_web_files()
+function(medley_embed)
+  cmake_parse_arguments(A "" "TARGET;NAME" "FILES" ${ARGN})
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded_${A_NAME}.cc)
+  set(externs)
+  set(rows)
+  set(index 0)
+  set(paths)
+  foreach(file ${A_FILES})
+    get_filename_component(path ${file} ABSOLUTE)
+    get_filename_component(name ${file} NAME)
+    set(symbol medley_embedded_${A_NAME}_${index})
+    string(APPEND externs "asm(\".pushsection .rodata\\n.balign 16\\n${symbol}_begin:\\n.incbin \\\"${path}\\\"\\n${symbol}_end:\\n.byte 0\\n.popsection\\n.global ${symbol}_begin, ${symbol}_end\");\nextern \"C\" const char ${symbol}_begin[];\nextern \"C\" const char ${symbol}_end[];\n")
+    string(APPEND rows "      {\"${name}\", {${symbol}_begin, ${symbol}_end}},\n")
+    list(APPEND paths ${path})
+    math(EXPR index "${index} + 1")
+  endforeach()
+  file(GENERATE OUTPUT ${out} CONTENT
+"#include \"common/base/embedded_file.h\"\n\n${externs}\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}();\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}() {\n  static const medley::base::EmbeddedFile files[] = {\n${rows}  };\n  return files;\n}\n")
+  # The assembler reads the files, so the compiler's own list of dependencies does not have them.
+  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${paths}")
+  target_sources(${A_TARGET} PRIVATE ${out})
+endfunction()

@@ -1,0 +1,104 @@
+#include "scheduler-service/app/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/base/status.h"
+
+namespace medley::sched {
+namespace {
+
+void AddServing(CLI::App& app, Options& o) {
+  app.add_option("--grpc-listen", o.grpc_listen, "HOST:PORT for gRPC; port 0: a free one")->capture_default_str();
+  app.add_option("--rest-listen", o.rest_listen, "HOST:PORT for REST and the web page; port 0: a free one")
+      ->capture_default_str();
+  app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV), watched for changes");
+  app.add_option("--port-file", o.port_file, "write the ports here as JSON once serving");
+  app.add_option("--poll-seconds", o.poll_seconds, "how often to look at the price file")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  app.add_option("--log-level", o.log_level, "debug, info, warn, error, off")->capture_default_str();
+}
+
+void AddLimits(CLI::App& app, Options& o) {
+  app.add_option("--max-concurrent", o.max_concurrent, "requests answered at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--max-waiting", o.max_waiting, "requests that wait for their turn; more are refused")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--max-wait-seconds", o.max_wait_seconds, "how long one waits for its turn")
+      ->check(CLI::Range(0.0, 60.0))
+      ->capture_default_str();
+  app.add_option("--max-planning-seconds", o.max_planning_seconds, "of one request, whatever budget it asks for")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  app.add_option("--cache-mib", o.cache_mib, "answers that are kept; 0: none")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  app.add_option("--max-body-kib", o.max_body_kib, "size of a request")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--max-connections", o.max_connections, "open REST connections")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_option("--receive-seconds", o.receive_seconds, "from the first byte of a REST request to its last")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  app.add_option("--grace-seconds", o.grace_seconds, "that running requests get to finish after SIGTERM")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+}
+
+void AddSecurity(CLI::App& app, Options& o) {
+  app.add_option("--tls-cert", o.tls_cert, "certificate chain (PEM), read again when it changes");
+  app.add_option("--tls-key", o.tls_key, "its key (PEM)");
+  app.add_option("--tls-client-ca", o.tls_client_ca, "clients must show a certificate that this CA signed");
+  app.add_option("--token-file", o.token_file, "bearer tokens, one a line; callers must show one of them");
+  app.add_option("--open-paths", o.open_paths, "REST paths that need no token, beside the page's own files")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_flag("--insecure", o.insecure, "listen beyond loopback without TLS and token");
+}
+
+}  // namespace
+
+bool Address::loopback() const { return host == "localhost" || host.starts_with("127."); }
+
+absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag) {
+  const size_t colon = text.rfind(':');
+  Address address;
+  if (colon != std::string::npos && colon + 1 < text.size() &&
+      text.find_first_not_of("0123456789", colon + 1) == std::string::npos && text.size() - colon <= 6) {
+    address.host = colon == 0 ? "0.0.0.0" : text.substr(0, colon);
+    address.port = std::stoi(text.substr(colon + 1));
+    if (address.port <= 65535) return address;
+  }
+  return base::InvalidArgument("{}: '{}' is not HOST:PORT", flag, text);
+}
+
+absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest) {
+  const bool tls = !options.tls_cert.empty();
+  if (tls != !options.tls_key.empty()) return base::InvalidArgument("--tls-cert and --tls-key go together");
+  if (!tls && !options.tls_client_ca.empty()) return base::InvalidArgument("--tls-client-ca needs --tls-cert");
+  const bool secure = tls && !options.token_file.empty();
+  if (secure || options.insecure) return absl::OkStatus();
+  for (const auto& [address, flag] : {std::pair(grpc, "--grpc-listen"), std::pair(rest, "--rest-listen")}) {
+    if (address.loopback()) continue;
+    return base::FailedPrecondition(
+        "{}: others can reach {}: give --tls-cert, --tls-key and --token-file, or say --insecure", flag, address.host);
+  }
+  return absl::OkStatus();
+}
+
+std::optional<int> ParseOptions(int argc, char** argv, Options& options) {
+  CLI::App app("Medley's scheduling service: which layers on which kind of machine, and how many of each.");
+  AddServing(app, options);
+  AddLimits(app, options);
+  AddSecurity(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  return std::nullopt;
+}
+
+}  // namespace medley::sched

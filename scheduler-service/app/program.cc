@@ -1,0 +1,121 @@
+#include "scheduler-service/app/program.h"
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/rpc/server.h"
+#include "scheduler-service/catalog/price_file.h"
+#include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/serve_grpc/service.h"
+#include "scheduler-service/serve_rest/rest_server.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr int kRestThreads = 4;
+constexpr base::seconds kIdleBesidePlanning{30};
+constexpr base::seconds kLastCalls{1};
+
+absl::Status WritePorts(const std::string& path, const rpc::Server& grpc, const RestServer& rest) {
+  if (path.empty()) return absl::OkStatus();
+  return base::WriteFileAtomic(path, fmt::format("{{\"grpc\": {}, \"rest\": {}}}\n", grpc.port(), rest.port()));
+}
+
+Handlers::Options HandlerOptions(const Options& options) {
+  return {.admission = {.max_running = options.max_concurrent,
+                        .max_waiting = options.max_waiting,
+                        .max_wait = base::FromSeconds(options.max_wait_seconds)},
+          .cache_bytes = static_cast<size_t>(options.cache_mib) << 20,
+          .max_planning = base::FromSeconds(options.max_planning_seconds)};
+}
+
+RestOptions MakeRestOptions(const Options& options, const Address& address, const BearerTokens& tokens) {
+  RestOptions out;
+  out.host = address.host;
+  out.port = address.port;
+  out.max_body_bytes = int64_t{options.max_body_kib} << 10;
+  if (!options.tls_cert.empty()) out.tls = {options.tls_cert, options.tls_key, options.tls_client_ca};
+  out.tokens = tokens;
+  out.open_paths = options.open_paths;
+  out.work_threads = options.max_concurrent + options.max_waiting;
+  out.idle = base::FromSeconds(options.max_planning_seconds + options.max_wait_seconds) + kIdleBesidePlanning;
+  out.receive = base::FromSeconds(options.receive_seconds);
+  out.max_connections = static_cast<size_t>(options.max_connections);
+  return out;
+}
+
+rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& address) {
+  rpc::ServerOptions out;
+  out.host = address.host;
+  out.port = address.port;
+  out.max_message_bytes = options.max_body_kib << 10;
+  if (!options.tls_cert.empty()) out.tls = {options.tls_cert, options.tls_key, options.tls_client_ca};
+  return out;
+}
+
+}  // namespace
+
+absl::Status Serve(const Options& options, const std::function<void()>& wait_for_end) {
+  MEDLEY_ASSIGN_OR_RETURN(const Address grpc_at, ParseAddress(options.grpc_listen, "--grpc-listen"));
+  MEDLEY_ASSIGN_OR_RETURN(const Address rest_at, ParseAddress(options.rest_listen, "--rest-listen"));
+  MEDLEY_RETURN_IF_ERROR(CheckSecurity(options, grpc_at, rest_at));
+  BearerTokens tokens;
+  if (!options.token_file.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(tokens, BearerTokens::Load(options.token_file));
+  }
+  std::stop_source drain, stop;  // ends streams; ends planning as well
+  base::SystemClock clock;
+  metrics::Registry metrics;
+  CatalogStore catalog;
+  const Registry planners = BuiltinPlanners();
+  Handlers handlers({planners, catalog, metrics, clock}, HandlerOptions(options));
+  RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
+  UseRestThreads(kRestThreads);
+  const bool wants_prices = !options.prices.empty();
+  const auto ready = [&] {
+    return !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
+  };
+  std::optional<PriceFileFeed> feed;
+  if (wants_prices) {
+    feed.emplace(options.prices, catalog, metrics, clock);
+    static_cast<void>(feed->Poll());  // logged; a file that is not good yet is looked at again
+  }
+  const auto service =
+      MakeGrpcService(handlers, ids, drain.get_token(), stop.get_token(), {.max_watches = 64, .tokens = tokens});
+  // REST first: it says what is wrong with certificates.
+  MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<RestServer> rest_server,
+                          RestServer::Start(MakeRestOptions(options, rest_at, tokens),
+                                            {handlers, ids, metrics, clock, ready, stop.get_token(), {}}));
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Server> grpc_server,
+                          rpc::Server::Start(MakeGrpcOptions(options, grpc_at), {service.get()}));
+  MEDLEY_RETURN_IF_ERROR(WritePorts(options.port_file, *grpc_server, *rest_server));
+  log::Info("serving", {{"grpc", grpc_server->address()},
+                        {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
+                        {"tls", options.tls_cert.empty() ? "false" : "true"},
+                        {"token", tokens.required() ? "true" : "false"}});
+  std::optional<std::jthread> polling;
+  if (feed) {
+    polling.emplace([&](std::stop_token token) { feed->Run(base::FromSeconds(options.poll_seconds), token); });
+  }
+  wait_for_end();
+
+  log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
+  drain.request_stop();
+  handlers.admission().Close();
+  const bool finished = handlers.admission().WaitIdle(base::FromSeconds(options.grace_seconds));
+  stop.request_stop();
+  grpc_server->Stop(kLastCalls);
+  rest_server.reset();
+  log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
+  return absl::OkStatus();
+}
+
+}  // namespace medley::sched

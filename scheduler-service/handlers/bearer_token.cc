@@ -1,0 +1,67 @@
+#include "scheduler-service/handlers/bearer_token.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr std::string_view kBearer = "bearer ";
+constexpr size_t kMinLength = 16;
+constexpr int64_t kMaxFileBytes = 64 << 10;
+
+bool EqualConstantTime(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+bool StartsWithBearer(std::string_view value) {
+  return value.size() > kBearer.size() &&
+         std::equal(kBearer.begin(), kBearer.end(), value.begin(),
+                    [](char want, char is) { return want == std::tolower(static_cast<unsigned char>(is)); });
+}
+
+}  // namespace
+
+absl::StatusOr<BearerTokens> BearerTokens::Load(const std::filesystem::path& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file, kMaxFileBytes));
+  auto tokens = Parse(text);
+  if (!tokens.ok()) return base::Annotate(tokens.status(), file.string());
+  return tokens;
+}
+
+absl::StatusOr<BearerTokens> BearerTokens::Parse(std::string_view text) {
+  BearerTokens out;
+  for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view token = text.substr(begin, end - begin);
+    if (!token.empty() && token.back() == '\r') token.remove_suffix(1);
+    begin = end + 1;
+    if (token.empty()) continue;
+    const bool visible = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; });
+    if (token.size() < kMinLength || !visible) {
+      return base::InvalidArgument("line {}: a token has at least {} visible ASCII characters", line, kMinLength);
+    }
+    out.tokens_.emplace_back(token);
+  }
+  if (out.tokens_.empty()) return base::InvalidArgument("holds no token");
+  return out;
+}
+
+bool BearerTokens::Allow(std::string_view authorization) const {
+  if (tokens_.empty()) return true;
+  if (!StartsWithBearer(authorization)) return false;
+  const std::string_view shown = authorization.substr(kBearer.size());
+  bool allowed = false;
+  for (const std::string& token : tokens_) allowed = EqualConstantTime(shown, token) || allowed;
+  return allowed;
+}
+
+}  // namespace medley::sched

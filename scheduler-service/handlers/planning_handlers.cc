@@ -1,0 +1,72 @@
+// Plan, Provision, Evaluate.
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "scheduler-service/handlers/answer.h"
+#include "scheduler-service/handlers/field_path.h"
+#include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/handlers/prepared.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = scheduler::v1;
+
+template <typename Out>
+void FillAnswer(const ProvisionResult& result, Out& out) {
+  if (result.plan) model::ToProto(*result.plan, *out.mutable_plan());
+  for (const model::Reason& reason : result.reasons) model::ToProto(reason, *out.add_reasons());
+}
+
+}  // namespace
+
+absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanResponse& out) {
+  MEDLEY_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(in));
+  if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
+  call.generation.catalog_revision = prepared.origin.catalog_revision;
+  const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
+                          MakePlan(prepared.request, prepared.origin, context_.planners, context_.clock, call.stop,
+                                   deadline));
+  model::ToProto(result, out);
+  call.reproducible = result.complete;
+  record_.Planned(result);
+  return absl::OkStatus();
+}
+
+absl::Status Handlers::Plan(const pb::PlanRequest& in, Call& call, pb::PlanResponse& out) {
+  return Answer("Plan", in, call, out, [&](pb::PlanResponse& o) { return DoPlan(in, call, o); });
+}
+
+absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb::ProvisionResponse& out) {
+  return Answer("Provision", in, call, out, [&](pb::ProvisionResponse& o) -> absl::Status {
+    const auto prepared = Prepare(in.request());
+    if (!prepared.ok()) return WithinField("request", prepared.status());
+    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    MEDLEY_ASSIGN_OR_RETURN(
+        const ProvisionResult result,
+        MakeProvision(prepared->request, {in.schedule().begin(), in.schedule().end()}, in.method()));
+    o.set_feasible(result.plan.has_value());
+    FillAnswer(result, o);
+    if (!result.plan) record_.Infeasible(result.reasons);
+    call.reproducible = true;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::EvaluateResponse& out) {
+  return Answer("Evaluate", in, call, out, [&](pb::EvaluateResponse& o) -> absl::Status {
+    const auto prepared = Prepare(in.request());
+    if (!prepared.ok()) return WithinField("request", prepared.status());
+    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
+                            MakeEvaluation(prepared->request, {in.schedule().begin(), in.schedule().end()},
+                                           {in.units().begin(), in.units().end()}));
+    FillAnswer(result, o);
+    call.reproducible = true;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,14 @@
+// A planning question on its way from the wire to the planner. Internal to handlers/.
+#pragma once
+
+#include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/planner/plan.h"
+
+namespace medley::sched {
+
+struct Handlers::Prepared {
+  model::PlanRequest request;
+  PriceOrigin origin;
+};
+
+}  // namespace medley::sched

@@ -1,0 +1,60 @@
+// Answers that were given before: the same bytes for the same question, as long as prices, corrections and policies
+// are the same.
+//
+// A question is a kind ("Plan", "POST /v1/plan json") and bytes; they are compared themselves, the hash only finds
+// them. Bounded by the bytes of questions and answers; the least recently used ones go first. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/base/mutex.h"
+#include "common/metrics/metrics.h"
+#include "scheduler-service/handlers/call.h"
+
+namespace medley::sched {
+
+class ResultCache {
+ public:
+  using Answer = std::shared_ptr<const std::string>;
+
+  // `max_bytes` 0: keeps nothing. Borrows the metrics.
+  ResultCache(size_t max_bytes, metrics::Registry& metrics);
+
+  // Null when it is not known, or was given under another generation (then it is forgotten).
+  Answer Find(std::string_view kind, std::string_view question, const Generation& generation);
+  // An answer larger than an eighth of the cache is not kept.
+  void Insert(std::string_view kind, std::string_view question, const Generation& generation, std::string answer);
+
+  size_t bytes() const;
+
+ private:
+  struct Entry {
+    uint64_t hash;
+    std::string kind;
+    std::string question;
+    Generation generation;
+    Answer answer;
+    size_t Bytes() const { return kOverhead + kind.size() + question.size() + answer->size(); }
+  };
+  using Entries = std::list<Entry>;
+  static constexpr size_t kOverhead = 256;  // nodes, control blocks
+
+  void Remove(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t max_bytes_;
+  metrics::Counter& hits_;
+  metrics::Counter& misses_;
+  metrics::Counter& evictions_;
+  metrics::Gauge& bytes_gauge_;
+  mutable base::Mutex mutex_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<uint64_t, Entries::iterator> by_hash_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace medley::sched

@@ -1,0 +1,14 @@
+// The OpenAPI 3.1 document of the service, made from the contracts: schemas and descriptions come from the protobuf
+// descriptors (with their comments), paths from the table of routes. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler-service/serve_rest/routes.h"
+
+namespace medley::sched {
+
+std::string MakeOpenApi(const std::vector<Route>& routes);
+
+}  // namespace medley::sched
