@@ -53,8 +53,9 @@ std::string WithoutQuery(const std::string& url) {
 }
 
 std::string Origin(const std::string& url) {
+  if (url.find('\\') != std::string::npos) return "";  // which some take for a slash
   std::string text = WithoutQuery(url);
-  if (!std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '\\'; })) {
+  if (!std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; })) {
     return "";
   }
   std::transform(text.begin(), text.end(), text.begin(),
