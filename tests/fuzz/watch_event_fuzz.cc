@@ -1,6 +1,6 @@
 // One input of the watch decoder's fuzzer: no input may crash it, and where a chunk ends must not matter.
-#pragma once
-
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,9 +10,10 @@
 #include "common/kube/errors.h"
 
 namespace medley::kube {
+namespace {
 
 // The first byte chooses the size of chunks, the rest is the stream.
-inline void FuzzWatchEvent(std::string_view input) {
+void FuzzWatchEvent(std::string_view input) {
   if (input.empty()) return;
   const size_t chunk = 1 + static_cast<unsigned char>(input.front()) % 64;
   input.remove_prefix(1);
@@ -41,4 +42,10 @@ inline void FuzzWatchEvent(std::string_view input) {
   MEDLEY_CHECK(whole.second == parts.second, "chunks change the error");
 }
 
+}  // namespace
 }  // namespace medley::kube
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  medley::kube::FuzzWatchEvent({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,61 @@
+// A planning request from the wire to its answer: JSON or YAML text, or with a first byte of 0 the binary form. What is
+// valid and small is planned, and the answer must keep the request's constraints.
+#include <google/protobuf/stubs/logging.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/plan.h"
+
+namespace medley::sched {
+namespace {
+
+bool Small(const model::PlanRequest& request) {
+  int64_t units = 0;
+  for (const model::Resource& r : request.resources) units += r.limit;
+  return request.model.layers.size() <= 8 && request.resources.size() <= 4 && units <= 2000;
+}
+
+bool Read(std::string_view input, scheduler::v1::PlanRequest& message) {
+  if (input.front() == '\0') return message.ParseFromArray(input.data() + 1, static_cast<int>(input.size()) - 1);
+  if (!model::ParseText(input, message).ok()) return false;
+  scheduler::v1::PlanRequest again;
+  MEDLEY_CHECK(model::ParseText(model::ToJson(message), again).ok(), "JSON that was written is not read");
+  return true;
+}
+
+void FuzzPlanRequest(std::string_view input) {
+  scheduler::v1::PlanRequest message;
+  if (input.empty() || !Read(input, message)) return;
+  auto request = model::FromProto(message);
+  if (!request.ok()) return;
+  if (!model::Validate(*request).ok() || !Small(*request)) return;
+  request->planner = {};
+  request->planner.time_budget_seconds = 0.05;
+  const base::SystemClock clock;
+  const auto result = MakePlan(*request, {}, BuiltinPlanners(), clock, {});
+  if (!result.ok() || !result->plan) return;
+  const auto problem = Problem::Compile(*request);
+  MEDLEY_CHECK(problem.ok(), "a request that was planned does not compile");
+  MEDLEY_CHECK(result->plan->throughput > 0, "a plan without throughput");
+  MEDLEY_CHECK(result->plan->throughput >= problem->RequiredThroughput(), "a plan that is too slow");
+}
+
+}  // namespace
+}  // namespace medley::sched
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  google::protobuf::SetLogHandler(nullptr);  // a complaint an input would be all that is seen
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  medley::sched::FuzzPlanRequest({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
