@@ -38,7 +38,19 @@ function(medley_test)
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 120)
   endif()
+  set(patience 1)
+  if(MEDLEY_SANITIZE)
+    # Sanitized programs run and start several times slower: bounds of waits grow (common/base/testing/patience.h).
+    set(patience 3)
+    set(log "log_path=${CMAKE_BINARY_DIR}/sanitizer-reports/report")
+    set(tsan "TSAN_OPTIONS=${log}:ignore_noninstrumented_modules=1:halt_on_error=1")
+    string(APPEND tsan ":suppressions=${CMAKE_SOURCE_DIR}/tests/sanitizers/tsan.supp")
+    list(APPEND A_ENV "MEDLEY_SANITIZE=${MEDLEY_SANITIZE}" "ASAN_OPTIONS=${log}" "UBSAN_OPTIONS=${log}:print_stacktrace=1"
+      "${tsan}")
+    set_tests_properties(${A_NAME} PROPERTIES FIXTURES_REQUIRED sanitizer)
+  endif()
+  math(EXPR A_TIMEOUT "${A_TIMEOUT} * ${patience}")
   set_tests_properties(${A_NAME} PROPERTIES
     TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
-    ENVIRONMENT "MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1;${A_ENV}")
+    ENVIRONMENT "MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;MEDLEY_TEST_PATIENCE=${patience};${A_ENV}")
 endfunction()

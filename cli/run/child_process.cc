@@ -17,11 +17,13 @@ extern char** environ;
 namespace medley::cli {
 namespace {
 
-// Copies the pipe to the log until every writer has closed it, or a stop that finds it empty.
+// Copies the pipe to the log until every writer has closed it or, after a stop, until it is empty or
+// its capacity is copied, the most that a dead writer left in it: others may hold it open.
 void Pump(std::stop_token stop, int fd, const std::filesystem::path& path) {
   std::ofstream log(path, std::ios::app | std::ios::binary);
   char buffer[1 << 14];
-  for (;;) {
+  int reads_after_stop = 64;
+  while (!stop.stop_requested() || reads_after_stop-- > 0) {
     pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
     const int n = poll(&ready, 1, 100);
     if (n < 0 && errno != EINTR) return;
@@ -75,6 +77,8 @@ bool ChildProcess::WaitFor(int timeout_ms) {
   } else {
     ended_ = fmt::format("signal {}", info.si_status);
   }
+  pump_.request_stop();
+  pump_.join();
   return true;
 }
 

@@ -31,7 +31,7 @@ class ChildProcess {
   ~ChildProcess();  // Stop with two seconds of grace
 
   pid_t pid() const { return spawned_.pid; }
-  // The exit status once it has ended ("exit code 1", "signal 9"); nothing while it runs.
+  // The exit status once it has ended ("exit code 1", "signal 9") and its output is in the log; nothing while it runs.
   std::optional<std::string> Ended();
   // SIGTERM, then SIGKILL after `grace`. Idempotent.
   void Stop(base::nanoseconds grace);

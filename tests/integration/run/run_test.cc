@@ -11,6 +11,7 @@
 
 #include "cli/run/child_process.h"
 #include "common/base/file.h"
+#include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
 
 namespace medley::cli {
@@ -59,6 +60,17 @@ spec:
   return text;
 }
 
+void Edit(std::string& text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+}
+
+bool Sanitized() {
+  const char* sanitizers = std::getenv("MEDLEY_SANITIZE");
+  return sanitizers != nullptr && *sanitizers != '\0';
+}
+
 class RunTest : public testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("medley-run-test"); }
@@ -75,7 +87,7 @@ class RunTest : public testing::Test {
   std::string Output() const { return base::ReadFile(folder_ / "out").value_or(""); }
   // How the program ended, or "" after `limit`.
   std::string WaitForEnd(ChildProcess& child, base::nanoseconds limit) {
-    const base::SteadyTime deadline = clock_.Steady() + limit;
+    const base::SteadyTime deadline = clock_.Steady() + base::Patience(limit);
     while (clock_.Steady() < deadline) {
       if (const auto ended = child.Ended()) return *ended;
       clock_.SleepFor(base::milliseconds(50), std::stop_token());
@@ -83,7 +95,7 @@ class RunTest : public testing::Test {
     return "";
   }
   bool WaitForOutput(std::string_view text, base::nanoseconds limit) {
-    const base::SteadyTime deadline = clock_.Steady() + limit;
+    const base::SteadyTime deadline = clock_.Steady() + base::Patience(limit);
     while (clock_.Steady() < deadline) {
       if (Output().find(text) != std::string::npos) return true;
       clock_.SleepFor(base::milliseconds(50), std::stop_token());
@@ -98,6 +110,32 @@ class RunTest : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const auto child = Start(std::move(arguments));
     return WaitForEnd(*child, base::seconds(120));
+  }
+  // Which plan is best follows what the layers were measured to take, and goals in samples/s suit a machine; a sanitizer
+  // slows our code and not the libraries', so neither holds under one. There the job may use the two offers of the
+  // same machine alone, a price jumps from half of the other to four times it, and any speed is enough: the best plan
+  // is on one before and on the other after, whatever the profile. Fewer data epochs, and bounds on the test set that
+  // suit them; all else is the example.
+  std::filesystem::path ExampleForSanitizers() {
+    const std::filesystem::path from = Source() / "examples";
+    for (const char* name : {"adult.prices.yaml", "adult.prices-after.yaml"})
+      std::filesystem::copy_file(from / name, folder_ / name);
+    std::string job = base::ReadFile(from / "adult.yaml").value_or("");
+    Edit(job, "path: ./data", "path: " + (from / "data").string());
+    Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
+         "pools: [new-spot, new-reserved], serverPool: new-reserved");
+    for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // trainers and a server
+    Edit(job, "{minThroughput: 20000, maxUsdPerHour: \"5\"}",
+         "{minThroughput: 1, maxUsdPerHour: \"50\"}");
+    Edit(job, "epochs: 14", "epochs: 8");
+    std::string scenario = base::ReadFile(from / "adult.scenario.yaml").value_or("");
+    Edit(scenario, "{role: trainer, stage: 1}", "{role: trainer}");
+    Edit(scenario, "auc: 0.915, logLoss: 0.30", "auc: 0.90, logLoss: 0.34");
+    EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.yaml", job), base::IsOk());
+    EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.scenario.yaml", scenario), base::IsOk());
+    std::printf("A SANITIZED BUILD: the example with 8 data epochs instead of 14, without pool old-spot, "
+                "with minThroughput 1 and the bounds auc >= 0.90, log loss <= 0.34\n");
+    return folder_ / "adult.yaml";
   }
   // The output of a stock kubectl; its exit status must be 0.
   std::string Kubectl(const std::string& arguments) {
@@ -117,15 +155,17 @@ class RunTest : public testing::Test {
 };
 
 TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
-  const auto child =
-      Start({"run", (Source() / "examples/adult.yaml").string(), "--plain", "--timeout", "300"});
+  const bool sanitized = Sanitized();
+  const auto manifest = sanitized ? ExampleForSanitizers() : Source() / "examples/adult.yaml";
+  const auto child = Start({"run", manifest.string(), "--plain", "--timeout", "300"});
   EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("plan of epoch 1 by exact"));
   EXPECT_THAT(output, HasSubstr("one pool alone would be"));
   EXPECT_THAT(output, HasSubstr("ReplanConsidered: PriceChanged: move"));
   EXPECT_THAT(output, HasSubstr("SIGKILL to adult-"));
-  EXPECT_THAT(output, HasSubstr("samples trained         455,854 of 455,854"));
+  EXPECT_THAT(output, HasSubstr(sanitized ? "samples trained         260,488 of 260,488"
+                                          : "samples trained         455,854 of 455,854"));
 }
 
 TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {

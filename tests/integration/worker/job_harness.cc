@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
+#include "common/base/testing/patience.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 
@@ -96,8 +97,9 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
       "OPENBLAS_NUM_THREADS=1",
       "MEDLEY_LOG_LEVEL=debug",
       "PATH=/usr/bin:/bin"};
-  if (const char* tsan = std::getenv("TSAN_OPTIONS"))
-    env.push_back(std::string("TSAN_OPTIONS=") + tsan);
+  for (const char* options : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(options)) env.push_back(fmt::format("{}={}", options, value));
+  }
   std::vector<char*> envp;
   for (std::string& entry : env) envp.push_back(entry.data());
   envp.push_back(nullptr);
@@ -195,7 +197,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     if (it == processes_.end() || !it->second->running) Start(member, role);
   }
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = kToken, .timeout = base::seconds(20), .wait_for_ready = true});
+  rpc::Prepare(context, {.token = kToken, .timeout = base::Patience(base::seconds(20)), .wait_for_ready = true});
   pb::ApplyPlanResponse response;
   const grpc::Status status = stub_->ApplyPlan(&context, request, &response);
   ASSERT_TRUE(status.ok()) << status.error_message() << AllLogs();
@@ -249,6 +251,7 @@ pb::Observation JobHarness::Observe() {
 pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done,
                                     base::seconds timeout) {
   base::SystemClock clock;
+  timeout = base::Patience(timeout);
   const base::SteadyTime end = clock.Steady() + timeout;
   pb::Observation last;
   while (clock.Steady() < end) {

@@ -69,7 +69,7 @@ class JobHarness {
   bool Poll();
   // The newest observation; empty before the first.
   job::v1::Observation Observe();
-  // Polls until `done` or `timeout`; the last observation.
+  // Polls until `done` or `timeout` (times the build's patience); the last observation.
   job::v1::Observation WaitFor(const std::function<bool(const job::v1::Observation&)>& done, base::seconds timeout);
   // COMPLETE or FAILED.
   job::v1::Observation WaitForEnd(base::seconds timeout = base::seconds(60));
