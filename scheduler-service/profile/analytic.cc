@@ -11,26 +11,33 @@ namespace {
 
 // Shares of the peak that real kernels reach. CPU: calibrated on our own profiler (docs/profiles.md). GPU: estimates;
 // products of the sizes of these models fill a GPU less than the large ones that vendors measure.
-constexpr double kCpuProductEfficiency = 0.60;
+constexpr double kCpuProductEfficiency = 0.90;
 constexpr double kGpuProductEfficiency = 0.50;
 constexpr double kStreamEfficiency = 0.80;  // STREAM against peak bandwidth, CPU and GPU alike
-// Rows of a table are short and lie anywhere: a good part of every line that is fetched is not used.
-constexpr double kGatherEfficiency = 0.25;
+// Code that is not vectorised reaches one operation a cycle of a core whose peak counts two units of 16 numbers and two
+// operations each; a GPU runs it on all lanes, without fused multiplications.
+constexpr double kCpuScalarShare = 1.0 / 64;
+constexpr double kGpuScalarShare = 1.0 / 2;
 
 // Work on ids is the host's on every machine: distinct ids, the rows' places. Calibrated on our own profiler.
-constexpr double kHostIdSeconds = 40e-9;
-// Of one row, pull and push together, calibrated on our own profiler: the trainer's and the server's processor.
-constexpr double kClientRowSeconds = 150e-9;
-constexpr double kServerRowSeconds = 150e-9;
-// One message over TCP between two machines of a data centre, software included. Estimate.
+constexpr double kHostIdSeconds = 10e-9;
+// Parameter servers, pull and push together, calibrated on our own profiler: of one row and of each of its bytes, on the
+// trainer's side and of the server's processor; and of a step, however few its rows.
+constexpr double kClientRowSeconds = 15e-9;
+constexpr double kClientByteSeconds = 0.4e-9;
+constexpr double kServerRowSeconds = 28e-9;
+constexpr double kServerByteSeconds = 1.7e-9;
+constexpr double kServerStepSeconds = 60e-6;
+// One message between two processes, software included. Calibrated on our own profiler over loopback; the wires of a
+// data centre add less than that.
 constexpr double kMessageSeconds = 50e-6;
 
 // Whole-weight traffic of one step: backward reads the weights and writes the gradient; Adagrad reads weight, gradient
 // and state and writes weight and state.
 constexpr double kBackwardWeightPasses = 2;
 constexpr double kUpdateWeightPasses = 5;
-// Gathered rows in a step: read and written out forward; gradient read, row read and written backward.
-constexpr double kGatherPasses = 5;
+// Gathered rows in a step: read and written out forward; gradient read and added to its row backward.
+constexpr double kGatherPasses = 4;
 constexpr double kKeyBytes = 8;
 
 class Estimator {
@@ -47,7 +54,7 @@ class Estimator {
     profile.sync_seconds = Sync(batch);
     profile.transfer_seconds = Transfer(batch);
     profile.comm_parallel = Divides(Sync(0) + Transfer(0), profile.sync_seconds + profile.transfer_seconds);
-    profile.server_seconds = layer_.sparse ? DistinctRows(batch) * kServerRowSeconds : 0;
+    profile.server_seconds = layer_.sparse ? Server(batch) : 0;
     profile.activation_bytes = layer_.output_bytes;
     return profile;
   }
@@ -57,13 +64,15 @@ class Estimator {
     return whole > 0 ? std::clamp(1 - fixed / whole, 0.0, 1.0) : 0;
   }
 
+  bool IsGpu() const { return hardware_.cls == model::ResourceClass::kGpu; }
+
   // Operations a second that products reach in the layer's own precision; what a machine has no figure for, it
   // computes in fp32.
   double Peak() const {
     const char* precision = work_.dtype_bytes == 8 ? "fp64" : work_.dtype_bytes == 2 ? "fp16" : "fp32";
     const auto found = hardware_.flops.find(precision);
     const double flops = found != hardware_.flops.end() ? found->second : hardware_.flops.at("fp32");
-    return flops * (hardware_.cls == model::ResourceClass::kGpu ? kGpuProductEfficiency : kCpuProductEfficiency);
+    return flops * (IsGpu() ? kGpuProductEfficiency : kCpuProductEfficiency);
   }
 
   double Pass(double flops, double bytes) const {
@@ -77,8 +86,9 @@ class Estimator {
                      Pass(batch * work_.forward_flops * backward,
                           batch * work_.forward_bytes * backward + kBackwardWeightPasses * weights) +
                      Pass(0, kUpdateWeightPasses * weights);
-    seconds += batch * kGatherPasses * work_.gathered_bytes / (hardware_.memory_bytes_per_second * kGatherEfficiency);
-    seconds += batch * work_.gathered_rows * kHostIdSeconds;
+    seconds += Pass(0, batch * kGatherPasses * work_.gathered_bytes) + batch * work_.gathered_rows * kHostIdSeconds;
+    seconds += batch * work_.scalar_operations /
+               (hardware_.flops.at("fp32") * (IsGpu() ? kGpuScalarShare : kCpuScalarShare));
     const double launches =
         work_.sequential * (work_.forward_launches + work_.backward_launches) + work_.update_launches;
     return seconds + launches * hardware_.launch_seconds;
@@ -87,17 +97,21 @@ class Estimator {
   // Ids drawn evenly from the table: an upper bound, since real ids repeat more.
   double DistinctRows(double batch) const {
     const double ids = batch * work_.gathered_rows;
-    const double dim = work_.gathered_rows > 0 ? work_.gathered_bytes / work_.dtype_bytes / work_.gathered_rows : 0;
-    const double rows = dim > 0 ? work_.parameters / dim : 0;
+    const double rows = RowBytes() > 0 ? work_.parameters * work_.dtype_bytes / RowBytes() : 0;
     return rows < 1 ? ids : -rows * std::expm1(-ids / rows);
   }
 
+  double RowBytes() const { return work_.gathered_rows > 0 ? work_.gathered_bytes / work_.gathered_rows : 0; }
+
+  double Server(double batch) const {
+    return DistinctRows(batch) * (kServerRowSeconds + RowBytes() * kServerByteSeconds) + kServerStepSeconds;
+  }
+
   double Sync(double batch) const {
-    if (layer_.sparse) {
-      const double rows = DistinctRows(batch);
-      const double row_bytes = work_.gathered_rows > 0 ? work_.gathered_bytes / work_.gathered_rows : 0;
-      return rows * (2 * (kKeyBytes + row_bytes) / hardware_.network_bytes_per_second + kClientRowSeconds) +
-             2 * kMessageSeconds;
+    if (layer_.sparse) {  // the trainer waits for its server
+      const double wire = 2 * (kKeyBytes + RowBytes()) / hardware_.network_bytes_per_second;
+      return DistinctRows(batch) * (wire + kClientRowSeconds + RowBytes() * kClientByteSeconds) +
+             2 * kMessageSeconds + Server(batch);
     }
     if (work_.parameters <= 0) return 0;
     return 2 * work_.parameters * work_.dtype_bytes / hardware_.network_bytes_per_second + 2 * kMessageSeconds;

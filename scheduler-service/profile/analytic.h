@@ -2,8 +2,9 @@
 //
 // For a batch of b samples on one unit, with the work of work.h and the efficiencies of analytic.cc:
 //   pass(flops, bytes) = max(flops / (peak * kProductEfficiency), bytes / (bandwidth * kStreamEfficiency))
-//   compute(b) = pass(forward) + pass(backward) + bytes of the update / bandwidth + rows + launches * launchSeconds
-//   sync       = dense: ring allreduce, 2 W / network;  sparse: pull and push of the distinct rows that b touches
+//   compute(b) = pass(forward) + pass(backward) + pass(update) + rows + scalar operations + launches * launchSeconds
+//   sync       = dense: ring allreduce among many units, 2 W / network (two units need half of it);
+//                sparse: pull and push of the distinct rows that b touches, the server's work included
 //   transfer(b)= 2 * b * bytes that cross the cut behind the layer / network
 // The fraction that divides by units is 1 - f(0) / f(b), f being the cost: launches, latencies and whatever is done
 // once a step (weights, allreduce) stay, everything that is proportional to the batch divides. sync and transfer have

@@ -149,6 +149,8 @@ absl::StatusOr<LayerWork> WorkOf(const model::Layer& layer) {
   } else if (layer.kind == "ATTENTION") {
     Attention(a, work);
   } else if (layer.kind == "LOSS") {
+    constexpr double kScalarOperations = 80;  // of a number: an exponential, a logarithm, the gradient
+    work.scalar_operations = kScalarOperations * layer.input_bytes / work.dtype_bytes;
     work.forward_launches = 2;
     work.backward_launches = 2;
   } else if (layer.kind != "POOLING" && layer.kind != "NORMALIZATION" && layer.kind != "ACTIVATION") {

@@ -25,6 +25,7 @@ struct LayerWork {
   double forward_bytes = 0;    // activations read and written
   double gathered_bytes = 0;   // rows of a table that a sample touches; at least one access each
   double gathered_rows = 0;
+  double scalar_operations = 0;  // exponentials and logarithms, forward and backward together, as single operations
   double backward_factor = 1;  // backward flops and bytes over forward ones: 2 with weights, 1 without
   // Kernels that a step starts however small the batch; `sequential` multiplies the first two.
   double forward_launches = 1;

@@ -53,9 +53,9 @@ TEST(AnalyticTest, DenseLayerByHand) {
   const model::LayerProfile& p = model.layers[0].profiles.at(0);
   EXPECT_EQ(p.resource_type, "type");
   EXPECT_EQ(p.origin, "analytic");
-  // 10 samples x 6 operations x 10,000 weights at 0.6e9 a second; 8 launches.
-  EXPECT_NEAR(p.compute_seconds, 10 * 6 * 1e4 / 0.6e9 + 8e-4, 1e-9);
-  EXPECT_NEAR(p.compute_parallel, 1e-3 / 1.8e-3, 1e-6);
+  // 10 samples x 6 operations x 10,000 weights at 0.9e9 a second; 8 launches.
+  EXPECT_NEAR(p.compute_seconds, 10 * 6 * 1e4 / 0.9e9 + 8e-4, 1e-9);
+  EXPECT_NEAR(p.compute_parallel, 6e5 / 0.9e9 / (6e5 / 0.9e9 + 8e-4), 1e-6);
   EXPECT_NEAR(p.sync_seconds, 2 * 4e4 / 1e6 + 1e-4, 1e-9);
   EXPECT_NEAR(p.transfer_seconds, 2 * 10 * 400 / 1e6 + 1e-4, 1e-9);
   EXPECT_NEAR(p.comm_parallel, 8e-3 / (8e-3 + 1e-4 + 8e-2 + 1e-4), 1e-6);
