@@ -111,11 +111,12 @@ class RunTest : public testing::Test {
     const auto child = Start(std::move(arguments));
     return WaitForEnd(*child, base::seconds(120));
   }
-  // Which plan is best follows what the layers were measured to take, and goals in samples/s suit a machine; a sanitizer
-  // slows our code and not the libraries', so neither holds under one. There the job may use the two offers of the
-  // same machine alone, a price jumps from half of the other to four times it, and any speed is enough: the best plan
-  // is on one before and on the other after, whatever the profile. Fewer data epochs, and bounds on the test set that
-  // suit them; all else is the example.
+  // Which plan is best follows what the layers were measured to take, and goals in samples/s suit a
+  // machine; a sanitizer slows our code and not the libraries', so neither holds under one. There the
+  // job may use the two offers of the same machine alone, a price jumps from half of the other to
+  // four times it, and any speed is enough: the best plan is on one before and on the other after,
+  // whatever the profile. Fewer data epochs, and bounds on the test set that suit them; all else is
+  // the example.
   std::filesystem::path ExampleForSanitizers() {
     const std::filesystem::path from = Source() / "examples";
     for (const char* name : {"adult.prices.yaml", "adult.prices-after.yaml"})
