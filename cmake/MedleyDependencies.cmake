@@ -18,6 +18,7 @@ find_package(prometheus-cpp REQUIRED COMPONENTS core pull)
 find_package(cpprestsdk REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 # gloo ships no usable CMake package in Debian: a plain library and headers.

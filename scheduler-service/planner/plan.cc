@@ -135,6 +135,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
   } else {
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
+  result.policy = solution.policy;
   AddAlternatives(problem, result);
   result.complete = solution.complete && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);

@@ -39,6 +39,7 @@ struct Solution {
   // USD that no feasible plan comes below, where proven.
   std::optional<double> lower_bound;
   bool complete = true;  // false: ended by the budget, `best` is the incumbent
+  std::string policy;    // of a neural planner that was asked to return it; bytes
 };
 
 class Planner {

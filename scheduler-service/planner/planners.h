@@ -12,6 +12,8 @@ std::unique_ptr<Planner> MakeHeuristic();
 std::unique_ptr<Planner> MakeCpuOnly();
 std::unique_ptr<Planner> MakeGpuOnly();
 std::unique_ptr<Planner> MakeAuto();
+std::unique_ptr<Planner> MakeRlLstm();
+std::unique_ptr<Planner> MakeRlRnn();
 
 // The cheapest plan that puts every layer on type `t`.
 std::optional<Provisioned> SingleType(const Problem& problem, int t);

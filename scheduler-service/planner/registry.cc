@@ -20,6 +20,8 @@ Registry BuiltinPlanners() {
   registry.Add(MakeAuto());
   registry.Add(MakeExact());
   registry.Add(MakeBruteForce());
+  registry.Add(MakeRlLstm());
+  registry.Add(MakeRlRnn());
   registry.Add(MakeGreedy());
   registry.Add(MakeHeuristic());
   registry.Add(MakeCpuOnly());

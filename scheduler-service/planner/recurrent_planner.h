@@ -1,0 +1,15 @@
+// rl-lstm and rl-rnn: a recurrent policy over layers trained by REINFORCE on the cost model (HeterPS, section 5.2 and
+// Algorithm 1). The plan is the cheapest schedule that was drawn from the policy, provisioned exactly; nothing else
+// searches. Internal to planner/.
+#pragma once
+
+#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/policy_net/policy_shape.h"
+
+namespace medley::sched {
+
+// `name` and `description` outlive the planner.
+std::unique_ptr<Planner> MakeRecurrentPlanner(std::string_view name, std::string_view description,
+                                              policy_net::CellKind cell);
+
+}  // namespace medley::sched

@@ -1,0 +1,35 @@
+// Adam (Kingma, Ba 2015), climbing, with the gradient clipped to a norm. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace medley::policy_net {
+
+struct AdamOptions {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double clip_norm = 0;  // of the whole gradient; 0: not clipped
+};
+
+template <typename S>
+class Adam {
+ public:
+  Adam(size_t parameters, const AdamOptions& options) : options_(options), first_(parameters), second_(parameters) {}
+
+  // Moves `parameters` up `gradient`. A gradient that is not finite is dropped.
+  void Climb(const std::vector<S>& gradient, std::vector<S>& parameters);
+  void set_learning_rate(double value) { options_.learning_rate = value; }
+
+ private:
+  AdamOptions options_;
+  std::vector<S> first_, second_;
+  double power1_ = 1, power2_ = 1;
+};
+
+extern template class Adam<float>;
+extern template class Adam<double>;
+
+}  // namespace medley::policy_net

@@ -1,0 +1,118 @@
+// How near to the optimum the searching planners come, and in what time:
+//   search_bench [--planners rl-lstm,rl-rnn,genetic,bayesian] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
+// One line for each request, number of types and planner: cost above the optimum (of `exact`) over the seeds, seconds.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/planner.h"
+#include "tests/bench/many_types.h"
+#include "tests/unit/scheduler-service/planner/random_request.h"
+
+namespace medley::sched {
+namespace {
+
+absl::StatusOr<model::PlanRequest> Read(const std::string& path) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
+  scheduler::v1::PlanRequest message;
+  MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
+  return model::FromProto(message);
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+struct Flags {
+  std::vector<std::string> files;
+  std::vector<std::string> planners = {"rl-lstm", "rl-rnn"};
+  std::vector<int> types = {2, 4, 8};
+  int seeds = 10;
+  int random = 0;
+};
+
+absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double optimum, int seeds) {
+  const base::SystemClock clock;
+  std::vector<double> above, seconds;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    const base::SteadyTime begin = clock.Steady();
+    MEDLEY_ASSIGN_OR_RETURN(const Solution solution,
+                            planner.Solve(problem, static_cast<uint64_t>(seed),
+                                          Budget(clock, begin + base::FromSeconds(60), {})));
+    seconds.push_back(base::ToSeconds(clock.Steady() - begin));
+    above.push_back(solution.best ? (solution.best->score.cost / optimum - 1) * 100 : 1e9);
+  }
+  std::printf("%-12s %2d layers %2d types  %-9s above optimum: median %7.3f %%, most %7.3f %%  seconds: median %.3f, "
+              "most %.3f\n",
+              problem.request().model.name.c_str(), problem.layers(), problem.types(),
+              std::string(planner.name()).c_str(), Median(above), *std::max_element(above.begin(), above.end()), Median(seconds),
+              *std::max_element(seconds.begin(), seconds.end()));
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+// Random problems of 14 to 16 layers whose optimum has at least 3 stages: harder than any real model here.
+absl::Status BenchRandom(const Flags& flags, const Registry& registry, int types) {
+  const base::SystemClock clock;
+  int left = flags.random;
+  for (uint64_t seed = 1; left > 0; ++seed) {
+    model::PlanRequest request = RandomRequest(seed, {.most_layers = 16, .most_types = types, .most_limit = 64});
+    if (request.model.layers.size() < 14 || static_cast<int>(request.resources.size()) < types) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
+    MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
+                            registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
+    if (!exact.best || exact.best->stages.size() < 3) continue;
+    --left;
+    for (const std::string& name : flags.planners) {
+      MEDLEY_RETURN_IF_ERROR(BenchPlanner(*registry.Find(name), problem, exact.best->score.cost, flags.seeds));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Bench(const Flags& flags) {
+  const base::SystemClock clock;
+  const Registry registry = BuiltinPlanners();
+  for (const std::string& name : flags.planners) {
+    if (registry.Find(name) == nullptr) return base::NotFound("planner {}", name);
+  }
+  for (const int types : flags.types) MEDLEY_RETURN_IF_ERROR(BenchRandom(flags, registry, types));
+  for (const std::string& file : flags.files) {
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Read(file));
+    for (const int types : flags.types) {
+      MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(WithTypes(request, types, 1)));
+      MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
+                              registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
+      if (!exact.best) return base::FailedPrecondition("{} with {} types has no plan", file, types);
+      for (const std::string& name : flags.planners) {
+        MEDLEY_RETURN_IF_ERROR(BenchPlanner(*registry.Find(name), problem, exact.best->score.cost, flags.seeds));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace medley::sched
+
+int main(int argc, char** argv) {
+  CLI::App app("How near to the optimum the searching planners come");
+  medley::sched::Flags flags;
+  app.add_option("requests", flags.files);
+  app.add_option("--random", flags.random);
+  app.add_option("--planners", flags.planners)->delimiter(',');
+  app.add_option("--types", flags.types)->delimiter(',');
+  app.add_option("--seeds", flags.seeds);
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = medley::sched::Bench(flags);
+  if (!status.ok()) std::fprintf(stderr, "search_bench: %s\n", medley::base::Message(status).c_str());
+  return status.ok() ? 0 : 1;
+}
