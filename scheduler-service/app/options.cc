@@ -35,7 +35,9 @@ void AddLimits(CLI::App& app, Options& o) {
   app.add_option("--cache-mib", o.cache_mib, "answers that are kept; 0: none")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
-  app.add_option("--max-body-kib", o.max_body_kib, "size of a request")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--max-body-kib", o.max_body_kib, "size of a request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--max-connections", o.max_connections, "open REST connections")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

@@ -76,7 +76,8 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   metrics::Registry metrics;
   CatalogStore catalog;
   const Registry planners = BuiltinPlanners();
-  Handlers handlers({planners, catalog, metrics, clock}, HandlerOptions(options));
+  MEDLEY_ASSIGN_OR_RETURN(const HardwareCatalog hardware, HardwareCatalog::Builtin());
+  Handlers handlers({planners, catalog, hardware, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
   UseRestThreads(kRestThreads);
   const bool wants_prices = !options.prices.empty();

@@ -4,6 +4,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/prepared.h"
+#include "scheduler-service/profile/analytic.h"
 
 namespace medley::sched {
 
@@ -24,6 +25,7 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
   if (out.request.resources.empty()) {
     return base::InvalidArgument("resources: none given, and the catalog defines no resource types");
   }
+  MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(out.request, context_.hardware));
   out.origin = {catalog->revision, catalog->price_time};
   return out;
 }

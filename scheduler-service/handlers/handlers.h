@@ -19,6 +19,7 @@
 #include "scheduler-service/handlers/call_record.h"
 #include "scheduler-service/handlers/result_cache.h"
 #include "scheduler-service/planner/planner.h"
+#include "scheduler-service/profile/hardware.h"
 
 namespace medley::sched {
 
@@ -26,6 +27,7 @@ namespace medley::sched {
 struct Context {
   const Registry& planners;
   CatalogStore& catalog;
+  const HardwareCatalog& hardware;
   metrics::Registry& metrics;
   const base::Clock& clock;
 };
@@ -42,6 +44,9 @@ class Handlers {
   absl::Status Plan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
   absl::Status Provision(const scheduler::v1::ProvisionRequest& in, Call& call, scheduler::v1::ProvisionResponse& out);
   absl::Status Evaluate(const scheduler::v1::EvaluateRequest& in, Call& call, scheduler::v1::EvaluateResponse& out);
+  absl::Status Profile(const scheduler::v1::ProfileRequest& in, Call& call, scheduler::v1::ProfileResponse& out);
+  absl::Status ListHardware(const scheduler::v1::ListHardwareRequest& in, Call& call,
+                            scheduler::v1::ListHardwareResponse& out);
   absl::Status ListPlanners(const scheduler::v1::ListPlannersRequest& in, Call& call,
                             scheduler::v1::ListPlannersResponse& out);
   absl::Status GetCatalog(const scheduler::v1::GetCatalogRequest& in, Call& call,

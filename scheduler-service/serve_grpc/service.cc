@@ -49,6 +49,14 @@ class Service final : public pb::SchedulerService::Service {
                         pb::EvaluateResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Evaluate);
   }
+  grpc::Status Profile(grpc::ServerContext* context, const pb::ProfileRequest* in,
+                       pb::ProfileResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Profile);
+  }
+  grpc::Status ListHardware(grpc::ServerContext* context, const pb::ListHardwareRequest* in,
+                            pb::ListHardwareResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::ListHardware);
+  }
   grpc::Status ListPlanners(grpc::ServerContext* context, const pb::ListPlannersRequest* in,
                             pb::ListPlannersResponse* out) override {
     return Run(*context, *in, *out, &Handlers::ListPlanners);

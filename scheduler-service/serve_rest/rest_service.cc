@@ -79,7 +79,8 @@ RestService::Begun RestService::Begin(const HttpRequest& request) {
 }
 
 std::unique_ptr<HttpAnswer> RestService::Find(const HttpRequest& request, Begun& begun) {
-  const auto route = std::find_if(routes_.begin(), routes_.end(), [&](const Route& r) { return r.path == request.path; });
+  const auto route =
+      std::find_if(routes_.begin(), routes_.end(), [&](const Route& r) { return r.path == request.path; });
   if (route == routes_.end()) return Page(request, begun.call);
   if (route->method != request.method) {
     auto answer = Refuse(base::MakeStatus(absl::StatusCode::kUnimplemented,
@@ -139,7 +140,8 @@ std::unique_ptr<HttpAnswer> RestService::Page(const HttpRequest& request, const 
   HttpAnswer answer;
   if (file != context_.files.end()) {
     answer = TextAnswer(200, std::string(file->bytes), file->type);
-    answer.headers = {{"Content-Security-Policy", kPolicy}, {"Cache-Control", "no-cache"}, {"Referrer-Policy", "no-referrer"}};
+    answer.headers = {
+        {"Content-Security-Policy", kPolicy}, {"Cache-Control", "no-cache"}, {"Referrer-Policy", "no-referrer"}};
   } else if (path == "/metrics") {
     answer = TextAnswer(200, context_.metrics.Text(), metrics::kTextContentType);
   } else if (path == "/openapi.json") {

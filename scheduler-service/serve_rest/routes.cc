@@ -54,6 +54,8 @@ std::vector<Route> MakeRoutes(Handlers& handlers) {
   routes.push_back(MakeRoute(handlers, "POST", "/v1/plan", "Plan", &Handlers::Plan));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/provision", "Provision", &Handlers::Provision));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/evaluate", "Evaluate", &Handlers::Evaluate));
+  routes.push_back(MakeRoute(handlers, "POST", "/v1/profile", "Profile", &Handlers::Profile));
+  routes.push_back(MakeRoute(handlers, "GET", "/v1/hardware", "ListHardware", &Handlers::ListHardware));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/planners", "ListPlanners", &Handlers::ListPlanners));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/catalog", "GetCatalog", &Handlers::GetCatalog));
   return routes;

@@ -47,7 +47,7 @@ HEAVY = {
     r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
-    r"boost/": ["common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
+    r"boost/": ["scheduler-service/serve_rest", "common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
     r"curl/": ["common/kube/client", "scheduler-service/feeds", "tests"],
     r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench"],
     r"spdlog/": ["common/base"],

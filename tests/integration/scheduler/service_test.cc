@@ -89,7 +89,8 @@ class ServiceTest : public testing::Test {
   metrics::Registry metrics_;
   CatalogStore catalog_;
   const Registry planners_ = BuiltinPlanners();
-  Handlers handlers_{{planners_, catalog_, metrics_, clock_}, {}};
+  const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
+  Handlers handlers_{{planners_, catalog_, hardware_, metrics_, clock_}, {}};
   RequestIds ids_{1};
   std::stop_source stop_;
   std::optional<PriceFileFeed> feed_;
