@@ -21,8 +21,8 @@ constexpr double kGpuScalarShare = 1.0 / 2;
 
 // Work on ids is the host's on every machine: distinct ids, the rows' places. Calibrated on our own profiler.
 constexpr double kHostIdSeconds = 10e-9;
-// Parameter servers, pull and push together, calibrated on our own profiler: of one row and of each of its bytes, on the
-// trainer's side and of the server's processor; and of a step, however few its rows.
+// Parameter servers, pull and push together, calibrated on our own profiler: of one row and of each of its bytes, on
+// the trainer's side and of the server's processor; and of a step, however few its rows.
 constexpr double kClientRowSeconds = 15e-9;
 constexpr double kClientByteSeconds = 0.4e-9;
 constexpr double kServerRowSeconds = 28e-9;

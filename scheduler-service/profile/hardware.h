@@ -36,9 +36,9 @@ class HardwareCatalog {
   std::vector<Hardware> hardware_;  // in the file's order
 };
 
-// `count` made-up machines for scale tests: machine i is the catalog's machine i modulo its size, its flops, bandwidths,
-// memory and overhead each multiplied by a factor log-uniform in [1/2, 2]. Names are "NAME-I". The same seed
-// gives the same machines. `count` <= 0: none.
+// `count` made-up machines for scale tests: machine i is the catalog's machine i modulo its size, with flops,
+// bandwidths, memory and overhead each multiplied by a factor log-uniform in [1/2, 2]. Names are "NAME-I". The same
+// seed gives the same machines. `count` <= 0: none.
 std::vector<Hardware> PerturbHardware(const HardwareCatalog& catalog, int count, uint64_t seed);
 
 }  // namespace medley::sched

@@ -1,0 +1,335 @@
+// The calibrator: factors come back from stages that a made-up world measures, garbage is refused, state survives.
+#include "scheduler-service/profile/calibration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "scheduler-service/profile/calibration_records.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+constexpr double kBatch = 512;
+
+model::PlanRequest Request(const std::string& name = "m") {
+  model::PlanRequest request;
+  request.model.name = name;
+  for (int l = 0; l < 4; ++l) {
+    model::Layer layer;
+    layer.name = "l" + std::to_string(l);
+    layer.kind = "FULLY_CONNECTED";
+    layer.weight_bytes = 1000 * (l + 1);
+    layer.profiles = {{"cpu", 0.010 * (l + 1), 0.9, 0.001, 0.002, 0.6, 0, "measured"},
+                      {"gpu", 0.002 * (l + 1), 0.6, 0.001, 0.002, 0.5, 0, "measured"},
+                      {"tpu", 0.001 * (l + 1), 0.5, 0.001, 0.002, 0.5, 0, "measured"}};
+    request.model.layers.push_back(layer);
+  }
+  request.training.profile_batch_size = kBatch;
+  request.training.samples_per_epoch = 1e6;
+  return request;
+}
+
+// What the profile gets wrong, by type: 0 cpu, 1 gpu; and of whole steps.
+struct World {
+  double compute[2] = {1, 1};
+  double comm[2] = {1, 1};
+  double rest = 1;
+  double noise = 0.02;
+  double outliers = 0.15;
+};
+
+double Noise(const World& world, base::Rng& rng) {
+  const double factor = std::exp(world.noise * (rng.Uniform() + rng.Uniform() + rng.Uniform() - 1.5) * 2);
+  return rng.Uniform() < world.outliers ? factor * rng.Uniform(1.5, 6) : factor;
+}
+
+model::JobObservation Measure(const model::PlanRequest& request, const World& world, base::Rng& rng) {
+  model::JobObservation o;
+  o.request = request;
+  o.batch_size = kBatch * (rng.Below(2) == 0 ? 1 : 2);
+  const int cut = static_cast<int>(rng.Below(3));
+  o.stages = {{0, cut, "cpu", 1 + static_cast<int>(rng.Below(32)), 0, 0},
+              {cut + 1, 3, "gpu", 1 + static_cast<int>(rng.Below(8)), 0, 0}};
+  double step = 0;
+  for (int s = 0; s < 2; ++s) {
+    const StageRecord p = PredictStage(request.model, o.stages[static_cast<size_t>(s)], o.batch_size, kBatch);
+    const double compute = p.compute.Predicted() * world.compute[s];
+    const double comm = p.comm.Predicted() * world.comm[s];
+    step = std::max({step, compute, comm});
+    o.stages[static_cast<size_t>(s)].compute_seconds = compute * Noise(world, rng);
+    o.stages[static_cast<size_t>(s)].comm_seconds = comm * Noise(world, rng);
+  }
+  o.throughput = o.batch_size / (step * world.rest * Noise(world, rng));
+  o.job_uid = "job";
+  o.epoch = 1;
+  return o;
+}
+
+model::Prediction Feed(Calibrator& calibrator, const model::PlanRequest& request, const World& world, int count,
+                       base::Rng& rng) {
+  model::Prediction last;
+  for (int i = 0; i < count; ++i) {
+    const auto prediction = calibrator.Observe(Measure(request, world, rng));
+    EXPECT_THAT(prediction, IsOk());
+    if (prediction.ok()) last = *prediction;
+  }
+  return last;
+}
+
+double Of(const model::Prediction& prediction, const std::string& type, double model::Correction::* field) {
+  for (const model::Correction& c : prediction.corrections) {
+    if (c.resource_type == type) return c.*field;
+  }
+  ADD_FAILURE() << "no correction of " << type;
+  return 0;
+}
+
+TEST(CalibratorTest, RecoversFactorsUnderNoiseAndOutliers) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Rng rng(seed);
+    const World world{{1.8, 0.6}, {1.4, 2.5}, 1.3};
+    Calibrator calibrator;
+    Feed(calibrator, Request(), world, 40, rng);
+    model::PlanRequest request = Request();
+    const auto prediction = calibrator.Correct(request);
+    ASSERT_TRUE(prediction);
+    EXPECT_EQ(prediction->observations, 40);
+    EXPECT_NEAR(Of(*prediction, "cpu", &model::Correction::compute) / (1.8 * 1.3), 1, 0.12);
+    EXPECT_NEAR(Of(*prediction, "gpu", &model::Correction::compute) / (0.6 * 1.3), 1, 0.12);
+    EXPECT_NEAR(Of(*prediction, "cpu", &model::Correction::comm) / (1.4 * 1.3), 1, 0.12);
+    EXPECT_NEAR(Of(*prediction, "gpu", &model::Correction::comm) / (2.5 * 1.3), 1, 0.12);
+    EXPECT_EQ(Of(*prediction, "tpu", &model::Correction::comm) > 1, true);
+    EXPECT_NEAR(prediction->ratio_corrected, 1, 0.06);
+    EXPECT_LT(prediction->relative_error, 0.10);
+    EXPECT_GT(std::abs(prediction->ratio_uncorrected - 1), 0.2);
+    for (const model::Layer& layer : request.model.layers) {
+      for (const model::LayerProfile& p : layer.profiles) EXPECT_EQ(p.origin, "calibrated");
+    }
+    request.resources = {{.name = "cpu", .limit = 1}, {.name = "gpu", .limit = 1}, {.name = "tpu", .limit = 1}};
+    EXPECT_THAT(model::Validate(request), IsOk());
+  }
+}
+
+// The step time of plans that were never run: corrected predictions are nearer than uncorrected ones.
+TEST(CalibratorTest, CorrectedPredictionsOfUnseenPlansAreBetter) {
+  double with = 0;
+  double without = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Rng rng(seed);
+    World world;
+    const bool wrong = seed % 4 != 0;
+    for (double* factor : {&world.compute[0], &world.compute[1], &world.comm[0], &world.comm[1], &world.rest}) {
+      if (wrong) *factor = std::exp(rng.Uniform(-0.7, 0.7));
+    }
+    Calibrator calibrator;
+    Feed(calibrator, Request(), world, 3 + static_cast<int>(rng.Below(30)), rng);
+    model::PlanRequest corrected = Request();
+    ASSERT_TRUE(calibrator.Correct(corrected));
+    world.noise = 0;
+    world.outliers = 0;
+    std::vector<double> errors_with;
+    std::vector<double> errors_without;
+    for (int i = 0; i < 40; ++i) {
+      const model::JobObservation o = Measure(Request(), world, rng);
+      const double measured = o.batch_size / o.throughput;
+      const auto error = [&](const model::PlanRequest& request) {
+        double step = 0;
+        for (const model::StageMeasurement& stage : o.stages) {
+          const StageRecord p = PredictStage(request.model, stage, o.batch_size, kBatch);
+          step = std::max({step, p.compute.Predicted(), p.comm.Predicted()});
+        }
+        return std::abs(std::log(step / measured));
+      };
+      errors_with.push_back(error(corrected));
+      errors_without.push_back(error(Request()));
+    }
+    const double median_with = MedianOf(errors_with);
+    const double median_without = MedianOf(errors_without);
+    EXPECT_LE(median_with, median_without + 0.08);
+    with += median_with;
+    without += median_without;
+  }
+  EXPECT_LT(with, 0.4 * without);
+}
+
+TEST(CalibratorTest, FewObservationsDoNotCorrect) {
+  base::Rng rng(1);
+  World world{{2, 2}, {2, 2}};
+  world.noise = 0.001;
+  world.outliers = 0;
+  Calibrator calibrator;
+  EXPECT_FALSE(calibrator.Find(Request()));
+  Feed(calibrator, Request(), world, 2, rng);
+  model::PlanRequest request = Request();
+  const auto two = calibrator.Correct(request);
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->observations, 2);
+  EXPECT_EQ(request.model, Request().model);
+  Feed(calibrator, Request(), world, 1, rng);
+  EXPECT_NEAR(Of(*calibrator.Correct(request), "cpu", &model::Correction::compute), 2, 0.02);
+}
+
+TEST(CalibratorTest, TypesThatWereNotObservedShareTheOthersFactor) {
+  base::Rng rng(3);
+  World world{{1.5, 1.5}, {1.5, 1.5}};
+  world.noise = 0.001;
+  world.outliers = 0;
+  Calibrator calibrator;
+  const model::Prediction prediction = Feed(calibrator, Request(), world, 8, rng);
+  EXPECT_NEAR(Of(prediction, "tpu", &model::Correction::compute), 1.5, 0.02);
+  EXPECT_EQ(Of(prediction, "tpu", &model::Correction::compute) > 0, true);
+  for (const model::Correction& c : prediction.corrections) EXPECT_EQ(c.observations, c.resource_type == "tpu" ? 0 : 8);
+}
+
+TEST(CalibratorTest, AProfileMeasuredAnewIsAnotherSeries) {
+  base::Rng rng(4);
+  World world{{2, 2}, {2, 2}};
+  world.noise = 0.001;
+  world.outliers = 0;
+  Calibrator calibrator;
+  Feed(calibrator, Request(), world, 6, rng);
+  model::PlanRequest anew = Request();
+  for (model::Layer& layer : anew.model.layers) layer.profiles[0].compute_seconds *= 2;
+  Feed(calibrator, anew, World{{1, 2}, {1, 2}, 1, 0.001, 0}, 6, rng);
+  const auto prediction = calibrator.Correct(anew);
+  ASSERT_TRUE(prediction);
+  EXPECT_NEAR(Of(*prediction, "cpu", &model::Correction::compute), 1, 0.02);
+}
+
+TEST(CalibratorTest, CorrectedProfilesAreNotCorrectedTwiceNorObserved) {
+  base::Rng rng(5);
+  World world{{2, 2}, {2, 2}};
+  Calibrator calibrator;
+  Feed(calibrator, Request(), world, 10, rng);
+  model::PlanRequest request = Request();
+  ASSERT_TRUE(calibrator.Correct(request));
+  const model::Model once = request.model;
+  ASSERT_TRUE(calibrator.Correct(request));
+  EXPECT_EQ(request.model, once);
+  EXPECT_THAT(calibrator.Observe(Measure(request, world, rng)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is calibrated already")));
+}
+
+TEST(CalibratorTest, GarbageIsRefusedWithAReasonAndNotRemembered) {
+  base::Rng rng(6);
+  Calibrator calibrator;
+  const model::JobObservation good = Measure(Request(), {}, rng);
+  const auto refused = [&](auto spoil, const std::string& reason) {
+    model::JobObservation o = good;
+    spoil(o);
+    EXPECT_THAT(calibrator.Observe(o), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(reason)));
+  };
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  refused([](auto& o) { o.throughput = 0; }, "throughput");
+  refused([](auto& o) { o.throughput = std::numeric_limits<double>::infinity(); }, "throughput");
+  refused([](auto& o) { o.stages[0].compute_seconds = kNan; }, "stages[0].computeSeconds");
+  refused([](auto& o) { o.stages[1].resource_type = "fpga"; }, "stages[1].resourceType");
+  refused([](auto& o) { o.stages.pop_back(); }, "stages: end with layer");
+  EXPECT_EQ(calibrator.models(), 0);
+  EXPECT_THAT(calibrator.Observe(good), IsOk());
+  EXPECT_EQ(calibrator.models(), 1);
+}
+
+TEST(CalibratorTest, ForgetsTheModelThatWasUsedLongestAgo) {
+  base::Rng rng(7);
+  Calibrator calibrator({.max_models = 3});
+  for (const char* name : {"a", "b", "c"}) ASSERT_THAT(calibrator.Observe(Measure(Request(name), {}, rng)), IsOk());
+  EXPECT_TRUE(calibrator.Find(Request("a")));  // a use
+  ASSERT_THAT(calibrator.Observe(Measure(Request("d"), {}, rng)), IsOk());
+  EXPECT_EQ(calibrator.models(), 3);
+  EXPECT_TRUE(calibrator.Find(Request("a")));
+  EXPECT_FALSE(calibrator.Find(Request("b")));
+}
+
+TEST(CalibratorTest, MemoryOfAModelIsBounded) {
+  base::Rng rng(8);
+  Calibrator calibrator({.max_types = 4});
+  for (int i = 0; i < 700; ++i) {
+    model::PlanRequest request = Request();
+    request.model.layers[0].profiles[0].compute_seconds = 0.01 + i / 50 * 1e-4;  // a new series now and then
+    ASSERT_THAT(calibrator.Observe(Measure(request, {}, rng)), IsOk());
+  }
+  EXPECT_LT(calibrator.Save().size(), 150'000u);
+  EXPECT_TRUE(calibrator.Find(Request()));
+}
+
+TEST(CalibratorTest, SaveAndLoad) {
+  base::Rng rng(9);
+  Calibrator calibrator;
+  Feed(calibrator, Request("a"), World{{2, 1.5}, {1, 1}}, 12, rng);
+  Feed(calibrator, Request("b"), {}, 5, rng);
+  const std::string bytes = calibrator.Save();
+  Calibrator other;
+  ASSERT_THAT(other.Load(bytes), IsOk());
+  EXPECT_EQ(other.Find(Request("a")), calibrator.Find(Request("a")));
+  EXPECT_EQ(other.Find(Request("b")), calibrator.Find(Request("b")));
+  const auto before = other.Find(Request("a"));
+  // Any byte that changes, any cut, is noticed, and what was there stays.
+  for (int i = 0; i < 300; ++i) {
+    std::string broken = bytes;
+    if (i % 2 == 0) {
+      broken[rng.Below(broken.size())] ^= static_cast<char>(1 + rng.Below(255));
+    } else {
+      broken.resize(rng.Below(broken.size()));
+    }
+    EXPECT_THAT(other.Load(broken), StatusIs(absl::StatusCode::kDataLoss));
+  }
+  EXPECT_EQ(other.Find(Request("a")), before);
+}
+
+TEST(CalibrationRecordsTest, BytesThatLieAreRefused) {
+  base::Rng rng(10);
+  ModelRecords records;
+  records.series = {{"cpu", 1}};
+  records.steps = {{0.1, {{0, {0.1, 0.2, 0.3}, {0, 0, 0}}}}};
+  const std::string bytes = ToBytes("f", records);
+  std::string_view rest = bytes;
+  EXPECT_THAT(TakeRecords(rest), IsOk());
+  EXPECT_TRUE(rest.empty());
+  for (int i = 0; i < 2000; ++i) {  // without the checksum in the way
+    std::string broken = bytes;
+    broken[rng.Below(broken.size())] = static_cast<char>(rng.Below(256));
+    rest = broken;
+    const auto taken = TakeRecords(rest);
+    if (!taken.ok()) continue;
+    for (const StepRecord& step : taken->records.steps) {
+      for (const StageRecord& stage : step.stages) ASSERT_LT(stage.series, taken->records.series.size());
+    }
+  }
+}
+
+TEST(CalibratorTest, ThreadsMayShareIt) {
+  Calibrator calibrator({.max_models = 4});
+  std::vector<std::jthread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&calibrator, t] {
+      base::Rng rng(100 + t);
+      for (int i = 0; i < 30; ++i) {
+        model::PlanRequest request = Request("m" + std::to_string(rng.Below(6)));
+        EXPECT_THAT(calibrator.Observe(Measure(request, {}, rng)), IsOk());
+        calibrator.Correct(request);
+        if (i % 10 == 0) {
+          EXPECT_THAT(calibrator.Load(calibrator.Save()), IsOk());
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_LE(calibrator.models(), 5);
+}
+
+}  // namespace
+}  // namespace medley::sched
