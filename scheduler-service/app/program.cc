@@ -6,13 +6,12 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
-#include "scheduler-service/catalog/price_file.h"
+#include "scheduler-service/catalog/config.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
@@ -84,10 +83,11 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   const auto ready = [&] {
     return !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
   };
-  std::optional<PriceFileFeed> feed;
+  std::optional<Poller> poller;
   if (wants_prices) {
-    feed.emplace(options.prices, catalog, metrics, clock);
-    static_cast<void>(feed->Poll());  // logged; a file that is not good yet is looked at again
+    CatalogConfig config = OneFileConfig(options.prices, base::FromSeconds(options.poll_seconds));
+    poller.emplace(std::move(config.poller), std::move(config.feeds), catalog, metrics, clock);
+    poller->Start();  // a file that is not good yet is looked at again
   }
   const auto service =
       MakeGrpcService(handlers, ids, drain.get_token(), stop.get_token(), {.max_watches = 64, .tokens = tokens});
@@ -102,10 +102,6 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
                         {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
                         {"tls", options.tls_cert.empty() ? "false" : "true"},
                         {"token", tokens.required() ? "true" : "false"}});
-  std::optional<std::jthread> polling;
-  if (feed) {
-    polling.emplace([&](std::stop_token token) { feed->Run(base::FromSeconds(options.poll_seconds), token); });
-  }
   wait_for_end();
 
   log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
@@ -115,6 +111,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   stop.request_stop();
   grpc_server->Stop(kLastCalls);
   rest_server.reset();
+  if (poller) poller->Stop();
   log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
   return absl::OkStatus();
 }

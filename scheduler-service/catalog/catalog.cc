@@ -13,18 +13,54 @@ bool SamePrices(const std::vector<CatalogEntry>& a, const std::vector<CatalogEnt
   });
 }
 
-double FindPrice(const Catalog& catalog, const model::Resource& resource) {
+bool SameMachine(const model::Offering& a, const model::Offering& b) {
+  return a.instance_type == b.instance_type && a.region == b.region && a.provider == b.provider;
+}
+
+// USD per unit and hour of `wanted` with its capacity type, by zone, region or the cheapest zone; 0: none.
+double FindOffering(const Catalog& catalog, const model::Offering& wanted, const std::string& capacity_type) {
+  double regional = 0;
+  double cheapest = 0;
   for (const CatalogEntry& entry : catalog.entries) {
-    if (!entry.available) continue;
-    if (resource.offering) {
-      if (entry.offering && entry.offering->KeyString() == resource.offering->KeyString()) {
-        return entry.UnitPrice(resource.offering->units_per_instance);
-      }
-    } else if (entry.resource_type == resource.name) {
-      return entry.UnitPrice();
-    }
+    if (!entry.offering || !SameMachine(*entry.offering, wanted)) continue;
+    if (entry.offering->capacity_type != capacity_type || !entry.available) continue;
+    // A resource type's own unit price may be a share of the instance's only.
+    const bool whole = !entry.resource_type.empty() && entry.price_per_instance_hour > 0;
+    const double price = whole ? entry.price_per_instance_hour / wanted.units_per_instance
+                               : entry.UnitPrice(wanted.units_per_instance);
+    if (!(price > 0)) continue;
+    if (entry.offering->zone == wanted.zone) return price;
+    if (entry.offering->zone.empty()) regional = price;
+    if (cheapest == 0 || price < cheapest) cheapest = price;
+  }
+  if (regional > 0) return regional;
+  return wanted.zone.empty() ? cheapest : 0;
+}
+
+// Known, whether to be had or not.
+bool HasSpot(const Catalog& catalog, const model::Offering& wanted) {
+  return std::any_of(catalog.entries.begin(), catalog.entries.end(), [&](const CatalogEntry& entry) {
+    return entry.offering && SameMachine(*entry.offering, wanted) && entry.offering->capacity_type == "spot";
+  });
+}
+
+double FindPrice(const Catalog& catalog, const model::Resource& resource) {
+  if (resource.offering) {
+    const model::Offering& wanted = *resource.offering;
+    const double price = FindOffering(catalog, wanted, wanted.capacity_type);
+    if (price > 0 || wanted.capacity_type != "spot" || HasSpot(catalog, wanted)) return price;
+    return FindOffering(catalog, wanted, "on-demand");
+  }
+  for (const CatalogEntry& entry : catalog.entries) {
+    if (entry.resource_type == resource.name && entry.available) return entry.UnitPrice();
   }
   return 0;
+}
+
+bool Concerns(const CatalogEntry& entry, const std::string& type) {
+  if (type.empty() || entry.resource_type == type) return true;
+  return entry.resource_type.empty() && entry.offering &&
+         (entry.offering->instance_type == type || entry.offering->KeyString() == type);
 }
 
 }  // namespace
@@ -36,11 +72,28 @@ CatalogSnapshot CatalogStore::Get() const {
 
 bool CatalogStore::Publish(std::vector<CatalogEntry> entries, base::WallTime now) {
   base::MutexLock lock(mutex_);
-  if (current_->revision > 0 && SamePrices(entries, current_->entries)) return false;
-  current_ = std::make_shared<const Catalog>(
-      Catalog{current_->revision + 1, base::FormatTime(now), std::move(entries)});
+  if (current_->revision > 0 && SamePrices(entries, current_->entries)) {
+    current_ = std::make_shared<const Catalog>(Catalog{current_->revision, current_->price_time, std::move(entries)});
+    return false;
+  }
+  history_.Record(entries, ++last_revision_, now);
+  current_ = std::make_shared<const Catalog>(Catalog{last_revision_, base::FormatTime(now), std::move(entries)});
   published_.NotifyAll();
   return true;
+}
+
+void CatalogStore::ContinueAfter(int64_t revision) {
+  base::MutexLock lock(mutex_);
+  last_revision_ = std::max(last_revision_, revision);
+}
+
+std::vector<PriceSeries> CatalogStore::History(const std::string& type, std::optional<base::WallTime> since) const {
+  base::MutexLock lock(mutex_);
+  std::vector<PriceSeries> out;
+  for (const CatalogEntry& entry : current_->entries) {
+    if (Concerns(entry, type)) out.push_back(history_.Series(entry, since));
+  }
+  return out;
 }
 
 CatalogSnapshot CatalogStore::WaitNewer(int64_t after, std::stop_token stop, base::nanoseconds timeout) {

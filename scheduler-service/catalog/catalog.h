@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -13,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "common/model/planning.h"
 #include "scheduler-service/catalog/entry.h"
+#include "scheduler-service/catalog/history.h"
 
 namespace medley::sched {
 
@@ -26,10 +26,16 @@ using CatalogSnapshot = std::shared_ptr<const Catalog>;
 // Thread-safe.
 class CatalogStore {
  public:
+  explicit CatalogStore(HistoryOptions history = {}) : history_(history) {}
   CatalogSnapshot Get() const;
-  // A new revision when `entries` say something else than the current ones (observed_at aside); else nothing changes.
-  // True when published.
+  // A new revision when `entries` say something else than the current ones (observed_at and effective_at aside); else
+  // only those times are taken, under the same revision. True when published.
   bool Publish(std::vector<CatalogEntry> entries, base::WallTime now);
+  // After a restart, before the first publication: its revision will be above `revision`.
+  void ContinueAfter(int64_t revision);
+  // Prices in force of a resource type, an instance type or an offering's key (KeyString), or of all for an empty
+  // `type`; with what was published at or after `since`, without `since` no points. Unknown: empty.
+  std::vector<PriceSeries> History(const std::string& type, std::optional<base::WallTime> since) const;
   // The catalog once its revision is above `after`; null when that did not happen within `timeout` or before `stop`.
   CatalogSnapshot WaitNewer(int64_t after, std::stop_token stop, base::nanoseconds timeout);
 
@@ -37,11 +43,14 @@ class CatalogStore {
   mutable base::Mutex mutex_;
   base::CondVar published_;
   CatalogSnapshot current_ ABSL_GUARDED_BY(mutex_) = std::make_shared<const Catalog>();
+  int64_t last_revision_ ABSL_GUARDED_BY(mutex_) = 0;
+  PriceHistory history_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Fills in what the request leaves to the catalog: all of its resource types when `resources` is empty, and the price
-// of every resource with price 0, by its offering or else by its name. What the catalog does not know, or says is not
-// available, keeps price 0. Pure.
+// of every resource with price 0, by its offering or else by its name. For an offering: its own price; else that of its
+// region, or without a zone in the question the cheapest zone's; else, for spot that has no price at all, the on-demand
+// price. What the catalog does not know, or says is not available, keeps price 0. Pure.
 void ResolvePrices(const Catalog& catalog, model::PlanRequest& request);
 
 }  // namespace medley::sched

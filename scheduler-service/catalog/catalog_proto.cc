@@ -1,5 +1,7 @@
 #include "scheduler-service/catalog/catalog_proto.h"
 
+#include <algorithm>
+
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
@@ -38,30 +40,53 @@ model::Offering OfferingFromProto(const pb::Offering& in) {
           in.instance_type(), in.capacity_type(), in.units_per_instance() > 0 ? in.units_per_instance() : 1};
 }
 
+void EntryToProto(const CatalogEntry& entry, pb::CatalogEntry& to) {
+  if (entry.offering) OfferingToProto(*entry.offering, *to.mutable_offering());
+  to.set_resource_type(entry.resource_type);
+  to.set_price_per_instance_hour(entry.price_per_instance_hour);
+  to.set_price_per_unit_hour(entry.UnitPrice());
+  to.set_source(entry.source);
+  if (entry.observed_at != base::WallTime()) SetTime(entry.observed_at, *to.mutable_observed_at());
+  to.set_available(entry.available);
+  to.set_class_(entry.cls);
+  to.set_limit(entry.limit);
+  to.set_memory_bytes(entry.memory_bytes);
+  to.set_quality(std::string(ToString(entry.quality)));
+  to.set_vcpus(entry.shape.vcpus);
+  to.set_instance_memory_bytes(entry.shape.memory_bytes);
+  to.set_gpu_model(entry.shape.gpu_model);
+  to.set_gpus(entry.shape.gpus * entry.shape.gpu_fraction);
+  to.set_hardware(entry.hardware);
+}
+
 }  // namespace
 
 void CatalogToProto(const Catalog& catalog, pb::Catalog& out) {
   out.Clear();
   out.set_revision(catalog.revision);
   if (!catalog.price_time.empty()) SetTime(catalog.price_time, *out.mutable_price_time());
-  for (const CatalogEntry& entry : catalog.entries) {
-    pb::CatalogEntry& to = *out.add_entries();
-    if (entry.offering) OfferingToProto(*entry.offering, *to.mutable_offering());
-    to.set_resource_type(entry.resource_type);
-    to.set_price_per_instance_hour(entry.price_per_instance_hour);
-    to.set_price_per_unit_hour(entry.UnitPrice());
-    to.set_source(entry.source);
-    if (entry.observed_at != base::WallTime()) SetTime(entry.observed_at, *to.mutable_observed_at());
-    to.set_available(entry.available);
-    to.set_class_(entry.cls);
-    to.set_limit(entry.limit);
-    to.set_memory_bytes(entry.memory_bytes);
-    to.set_quality(std::string(ToString(entry.quality)));
-    to.set_vcpus(entry.shape.vcpus);
-    to.set_instance_memory_bytes(entry.shape.memory_bytes);
-    to.set_gpu_model(entry.shape.gpu_model);
-    to.set_gpus(entry.shape.gpus * entry.shape.gpu_fraction);
-    to.set_hardware(entry.hardware);
+  for (const CatalogEntry& entry : catalog.entries) EntryToProto(entry, *out.add_entries());
+}
+
+void PricesToProto(const std::vector<PriceSeries>& series, int64_t revision, base::WallTime now,
+                   pb::ListPricesResponse& out) {
+  out.Clear();
+  out.set_catalog_revision(revision);
+  for (const PriceSeries& from : series) {
+    pb::PriceSeries& to = *out.add_series();
+    EntryToProto(from.current, *to.mutable_current());
+    to.set_relative_change(from.relative_change);
+    if (from.current.observed_at != base::WallTime()) {
+      to.set_age_seconds(std::max(0.0, base::ToSeconds(now - from.current.observed_at)));
+    }
+    for (const PricePoint& point : from.points) {
+      pb::PricePoint& at = *to.add_points();
+      SetTime(point.time, *at.mutable_time());
+      at.set_price_per_unit_hour(point.price_per_unit_hour);
+      at.set_price_per_instance_hour(point.price_per_instance_hour);
+      at.set_catalog_revision(point.revision);
+      at.set_quality(std::string(ToString(point.quality)));
+    }
   }
 }
 

@@ -9,11 +9,15 @@
 
 namespace medley::scheduler::v1 {
 class Catalog;
+class ListPricesResponse;
 }
 
 namespace medley::sched {
 
 void CatalogToProto(const Catalog& catalog, scheduler::v1::Catalog& out);
+// The answer to ListPrices (CatalogStore::History). `now`: for ages.
+void PricesToProto(const std::vector<PriceSeries>& series, int64_t revision, base::WallTime now,
+                   scheduler::v1::ListPricesResponse& out);
 // `available` is true where it is absent. Pure; checks nothing (ParsePriceFile does).
 std::vector<CatalogEntry> EntriesFromProto(const scheduler::v1::Catalog& in);
 

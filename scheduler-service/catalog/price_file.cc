@@ -1,11 +1,9 @@
 #include "scheduler-service/catalog/price_file.h"
 
 #include <cmath>
+#include <filesystem>
 #include <set>
 
-#include "common/base/file.h"
-#include "common/base/hash.h"
-#include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
@@ -14,8 +12,6 @@
 
 namespace medley::sched {
 namespace {
-
-constexpr int64_t kMaxBytes = int64_t{16} << 20;
 
 bool Acceptable(double price) { return std::isfinite(price) && price >= 0; }
 
@@ -72,64 +68,9 @@ absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, 
   for (CatalogEntry& entry : entries) {
     if (entry.source.empty()) entry.source = "file:" + name;
     if (entry.observed_at == base::WallTime()) entry.observed_at = now;
+    entry.quality = Quality::kStatic;
   }
   return entries;
-}
-
-PriceFileFeed::PriceFileFeed(std::filesystem::path path, CatalogStore& store, metrics::Registry& metrics,
-                             base::Clock& clock)
-    : path_(std::move(path)), store_(store), metrics_(metrics), clock_(clock) {}
-
-absl::Status PriceFileFeed::Reject(const std::string& what, std::string_view reason, const absl::Status& status) {
-  if (last_seen_ == what) return last_status_;
-  last_seen_ = what;
-  last_status_ = base::Annotate(status, fmt::format("price file {}", path_.string()));
-  metrics_
-      .GetCounter("medley_price_rejected_total", "Price files that were not taken",
-                  {{"source", "file"}, {"reason", std::string(reason)}})
-      .Increment();
-  log::Warn("prices refused, the last good ones stay", {{"error", base::Message(last_status_)}});
-  return last_status_;
-}
-
-absl::Status PriceFileFeed::Poll() {
-  const auto text = base::ReadFile(path_, kMaxBytes);
-  if (!text.ok()) return Reject("unreadable " + base::Message(text.status()), "unreadable", text.status());
-  const std::string hash = base::HashHex(*text);
-  if (last_seen_ == hash) return last_status_;
-  auto entries = ParsePriceFile(*text, path_.filename().string(), clock_.Now());
-  if (!entries.ok()) return Reject(hash, "malformed", entries.status());
-  last_seen_ = hash;
-  last_status_ = absl::OkStatus();
-  if (store_.Publish(std::move(*entries), clock_.Now())) {
-    metrics_.GetCounter("medley_price_publish_total", "Revisions of the price catalog published").Increment();
-    ShowPrices();
-  }
-  return absl::OkStatus();
-}
-
-void PriceFileFeed::ShowPrices() {
-  const CatalogSnapshot catalog = store_.Get();
-  const std::string name = "medley_price_usd_per_hour";
-  for (const metrics::Labels& labels : shown_) metrics_.RemoveGauge(name, labels);
-  shown_.clear();
-  for (const CatalogEntry& entry : catalog->entries) {
-    shown_.push_back({{"resource_type", entry.resource_type},
-                      {"offering", entry.offering ? entry.offering->KeyString() : ""}});
-    metrics_.GetGauge(name, "Price of a unit", shown_.back())
-        .Set(entry.UnitPrice());
-  }
-  metrics_.GetGauge("medley_catalog_revision", "Revision of the price catalog")
-      .Set(static_cast<double>(catalog->revision));
-  log::Info("prices published", {{"revision", std::to_string(catalog->revision)},
-                                 {"entries", std::to_string(catalog->entries.size())}});
-}
-
-void PriceFileFeed::Run(base::nanoseconds interval, std::stop_token stop) {
-  while (!stop.stop_requested()) {
-    static_cast<void>(Poll());  // logged and counted there
-    if (!clock_.SleepFor(interval, stop)) return;
-  }
 }
 
 }  // namespace medley::sched

@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <thread>
 
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/catalog/config.h"
 #include "scheduler-service/catalog/price_file.h"
 
 namespace medley::sched {
@@ -105,34 +108,37 @@ TEST(ResolvePricesTest, OfferingThenName) {
   EXPECT_EQ(empty.resources[0].name, "cpu");
 }
 
-TEST(PriceFileFeedTest, KeepsTheLastGoodPrices) {
+TEST(FileFeedTest, KeepsTheLastGoodPrices) {
   const std::filesystem::path folder = *base::MakeTempDir("medley-prices-test");
   const std::filesystem::path path = folder / "prices.yaml";
   CatalogStore store;
   metrics::Registry metrics;
   base::FakeClock clock;
-  PriceFileFeed feed(path, store, metrics, clock);
-  EXPECT_THAT(feed.Poll(), StatusIs(absl::StatusCode::kNotFound));
-  EXPECT_EQ(store.Get()->revision, 0);
-  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 1}]"),
-              IsOk());
-  {
-    std::jthread running([&](std::stop_token stop) { feed.Run(base::seconds(5), stop); });
-    ASSERT_TRUE(clock.WaitForSleepers(1));
-    EXPECT_EQ(store.Get()->revision, 1);
-    ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 0}]"),
+  CatalogConfig config = OneFileConfig(path, base::seconds(5));
+  Poller poller(std::move(config.poller), std::move(config.feeds), store, metrics, clock);
+  const auto later = [&] {
+    clock.Advance(base::seconds(6));  // above a jittered period
+    poller.Step({});
+    return store.Get();
+  };
+  EXPECT_EQ(later()->revision, 0);
+  EXPECT_THAT(metrics.Text(), HasSubstr("medley_price_fetch_total{result=\"not_found\",source=\"file\"} 1"));
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 1}]"), IsOk());
+  EXPECT_EQ(later()->revision, 1);
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 0}]"), IsOk());
+  later();
+  EXPECT_EQ(later()->entries[0].price_per_unit_hour, 1);  // the same bad content counts once
+  EXPECT_THAT(metrics.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
+  // What a person wrote is told at once: ten times the price, a per cent, and an entry that is gone.
+  for (const double price : {10.0, 10.1, 3.0}) {
+    ASSERT_THAT(base::WriteFileAtomic(path, fmt::format("entries: [{{resourceType: a, pricePerUnitHour: {}}}]", price)),
                 IsOk());
-    clock.Advance(base::seconds(5));
+    EXPECT_EQ(later()->entries[0].price_per_unit_hour, price);
   }
-  EXPECT_THAT(feed.Poll(), StatusIs(kInvalid, HasSubstr("prices.yaml")));
-  EXPECT_THAT(feed.Poll(), StatusIs(kInvalid));  // the same bad content counts once
-  EXPECT_EQ(store.Get()->entries[0].price_per_unit_hour, 1);
-  EXPECT_THAT(metrics.Text(),
-              HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
-  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: a, pricePerUnitHour: 3}]"),
-              IsOk());
-  EXPECT_THAT(feed.Poll(), IsOk());
-  EXPECT_EQ(store.Get()->revision, 2);
+  ASSERT_THAT(base::WriteFileAtomic(path, "entries: [{resourceType: b, pricePerUnitHour: 3}]"), IsOk());
+  ASSERT_EQ(later()->entries.size(), 1u);
+  EXPECT_EQ(store.Get()->entries[0].resource_type, "b");
+  EXPECT_EQ(store.Get()->revision, 5);
   std::filesystem::remove_all(folder);
 }
 

@@ -1,0 +1,197 @@
+#include "scheduler-service/catalog/config.h"
+
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "common/base/file.h"
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+#include "scheduler-service/catalog/file_feed.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{4} << 20;
+
+double Positive(ConfigNode& node, const std::string& field, double otherwise) {
+  const double value = node.Number(field, otherwise);
+  if (!(value > 0)) node.Fail(field, fmt::format("must be greater than 0, is {}", value));
+  return value;
+}
+
+double NotNegative(ConfigNode& node, const std::string& field, double otherwise) {
+  const double value = node.Number(field, otherwise);
+  if (!(value >= 0)) node.Fail(field, fmt::format("must not be negative, is {}", value));
+  return value;
+}
+
+// Bytes as a Kubernetes quantity ("16Gi") or a plain number.
+double Bytes(ConfigNode& node, const std::string& field) {
+  const std::string text = node.String(field, "");
+  if (text.empty()) return 0;
+  const auto bytes = base::ParseBytes(text);
+  if (!bytes.ok()) node.Fail(field, base::Message(bytes.status()));
+  return bytes.ok() ? static_cast<double>(*bytes) : 0;
+}
+
+std::string OneOf(ConfigNode& node, const std::string& field, const std::string& otherwise,
+                  const std::vector<std::string>& values) {
+  std::string value = node.String(field, otherwise);
+  for (const std::string& known : values) {
+    if (value == known) return value;
+  }
+  node.Fail(field, fmt::format("must be one of {}, is '{}'", fmt::join(values, ", "), value));
+  return otherwise;
+}
+
+absl::Status ReadHysteresis(ConfigNode& root, HysteresisOptions& out) {
+  auto node = root.Mapping("hysteresis");
+  if (!node) return absl::OkStatus();
+  out.relative = NotNegative(*node, "relative", out.relative);
+  out.absolute = NotNegative(*node, "absolute", out.absolute);
+  out.at_once = NotNegative(*node, "atOnce", out.at_once);
+  out.min_interval = node->Duration("minInterval", out.min_interval);
+  return node->Finish();
+}
+
+absl::Status ReadAcceptance(ConfigNode& root, AcceptanceOptions& out) {
+  auto node = root.Mapping("acceptance");
+  if (!node) return absl::OkStatus();
+  out.max_step = node->Number("maxStep", out.max_step);
+  if (!(out.max_step > 1)) node->Fail("maxStep", "must be greater than 1");
+  out.min_share_of_last = NotNegative(*node, "minShareOfLast", out.min_share_of_last);
+  if (out.min_share_of_last > 1) node->Fail("minShareOfLast", "must be at most 1");
+  out.max_spot_of_on_demand = Positive(*node, "maxSpotOfOnDemand", out.max_spot_of_on_demand);
+  out.forget_after = node->Duration("forgetAfter", out.forget_after);
+  return node->Finish();
+}
+
+absl::Status ReadSelector(ConfigNode& parent, Selector& out) {
+  auto node = parent.Mapping("match");
+  if (!node) {
+    parent.Fail("match", "is required");
+    return absl::OkStatus();
+  }
+  out.provider = node->Strings("provider", {});
+  out.region = node->Strings("region", {});
+  out.zone = node->Strings("zone", {});
+  out.instance_type = node->Strings("instanceType", {});
+  out.capacity_type = node->Strings("capacityType", {});
+  out.gpu_model = node->Strings("gpuModel", {});
+  out.source = node->Strings("source", {});
+  out.resource_type = node->Strings("resourceType", {});
+  return node->Finish();
+}
+
+absl::Status ReadMachine(ConfigNode& node, MachineShapes& out) {
+  Shape shape;
+  const std::string provider = node.String("provider");
+  const std::string type = node.String("instanceType");
+  shape.vcpus = NotNegative(node, "vcpus", 0);
+  shape.memory_bytes = Bytes(node, "memory");
+  shape.gpu_model = node.String("gpuModel", "");
+  shape.gpus = NotNegative(node, "gpus", 0);
+  shape.gpu_fraction = Positive(node, "gpuFraction", 1);
+  if (shape.gpu_fraction > 1) node.Fail("gpuFraction", "must be at most 1");
+  if (!out.try_emplace({provider, type}, shape).second) node.Fail("instanceType", "is there twice");
+  return node.Finish();
+}
+
+absl::Status ReadOverride(ConfigNode& node, Override& out) {
+  MEDLEY_RETURN_IF_ERROR(ReadSelector(node, out.match));
+  out.weight = node.Integer("weight", 0);
+  out.price = NotNegative(node, "price", 0);
+  const std::string adjustment = node.String("priceAdjustment", "");
+  if (adjustment.empty() == (out.price == 0)) {
+    node.Fail("price", "needs either a price greater than 0 or a priceAdjustment");
+  } else if (!adjustment.empty() && !ParseAdjustment(adjustment, out)) {
+    node.Fail("priceAdjustment", fmt::format("must be like \"-10%\" or \"+0.05\", is '{}'", adjustment));
+  }
+  return node.Finish();
+}
+
+absl::Status ReadResource(ConfigNode& node, ResourceRule& out) {
+  MEDLEY_RETURN_IF_ERROR(ReadSelector(node, out.match));
+  out.name = node.String("name");
+  out.cls = OneOf(node, "class", "GPU", {"CPU", "GPU"});
+  const std::string unit = OneOf(node, "unit", out.cls == "GPU" ? "gpu" : "core", {"gpu", "core", "instance"});
+  out.unit = unit == "gpu" ? UnitKind::kGpu : unit == "core" ? UnitKind::kCore : UnitKind::kInstance;
+  const std::string pricing = OneOf(node, "pricing", "whole", {"whole", "split"});
+  out.pricing = pricing == "whole" ? UnitPricing::kWhole : UnitPricing::kSplit;
+  out.limit = node.Integer("limit", 0);
+  if (out.limit < 0) node.Fail("limit", "must not be negative");
+  out.memory_bytes = Bytes(node, "memory");
+  out.hardware = node.String("hardware", "");
+  out.units_per_instance = NotNegative(node, "unitsPerInstance", 0);
+  return node.Finish();
+}
+
+// The fields that every feed has; the rest is its type's.
+absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<std::string>& names, FeedSlot& out) {
+  const std::string name = node.String("name");
+  const std::string type = node.String("type");
+  if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' is there twice", name));
+  out.priority = node.Integer("priority", 0);
+  for (const auto& [field, value] : {std::pair{"period", &out.period}, {"ttl", &out.ttl}, {"onDemandTtl", &out.on_demand_ttl}}) {
+    if (node.Has(field)) *value = node.Duration(field, base::nanoseconds(0));
+  }
+  if (out.period && *out.period < std::chrono::milliseconds(10)) node.Fail("period", "must be at least 10ms");
+  if (node.Has("authoritative")) out.authoritative = node.Bool("authoritative", false);
+  const auto factory = factories.find(type);
+  if (!type.empty() && factory == factories.end()) {
+    std::vector<std::string> known;
+    for (const auto& [each, unused] : factories) known.push_back(each);
+    node.Fail("type", fmt::format("must be one of {}, is '{}'", fmt::join(known, ", "), type));
+  }
+  if (type.empty() || factory == factories.end()) return node.Finish();
+  MEDLEY_ASSIGN_OR_RETURN(out.feed, factory->second(name, std::move(node)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, const FeedFactories& factories) {
+  MEDLEY_ASSIGN_OR_RETURN(ConfigNode root, ConfigNode::Parse(text));
+  CatalogConfig config;
+  BookOptions& book = config.poller.book;
+  config.poller.last_good = root.String("lastGood", "");
+  config.poller.tick = root.Duration("tick", config.poller.tick);
+  if (config.poller.tick < std::chrono::milliseconds(10)) root.Fail("tick", "must be at least 10ms");
+  MEDLEY_RETURN_IF_ERROR(ReadHysteresis(root, book.hysteresis));
+  MEDLEY_RETURN_IF_ERROR(ReadAcceptance(root, book.acceptance));
+  std::set<std::string> names;
+  for (ConfigNode& node : root.List("feeds")) {
+    MEDLEY_RETURN_IF_ERROR(ReadFeed(std::move(node), factories, names, config.feeds.emplace_back()));
+  }
+  for (ConfigNode& node : root.List("machines")) MEDLEY_RETURN_IF_ERROR(ReadMachine(node, book.machines));
+  for (ConfigNode& node : root.List("overrides")) {
+    MEDLEY_RETURN_IF_ERROR(ReadOverride(node, book.overrides.emplace_back()));
+  }
+  std::set<std::string> types;
+  for (ConfigNode& node : root.List("resources")) {
+    MEDLEY_RETURN_IF_ERROR(ReadResource(node, book.resources.emplace_back()));
+    if (!types.insert(book.resources.back().name).second) {
+      return base::InvalidArgument("{}.name: '{}' is there twice", node.path(), book.resources.back().name);
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(root.Finish());
+  if (config.feeds.empty()) return base::InvalidArgument("feeds: must not be empty");
+  return config;
+}
+
+absl::StatusOr<CatalogConfig> LoadCatalogConfig(const std::filesystem::path& path, const FeedFactories& factories) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxBytes));
+  auto config = ParseCatalogConfig(text, factories);
+  if (!config.ok()) return base::Annotate(config.status(), path.string());
+  return config;
+}
+
+CatalogConfig OneFileConfig(const std::filesystem::path& path, base::nanoseconds period) {
+  CatalogConfig config;
+  FeedSlot& slot = config.feeds.emplace_back();
+  slot.feed = MakeFileFeed("file", path, period);
+  return config;
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,27 @@
+#include "scheduler-service/catalog/price_metrics.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr size_t kMaxOfferings = 256;
+constexpr char kPrice[] = "medley_price_usd_per_hour";
+
+}  // namespace
+
+void ShowPriceMetrics(const Catalog& catalog, metrics::Registry& metrics, std::vector<metrics::Labels>& shown) {
+  for (const metrics::Labels& labels : shown) metrics.RemoveGauge(kPrice, labels);
+  shown.clear();
+  for (const CatalogEntry& entry : catalog.entries) {
+    if (entry.resource_type.empty() && catalog.entries.size() > kMaxOfferings) continue;
+    const model::Offering offering = entry.offering.value_or(model::Offering());
+    shown.push_back({{"resource_type", entry.resource_type},
+                     {"offering", entry.offering ? offering.KeyString() : ""},
+                     {"capacity_type", offering.capacity_type},
+                     {"zone", offering.zone},
+                     {"quality", std::string(ToString(entry.quality))}});
+    metrics.GetGauge(kPrice, "Price of a unit", shown.back()).Set(entry.UnitPrice());
+  }
+  metrics.GetGauge("medley_catalog_revision", "Revision of the price catalog").Set(static_cast<double>(catalog.revision));
+}
+
+}  // namespace medley::sched
