@@ -12,7 +12,7 @@
 #include "common/model/convert.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
-#include "scheduler-service/catalog/price_file.h"
+#include "scheduler-service/catalog/config.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
 #include "tests/integration/scheduler/http_client.h"
@@ -45,9 +45,11 @@ class ServiceTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = *base::MakeTempDir("medley-scheduler-test");
-    feed_.emplace(folder_ / "prices.yaml", catalog_, metrics_, clock_);
+    CatalogConfig config = OneFileConfig(folder_ / "prices.yaml", base::seconds(0));
+    poller_.emplace(std::move(config.poller), std::move(config.feeds), catalog_, metrics_, clock_);
     WritePrices("0.1");
-    ASSERT_THAT(feed_->Poll(), base::IsOk());
+    poller_->Step({});
+    ASSERT_EQ(catalog_.Get()->revision, 1);
     service_ = MakeGrpcService(handlers_, ids_, stop_.get_token(), stop_.get_token(),
                                {.max_watches = 1, .tokens = {}});
     auto grpc = rpc::Server::Start({}, {service_.get()});
@@ -93,7 +95,7 @@ class ServiceTest : public testing::Test {
   Handlers handlers_{{planners_, catalog_, hardware_, metrics_, clock_}, {}};
   RequestIds ids_{1};
   std::stop_source stop_;
-  std::optional<PriceFileFeed> feed_;
+  std::optional<Poller> poller_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<rpc::Server> grpc_;
   std::unique_ptr<RestServer> rest_;
@@ -213,12 +215,11 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 
   WritePrices("zero");  // refused: the last good prices stay
-  EXPECT_THAT(feed_->Poll(),
-              base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pricePerUnitHour")));
+  poller_->Step({});
   WritePrices("0.10");  // other bytes, the same price: no new revision
-  EXPECT_THAT(feed_->Poll(), base::IsOk());
+  poller_->Step({});
   WritePrices("0.2");
-  EXPECT_THAT(feed_->Poll(), base::IsOk());
+  poller_->Step({});
   ASSERT_TRUE(reader->Read(&seen));
   EXPECT_EQ(seen.catalog().revision(), 2);
   EXPECT_EQ(seen.catalog().entries(0).price_per_unit_hour(), 0.2);
