@@ -1,0 +1,226 @@
+#include "scheduler-service/planner/relaxation.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace medley::sched {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kDown = 1 - 1e-12;  // keeps a bound a bound under rounding
+constexpr size_t kMaxCandidates = 4;
+
+size_t At(int i) { return static_cast<size_t>(i); }
+
+}  // namespace
+
+Relaxation::Relaxation(const StageGraph& graph)
+    : graph_(graph), problem_(graph.problem()), components_(At(graph.problem().types()) + 1),
+      multipliers_(components_, 0) {}
+
+double Relaxation::QuotaOf(size_t component) const {
+  if (component + 1 < components_) return problem_.limit(static_cast<int>(component));
+  const int most = problem_.request().constraints.max_units;
+  return most > 0 ? most : kInfinity;
+}
+
+bool Relaxation::Prepare(double low, double high, std::vector<int>& active) {
+  low_ = low;
+  high_ = high;
+  arcs_.clear();
+  slowest_active_ = kInfinity;
+  size_t kept = 0;
+  for (const int i : active) {
+    const int units = graph_.UnitsAt(i, low);
+    if (units == 0) continue;
+    active[kept++] = i;
+    const PossibleStage& s = graph_.stage(i);
+    const double throughput = graph_.ThroughputOf(i, units);
+    slowest_active_ = std::min(slowest_active_, throughput);
+    arcs_.push_back({i, s.first, s.last, s.type, units,
+                     problem_.price(s.type) * units / std::min(high, throughput) * kDown, s.load.seconds, 0});
+  }
+  active.resize(kept);
+  PrepareServers(low, high);
+  Weigh();
+  Backward();
+  return to_go_[0].least < kInfinity && !(slowest_active_ > high);
+}
+
+// Takes the larger of two bounds: what the servers of the cheapest path cost if they were divisible, and the cost of
+// the whole servers that every path needs.
+void Relaxation::PrepareServers(double low, double high) {
+  linear_servers_ = true;
+  least_servers_ = 0;
+  server_rate_ = 0;
+  if (!graph_.has_servers()) return;
+  const size_t layers = At(problem_.layers());
+  std::vector<double> seconds(layers + 1, kInfinity), bytes(layers + 1, kInfinity);
+  std::vector<char> any(layers + 1, 1);
+  seconds[layers] = bytes[layers] = any[layers] = 0;
+  for (size_t i = arcs_.size(); i-- > 0;) {
+    const Arc& arc = arcs_[i];
+    const ServerLoad& load = graph_.stage(arc.stage).load;
+    const size_t from = At(arc.first), to = At(arc.last + 1);
+    seconds[from] = std::min(seconds[from], load.seconds + seconds[to]);
+    bytes[from] = std::min(bytes[from], load.bytes + bytes[to]);
+    any[from] = any[from] != 0 && (load.any || any[to] != 0) ? 1 : 0;
+  }
+  const double per_second = problem_.server_price() / problem_.batch();
+  if (any[0] != 0 && seconds[0] < kInfinity) {
+    least_servers_ = problem_.ServerUnits({seconds[0] * kDown, bytes[0] * kDown, true}, low);
+    const double until = seconds[0] > 0 ? std::min(high, least_servers_ * problem_.batch() / seconds[0]) : high;
+    server_rate_ = problem_.server_price() * least_servers_ / std::max(until, low) * kDown;
+  }
+  Weigh();
+  Backward();
+  double linear = 0;
+  for (const int i : Path()) linear += per_second * arcs_[At(i)].server_seconds;
+  linear_servers_ = linear >= server_rate_;
+  if (!linear_servers_) return;
+  server_rate_ = 0;
+  least_servers_ = 0;
+  for (Arc& arc : arcs_) arc.rate += per_second * arc.server_seconds * kDown;
+}
+
+void Relaxation::Weigh() {
+  const double all = multipliers_.back();
+  const double servers = problem_.server_type() < 0 ? 0 : multipliers_[At(problem_.server_type())];
+  const double per_second = linear_servers_ ? servers * low_ / problem_.batch() * kDown : 0;
+  for (Arc& arc : arcs_) {
+    arc.weight = arc.rate + (multipliers_[At(arc.type)] + all) * arc.units + per_second * arc.server_seconds;
+  }
+  constant_ = server_rate_ + servers * least_servers_;
+  for (size_t c = 0; c < components_; ++c) {
+    if (multipliers_[c] > 0) constant_ -= multipliers_[c] * QuotaOf(c);
+  }
+}
+
+void Relaxation::Backward() {
+  to_go_.assign(At(problem_.layers()) + 1, {});
+  to_go_.back().least = to_go_.back().second = 0;
+  for (size_t i = arcs_.size(); i-- > 0;) {
+    const Arc& arc = arcs_[i];
+    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].Without(arc.type), arc.type,
+                                static_cast<int>(i));
+  }
+}
+
+void Relaxation::Forward() {
+  so_far_.assign(At(problem_.layers()) + 1, {});
+  so_far_[0].least = so_far_[0].second = 0;
+  for (const Arc& arc : arcs_) {
+    so_far_[At(arc.last + 1)].Offer(so_far_[At(arc.first)].Without(arc.type) + arc.weight, arc.type, arc.stage);
+  }
+}
+
+double Relaxation::PathBound() const {
+  const double sum = to_go_[0].least + constant_;
+  // The parts may be much larger than the sum.
+  return sum - 1e-12 * (std::abs(to_go_[0].least) + std::abs(constant_));
+}
+
+std::vector<int> Relaxation::Path() const {
+  std::vector<int> path;
+  int type = -1;
+  for (int layer = 0; layer < problem_.layers();) {
+    const int i = to_go_[At(layer)].StageWithout(type);
+    if (i < 0) return {};
+    path.push_back(i);
+    type = arcs_[At(i)].type;
+    layer = arcs_[At(i)].last + 1;
+  }
+  return path;
+}
+
+std::vector<double> Relaxation::UseOf(const std::vector<int>& path) const {
+  std::vector<double> use(components_, 0);
+  double seconds = 0;
+  for (const int i : path) {
+    const Arc& arc = arcs_[At(i)];
+    use[At(arc.type)] += arc.units;
+    use.back() += arc.units;
+    seconds += arc.server_seconds;
+  }
+  if (problem_.server_type() >= 0) {
+    use[At(problem_.server_type())] += linear_servers_ ? low_ * seconds / problem_.batch() : least_servers_;
+  }
+  return use;
+}
+
+std::vector<StageChoice> Relaxation::Choices(const std::vector<int>& path) const {
+  std::vector<StageChoice> stages;
+  for (const int i : path) {
+    const Arc& arc = arcs_[At(i)];
+    stages.push_back({arc.first, arc.last, arc.type, arc.units});
+  }
+  return stages;
+}
+
+bool Relaxation::Step(const std::vector<double>& use, double gain, double scale) {
+  // Quotas differ by orders of magnitude: steps are taken in shares of the quota.
+  double norm = 0;
+  for (size_t c = 0; c < components_; ++c) {
+    const double quota = QuotaOf(c);
+    if (!(quota < kInfinity) || (use[c] <= quota && multipliers_[c] == 0)) continue;
+    const double over = use[c] / std::max(quota, 1.0) - 1;
+    norm += over * over;
+  }
+  if (norm == 0) return false;
+  for (size_t c = 0; c < components_; ++c) {
+    const double quota = QuotaOf(c);
+    if (!(quota < kInfinity)) continue;
+    const double share = std::max(quota, 1.0);
+    multipliers_[c] = std::max(0.0, multipliers_[c] + scale * gain / norm * (use[c] / share - 1) / share);
+  }
+  return true;
+}
+
+Relaxation::Bound Relaxation::Improve(double cutoff, int rounds) {
+  Bound bound{-kInfinity, {}};
+  std::vector<double> best = multipliers_;
+  double scale = 1;
+  int since = 0;
+  for (int round = 0; round <= rounds; ++round) {
+    Weigh();
+    Backward();
+    const double rate = PathBound();
+    if (rate > bound.rate) {
+      since = rate > bound.rate + 1e-4 * std::abs(bound.rate) ? 0 : since + 1;
+      bound.rate = rate;
+      best = multipliers_;
+    } else {
+      ++since;
+    }
+    if (bound.rate >= cutoff || bound.rate == kInfinity) break;
+    if (since >= 3) {
+      scale /= 2;
+      since = 0;
+    }
+    const std::vector<int> path = Path();
+    const std::vector<double> use = UseOf(path);
+    bool fits = true;
+    for (size_t c = 0; c < components_; ++c) fits = fits && use[c] <= QuotaOf(c);
+    if (fits && bound.candidates.size() < kMaxCandidates) bound.candidates.push_back(Choices(path));
+    const double target = cutoff < kInfinity ? cutoff : std::abs(rate) * 1.5 + 1e-300;
+    if (!Step(use, std::max(target - rate, 1e-6 * std::abs(rate)), scale)) break;
+  }
+  multipliers_ = std::move(best);
+  bound.rate = std::max(bound.rate, 0.0);
+  return bound;
+}
+
+void Relaxation::Eliminate(double cutoff, std::vector<int>& active) {
+  Weigh();
+  Backward();
+  Forward();
+  size_t kept = 0;
+  for (const Arc& arc : arcs_) {
+    const double path =
+        so_far_[At(arc.first)].Without(arc.type) + arc.weight + to_go_[At(arc.last + 1)].Without(arc.type);
+    if (path + constant_ - 1e-12 * (path + std::abs(constant_)) < cutoff) active[kept++] = arc.stage;
+  }
+  active.resize(kept);
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,74 @@
+#include "scheduler-service/planner/stage_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace medley::sched {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+StageGraph::StageGraph(const Problem& problem) : problem_(problem) {
+  const int layers = problem.layers();
+  for (int first = 0; first < layers; ++first) {
+    for (int t = 0; t < problem.types(); ++t) {
+      if (problem.limit(t) < problem.min_units()) continue;
+      for (int last = first; last < layers && problem.Allowed(first, last, t); ++last) {
+        PossibleStage s{first, last, t, problem.Terms(first, last, t), problem.Servers(first, last, t), 0, 0};
+        s.slowest = problem.Throughput(s.terms, problem.min_units());
+        s.fastest = problem.Throughput(s.terms, problem.limit(t));
+        has_servers_ = has_servers_ || s.load.any;
+        stages_.push_back(s);
+      }
+    }
+  }
+}
+
+std::vector<int> StageGraph::All() const {
+  std::vector<int> all(stages_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+int StageGraph::UnitsAt(int i, double x) const {
+  const PossibleStage& s = stage(i);
+  if (x > s.fastest) return 0;
+  if (x <= s.slowest) return problem_.min_units();
+  // The formula, but for rounding.
+  const double seconds = problem_.batch() / x;
+  const double compute = s.terms.compute_parallel > 0 ? s.terms.compute_parallel / (seconds - s.terms.compute_serial) : 0;
+  const double comm = s.terms.comm_parallel > 0 ? s.terms.comm_parallel / (seconds - s.terms.comm_serial) : 0;
+  const double guess = std::ceil(std::max(compute, comm));
+  if (guess > problem_.min_units() && guess <= problem_.limit(s.type)) {
+    const int units = static_cast<int>(guess);
+    if (problem_.Throughput(s.terms, units) >= x && problem_.Throughput(s.terms, units - 1) < x) return units;
+  }
+  return problem_.MinUnits(s.terms, x, problem_.limit(s.type));
+}
+
+double StageGraph::SlowestThroughput() const {
+  double slowest = kInfinity;
+  for (const PossibleStage& s : stages_) slowest = std::min(slowest, s.slowest);
+  return slowest;
+}
+
+double StageGraph::FastestThroughput() const {
+  // Some stage holds each layer and computes at least that layer: communication may be less in a longer stage.
+  double fastest = kInfinity;
+  for (int layer = 0; layer < problem_.layers(); ++layer) {
+    double here = 0;
+    for (int t = 0; t < problem_.types(); ++t) {
+      if (!problem_.Allowed(layer, layer, t) || problem_.limit(t) < problem_.min_units()) continue;
+      StageTerms terms = problem_.Terms(layer, layer, t);
+      terms.comm_serial = terms.comm_parallel = 0;
+      here = std::max(here, problem_.Throughput(terms, problem_.limit(t)));
+    }
+    fastest = std::min(fastest, here);
+  }
+  return fastest * (1 + 1e-9);  // sums of longer stages may round
+}
+
+}  // namespace medley::sched
