@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kFewBreakpoints = 32;
+constexpr double kNarrow = 0.25;
 constexpr int kRounds = 12;      // of subgradient steps for an interval
 constexpr int kSeedRounds = 40;  // for a point, where a good plan is wanted
 constexpr int kBeamWidth = 24;
@@ -59,7 +60,17 @@ void IntervalSearch::Seed(int points) {
     if (!relaxation_.Prepare(x, x * (1 + 1e-9), active) && !relaxation_.Prepare(x, high_, active)) continue;
     const Relaxation::Bound bound = relaxation_.Improve(goal_.Cutoff(x, x), kSeedRounds);
     for (const auto& stages : bound.candidates) OfferIfFeasible(stages);
+    if (bound.candidates.empty() && bound.rate < kInfinity) SeedByBeam(x, active);
   }
+}
+
+// Where no relaxed path keeps the quotas.
+void IntervalSearch::SeedByBeam(double x, const std::vector<int>& active) {
+  std::vector<double> multipliers = relaxation_.multipliers();
+  for (double& m : multipliers) m *= x;
+  dp_.Prepare(x, active, std::move(multipliers));
+  const ScheduleDp::Answer answer = dp_.SolveBeam(goal_.Cutoff(x, x) * x, kBeamWidth);
+  if (answer.outcome == ScheduleDp::Outcome::kFound) OfferIfFeasible(answer.stages);
 }
 
 void IntervalSearch::Push(double low, double high, double bound, const Stages& active) {
@@ -98,7 +109,9 @@ bool IntervalSearch::Visit(const Node& node, double& bound) {
   relaxation_.Eliminate(cutoff, active);
   if (active.empty()) return true;
   const Stages kept = std::make_shared<std::vector<int>>(std::move(active));
-  if (low >= node.high || CountBreakpoints(low, node.high, *kept, kFewBreakpoints) <= kFewBreakpoints) {
+  // What the relaxed quotas hide is more than the interval's width: halving it would not help.
+  const bool narrow = cutoff < kInfinity && node.high / low - 1 <= kNarrow * (cutoff / bound - 1);
+  if (narrow || low >= node.high || CountBreakpoints(low, node.high, *kept, kFewBreakpoints) <= kFewBreakpoints) {
     return Solve(low, node.high, bound, kept);
   }
   Split(low, node.high, bound, kept);

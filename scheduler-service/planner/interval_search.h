@@ -62,6 +62,7 @@ class IntervalSearch {
 
   double Cutoff(double low, double high) const;
   void OfferIfFeasible(const std::vector<StageChoice>& stages);
+  void SeedByBeam(double x, const std::vector<int>& active);
   void Push(double low, double high, double bound, const Stages& active);
   // False when stopped; `bound` is then what is known of the interval.
   bool Visit(const Node& node, double& bound);

@@ -10,6 +10,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kAllTrainers = -1;
 constexpr int kNever = std::numeric_limits<int>::max() / 4;
+constexpr int kBeamWidth = 32;
 constexpr double kDown = 1 - 1e-9;  // servers are whole units but for rounding
 
 size_t At(int i) { return static_cast<size_t>(i); }
@@ -128,10 +129,11 @@ bool ScheduleDp::Dominates(int a, int b, int layer) const {
 
 void ScheduleDp::DropDominated(int layer) {
   std::vector<int>& labels = frontier_[At(layer)];
-  std::sort(labels.begin(), labels.end(), [&](int a, int b) {
-    const Label &one = labels_[At(a)], &other = labels_[At(b)];
-    return one.hourly != other.hourly ? one.hourly < other.hourly : a < b;
-  });
+  std::vector<std::pair<double, int>> order;
+  order.reserve(labels.size());
+  for (const int label : labels) order.emplace_back(labels_[At(label)].hourly, label);
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size(); ++i) labels[i] = order[i].second;
   size_t kept = 0;
   for (const int label : labels) {
     const int type = labels_[At(label)].type;
@@ -255,9 +257,23 @@ ScheduleDp::Answer ScheduleDp::Repeat(double cutoff, bool exactly, int width) {
   const double most = problem_.request().constraints.max_cost_per_hour;
   // The cap itself is allowed, the cutoff is not: one step above the cap.
   if (most > 0) cutoff = std::min(cutoff, std::nextafter(most * (1 + kTolerance), kInfinity));
+  Answer incumbent;
   for (;;) {
     if (!(to_go_[0].least < kInfinity)) return {};
+    if (width == 0 && !tracked_.empty() && incumbent.outcome == Outcome::kNone) {
+      // Quotas that bind make many labels: something to beat makes fewer.
+      incumbent = Tracked(cutoff, exactly, kBeamWidth);
+      if (incumbent.outcome == Outcome::kStopped) return incumbent;
+      if (incumbent.outcome == Outcome::kFound) {
+        if (TrackViolated(incumbent.stages)) {
+          incumbent = {};
+          continue;
+        }
+        cutoff = incumbent.hourly;
+      }
+    }
     Answer answer = Tracked(cutoff, exactly, width);
+    if (answer.outcome == Outcome::kNone) return incumbent;
     if (answer.outcome != Outcome::kFound || !TrackViolated(answer.stages)) return answer;
   }
 }

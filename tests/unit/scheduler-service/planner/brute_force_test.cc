@@ -1,0 +1,118 @@
+// The planner exact against the yardstick brute-force, on requests whose constraints bind.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/scheduler-service/planner/adversarial_request.h"
+
+namespace medley::sched {
+namespace {
+
+// MEDLEY_INSTANCES=N asks for more.
+uint64_t Instances() {
+  const char* wanted = std::getenv("MEDLEY_INSTANCES");
+  return wanted == nullptr ? 1000 : std::max(1000UL, std::strtoul(wanted, nullptr, 10));
+}
+
+struct Lifting {
+  std::string name;
+  std::function<void(model::PlanRequest&)> lift;
+};
+
+std::vector<Lifting> Liftings() {
+  return {
+      {"limits", [](auto& r) { for (model::Resource& t : r.resources) t.limit = 100'000; }},
+      {"memory", [](auto& r) { for (model::Resource& t : r.resources) t.memory_bytes = 0; }},
+      {"serverMemory", [](auto& r) { r.server_memory_bytes = 0; }},
+      {"minThroughput", [](auto& r) { r.constraints.min_throughput = 0; }},
+      {"deadline", [](auto& r) { r.constraints.deadline_seconds = 0; }},
+      {"maxCostPerHour", [](auto& r) { r.constraints.max_cost_per_hour = 0; }},
+      {"budget", [](auto& r) { r.constraints.budget_usd = 0; }},
+      {"minUnits", [](auto& r) { r.constraints.min_units = 1; }},
+      {"maxUnits", [](auto& r) { r.constraints.max_units = 0; }},
+  };
+}
+
+class BruteForceTest : public testing::Test {
+ protected:
+  Solution Solve(const Planner& planner, const Problem& problem) {
+    auto solution = planner.Solve(problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
+    EXPECT_THAT(solution, base::IsOk());
+    return *solution;
+  }
+
+  // Without it the optimum would be another.
+  void CountWhatBinds(const model::PlanRequest& request, const std::optional<Provisioned>& best) {
+    for (const Lifting& lifting : Liftings()) {
+      model::PlanRequest lifted = request;
+      lifting.lift(lifted);
+      const auto other = OptimumOf(lifted);
+      if (other && (!best || other->score.cost < best->score.cost * (1 - 1e-9))) ++binds_[lifting.name];
+    }
+  }
+
+  void CountStages(const Problem& problem, const Provisioned& best) {
+    several_ += best.stages.size() > 1 ? 1 : 0;
+    servers_ += best.score.server_units > 0 ? 1 : 0;
+    std::vector<int> stages(static_cast<size_t>(problem.types()), 0);
+    for (const StageChoice& s : best.stages) ++stages[static_cast<size_t>(s.type)];
+    same_type_ += *std::max_element(stages.begin(), stages.end()) > 1 ? 1 : 0;
+    const std::vector<int> used = UnitsByType(problem, best.stages, best.score.server_units);
+    for (int t = 0; t < problem.types(); ++t) {
+      const size_t at = static_cast<size_t>(t);
+      if (stages[at] > 1 && used[at] == problem.limit(t)) {
+        ++coupled_;
+        break;
+      }
+    }
+  }
+
+  base::FakeClock clock_;
+  std::map<std::string, int> binds_;
+  int several_ = 0, servers_ = 0, same_type_ = 0, coupled_ = 0;
+};
+
+TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
+  const uint64_t instances = Instances();
+  const double share = 100.0 / static_cast<double>(instances);
+  int feasible = 0;
+  double worst = 0;
+  for (uint64_t seed = 1; seed <= instances; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const model::PlanRequest request = AdversarialRequest(seed, {.most_layers = seed % 3 == 0 ? 8 : 6});
+    const auto problem = Problem::Compile(request);
+    ASSERT_THAT(problem, base::IsOk());
+    const Solution truth = Solve(*MakeBruteForce(), *problem);
+    const Solution found = Solve(*MakeExact(), *problem);
+    ASSERT_EQ(found.best.has_value(), truth.best.has_value());
+    ASSERT_TRUE(found.complete);
+    CountWhatBinds(request, found.best);
+    if (!truth.best) continue;
+    ++feasible;
+    worst = std::max(worst, std::abs(found.best->score.cost / truth.best->score.cost - 1));
+    ASSERT_LE(worst, 1e-9);
+    ASSERT_EQ(*found.lower_bound, found.best->score.cost) << "the certificate has no gap";
+    const Evaluation evaluation = Evaluate(*problem, found.best->stages);
+    ASSERT_TRUE(evaluation.violations.empty()) << evaluation.violations[0].message;
+    CountStages(*problem, *found.best);
+  }
+  std::printf("seeds 1..%d: %d feasible, largest relative difference %.1e\n", static_cast<int>(instances), feasible,
+              worst);
+  std::printf("share with several stages %.1f %%, a type in several stages %.1f %%, whose limit is used up %.1f %%, "
+              "servers %.1f %%\n", share * several_, share * same_type_,
+              share * coupled_, share * servers_);
+  for (const auto& [name, count] : binds_) std::printf("binds %s %.1f %%\n", name.c_str(), share * count);
+  // The instances must be about something.
+  EXPECT_GE(feasible, 600);
+  EXPECT_GE(several_, 200);
+  EXPECT_GE(same_type_, 50);
+  EXPECT_GE(coupled_, 15);
+  EXPECT_GE(servers_, 100);
+  for (const Lifting& lifting : Liftings()) EXPECT_GE(binds_[lifting.name], 10) << lifting.name;
+}
+
+}  // namespace
+}  // namespace medley::sched
