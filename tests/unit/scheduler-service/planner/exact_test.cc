@@ -1,16 +1,41 @@
-// The planner exact against the yardstick brute-force.
+// The planner exact: deterministic, anytime, never dearer than another planner. Its optimum: brute_force_test.cc.
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/reasons.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
+#include "tests/unit/scheduler-service/planner/scale_request.h"
 
 namespace medley::sched {
 namespace {
 
-constexpr int kInstances = 300;
+// Every look at the clock takes a millisecond.
+class TickingClock final : public base::Clock {
+ public:
+  base::WallTime Now() const override { return {}; }
+  base::SteadyTime Steady() const override { return base::SteadyTime(base::milliseconds(++ticks_)); }
+  bool SleepUntil(base::SteadyTime, std::stop_token) override { return true; }
+
+ private:
+  mutable int64_t ticks_ = 0;
+};
+
+// Quotas that bind: many labels, and a bound that relaxes them is far from the optimum.
+model::PlanRequest HardRequest(uint64_t seed) {
+  model::PlanRequest request = ScaleRequest(seed, {.layers = 14, .types = 5, .noise = 1, .cpu_limit = 60,
+                                                   .gpu_limit = 5, .lookup_every = 2});
+  base::FakeClock clock;
+  request.constraints.min_throughput = 0;
+  const Problem problem = *Problem::Compile(request);
+  const double most = HighestThroughput(problem, Budget(clock, base::SteadyTime::max(), {}));
+  request.constraints.min_throughput = 0.85 * most;
+  return request;
+}
 
 class ExactTest : public testing::Test {
  protected:
@@ -21,41 +46,6 @@ class ExactTest : public testing::Test {
   }
   base::FakeClock clock_;
 };
-
-TEST_F(ExactTest, CostsWhatBruteForceCosts) {
-  int feasible = 0, mixed = 0, with_servers = 0, at_a_limit = 0;
-  for (uint64_t seed = 1; seed <= kInstances; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    const auto problem = Problem::Compile(RandomRequest(seed, {.most_layers = 1 + static_cast<int>(seed % 8)}));
-    ASSERT_THAT(problem, base::IsOk());
-    const Solution truth = Solve(*MakeBruteForce(), *problem);
-    const Solution found = Solve(*MakeExact(), *problem);
-    ASSERT_EQ(found.best.has_value(), truth.best.has_value());
-    ASSERT_TRUE(found.complete);
-    if (!truth.best) continue;
-    ++feasible;
-    ASSERT_NEAR(found.best->score.cost, truth.best->score.cost, 1e-9 * truth.best->score.cost);
-    ASSERT_EQ(*found.lower_bound, found.best->score.cost) << "the certificate has no gap";
-    const Evaluation evaluation = Evaluate(*problem, found.best->stages);
-    ASSERT_TRUE(evaluation.violations.empty()) << evaluation.violations[0].message;
-    mixed += found.best->stages.size() > 1 ? 1 : 0;
-    with_servers += evaluation.plan.server_units > 0 ? 1 : 0;
-    const std::vector<int> used = UnitsByType(*problem, found.best->stages, evaluation.plan.server_units);
-    for (int t = 0; t < problem->types(); ++t) {
-      if (used[static_cast<size_t>(t)] > 0 && used[static_cast<size_t>(t)] == problem->limit(t)) {
-        ++at_a_limit;
-        break;
-      }
-    }
-  }
-  std::printf("seeds 1..%d: %d feasible, %d with several stages, %d with servers, %d at a limit\n", kInstances,
-              feasible, mixed, with_servers, at_a_limit);
-  // The instances must be about something.
-  EXPECT_GE(feasible, 100);
-  EXPECT_GE(mixed, 30);
-  EXPECT_GE(with_servers, 20);
-  EXPECT_GE(at_a_limit, 20);
-}
 
 TEST_F(ExactTest, IsDeterministic) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -85,6 +75,44 @@ TEST_F(ExactTest, ReturnsTheIncumbentAndAProvenGapWhenTimeIsUp) {
     with_gap += cut->complete ? 0 : 1;
   }
   EXPECT_GE(with_gap, 10);
+}
+
+TEST_F(ExactTest, ProvesMoreTheLongerItMaySearch) {
+  int with_gap = 0, without_plan = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const auto problem = Problem::Compile(HardRequest(seed));
+    ASSERT_THAT(problem, base::IsOk());
+    const Solution whole = Solve(*MakeExact(), *problem);
+    ASSERT_TRUE(whole.best.has_value());
+    const double optimum = whole.best->score.cost;
+    double least_cost = std::numeric_limits<double>::infinity(), highest_bound = 0;
+    bool complete = false;
+    for (int64_t budget = 1; !complete; budget += 1 + budget / 4) {
+      ASSERT_LT(budget, 100'000) << "does not end";
+      TickingClock clock;
+      const Budget ticks(clock, base::SteadyTime(base::milliseconds(budget)), {});
+      const auto cut = MakeExact()->Solve(*problem, 0, ticks);
+      ASSERT_THAT(cut, base::IsOk());
+      complete = cut->complete;
+      if (!cut->best) {
+        ++without_plan;
+        ASSERT_EQ(least_cost, std::numeric_limits<double>::infinity()) << "a plan was lost";
+        continue;
+      }
+      EXPECT_TRUE(Evaluate(*problem, cut->best->stages).violations.empty());
+      EXPECT_LE(*cut->lower_bound, optimum * (1 + 1e-12));
+      EXPECT_GE(cut->best->score.cost, optimum * (1 - 1e-12));
+      EXPECT_LE(cut->best->score.cost, least_cost * (1 + kSameCost));
+      EXPECT_GE(*cut->lower_bound, highest_bound * (1 - kSameCost));
+      with_gap += *cut->lower_bound < cut->best->score.cost ? 1 : 0;
+      least_cost = cut->best->score.cost;
+      highest_bound = *cut->lower_bound;
+    }
+    EXPECT_NEAR(highest_bound, optimum, 1e-9 * optimum);
+  }
+  EXPECT_GE(with_gap, 24);
+  EXPECT_LE(without_plan, 24) << "the first plan comes late";
 }
 
 // Every other planner is a feasible plan that is not cheaper.
