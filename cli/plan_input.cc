@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
@@ -11,20 +12,46 @@
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/price_file.h"
 #include "scheduler-service/planner/plan.h"
+#include "scheduler-service/profile/analytic.h"
 
 namespace medley::cli {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{16} << 20;
 
+absl::StatusOr<std::string> ReadText(const std::string& file) {
+  return base::ReadFile(file == "-" ? "/dev/stdin" : file, kMaxBytes);
+}
+
+absl::StatusOr<model::Profile> ReadProfile(const std::string& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  profile::v1::Profile message;
+  const absl::Status parsed = model::ParseText(text, message);
+  if (!parsed.ok()) return base::Annotate(parsed, file);
+  auto profile = model::FromProto(message);
+  return profile.ok() ? std::move(profile) : base::Annotate(profile.status(), file);
+}
+
+// The request's model gives way to the profile's, and what goes with it.
+absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
+  MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, ReadProfile(file));
+  request.model = std::move(profile.model);
+  request.profile_id = std::move(profile.id);
+  if (profile.profile_batch_size > 0) request.training.profile_batch_size = profile.profile_batch_size;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
-  const std::string path = flags.file == "-" ? "/dev/stdin" : flags.file;
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxBytes));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
   scheduler::v1::PlanRequest message;
   const absl::Status parsed = model::ParseText(text, message);
   if (!parsed.ok()) return base::Annotate(parsed, flags.file);
   auto request = model::FromProto(message);
   if (!request.ok()) return base::Annotate(request.status(), flags.file);
+  if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, *request));
+  MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
+  const absl::Status estimated = sched::AddAnalyticProfiles(*request, hardware);
+  if (!estimated.ok()) return base::Annotate(estimated, flags.file);
   if (!flags.planner.empty()) request->planner.name = flags.planner;
   if (flags.seed) request->planner.seed = *flags.seed;
   return request;
@@ -36,8 +63,36 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   command.add_option("file", flags.file, "planning request, YAML or JSON (docs/planning.md); - reads standard input")
       ->required();
   command.add_option("--planner", flags.planner, "planner to use in place of the file's");
+  command.add_option("--profile", flags.profile, "profile file whose model is planned in place of the file's");
+  command.add_option("--hardware", flags.hardware, "datasheets in place of the built-in ones (medley profile --list)");
   command.add_option("--seed", flags.seed, "seed to use in place of the file's");
   command.add_option("--prices", flags.prices, "price file for resources without a price");
+}
+
+absl::StatusOr<model::Model> ReadModel(const std::string& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string json, model::YamlToJson(text));
+  const auto tree = nlohmann::json::parse(json, nullptr, false);
+  scheduler::v1::PlanRequest request;  // the widest of the three: the others' models are put into it
+  absl::Status parsed;
+  if (tree.is_object() && tree.contains("layers")) {
+    parsed = model::ParseText(text, *request.mutable_model());
+  } else if (tree.is_object() && (tree.contains("profileBatchSize") || !tree.contains("resources"))) {
+    profile::v1::Profile profile;
+    parsed = model::ParseText(text, profile);
+    *request.mutable_model() = profile.model();
+  } else {
+    parsed = model::ParseText(text, request);
+  }
+  if (!parsed.ok()) return base::Annotate(parsed, file);
+  return model::FromProto(request.model());
+}
+
+absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file) {
+  if (file.empty()) return sched::HardwareCatalog::Builtin();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  auto catalog = sched::HardwareCatalog::Parse(text);
+  return catalog.ok() ? std::move(catalog) : base::Annotate(catalog.status(), file);
 }
 
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {

@@ -1,4 +1,4 @@
-// What `medley plan` and `medley explain` share: options, reading the request, planning offline.
+// What the planning commands share: options, reading requests, models and datasheets, planning offline.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/model/planning.h"
+#include "scheduler-service/profile/hardware.h"
 
 namespace CLI {
 class App;
@@ -18,6 +19,8 @@ struct PlanFlags {
   std::string file;     // "-": standard input
   std::string prices;   // a price file for what the request leaves to the catalog
   std::string planner;  // empty: as the file says
+  std::string profile;  // the model of this profile in place of the file's
+  std::string hardware;  // datasheets in place of the built-in ones
   std::optional<uint64_t> seed;
   std::string output = "table";
 };
@@ -32,5 +35,12 @@ struct Planned {
 
 // Errors: what is wrong with the file (its name and the field's path), the planner or the request.
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags);
+
+// A model with what profiles it has, from a layer table (profile.v1.Model), a profile (profile.v1.Profile) or a planning
+// request. Errors: what is wrong with the file, as the kind that its fields tell.
+absl::StatusOr<model::Model> ReadModel(const std::string& file);
+
+// The datasheets of `file`; the built-in ones when it is empty.
+absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file);
 
 }  // namespace medley::cli

@@ -1,55 +1,97 @@
 #!/usr/bin/env python3
-"""Writes ctrdnn-16.yaml: the layer table of CTRDNN-16 with an ANALYTIC GUESS of its profile, not a measurement.
+"""Writes the requests ctrdnn-16, matchnet-16, 2emb-10 and nce-5 of this folder.
 
-The widths are a reconstruction (HeterPS prints none). Seconds for a batch of B = 4096 samples on one unit:
-  compute = 6 * weights * B / flops + traffic / memory_bandwidth + overhead   (forward, backward, update)
-  sync    = 2 * 4 * weights / network          (dense: gradient out and in; embedding: touched rows only)
-  transfer= 2 * output bytes * B / network
-cpu: 20 GFLOP/s a core, 5 GB/s, 0.1 GB/s of network a core, 5 us a layer. v100: 4 TFLOP/s, 300 GB/s, 1 GB/s, 120 us a
-layer (kernel launches); its embedding rows come over PCIe at 6 GB/s after a lookup on the host.
+  examples/plan/generate.py [--medley build/bin/medley] [--check]
+
+The layer tables are those of examples/models, their profiles what `medley profile --analytic` estimates from the
+datasheets `cpu` and `v100`; quotas and prices are those of HeterPS (section 6: 480 cores, 32 V100; 0.04 and 2.42 USD an
+hour). --check writes nothing and fails when a file differs from what would be written.
 """
-B = 4096
-FC = [(247, 512), (512, 512), (512, 256), (256, 256), (256, 256), (256, 256), (256, 128), (128, 128), (128, 128),
-      (128, 128), (128, 64), (64, 2)]
-TYPES = {'cpu': (20e9, 5e9, 0.1e9, 5e-6), 'v100': (4e12, 300e9, 1e9, 120e-6)}
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+BATCH = 4096
+# The throughput that is asked for: enough that no type alone is as cheap as a mix.
+MODELS = {"ctrdnn-16": 500000, "matchnet-16": 100000, "2emb-10": 10000000, "nce-5": 4000000}
+NUMBERS = ("computeSeconds", "computeParallel", "syncSeconds", "transferSeconds", "commParallel", "serverSeconds",
+           "activationBytes")
 
 
-def layers():
-    yield 'embedding', 'EMBEDDING', 26 * 8, 26 * 9 * 4, 9000009, True
-    yield 'pool', 'POOLING', 26 * 9 * 4, 26 * 9 * 4, 0, False
-    yield 'concat', 'OTHER', 247 * 4, 247 * 4, 0, False
-    for i, (a, b) in enumerate(FC):
-        yield f'fc{i + 1}', 'FULLY_CONNECTED', a * 4, b * 4, a * b + b, False
-    yield 'loss', 'LOSS', 8, 4, 0, False
+def number(value):
+    value = float(value)
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.7g}"
 
 
-def profile(kind, inp, out, weights, t):
-    flops, memory, network, overhead = TYPES[t]
-    sparse = kind == 'EMBEDDING'
-    work = 0 if sparse else 6 * weights * B / flops
-    traffic = (inp + out) * B * (6 if sparse else 3)
-    compute = work + traffic / (6e9 if sparse and t == 'v100' else memory) + overhead
-    if sparse and t == 'v100':
-        compute += 26 * B * 60e-9  # the lookup on the host
-    sync = (2 * out * B if sparse else 8 * weights) / network
-    server = 26 * B * 50e-9 if sparse else 0
-    return (f'{{resourceType: {t}, computeSeconds: {compute:.6g}, computeParallel: {0.99 if t == "cpu" else 0.95}, '
-            f'syncSeconds: {sync:.6g}, transferSeconds: {2 * out * B / network:.6g}, commParallel: 0.9, '
-            f'serverSeconds: {server:.6g}, origin: analytic}}')
+def text(value):
+    return json.dumps(value) if value[:1].isdigit() else value
 
 
-print('# CTRDNN with 16 layers on CPU cores and V100s. The profile is an ANALYTIC GUESS (generate.py), not measured;')
-print('# the layer widths are a reconstruction.')
-print('model:\n  name: ctrdnn-16\n  layers:')
-for name, kind, inp, out, weights, sparse in layers():
-    print(f'    - name: {name}\n      kind: {kind}\n      inputBytes: {inp}\n      outputBytes: {out}\n'
-          f'      weightBytes: {weights * 4}' + ('\n      sparse: true' if sparse else '') + '\n      profiles:')
-    for t in TYPES:
-        print('        - ' + profile(kind, inp, out, weights, t))
-print(f'''training: {{profileBatchSize: {B}, samplesPerEpoch: 45000000, epochs: 1, stateFactor: 3, microBatches: 4}}
-constraints: {{minThroughput: 500000}}
+def layer(table):
+    lines = [f"    - name: {table['name']}", f"      kind: {table['kind']}"]
+    lines += [f"      {name}: {number(table[name])}" for name in ("inputBytes", "outputBytes", "weightBytes")]
+    if table.get("sparse"):
+        lines.append("      sparse: true")
+    if table.get("inputs"):
+        lines.append(f"      inputs: {json.dumps(table['inputs'])}")
+    attributes = ", ".join(f"{name}: {text(value)}" for name, value in sorted(table["attributes"].items()))
+    if attributes:
+        lines.append(f"      attributes: {{{attributes}}}")
+    lines.append("      profiles:")
+    for profile in table["profiles"]:
+        values = ", ".join(f"{name}: {number(profile[name])}" for name in NUMBERS)
+        lines.append(f"        - {{resourceType: {profile['resourceType']}, {values}, origin: {profile['origin']}}}")
+    return "\n".join(lines)
+
+
+def request(medley, name, throughput):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "profile.json")
+        subprocess.run([medley, "profile", "--analytic", os.path.join(FOLDER, "..", "models", name + ".yaml"),
+                        "--types", "cpu,v100", "--batch", str(BATCH), "-o", out], check=True)
+        with open(out, encoding="utf-8") as file:
+            model = json.load(file)["model"]
+    layers = "\n".join(layer(table) for table in model["layers"])
+    return f"""# {name} on CPU cores and V100s, written by generate.py. The profile is ANALYTIC, estimated from datasheets and not measured;
+# the layer widths are our reconstruction (examples/models/{name}.yaml).
+model:
+  name: {name}
+  layers:
+{layers}
+training: {{profileBatchSize: {BATCH}, samplesPerEpoch: 45000000, epochs: 1, stateFactor: 3, microBatches: 4}}
+constraints: {{minThroughput: {throughput}}}
 resources:
   - {{name: cpu,  class: CPU, pricePerUnitHour: 0.04, limit: 480}}
   - {{name: v100, class: GPU, pricePerUnitHour: 2.42, limit: 32, memoryBytes: 17179869184}}
 serverType: cpu
-planner: {{name: exact, seed: 1, timeBudgetSeconds: 10}}''')
+planner: {{name: exact, seed: 1, timeBudgetSeconds: 10}}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--medley", default=os.path.join(FOLDER, "..", "..", "build", "bin", "medley"))
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    stale = []
+    for name, throughput in MODELS.items():
+        path = os.path.join(FOLDER, name + ".yaml")
+        wanted = request(options.medley, name, throughput)
+        if not options.check:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(wanted)
+            continue
+        with open(path, encoding="utf-8") as file:
+            if file.read() != wanted:
+                stale.append(path)
+    for path in stale:
+        print(f"{path}: not what generate.py writes; run it", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -38,6 +38,33 @@ TEST(ProgramTest, PlanPrintsATable) {
   EXPECT_THAT(ended.output, HasSubstr("v100 only"));
 }
 
+// The examples ask for more than one type alone gives as cheaply, and get the optimum with its proof.
+TEST(ProgramTest, ExamplesAreMixes) {
+  for (const char* name : {"ctrdnn-16", "matchnet-16", "2emb-10", "nce-5"}) {
+    SCOPED_TRACE(name);
+    const Ended ended = Start("medley", std::string("plan examples/plan/") + name + ".yaml");
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    const std::string stages = ended.output.substr(0, ended.output.find("throughput  "));
+    EXPECT_THAT(stages, HasSubstr("  v100  "));
+    EXPECT_THAT(stages, HasSubstr("  cpu   "));
+    EXPECT_THAT(ended.output, HasSubstr("gap 0 %"));
+  }
+}
+
+TEST(ProgramTest, ProfileEstimatesFromDatasheets) {
+  const Ended list = Start("medley", "profile --list");
+  EXPECT_EQ(list.status, 0);
+  EXPECT_THAT(list.output, HasSubstr("NVIDIA Tesla V100 16 GB"));
+  const Ended made = Start("medley", "profile --analytic examples/models/nce-5.yaml --types cpu,fast=h100 --batch 512");
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("resourceType: fast"));
+  EXPECT_THAT(made.output, HasSubstr("origin: analytic"));
+  const Ended unknown = Start("medley", "profile --analytic examples/models/nce-5.yaml --types v1000");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.output, HasSubstr("there is no datasheet 'v1000'; there are cpu,"));
+  EXPECT_EQ(Start("medley", "profile").status, 1);
+}
+
 TEST(ProgramTest, InfeasibleIsStatusTwo) {
   const Ended ended = Start("medley", "plan examples/plan/infeasible.yaml");
   EXPECT_EQ(ended.status, 2);
