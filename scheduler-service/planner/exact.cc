@@ -82,8 +82,4 @@ std::unique_ptr<Planner> MakeExact() {
   return std::make_unique<Exact>("exact", "the global optimum over schedules and units, with a proof");
 }
 
-std::unique_ptr<Planner> MakeAuto() {
-  return std::make_unique<Exact>("auto", "exact within the time budget, else the best plan known then with its gap");
-}
-
 }  // namespace medley::sched

@@ -130,6 +130,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
   MEDLEY_ASSIGN_OR_RETURN(const Solution solution,
                           planner->Solve(problem, request.planner.seed, budget));
+  if (!solution.planner.empty()) result.planner = solution.planner;
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
   } else {

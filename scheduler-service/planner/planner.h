@@ -6,6 +6,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -24,6 +25,13 @@ class Budget {
  public:
   Budget(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop)
       : clock_(clock), deadline_(deadline), stop_(std::move(stop)) {}
+  // The part of it that ends after `fraction` of the time that is left.
+  Budget Share(double fraction) const {
+    if (deadline_ == base::SteadyTime::max()) return *this;
+    const base::SteadyTime now = clock_.Steady();
+    const double left = base::ToSeconds(deadline_ - now);
+    return {clock_, now + base::FromSeconds(std::max(left * fraction, 0.0)), stop_};
+  }
   bool Spent() const { return stop_.stop_requested() || clock_.Steady() >= deadline_; }
   const base::Clock& clock() const { return clock_; }
 
@@ -39,6 +47,7 @@ struct Solution {
   // USD that no feasible plan comes below, where proven.
   std::optional<double> lower_bound;
   bool complete = true;  // false: ended by the budget, `best` is the incumbent
+  std::string_view planner;  // that made the plan, where it is not the one asked; a literal
   std::string policy;    // of a neural planner that was asked to return it; bytes
 };
 

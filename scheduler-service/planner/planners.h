@@ -14,6 +14,8 @@ std::unique_ptr<Planner> MakeGpuOnly();
 std::unique_ptr<Planner> MakeAuto();
 std::unique_ptr<Planner> MakeRlLstm();
 std::unique_ptr<Planner> MakeRlRnn();
+std::unique_ptr<Planner> MakeBayesian();
+std::unique_ptr<Planner> MakeGenetic();
 
 // The cheapest plan that puts every layer on type `t`.
 std::optional<Provisioned> SingleType(const Problem& problem, int t);

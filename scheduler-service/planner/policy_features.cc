@@ -109,8 +109,9 @@ absl::StatusOr<ActionMap> MapActions(const Problem& problem, const policy_net::T
   for (int t = 0; t < problem.types(); ++t) {
     const auto found = std::find(policy.actions.begin(), policy.actions.end(), problem.type(t).name);
     if (found == policy.actions.end()) {
-      return base::InvalidArgument("planner.recurrent.policy: does not fit: it was trained for types {}, resources[{}] is '{}'",
-                                   known, t, problem.type(t).name);
+      return base::InvalidArgument(
+          "planner.recurrent.policy: does not fit: it was trained for types {}, resources[{}] is '{}'", known, t,
+          problem.type(t).name);
     }
     const auto action = static_cast<int>(found - policy.actions.begin());
     map.action_of.push_back(action);
@@ -123,7 +124,8 @@ absl::StatusOr<policy_net::PolicyInputs> InputsOf(const Problem& problem, const 
   const int actions = policy.shape.actions;
   if (policy.shape.features != FeatureCount(actions) || policy.scales.size() != kScales) {
     return base::InvalidArgument(
-        "planner.recurrent.policy: does not fit: it reads {} features of a layer with {} scales, planning has {} with {}",
+        "planner.recurrent.policy: does not fit: it reads {} features of a layer with {} scales, planning has {} with "
+        "{}",
         policy.shape.features, policy.scales.size(), FeatureCount(actions), static_cast<int>(kScales));
   }
   MEDLEY_ASSIGN_OR_RETURN(const ActionMap map, MapActions(problem, policy));

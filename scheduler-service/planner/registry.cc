@@ -22,6 +22,8 @@ Registry BuiltinPlanners() {
   registry.Add(MakeBruteForce());
   registry.Add(MakeRlLstm());
   registry.Add(MakeRlRnn());
+  registry.Add(MakeBayesian());
+  registry.Add(MakeGenetic());
   registry.Add(MakeGreedy());
   registry.Add(MakeHeuristic());
   registry.Add(MakeCpuOnly());

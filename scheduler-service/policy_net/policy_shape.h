@@ -1,10 +1,11 @@
 // Sizes of a recurrent policy, and where its parameters lie in one flat vector.
 //
 // Every step t sees x_t = (features f_t, one-hot of the previous action a_{t-1}; none before the first step):
-//   LSTM:  (i, f, g, o) = Wx f_t + Wa[a_{t-1}] + Wh h_{t-1} + b,  c_t = s(f) c_{t-1} + s(i) tanh(g),  h_t = s(o) tanh(c_t)
+//   LSTM:  (i, f, g, o) = Wx f_t + Wa[a_{t-1}] + Wh h_{t-1} + b
+//          c_t = s(f) c_{t-1} + s(i) tanh(g),  h_t = s(o) tanh(c_t)
 //   Elman: h_t = tanh(Wx f_t + Wa[a_{t-1}] + Wh h_{t-1} + b)
-// and gives p(a_t | a_1..a_{t-1}) = softmax(Wo h_t + Ws[a_{t-1}] + bo) over the actions that the step allows. The order of
-// gates is PyTorch's. Source: HeterPS, section 5.2 and figure 3. Ours: the previous action makes the policy truly
+// and gives p(a_t | a_1..a_{t-1}) = softmax(Wo h_t + Ws[a_{t-1}] + bo) over the actions that the step allows. The order
+// of gates is PyTorch's. Source: HeterPS, section 5.2 and figure 3. Ours: the previous action makes the policy truly
 // conditional, and its short way Ws to the outputs lets a new policy begin with schedules of few stages.
 #pragma once
 

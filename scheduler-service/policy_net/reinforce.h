@@ -2,8 +2,8 @@
 // their costs, and climbs  1/N sum_n (b - cost_n) / s  grad log p(sequence n).
 //
 // Beyond the paper: b begins at the first round's mean, not at 0; advantages are divided by a moving scale s and
-// clipped, so that one learning rate does for every model; an entropy bonus that fades keeps it from settling early; and
-// Adam takes the steps. Not thread-safe. Refers to a policy and inputs that outlive it.
+// clipped, so that one learning rate does for every model; an entropy bonus that fades keeps it from settling early;
+// and Adam takes the steps. Not thread-safe. Refers to a policy and inputs that outlive it.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // How near to the optimum the searching planners come, and in what time:
-//   search_bench [--planners rl-lstm,rl-rnn,genetic,bayesian] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
+//   search_bench [--planners rl-lstm,genetic] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
 // One line for each request, number of types and planner: cost above the optimum (of `exact`) over the seeds, seconds.
 #include <CLI/CLI.hpp>
 
@@ -33,7 +33,7 @@ double Median(std::vector<double> values) {
 
 struct Flags {
   std::vector<std::string> files;
-  std::vector<std::string> planners = {"rl-lstm", "rl-rnn"};
+  std::vector<std::string> planners = {"rl-lstm", "rl-rnn", "genetic", "bayesian"};
   std::vector<int> types = {2, 4, 8};
   int seeds = 10;
   int random = 0;
@@ -53,7 +53,8 @@ absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double
   std::printf("%-12s %2d layers %2d types  %-9s above optimum: median %7.3f %%, most %7.3f %%  seconds: median %.3f, "
               "most %.3f\n",
               problem.request().model.name.c_str(), problem.layers(), problem.types(),
-              std::string(planner.name()).c_str(), Median(above), *std::max_element(above.begin(), above.end()), Median(seconds),
+              std::string(planner.name()).c_str(), Median(above),
+              *std::max_element(above.begin(), above.end()), Median(seconds),
               *std::max_element(seconds.begin(), seconds.end()));
   std::fflush(stdout);
   return absl::OkStatus();

@@ -1,0 +1,40 @@
+// exact where it proves the optimum in its share of the time, else the better of its best plan then and rl-lstm's.
+#include "scheduler-service/planner/planners.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr double kExactShare = 0.7;  // of the time
+
+class Auto final : public Planner {
+ public:
+  std::string_view name() const override { return "auto"; }
+  std::string_view description() const override {
+    return "exact within the time budget, else the better of its best plan and rl-lstm's";
+  }
+  bool proves_optimality() const override { return true; }
+
+  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
+    auto exact = exact_->Solve(problem, seed, budget.Share(kExactShare));
+    if (!exact.ok()) return exact;
+    if (exact->best) exact->planner = exact_->name();
+    if (exact->complete) return exact;
+    auto learned = policy_->Solve(problem, seed, budget);
+    if (!learned.ok() || !learned->best) return exact;
+    if (exact->best && exact->best->score.cost <= learned->best->score.cost) return exact;
+    learned->lower_bound = exact->lower_bound;
+    learned->complete = false;
+    learned->planner = policy_->name();
+    return learned;
+  }
+
+ private:
+  const std::unique_ptr<Planner> exact_ = MakeExact();
+  const std::unique_ptr<Planner> policy_ = MakeRlLstm();
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> MakeAuto() { return std::make_unique<Auto>(); }
+
+}  // namespace medley::sched
