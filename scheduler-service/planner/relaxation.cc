@@ -167,6 +167,7 @@ bool Relaxation::Step(const std::vector<double>& use, double gain, double scale)
     norm += over * over;
   }
   if (norm == 0) return false;
+  norm = std::max(norm, 1e-4);  // a hair beside the quota is no reason for a giant step
   for (size_t c = 0; c < components_; ++c) {
     const double quota = QuotaOf(c);
     if (!(quota < kInfinity)) continue;
@@ -192,7 +193,7 @@ Relaxation::Bound Relaxation::Improve(double cutoff, int rounds) {
     } else {
       ++since;
     }
-    if (bound.rate >= cutoff || bound.rate == kInfinity) break;
+    if (bound.rate >= cutoff || !std::isfinite(rate)) break;
     if (since >= 3) {
       scale /= 2;
       since = 0;

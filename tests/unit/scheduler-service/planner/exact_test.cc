@@ -122,7 +122,11 @@ TEST_F(ExactTest, ProvesMoreTheLongerItMaySearch) {
 TEST_F(ExactTest, NoPlannerIsCheaper) {
   for (uint64_t seed = 500; seed < 600; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const auto problem = Problem::Compile(RandomRequest(seed, {.most_layers = 12, .most_limit = 200}));
+    model::PlanRequest request = RandomRequest(seed, {.most_layers = 12, .most_limit = 200});
+    request.planner.recurrent.rounds = 3;  // whether they find much is not the question here
+    request.planner.genetic.generations = 3;
+    request.planner.bayesian.evaluations = 5;
+    const auto problem = Problem::Compile(request);
     const Solution exact = Solve(*MakeExact(), *problem);
     const Registry registry = BuiltinPlanners();
     for (const auto& planner : registry.planners()) {
