@@ -155,6 +155,10 @@ class Exchange {
       case CURLE_SSL_CACERT_BADFILE:
       case CURLE_SSL_CERTPROBLEM:
       case CURLE_SSL_ISSUER_ERROR: return base::FailedPrecondition("{}: TLS: {}", what_, why);
+      case CURLE_SSL_CONNECT_ERROR:
+        // What OpenSSL objects to (a signature, no TLS at all there) stays so; a connection that breaks may pass.
+        if (why.find("error:") != std::string::npos) return base::FailedPrecondition("{}: TLS: {}", what_, why);
+        return base::Unavailable("{}: TLS: {}", what_, why);
       case CURLE_TOO_MANY_REDIRECTS:
         return base::PermissionDenied("{}: more than {} redirects", what_, options_.max_redirects);
       case CURLE_UNSUPPORTED_PROTOCOL:

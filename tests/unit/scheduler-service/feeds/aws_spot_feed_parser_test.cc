@@ -38,7 +38,8 @@ TEST(AwsSpotFeedTest, RecordedFeedOf2026) {
   EXPECT_DOUBLE_EQ(by_key.find("aws/af-south-1//t3.nano/spot")->second, 9.0e-4);  // "9.0E-4"
   EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);                 // listed twice: both are told
   // A local zone is a zone of its region.
-  EXPECT_THAT(by_key.lower_bound("aws/us-east-1/us-east-1-atl-1/")->first, StartsWith("aws/us-east-1/us-east-1-atl-1/"));
+  const std::string local = "aws/us-east-1/us-east-1-atl-1/";
+  EXPECT_THAT(by_key.lower_bound(local)->first, StartsWith(local));
   EXPECT_EQ(prices->entries.size() + static_cast<size_t>(prices->skipped), 139u);
 }
 
@@ -54,7 +55,8 @@ TEST(AwsSpotFeedTest, OldNamesOfRegions) {
 TEST(AwsSpotFeedTest, JavaScriptForm) {
   const std::string json = PriceData("spot_feed_2021.json");
   const auto plain = ParseAwsSpotFeed(json, {});
-  for (const std::string& body : {"callback(" + json + ");", "  callback (\n" + json + "\n)  ;\n", "callback(" + json + ")"}) {
+  for (const std::string& body :
+       {"callback(" + json + ");", "  callback (\n" + json + "\n)  ;\n", "callback(" + json + ")"}) {
     const auto wrapped = ParseAwsSpotFeed(body, {});
     ASSERT_THAT(wrapped, base::IsOk());
     EXPECT_EQ(wrapped->entries, plain->entries);

@@ -89,7 +89,8 @@ TEST_F(FactoryTest, ErrorsNameTheField) {
 
 TEST_F(FactoryTest, StsIsAskedInTheClustersRegion) {
   const auto feed = Make("aws-spot-history",
-                         "{regions: [us-east-1], credentials: web-identity, roleArn: a, webIdentityTokenFile: /dev/null}");
+                         "regions: [us-east-1]\ncredentials: web-identity\nroleArn: a\n"
+                         "webIdentityTokenFile: /dev/null");
   ASSERT_THAT(feed, base::IsOk());
   (*feed)->Fetch(base::WallTime(), {});
   ASSERT_EQ(requests_.size(), 1u);

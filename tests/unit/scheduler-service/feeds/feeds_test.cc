@@ -206,8 +206,9 @@ TEST_F(FeedsTest, SpotHistoryErrors) {
   const FetchResult result = feed->Fetch(kNow, {});
   EXPECT_THAT(ErrorOf(result), StatusIs(StatusCode::kUnavailable));
   EXPECT_EQ(result.retry_after, base::seconds(9));
-  const auto without_keys = MakeAwsSpotHistoryFeed("history", options, Fetcher([&](const FetchRequest&) { return reply; }),
-                                                   [](const std::string&) { return std::string(); });
+  const auto without_keys =
+      MakeAwsSpotHistoryFeed("history", options, Fetcher([&](const FetchRequest&) { return reply; }),
+                             [](const std::string&) { return std::string(); });
   requests_.clear();
   EXPECT_THAT(ErrorOf(without_keys->Fetch(kNow, {})), StatusIs(StatusCode::kUnauthenticated));
   EXPECT_THAT(requests_, SizeIs(0));
@@ -258,7 +259,8 @@ TEST_F(FeedsTest, PrometheusAsksForPricesAvailabilityAndAges) {
   // Our clock steps by an hour: ages stay, and it is said.
   const FetchResult stepped = feed->Fetch(kNow + std::chrono::hours(1), {});
   EXPECT_EQ(SnapshotOf(stepped).entries[0].observed_at, kNow + std::chrono::hours(1) - base::seconds(60));
-  EXPECT_THAT(SnapshotOf(stepped).warnings, Contains(StatusIs(StatusCode::kFailedPrecondition, HasSubstr("3600 s behind"))));
+  EXPECT_THAT(SnapshotOf(stepped).warnings,
+              Contains(StatusIs(StatusCode::kFailedPrecondition, HasSubstr("3600 s behind"))));
 }
 
 TEST_F(FeedsTest, PrometheusErrors) {

@@ -73,9 +73,10 @@ TEST(SpotHistoryTest, AnyOrderGivesTheSamePrices) {
 
 TEST(SpotHistoryTest, HeartbeatsRepeatThePrice) {
   const base::WallTime day = *base::ParseTime("2020-03-01T00:00:00Z");
-  const std::vector<SpotRecord> records = {{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day},
-                                           {"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day + std::chrono::hours(24)},
-                                           {"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day + std::chrono::hours(48)}};
+  std::vector<SpotRecord> records;
+  for (int days = 0; days < 3; ++days) {
+    records.push_back({"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day + std::chrono::hours(24 * days)});
+  }
   const auto prices = NewestSpotPrices(records, {}, {});
   ASSERT_THAT(prices, base::IsOk());
   ASSERT_THAT(prices->entries, SizeIs(1));

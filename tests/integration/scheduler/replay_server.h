@@ -1,0 +1,63 @@
+// A loopback HTTP(S) server that answers what a test tells it to, also in the ways that networks fail.
+//
+//   ReplayServer server([](const ReplayRequest& request) { return ReplayReply{.body = "[]"}; });
+//   fetcher.Fetch({.url = server.url() + "/prices"}, stop);
+//
+// One request a connection. The handler is called by the connections' threads, so it locks what it shares.
+// Stops, closes and joins in its destructor.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace medley::sched {
+
+struct ReplayRequest {
+  std::string method;
+  std::string target;                           // path and query as sent
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+};
+
+struct ReplayReply {
+  enum class Fault {
+    kNone,
+    kTruncate,  // announces the whole body, sends half of it and closes
+    kHang,      // reads the request and never answers
+    kReset,     // closes before a byte of an answer
+  };
+  int code = 200;
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  Fault fault = Fault::kNone;
+};
+
+class ReplayServer {
+ public:
+  using Handler = std::function<ReplayReply(const ReplayRequest& request)>;
+  struct Tls {  // PEM
+    std::string certificate, key;
+  };
+
+  explicit ReplayServer(Handler handler, const Tls* tls = nullptr);
+  ~ReplayServer();
+
+  int port() const;
+  std::string url() const;  // "http://127.0.0.1:PORT"
+  std::vector<ReplayRequest> requests() const;
+  // Waits, at most 10 s, until `n` requests have come.
+  bool WaitForRequests(size_t n) const;
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+// A port of the loopback that nobody listens on.
+int UnusedPort();
+
+}  // namespace medley::sched
