@@ -9,9 +9,10 @@
 
 namespace medley::sched {
 
-// OK for 200. Else by AWS's own code: throttling: ResourceExhausted; UnauthorizedOperation, AccessDenied,
-// OptInRequired: PermissionDenied; credentials that are wrong, expired or signed with a wrong clock: Unauthenticated;
-// what it cannot read: StatusOfReply. The message has AWS's code and message.
+// OK for 200. Else by AWS's own code: throttling: ResourceExhausted; UnauthorizedOperation,
+// AccessDenied, OptInRequired: PermissionDenied; credentials that are wrong, expired or signed with
+// a wrong clock: Unauthenticated; what it cannot read: StatusOfReply. The message has AWS's code
+// and message.
 absl::Status StatusOfAwsReply(const FetchReply& reply, const std::string& what);
 
 }  // namespace medley::sched

@@ -9,10 +9,11 @@
 
 namespace medley::sched {
 
-// Linux prices, regional; a local zone ("us-east-1-atl-1") becomes the zone of its region, a region's old name
-// ("us-east") its present one. Left out and counted: "N/A" in any form. A size that is listed twice gives two entries.
-// Errors: InvalidArgument naming region, size and value: a price that is none or 0, a currency other than USD, a rate
-// other than per hour, no region at all.
+// Linux prices, regional; a local zone ("us-east-1-atl-1") becomes the zone of its region, a
+// region's old name
+// ("us-east") its present one. Left out and counted: "N/A" in any form. A size that is listed twice
+// gives two entries. Errors: InvalidArgument naming region, size and value: a price that is none or
+// 0, a currency other than USD, a rate other than per hour, no region at all.
 absl::StatusOr<ParsedPrices> ParseAwsSpotFeed(std::string_view body, const Selection& selection);
 
 }  // namespace medley::sched

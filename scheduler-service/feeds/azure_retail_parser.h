@@ -15,9 +15,11 @@ struct AzurePage {
   std::string next;  // URL of the next page; empty: this is the last one
 };
 
-// Linux virtual machines by the hour, on demand and spot (skuName ends in " Spot"; regional, no zones). Left out and
-// counted: Windows, "Low Priority", "Dedicated", anything but Consumption by "1 Hour", price 0, no armSkuName, a price
-// that takes effect more than a day after `now`. Errors: InvalidArgument naming the item and field.
-absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection, base::WallTime now);
+// Linux virtual machines by the hour, on demand and spot (skuName ends in " Spot"; regional, no
+// zones). Left out and counted: Windows, "Low Priority", "Dedicated", anything but Consumption by
+// "1 Hour", price 0, no armSkuName, a price that takes effect more than a day after `now`. Errors:
+// InvalidArgument naming the item and field.
+absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection,
+                                         base::WallTime now);
 
 }  // namespace medley::sched

@@ -1,5 +1,5 @@
-// Feeds out of the configuration, by type: "prometheus", "azure-retail", "aws-spot-feed", "aws-spot-history".
-// docs/prices.md lists their fields.
+// Feeds out of the configuration, by type: "prometheus", "azure-retail", "aws-spot-feed",
+// "aws-spot-history". docs/prices.md lists their fields.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// The feeds over HTTP. Each asks by an HttpFetcher, parses, and reports what the source says as it stands.
+// The feeds over HTTP. Each asks by an HttpFetcher, parses, and reports what the source says as it
+// stands.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@
 
 namespace medley::sched {
 
-// Prometheus' HTTP API: Karpenter's offering prices, OpenCost's node prices, or both; one without series is fine when
-// the other has some, none at all is NotFound.
+// Prometheus' HTTP API: Karpenter's offering prices, OpenCost's node prices, or both; one without
+// series is fine when the other has some, none at all is NotFound.
 struct PrometheusOptions {
   std::string endpoint;  // "http://prometheus.monitoring:9090", perhaps with a path prefix
   bool karpenter = true;
@@ -25,9 +26,9 @@ struct PrometheusOptions {
 std::unique_ptr<Feed> MakePrometheusFeed(std::string name, PrometheusOptions options,
                                          std::unique_ptr<HttpFetcher> fetcher);
 
-// Azure Retail Prices, region by region, each page by page to its end. A region that fails makes the answer partial;
-// all of them, an error. The next page must be on the endpoint's own host; a page that comes twice and more than
-// `max_pages` are errors.
+// Azure Retail Prices, region by region, each page by page to its end. A region that fails makes
+// the answer partial; all of them, an error. The next page must be on the endpoint's own host; a
+// page that comes twice and more than `max_pages` are errors.
 struct AzureRetailOptions {
   std::string endpoint = "https://prices.azure.com/api/retail/prices";
   Selection selection;  // regions are required
@@ -44,9 +45,9 @@ struct AwsSpotFeedOptions {
 std::unique_ptr<Feed> MakeAwsSpotFeed(std::string name, AwsSpotFeedOptions options,
                                       std::unique_ptr<HttpFetcher> fetcher);
 
-// EC2's DescribeSpotPriceHistory, region by region, each page by page to its end; or documents that the command line
-// tool printed, from URLs. A region or document that fails, or is not whole, makes the answer partial; all of them, an
-// error.
+// EC2's DescribeSpotPriceHistory, region by region, each page by page to its end; or documents that
+// the command line tool printed, from URLs. A region or document that fails, or is not whole, makes
+// the answer partial; all of them, an error.
 struct AwsSpotHistoryOptions {
   // "{region}" stands for the region. Empty: AWS's own.
   std::string endpoint;
@@ -57,6 +58,7 @@ struct AwsSpotHistoryOptions {
   std::vector<std::string> documents;  // URLs; then no regions, no credentials
 };
 std::unique_ptr<Feed> MakeAwsSpotHistoryFeed(std::string name, AwsSpotHistoryOptions options,
-                                             std::unique_ptr<HttpFetcher> fetcher, Environment environment);
+                                             std::unique_ptr<HttpFetcher> fetcher,
+                                             Environment environment);
 
 }  // namespace medley::sched

@@ -1,8 +1,10 @@
 // One HTTP exchange with a price source, under limits: time, size, redirects, who may be asked.
 //
-// An interface, so that feeds are tested without a network (testing/fake_fetcher.h); CurlFetcher is the real one.
+// An interface, so that feeds are tested without a network (testing/fake_fetcher.h); CurlFetcher is
+// the real one.
 //   CurlFetcher fetcher({.ca_file = "/etc/prices/ca.pem"}, clock);
-//   MEDLEY_ASSIGN_OR_RETURN(FetchReply reply, fetcher.Fetch({.url = "https://prices.azure.com/..."}, stop));
+//   MEDLEY_ASSIGN_OR_RETURN(FetchReply reply, fetcher.Fetch({.url =
+//   "https://prices.azure.com/..."}, stop));
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -23,9 +25,10 @@ namespace medley::sched {
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct FetchRequest {
-  std::string url;     // absolute, http or https
+  std::string url;  // absolute, http or https
   HttpHeaders headers;
-  std::optional<std::string> form;  // makes it a POST of application/x-www-form-urlencoded, which is never redirected
+  std::optional<std::string>
+      form;  // makes it a POST of application/x-www-form-urlencoded, which is never redirected
   std::string etag;           // non-empty: If-None-Match
   std::string last_modified;  // non-empty: If-Modified-Since
 };
@@ -42,22 +45,24 @@ struct FetchReply {
 class HttpFetcher {
  public:
   virtual ~HttpFetcher() = default;
-  // One exchange. Errors are those of the transport: Unavailable (refused, no such host, cut off in the middle),
-  // DeadlineExceeded, Cancelled (`stop`), ResourceExhausted (body over the limit), FailedPrecondition (TLS does not
-  // verify, token file), PermissionDenied (a redirect that is not allowed), InvalidArgument (no URL). They name the
-  // scheme, host and path of the URL, never its query, which may hold secrets.
+  // One exchange. Errors are those of the transport: Unavailable (refused, no such host, cut off in
+  // the middle), DeadlineExceeded, Cancelled (`stop`), ResourceExhausted (body over the limit),
+  // FailedPrecondition (TLS does not verify, token file), PermissionDenied (a redirect that is not
+  // allowed), InvalidArgument (no URL). They name the scheme, host and path of the URL, never its
+  // query, which may hold secrets.
   virtual absl::StatusOr<FetchReply> Fetch(const FetchRequest& request, std::stop_token stop) = 0;
 };
 
 struct HttpOptions {
   std::chrono::milliseconds connect_timeout{5'000};
-  std::chrono::milliseconds total_timeout{60'000};  // from the call to the last byte, redirects included
-  size_t max_body_bytes = size_t{64} << 20;         // after decompression
-  int max_redirects = 3;                            // never from https to http
-  std::filesystem::path ca_file;                    // PEM; empty: the system's authorities
-  std::filesystem::path bearer_token_file;          // read again for every request; empty: none
-  std::string proxy;                                // "http://host:port"; empty: none
-  bool proxy_from_environment = false;              // http_proxy, https_proxy, no_proxy
+  std::chrono::milliseconds total_timeout{
+      60'000};                               // from the call to the last byte, redirects included
+  size_t max_body_bytes = size_t{64} << 20;  // after decompression
+  int max_redirects = 3;                     // never from https to http
+  std::filesystem::path ca_file;             // PEM; empty: the system's authorities
+  std::filesystem::path bearer_token_file;   // read again for every request; empty: none
+  std::string proxy;                         // "http://host:port"; empty: none
+  bool proxy_from_environment = false;       // http_proxy, https_proxy, no_proxy
   std::string user_agent = "medley-scheduler";
 };
 
@@ -72,14 +77,15 @@ class CurlFetcher final : public HttpFetcher {
   base::Clock& clock_;
 };
 
-// OK for 200 and 304. Else what the code means (429: ResourceExhausted; 408, 5xx: Unavailable; 401: Unauthenticated;
-// 403: PermissionDenied; 404: NotFound; 3xx, a redirect that was not followed: PermissionDenied; other 4xx:
-// InvalidArgument), with the beginning of the body.
+// OK for 200 and 304. Else what the code means (429: ResourceExhausted; 408, 5xx: Unavailable; 401:
+// Unauthenticated; 403: PermissionDenied; 404: NotFound; 3xx, a redirect that was not followed:
+// PermissionDenied; other 4xx: InvalidArgument), with the beginning of the body.
 absl::Status StatusOfReply(const FetchReply& reply, const std::string& what);
 
 // "https://host:8443/path?query" without the query: for messages.
 std::string WithoutQuery(const std::string& url);
-// Scheme, host and port of an absolute URL in lower case, its default port written out; empty when it is none.
+// Scheme, host and port of an absolute URL in lower case, its default port written out; empty when
+// it is none.
 std::string Origin(const std::string& url);
 // Percent-encoding of everything but A-Z a-z 0-9 - . _ ~ (RFC 3986).
 std::string UrlEncode(std::string_view text);

@@ -8,25 +8,32 @@
 
 namespace medley::sched {
 
-// Karpenter's AWS provider. Several node classes give the same series from several pods: one price each.
+// Karpenter's AWS provider. Several node classes give the same series from several pods: one price
+// each.
 const char kKarpenterPrice[] =
-    "max by (instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_price_estimate)";
+    "max by "
+    "(instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_price_"
+    "estimate)";
 const char kKarpenterAvailable[] =
-    "max by (instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_available)";
+    "max by "
+    "(instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_available)";
 const char kKarpenterSampled[] =
     "max by (instance_type,capacity_type,zone)"
     "(timestamp(karpenter_cloudprovider_instance_type_offering_price_estimate))";
-const char kOpenCostPrice[] = "max by (node,instance_type,region,provider_id)(node_total_hourly_cost)";
+const char kOpenCostPrice[] =
+    "max by (node,instance_type,region,provider_id)(node_total_hourly_cost)";
 const char kOpenCostSampled[] = "max by (node)(timestamp(node_total_hourly_cost))";
 const char kOpenCostGpus[] = "max by (node)(node_gpu_count)";
 const char kOpenCostSpot[] = "max by (node)(kubecost_node_is_spot)";
 // OpenCost's built-in prices, which a node of an unknown type gets without a word.
 const char kOpenCostDefaults[] =
-    "max by (node)((node_cpu_hourly_cost == 0.031611) and on (node) (node_ram_hourly_cost == 0.004237))";
+    "max by (node)((node_cpu_hourly_cost == 0.031611) and on (node) (node_ram_hourly_cost == "
+    "0.004237))";
 
 namespace {
 
-// How long "not available" holds when nobody says so again: Karpenter's own memory is 3 min, ours outlives a poll.
+// How long "not available" holds when nobody says so again: Karpenter's own memory is 3 min, ours
+// outlives a poll.
 constexpr base::seconds kUnavailableFor{600};
 
 std::string Label(const PromSample& sample, const std::string& name) {
@@ -36,7 +43,8 @@ std::string Label(const PromSample& sample, const std::string& name) {
 
 std::string SeriesName(const PromSample& sample) {
   std::string text;
-  for (const auto& [name, value] : sample.labels) text += (text.empty() ? "" : ",") + name + "=" + value;
+  for (const auto& [name, value] : sample.labels)
+    text += (text.empty() ? "" : ",") + name + "=" + value;
   return "{" + Quoted(text) + "}";
 }
 
@@ -95,7 +103,8 @@ ProviderId ParseProviderId(const std::string& text) {
   const std::string rest = text.substr(scheme + 3);
   const size_t first = rest.find('/');
   const size_t second = first == std::string::npos ? first : rest.find('/', first + 1);
-  const std::string middle = second == std::string::npos ? "" : rest.substr(first + 1, second - first - 1);
+  const std::string middle =
+      second == std::string::npos ? "" : rest.substr(first + 1, second - first - 1);
   if (name == "aws") return {"aws", AwsRegionOfZone(middle).empty() ? "" : middle};
   if (name == "gce") return {"gcp", middle};
   return {name, ""};
@@ -103,8 +112,8 @@ ProviderId ParseProviderId(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, const PromPlace& place,
-                                             base::WallTime now) {
+absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers,
+                                             const PromPlace& place, base::WallTime now) {
   const std::vector<std::string> labels = {"instance_type", "capacity_type", "zone"};
   const ByLabels available(answers.available, labels), sampled(answers.sampled, labels);
   ParsedPrices out;
@@ -119,15 +128,21 @@ absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, co
     }
     const std::string zone = Label(sample, "zone"), type = Label(sample, "instance_type");
     if (type.empty() || capacity.empty() || zone.empty()) {
-      return base::InvalidArgument("{}: instance_type, capacity_type and zone are needed", SeriesName(sample));
+      return base::InvalidArgument("{}: instance_type, capacity_type and zone are needed",
+                                   SeriesName(sample));
     }
     CatalogEntry entry;
     const std::string region = AwsRegionOfZone(zone);
     entry.offering = model::Offering{place.provider.empty() ? "aws" : place.provider,
-                                     region.empty() ? place.region : region, zone, type, capacity, 1};
+                                     region.empty() ? place.region : region,
+                                     zone,
+                                     type,
+                                     capacity,
+                                     1};
     entry.price_per_instance_hour = sample.value;
     entry.observed_at = ObservedAt(sampled.Find(sample), now);
-    if (const PromSample* offered = available.Find(sample); offered != nullptr && offered->value == 0) {
+    if (const PromSample* offered = available.Find(sample);
+        offered != nullptr && offered->value == 0) {
       entry.available = false;
       entry.unavailable_until = now + kUnavailableFor;
     }
@@ -138,8 +153,8 @@ absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, co
 
 absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, const PromPlace& place,
                                             base::WallTime now) {
-  const ByLabels sampled(answers.sampled, {"node"}), gpus(answers.gpus, {"node"}), spot(answers.spot, {"node"}),
-      defaults(answers.defaults, {"node"});
+  const ByLabels sampled(answers.sampled, {"node"}), gpus(answers.gpus, {"node"}),
+      spot(answers.spot, {"node"}), defaults(answers.defaults, {"node"});
   ParsedPrices out;
   TakeWarnings(answers.price, "node_total_hourly_cost", out);
   for (const PromSample& sample : answers.price.samples) {
@@ -151,8 +166,9 @@ absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, cons
     }
     if (defaults.Find(sample) != nullptr) {
       ++out.skipped;
-      out.warnings.push_back(base::NotFound("node '{}': has OpenCost's built-in default prices, not its own: left out",
-                                            Quoted(Label(sample, "node"))));
+      out.warnings.push_back(
+          base::NotFound("node '{}': has OpenCost's built-in default prices, not its own: left out",
+                         Quoted(Label(sample, "node"))));
       continue;
     }
     const ProviderId id = ParseProviderId(Label(sample, "provider_id"));

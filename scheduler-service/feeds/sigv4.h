@@ -32,7 +32,8 @@ struct SigV4 {
   std::string canonical_request;
   std::string string_to_sign;
   std::string signature;  // 64 hex digits
-  // X-Amz-Date, X-Amz-Security-Token (where there is one) and Authorization: to be sent with the request.
+  // X-Amz-Date, X-Amz-Security-Token (where there is one) and Authorization: to be sent with the
+  // request.
   std::vector<std::pair<std::string, std::string>> headers;
 };
 

@@ -1,10 +1,11 @@
-// A loopback HTTP(S) server that answers what a test tells it to, also in the ways that networks fail.
+// A loopback HTTP(S) server that answers what a test tells it to, also in the ways that networks
+// fail.
 //
 //   ReplayServer server([](const ReplayRequest& request) { return ReplayReply{.body = "[]"}; });
 //   fetcher.Fetch({.url = server.url() + "/prices"}, stop);
 //
-// One request a connection. The handler is called by the connections' threads, so it locks what it shares.
-// Stops, closes and joins in its destructor.
+// One request a connection. The handler is called by the connections' threads, so it locks what it
+// shares. Stops, closes and joins in its destructor.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ namespace medley::sched {
 
 struct ReplayRequest {
   std::string method;
-  std::string target;                           // path and query as sent
+  std::string target;                          // path and query as sent
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
 };

@@ -1,5 +1,6 @@
-// The bodies are built here in the shape that Prometheus documents (recorded ones are under no free licence that we
-// know); the prices are of tests/data/prices/feeds/aws_on_demand.csv. tests/integration/scheduler asks a real one.
+// The bodies are built here in the shape that Prometheus documents (recorded ones are under no free
+// licence that we know); the prices are of tests/data/prices/feeds/aws_on_demand.csv.
+// tests/integration/scheduler asks a real one.
 #include "scheduler-service/feeds/prometheus_parser.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,8 @@ using testing::SizeIs;
 constexpr double kEvaluated = 1785000000.781;
 
 std::string Body(const std::string& result, const std::string& more = "") {
-  return R"({"status":"success","data":{"resultType":"vector","result":[)" + result + "]}" + more + "}";
+  return R"({"status":"success","data":{"resultType":"vector","result":[)" + result + "]}" + more +
+         "}";
 }
 
 std::string Series(const std::string& labels, const std::string& value) {
@@ -31,7 +33,9 @@ std::string Series(const std::string& labels, const std::string& value) {
 
 std::string Offering(const std::string& type, const std::string& capacity, const std::string& zone,
                      const std::string& value) {
-  return Series(fmt::format(R"("instance_type":"{}","capacity_type":"{}","zone":"{}")", type, capacity, zone), value);
+  return Series(
+      fmt::format(R"("instance_type":"{}","capacity_type":"{}","zone":"{}")", type, capacity, zone),
+      value);
 }
 
 PromVector Vector(const std::string& result) {
@@ -43,9 +47,10 @@ PromVector Vector(const std::string& result) {
 const base::WallTime kNow = base::WallTime(base::seconds(1785000100));
 
 TEST(PromVectorTest, LabelsTimesAndValues) {
-  const auto vector = ParsePromVector(
-      Body(Series(R"("__name__":"up","job":"a")", "1") + "," + Series("", "NaN") + "," + Series(R"("a":"b")", "+Inf"),
-           R"(,"warnings":["a query warning"],"infos":["x"])"));
+  const auto vector =
+      ParsePromVector(Body(Series(R"("__name__":"up","job":"a")", "1") + "," + Series("", "NaN") +
+                               "," + Series(R"("a":"b")", "+Inf"),
+                           R"(,"warnings":["a query warning"],"infos":["x"])"));
   ASSERT_THAT(vector, base::IsOk());
   ASSERT_THAT(vector->samples, SizeIs(3));
   EXPECT_EQ(vector->samples[0].labels.at("job"), "a");
@@ -57,24 +62,30 @@ TEST(PromVectorTest, LabelsTimesAndValues) {
 }
 
 TEST(PromVectorTest, ErrorAnswersSayWhatPrometheusSays) {
-  EXPECT_THAT(ParsePromVector(R"({"status":"error","errorType":"bad_data","error":"parse error at char 3"})"),
+  EXPECT_THAT(ParsePromVector(
+                  R"({"status":"error","errorType":"bad_data","error":"parse error at char 3"})"),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("bad_data: parse error at char 3")));
-  EXPECT_THAT(ParsePromVector(R"({"status":"error","errorType":"timeout","error":"query timed out"})"),
-              StatusIs(StatusCode::kUnavailable, HasSubstr("timeout: query timed out")));
+  EXPECT_THAT(
+      ParsePromVector(R"({"status":"error","errorType":"timeout","error":"query timed out"})"),
+      StatusIs(StatusCode::kUnavailable, HasSubstr("timeout: query timed out")));
 }
 
 TEST(PromVectorTest, WhatIsNoVectorIsRefused) {
   const auto refused = [](const std::string& body, const std::string& why) {
-    EXPECT_THAT(ParsePromVector(body), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why))) << body;
+    EXPECT_THAT(ParsePromVector(body), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why)))
+        << body;
   };
-  refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})", "data.resultType: 'scalar'");
-  refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "'matrix', want vector");
+  refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})",
+          "data.resultType: 'scalar'");
+  refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})",
+          "'matrix', want vector");
   refused(R"({"status":"success"})", "answer.data: absent");
   refused(R"({"status":"later"})", "answer.status: 'later'");
   refused("<html>login</html>", "not JSON at byte 1");
   refused("", "not JSON");
   refused(Body(R"({"metric":{},"value":[1,2]})"), "data.result[0].value: want [time, \"value\"]");
-  refused(Body(Series("", "1") + R"(,{"metric":{"a":1},"value":[1,"2"]})"), "data.result[1].metric.a: not a string");
+  refused(Body(Series("", "1") + R"(,{"metric":{"a":1},"value":[1,"2"]})"),
+          "data.result[1].metric.a: not a string");
   refused(Body(Series("", "12abc")), "data.result[0].value[1]: '12abc' is not a number");
   refused(Body(R"({"metric":{},"value":[-5,"2"]})"), "is not a time");
 }
@@ -84,12 +95,14 @@ TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
   std::map<std::string, std::string> on_demand;
   for (const auto& row : PriceRows("aws_on_demand.csv")) on_demand[row[0]] = row[2];
   KarpenterAnswers answers;
-  answers.price = Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", on_demand.at("p3.2xlarge")) + "," +
-                         Offering("p3.2xlarge", "spot", "us-east-1b", "1.0274") + "," +
-                         Offering("g4dn.xlarge", "on-demand", "us-east-1-atl-1a", on_demand.at("g4dn.xlarge")));
+  answers.price =
+      Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", on_demand.at("p3.2xlarge")) + "," +
+             Offering("p3.2xlarge", "spot", "us-east-1b", "1.0274") + "," +
+             Offering("g4dn.xlarge", "on-demand", "us-east-1-atl-1a", on_demand.at("g4dn.xlarge")));
   answers.available = Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", "1") + "," +
                              Offering("p3.2xlarge", "spot", "us-east-1b", "0"));
-  answers.sampled = Vector(Offering("p3.2xlarge", "spot", "us-east-1b", fmt::format("{:.3f}", kEvaluated - 240)));
+  answers.sampled =
+      Vector(Offering("p3.2xlarge", "spot", "us-east-1b", fmt::format("{:.3f}", kEvaluated - 240)));
   const auto prices = KarpenterPrices(answers, {}, kNow);
   ASSERT_THAT(prices, base::IsOk());
   ASSERT_THAT(prices->entries, SizeIs(3));
@@ -101,7 +114,8 @@ TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
   const CatalogEntry& spot = prices->entries[1];
   EXPECT_FALSE(spot.available);
   EXPECT_GT(spot.unavailable_until, kNow);
-  // The sample is 240 s older than the evaluation, by Prometheus' clock: so is our time of it, by ours.
+  // The sample is 240 s older than the evaluation, by Prometheus' clock: so is our time of it, by
+  // ours.
   EXPECT_NEAR(base::ToSeconds(kNow - spot.observed_at), 240, 0.01);
   EXPECT_EQ(KeyOf(prices->entries[2]), "aws/us-east-1/us-east-1-atl-1a/g4dn.xlarge/on-demand");
 }
@@ -120,26 +134,31 @@ TEST(KarpenterPricesTest, UnknownAndReservedPricesAreLeftOut) {
 TEST(KarpenterPricesTest, ImpossiblePricesAreRefused) {
   KarpenterAnswers answers;
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "+Inf"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("instance_type=a.large,zone=us-east-1a")));
+  EXPECT_THAT(
+      KarpenterPrices(answers, {}, kNow),
+      StatusIs(StatusCode::kInvalidArgument, HasSubstr("instance_type=a.large,zone=us-east-1a")));
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "-1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
   answers.price = Vector(Series(R"("instance_type":"a.large")", "1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("are needed")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("are needed")));
 }
 
-std::string Node(const std::string& node, const std::string& type, const std::string& id, const std::string& value) {
-  return Series(fmt::format(R"("node":"{}","instance_type":"{}","region":"us-central1","provider_id":"{}")", node,
-                            type, id),
-                value);
+std::string Node(const std::string& node, const std::string& type, const std::string& id,
+                 const std::string& value) {
+  return Series(
+      fmt::format(R"("node":"{}","instance_type":"{}","region":"us-central1","provider_id":"{}")",
+                  node, type, id),
+      value);
 }
 
 TEST(OpenCostPricesTest, NodesWithSpotGpusAndZones) {
   OpenCostAnswers answers;
   answers.price = Vector(Node("n1", "a2-highgpu-2g", "gce://p/us-central1-c/n1", "3.856") + "," +
                          Node("n2", "e2-standard-4", "azure:///subscriptions/x/y", "0.134") + "," +
-                         Node("n3", "strange", "", "0.2") + "," + Node("n4", "free", "", "0") + "," +
-                         Node("n5", "", "", "1"));
+                         Node("n3", "strange", "", "0.2") + "," + Node("n4", "free", "", "0") +
+                         "," + Node("n5", "", "", "1"));
   answers.sampled = Vector(Series(R"("node":"n1")", fmt::format("{:.3f}", kEvaluated - 30)));
   answers.gpus = Vector(Series(R"("node":"n1")", "2") + "," + Series(R"("node":"n2")", "0"));
   answers.spot = Vector(Series(R"("node":"n1")", "1") + "," + Series(R"("node":"n2")", "0"));

@@ -16,7 +16,8 @@ inline std::string SpotXml(const std::vector<SpotRecord>& records, const std::st
     std::string since = base::FormatTime(record.since);
     since.insert(since.size() - 1, ".000");
     items += fmt::format(
-        "    <item>\n      <instanceType>{}</instanceType>\n      <productDescription>{}</productDescription>\n"
+        "    <item>\n      <instanceType>{}</instanceType>\n      "
+        "<productDescription>{}</productDescription>\n"
         "      <spotPrice>{:.6f}</spotPrice>\n      <timestamp>{}</timestamp>\n"
         "      <availabilityZone>{}</availabilityZone>\n    </item>\n",
         record.instance_type, record.product, record.price, since, record.zone);
@@ -25,7 +26,8 @@ inline std::string SpotXml(const std::vector<SpotRecord>& records, const std::st
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<DescribeSpotPriceHistoryResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\n"
       "  <requestId>59dbff89-35bd-4eac-99ed-be587EXAMPLE</requestId>\n  <spotPriceHistorySet>\n{}"
-      "  </spotPriceHistorySet>\n  <nextToken>{}</nextToken>\n</DescribeSpotPriceHistoryResponse>\n",
+      "  </spotPriceHistorySet>\n  "
+      "<nextToken>{}</nextToken>\n</DescribeSpotPriceHistoryResponse>\n",
       items, next_token);
 }
 

@@ -1,0 +1,34 @@
+// A Prometheus of the system (Debian package `prometheus`), started for one test: a folder and a
+// loopback port of its own, nothing of the package's service.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace medley::sched {
+
+class PrometheusServer {
+ public:
+  // Scrapes `target` ("127.0.0.1:PORT", path /metrics) every 100 ms. Returns once it answers.
+  // Errors: NotFound (no program), Unavailable (it ended, or did not answer within 30 s) with the
+  // end of its log.
+  static absl::StatusOr<std::unique_ptr<PrometheusServer>> Start(const std::string& target);
+  ~PrometheusServer();  // kills, waits, removes the folder
+  PrometheusServer(const PrometheusServer&) = delete;
+  PrometheusServer& operator=(const PrometheusServer&) = delete;
+
+  std::string url() const;
+
+ private:
+  PrometheusServer(std::filesystem::path folder, int port);
+  absl::Status Run(const std::string& target);
+
+  const std::filesystem::path folder_;
+  const int port_;
+  int pid_ = -1;
+};
+
+}  // namespace medley::sched
