@@ -1,0 +1,10 @@
+// ./dev fuzz 60 spot_history_xml
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/price_parsers_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  medley::sched::FuzzSpotHistoryXml({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
