@@ -164,6 +164,7 @@ absl::StatusOr<HttpResponse> Api::Scale(const Route& route, const HttpRequest& r
 absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.subresource.clear();
+  options.binding = true;
   auto parsed = ParseJson(request.body);
   if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
   const Json node = JsonPath(parsed->value, ".target.name");
@@ -182,6 +183,7 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
                           rest_.Modify(*route.info, route.key(), change, options));
   // The condition that a scheduler's binding leaves behind.
   options.subresource = "status";
+  options.binding = false;
   const std::string now = base::FormatTime(rest_.clock().Now());
   const auto scheduled = [&](const Json& current) -> absl::StatusOr<Json> {
     Json next = current;

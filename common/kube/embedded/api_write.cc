@@ -1,6 +1,9 @@
 // create, update, patch, delete, deletecollection.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "common/base/status.h"
 #include "common/kube/embedded/api.h"
 #include "common/kube/embedded/api_error.h"
@@ -15,6 +18,20 @@ namespace {
 std::string Text(const Json& object, const char* name) {
   const auto it = object.find(name);
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+// Custom resources and a few built-in ones are only replaced by who says which version it read.
+absl::Status CheckConditional(const ResourceInfo& info, const std::string& name, const Json& body) {
+  static constexpr std::array kConditional = {"PodDisruptionBudget", "Lease", "CustomResourceDefinition"};
+  const bool conditional = !info.builtin || std::find(kConditional.begin(), kConditional.end(),
+                                                      info.resource.kind) != kConditional.end();
+  if (!conditional || !Text(body.value("metadata", Json::object()), "resourceVersion").empty()) {
+    return absl::OkStatus();
+  }
+  Resource named = info.resource;
+  named.kind = named.plural;  // so does the real one
+  return InvalidError(named, name,
+                      {InvalidValue("metadata.resourceVersion", 0, "must be specified for an update")});
 }
 
 absl::Status CheckKind(const ResourceInfo& info, const Json& body) {
@@ -104,6 +121,7 @@ absl::StatusOr<HttpResponse> Api::Update(const Route& route, const HttpRequest& 
       rest_.Modify(*route.info, route.key(),
                    [&](const Json&) -> absl::StatusOr<Json> {
                      warnings.clear();
+                     MEDLEY_RETURN_IF_ERROR(CheckConditional(*route.info, route.name, body));
                      return body;
                    },
                    options));

@@ -93,6 +93,16 @@ bool OwnedByOthers(const std::vector<Entry>& entries, const Entry* self, const F
   return false;
 }
 
+// A manager, in the words of a real server.
+std::string Describe(const Entry& entry) {
+  std::string who = fmt::format("\"{}\"", entry.manager);
+  if (!entry.subresource.empty()) who += fmt::format(" with subresource \"{}\"", entry.subresource);
+  if (entry.operation != "Update") return who;
+  who += " using " + entry.api_version;
+  if (!entry.time.empty()) who += " at " + entry.time;
+  return who;
+}
+
 absl::Status ConflictsError(const std::vector<Entry>& entries, const Entry& self,
                             const FieldSet& changed) {
   Json causes = Json::array();
@@ -101,11 +111,7 @@ absl::Status ConflictsError(const std::vector<Entry>& entries, const Entry& self
     if (&entry == &self) continue;
     for (const FieldPath& path : changed) {
       if (!entry.fields.contains(path)) continue;
-      std::string who = fmt::format("\"{}\" using {}", entry.manager, entry.api_version);
-      if (entry.operation == "Update" && !entry.subresource.empty()) {
-        who = fmt::format("\"{}\" with subresource \"{}\" using {}", entry.manager, entry.subresource,
-                          entry.api_version);
-      }
+      const std::string who = Describe(entry);
       causes.push_back({{"reason", "FieldManagerConflict"},
                         {"message", "conflict with " + who},
                         {"field", PathText(path)}});

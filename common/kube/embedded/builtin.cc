@@ -156,7 +156,6 @@ void ValidatePod(const Json* old, const Json& pod, FieldErrors* errors) {
                               "tolerations", "schedulingGates"}) {
       one->erase(field);
     }
-    if (old->value("spec", Json::object()).value("nodeName", "").empty()) one->erase("nodeName");
     for (const char* list : {"containers", "initContainers"}) {
       if (!one->contains(list)) continue;
       for (Json& container : (*one)[list]) {
@@ -170,6 +169,28 @@ void ValidatePod(const Json* old, const Json& pod, FieldErrors* errors) {
         "pod updates may not change fields other than `spec.containers[*].image`,"
         "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
         "additions to existing tolerations),`spec.terminationGracePeriodSeconds`"));
+  }
+}
+
+// A key is a file's name, in one of the two maps only.
+void ValidateConfigMap(const Json& map, FieldErrors* errors) {
+  const RE2 key_form("[-._a-zA-Z0-9]{1,253}");
+  for (const char* field : {"data", "binaryData"}) {
+    const char* other = *field == 'd' ? "binaryData" : "data";
+    const Json entries = map.value(field, Json::object());
+    const Json others = map.value(other, Json::object());
+    if (!entries.is_object()) continue;
+    for (const auto& [key, value] : entries.items()) {
+      const std::string path = fmt::format("{}[{}]", field, key);
+      if (!RE2::FullMatch(key, key_form) || key == "." || key == "..") {
+        errors->push_back(InvalidValue(
+            path, key, "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
+                       " or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"));
+      }
+      if (others.is_object() && others.contains(key)) {
+        errors->push_back(InvalidValue(path, key, fmt::format("duplicate of key present in {}", other)));
+      }
+    }
   }
 }
 
@@ -226,6 +247,7 @@ void ValidateBuiltin(const ResourceInfo& info, const Json* old, const Json& obje
                      FieldErrors* errors) {
   const std::string& kind = info.resource.kind;
   if (kind == "Pod") ValidatePod(old, object, errors);
+  if (kind == "ConfigMap") ValidateConfigMap(object, errors);
   if (kind == "ConfigMap" || kind == "Secret") ValidateImmutableData(old, object, errors);
   if (kind == "ResourceQuota") ValidateQuantities(object, "/spec/hard", "spec.hard", errors);
   if (kind == "Service" && old != nullptr &&

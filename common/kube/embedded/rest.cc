@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "common/kube/embedded/api_error.h"
 #include "common/kube/embedded/apply.h"
@@ -50,6 +52,21 @@ void TidyMetadata(Json* object) {
     const auto it = metadata.find(name);
     if (it != metadata.end() && (it->is_null() || it->empty())) metadata.erase(it);
   }
+}
+
+// Those of an object that goes can only become fewer.
+absl::Status CheckFinalizers(const ResourceInfo& info, const Key& key, const Json& current, const Json& next) {
+  if (!current["metadata"].contains("deletionTimestamp")) return absl::OkStatus();
+  const Json before = current["metadata"].value("finalizers", Json::array());
+  std::string fresh;
+  for (const Json& one : next["metadata"].value("finalizers", Json::array())) {
+    if (std::find(before.begin(), before.end(), one) == before.end()) fresh += (fresh.empty() ? "" : ", ") + one.dump();
+  }
+  if (fresh.empty()) return absl::OkStatus();
+  return InvalidError(info.resource, key.name,
+                      {Forbidden("metadata.finalizers",
+                                 fmt::format("no new finalizers can be added if the object is being deleted, found new "
+                                             "finalizers []string{{{}}}", fresh))});
 }
 
 }  // namespace
@@ -266,7 +283,14 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
     MEDLEY_RETURN_IF_ERROR(Check(info, &current, next));
     SetCrdStatus(&next, base::FormatTime(clock_.Now()));
   }
-  MEDLEY_RETURN_IF_ERROR(Check(info, &current, next));
+  if (options.binding) {  // nobody else may move a pod
+    Json moved = current;
+    moved["spec"]["nodeName"] = next["spec"]["nodeName"];
+    MEDLEY_RETURN_IF_ERROR(Check(info, &moved, next));
+  } else {
+    MEDLEY_RETURN_IF_ERROR(Check(info, &current, next));
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckFinalizers(info, key, current, next));
   if (info.has_generation && SpecDiffers(current, next)) {
     next["metadata"]["generation"] = current["metadata"].value("generation", int64_t{1}) + 1;
   }

@@ -26,6 +26,7 @@ struct WriteOptions {
   std::string manager = "unknown";
   std::string subresource;  // "", "status", "scale"
   bool force = false;       // server-side apply
+  bool binding = false;     // of a pod: the one way to set its node
   std::vector<std::string>* warnings = nullptr;  // borrowed; may be null
 };
 

@@ -3,9 +3,9 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
 #include "common/kube/embedded/faults.h"
 #include "common/kube/errors.h"
+#include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
 namespace {
@@ -14,29 +14,36 @@ using base::IsOk;
 using base::StatusIs;
 using embedded::Fault;
 
-class ClientTest : public testing::Test {
+class ClientTest : public testing::TestWithParam<ServerKind> {
  protected:
-  void SetUp() override {
-    ASSERT_THAT(server_.Start(), IsOk());
-    ClientConfig config;
-    config.server = server_.url();
+  ClientTest() : server_(GetParam(), clock_), ns_(server_.ns()) {
+    ClientConfig config = server_.config();
     config.request_timeout = std::chrono::seconds(20);
     client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
   }
   Object Map(const std::string& name, const std::string& value) {
-    Object map(maps_, {"default", name});
+    Object map(maps_, {ns_, name});
     map.mutable_json()["data"] = {{"v", value}};
     return map;
   }
 
   const Resource maps_ = resources::ConfigMaps();
   base::SystemClock clock_;
-  ApiServer server_{clock_, {}};
+  TestServer server_;
+  const std::string ns_;
   std::unique_ptr<HttpClient> client_;
 };
+INSTANTIATE_TEST_SUITE_P(On, ClientTest, testing::ValuesIn(ServersUnderTest()), ServerName);
 
-TEST_F(ClientTest, VerbsAndTypedErrors) {
-  const Key key{"default", "a"};
+// With a server that misbehaves as scripted.
+class FaultyServerTest : public ClientTest {
+ protected:
+  embedded::FaultScript& faults() { return server_.embedded()->faults(); }
+};
+INSTANTIATE_TEST_SUITE_P(On, FaultyServerTest, testing::Values(ServerKind::kEmbedded), ServerName);
+
+TEST_P(ClientTest, VerbsAndTypedErrors) {
+  const Key key{ns_, "a"};
   const auto created = client_->Create(maps_, Map("a", "1"));
   ASSERT_THAT(created, IsOk());
   EXPECT_FALSE(created->uid().empty());
@@ -54,7 +61,7 @@ TEST_F(ClientTest, VerbsAndTypedErrors) {
   EXPECT_EQ(patched->String("/data/w"), "3");
   EXPECT_EQ(client_->Get(maps_, key)->String("/data/w"), "3");
 
-  const auto list = client_->List(maps_, {.ns = "default", .field_selector = "metadata.name=a"});
+  const auto list = client_->List(maps_, {.ns = ns_, .field_selector = "metadata.name=a"});
   ASSERT_THAT(list, IsOk());
   ASSERT_EQ(list->items.size(), 1u);
   EXPECT_EQ(list->items[0].kind(), "ConfigMap");
@@ -68,47 +75,50 @@ TEST_F(ClientTest, VerbsAndTypedErrors) {
   EXPECT_THAT(client_->GetRaw("/version"), IsOk());
 }
 
-TEST_F(ClientTest, NamesThatWouldChangeThePathAreRefused) {
+TEST_P(ClientTest, NamesThatWouldChangeThePathAreRefused) {
   for (const char* name : {"", "..", "a/b", "a?b", "a%2fb"}) {
-    EXPECT_THAT(client_->Get(maps_, {"default", name}), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
+    EXPECT_THAT(client_->Get(maps_, {ns_, name}), StatusIs(absl::StatusCode::kInvalidArgument))
+        << name;
   }
   EXPECT_THAT(client_->Get(maps_, {"", "a"}), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(client_->GetRaw("version"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(ClientTest, E4_RetryAfterIsHonouredForALimitedNumberOfTries) {
-  server_.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 429, .retry_after_seconds = 1});
+TEST_P(FaultyServerTest, E4_RetryAfterIsHonouredForALimitedNumberOfTries) {
+  faults().Add(
+      {.kind = Fault::Kind::kStatus, .verb = "list", .code = 429, .retry_after_seconds = 1});
   const auto began = clock_.Steady();
-  EXPECT_THAT(client_->List(maps_, {.ns = "default"}), IsOk());
+  EXPECT_THAT(client_->List(maps_, {.ns = ns_}), IsOk());
   EXPECT_GE(clock_.Steady() - began, base::seconds(1));
-  server_.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 503});  // says no time
-  const absl::Status error = client_->List(maps_, {.ns = "default"}).status();
+  faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 503});  // says no time
+  const absl::Status error = client_->List(maps_, {.ns = ns_}).status();
   EXPECT_EQ(HttpCode(error), 503);
 }
 
-TEST_F(ClientTest, NobodyListens) {
-  server_.Stop();
+TEST_P(FaultyServerTest, NobodyListens) {
+  server_.embedded()->Stop();
   EXPECT_TRUE(IsConnectionRefused(client_->List(maps_, {}).status()));
   EXPECT_TRUE(IsConnectionRefused(client_->Watch(maps_, {}, {}, [](WatchEvent) { return true; })));
 }
 
-TEST_F(ClientTest, RequestsAreBoundedInTime) {
+TEST_P(FaultyServerTest, RequestsAreBoundedInTime) {
   ClientConfig config;
-  config.server = server_.url();
+  config.server = server_.embedded()->url();
   config.request_timeout = std::chrono::milliseconds(100);
   HttpClient hasty(std::move(config), clock_, 1);
-  server_.faults().Add({.kind = Fault::Kind::kSlowBody, .verb = "list", .delay = base::seconds(3)});
-  EXPECT_THAT(hasty.List(maps_, {.ns = "default"}), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  faults().Add({.kind = Fault::Kind::kSlowBody, .verb = "list", .delay = base::seconds(3)});
+  EXPECT_THAT(hasty.List(maps_, {.ns = ns_}), StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST_F(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
-  const auto list = client_->List(maps_, {.ns = "default"});
+TEST_P(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
+  const auto list = client_->List(maps_, {.ns = ns_});
   ASSERT_THAT(list, IsOk());
   ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
-  ASSERT_THAT(client_->Patch(maps_, {"default", "a"}, PatchType::kMerge, {{"data", {{"v", "2"}}}}), IsOk());
-  ASSERT_THAT(client_->Delete(maps_, {"default", "a"}), IsOk());
+  ASSERT_THAT(client_->Patch(maps_, {ns_, "a"}, PatchType::kMerge, {{"data", {{"v", "2"}}}}),
+              IsOk());
+  ASSERT_THAT(client_->Delete(maps_, {ns_, "a"}), IsOk());
   std::vector<WatchEvent::Type> types;
-  EXPECT_THAT(client_->Watch(maps_, {.ns = "default", .resource_version = list->resource_version}, {},
+  EXPECT_THAT(client_->Watch(maps_, {.ns = ns_, .resource_version = list->resource_version}, {},
                              [&](WatchEvent event) {
                                types.push_back(event.type);
                                return types.size() < 3;
@@ -118,11 +128,11 @@ TEST_F(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
   EXPECT_EQ(types, (std::vector<Type>{Type::kAdded, Type::kModified, Type::kDeleted}));
 }
 
-TEST_F(ClientTest, AWatchIsInterruptedAtOnceWhileNothingHappens) {
+TEST_P(ClientTest, AWatchIsInterruptedAtOnceWhileNothingHappens) {
   std::stop_source stop;
   base::SteadyTime stopped;
   std::jthread watcher([&] {
-    EXPECT_THAT(client_->Watch(maps_, {.ns = "default", .send_initial_events = true}, stop.get_token(),
+    EXPECT_THAT(client_->Watch(maps_, {.ns = ns_, .send_initial_events = true}, stop.get_token(),
                                [&](WatchEvent event) {
                                  if (event.type == WatchEvent::Type::kBookmark) {
                                    stopped = clock_.Steady();
@@ -135,14 +145,14 @@ TEST_F(ClientTest, AWatchIsInterruptedAtOnceWhileNothingHappens) {
   });
 }
 
-TEST_F(ClientTest, HalfLinesAndCutsAreStreamCutsNotData) {
+TEST_P(FaultyServerTest, HalfLinesAndCutsAreStreamCutsNotData) {
   ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
   ASSERT_THAT(client_->Create(maps_, Map("b", "1")), IsOk());
   for (const Fault::Kind kind : {Fault::Kind::kHalfLine, Fault::Kind::kWatchCut}) {
-    server_.faults().Add({.kind = kind, .verb = "watch", .events = 1});
+    faults().Add({.kind = kind, .verb = "watch", .events = 1});
     int events = 0;
     const absl::Status status =
-        client_->Watch(maps_, {.ns = "default", .resource_version = "0"}, {}, [&](WatchEvent) {
+        client_->Watch(maps_, {.ns = ns_, .resource_version = "0"}, {}, [&](WatchEvent) {
           ++events;
           return true;
         });

@@ -2,8 +2,8 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/kube/cache/informer_factory.h"
 #include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
 #include "common/kube/embedded/faults.h"
+#include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
 namespace {
@@ -11,25 +11,22 @@ namespace {
 using base::IsOk;
 using embedded::Fault;
 
-class InformerOverHttpTest : public testing::Test {
+class InformerOverHttpTest : public testing::TestWithParam<ServerKind> {
  protected:
-  void SetUp() override {
-    ASSERT_THAT(server_.Start(), IsOk());
-    ClientConfig config;
-    config.server = server_.url();
-    client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
+  InformerOverHttpTest() : server_(GetParam(), clock_), ns_(server_.ns()) {
+    client_ = std::make_unique<HttpClient>(server_.config(), clock_, 1);
     factory_ = std::make_unique<InformerFactory>(*client_, clock_, 1);
   }
   void TearDown() override { factory_->Stop(); }
   void Put(const std::string& name, const std::string& value) {
-    Object map(maps_, {"default", name});
+    Object map(maps_, {ns_, name});
     map.mutable_json()["data"] = {{"v", value}};
     ASSERT_THAT(client_->Create(maps_, map), IsOk());
   }
   // The store has exactly `name` with `value`, within 20 s.
   bool WaitForValue(const Store& store, const std::string& name, const std::string& value) {
     return WaitFor([&] {
-      const ObjectPtr object = store.Get({"default", name});
+      const ObjectPtr object = store.Get({ns_, name});
       return object != nullptr && object->String("/data/v") == value;
     });
   }
@@ -44,29 +41,40 @@ class InformerOverHttpTest : public testing::Test {
 
   const Resource maps_ = resources::ConfigMaps();
   base::SystemClock clock_;
-  ApiServer server_{clock_, {}};
+  TestServer server_;
+  const std::string ns_;
   std::unique_ptr<HttpClient> client_;
   std::unique_ptr<InformerFactory> factory_;
 };
+INSTANTIATE_TEST_SUITE_P(On, InformerOverHttpTest, testing::ValuesIn(ServersUnderTest()),
+                         ServerName);
 
-TEST_F(InformerOverHttpTest, A5_WatchListThenEvents) {
+// With a server that misbehaves as scripted.
+class InformerWithFaultsTest : public InformerOverHttpTest {
+ protected:
+  embedded::FaultScript& faults() { return server_.embedded()->faults(); }
+};
+INSTANTIATE_TEST_SUITE_P(On, InformerWithFaultsTest, testing::Values(ServerKind::kEmbedded),
+                         ServerName);
+
+TEST_P(InformerOverHttpTest, A5_WatchListThenEvents) {
   Put("a", "1");
-  Informer& informer = factory_->For(maps_, "default");
+  Informer& informer = factory_->For(maps_, ns_);
   factory_->Start();
   ASSERT_THAT(factory_->WaitForSync(base::seconds(20), {}), IsOk());
   EXPECT_TRUE(WaitForValue(informer.store(), "a", "1"));
   Put("b", "2");
   EXPECT_TRUE(WaitForValue(informer.store(), "b", "2"));
-  ASSERT_THAT(client_->Delete(maps_, {"default", "a"}), IsOk());
-  EXPECT_TRUE(WaitFor([&] { return informer.store().Get({"default", "a"}) == nullptr; }));
+  ASSERT_THAT(client_->Delete(maps_, {ns_, "a"}), IsOk());
+  EXPECT_TRUE(WaitFor([&] { return informer.store().Get({ns_, "a"}) == nullptr; }));
 }
 
-TEST_F(InformerOverHttpTest, EveryFaultOfAWatchHeals) {
-  Informer& informer = factory_->For(maps_, "default");
+TEST_P(InformerWithFaultsTest, EveryFaultOfAWatchHeals) {
+  Informer& informer = factory_->For(maps_, ns_);
   for (const Fault::Kind kind :
-       {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose, Fault::Kind::kWatchGone,
-        Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
-    server_.faults().Add({.kind = kind, .verb = "watch", .plural = "configmaps", .events = 1});
+       {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose,
+        Fault::Kind::kWatchGone, Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
+    faults().Add({.kind = kind, .verb = "watch", .plural = "configmaps", .events = 1});
   }
   factory_->Start();
   for (int i = 0; i < 8; ++i) {
@@ -75,11 +83,11 @@ TEST_F(InformerOverHttpTest, EveryFaultOfAWatchHeals) {
   }
 }
 
-TEST_F(InformerOverHttpTest, A2_AServerThatForgotAnswers410AndIsListedAnew) {
-  server_.faults().Add({.kind = Fault::Kind::kWatchGone, .verb = "watch", .times = 2});
-  server_.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 410});
+TEST_P(InformerWithFaultsTest, A2_AServerThatForgotAnswers410AndIsListedAnew) {
+  faults().Add({.kind = Fault::Kind::kWatchGone, .verb = "watch", .times = 2});
+  faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 410});
   Put("a", "1");
-  Informer& informer = factory_->For(maps_, "default");
+  Informer& informer = factory_->For(maps_, ns_);
   factory_->Start();
   EXPECT_TRUE(WaitForValue(informer.store(), "a", "1"));
 }

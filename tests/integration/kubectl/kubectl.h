@@ -1,4 +1,5 @@
-// The embedded API server in this process, and the stock kubectl (from PATH) run against it.
+// An API server and the stock kubectl (from PATH, or MEDLEY_KUBECTL) run against it, in a namespace
+// of the test's own.
 #pragma once
 
 #include <atomic>
@@ -7,8 +8,7 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "common/kube/embedded/api_server.h"
-#include "common/kube/embedded/faults.h"
+#include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
 
@@ -17,18 +17,17 @@ struct Output {
   std::string text;  // stdout and stderr
 };
 
-// The CRD of these tests: widgets.test.example.com (wd), with status, scale, columns and rules.
-extern const char kWidgetCrd[];
-
 class KubectlCluster {
  public:
-  // Starts the server with the CRD loaded. Dies with a sentence when there is no kubectl.
-  KubectlCluster();
+  // The folder has crd.yaml, and the server serves it. Dies with a sentence when there is no
+  // kubectl.
+  explicit KubectlCluster(ServerKind kind);
   ~KubectlCluster();
 
-  // kubectl ARGS (of the shell), at most a minute. `input` goes to its standard input.
-  Output Run(const std::string& args, const std::string& input = "") const;
-  ApiServer& server() { return *server_; }
+  // kubectl ARGS (of the shell), at most `seconds`. `input` goes to its standard input.
+  Output Run(const std::string& args, const std::string& input = "", int seconds = 60) const;
+  const std::string& ns() const { return server_->ns(); }
+  ApiServer& embedded() { return *server_->embedded(); }
   const std::filesystem::path& dir() const { return dir_; }
 
  private:
@@ -36,7 +35,7 @@ class KubectlCluster {
   std::filesystem::path dir_;
   std::string kubectl_;
   mutable std::atomic<int> runs_ = 0;
-  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<TestServer> server_;
 };
 
 }  // namespace medley::kube

@@ -24,10 +24,10 @@ class LogsTest : public testing::Test, public LogReader {
     Write("1.log", "one\ntwo\n");
     clock_.Advance(base::seconds(3600) + base::milliseconds(250));
     Write("1.log", "three\n");
-    cluster_.server().SetLogReader(this);
+    cluster_.embedded().SetLogReader(this);
     Ok("run p --image=busybox:1 --restart=Never");
   }
-  void TearDown() override { cluster_.server().SetLogReader(nullptr); }
+  void TearDown() override { cluster_.embedded().SetLogReader(nullptr); }
 
   void Write(const std::string& file, const std::string& text) {
     auto writer = LogWriter::Open(cluster_.dir() / "logs" / file, 1 << 20, clock_);
@@ -46,14 +46,14 @@ class LogsTest : public testing::Test, public LogReader {
     return output.text;
   }
   std::string Refused(const std::string& query) {
-    const Output output =
-        cluster_.Run("get --raw '/api/v1/namespaces/default/pods/p/log?" + query + "'");
+    const Output output = cluster_.Run("get --raw '/api/v1/namespaces/" + cluster_.ns() +
+                                       "/pods/p/log?" + query + "'");
     EXPECT_NE(output.code, 0) << output.text;
     return output.text;
   }
   // A FakeClock has run for 1000 s when it begins.
   base::FakeClock clock_{*base::ParseTime("2026-11-21T07:15:00Z") - base::seconds(1000)};
-  KubectlCluster cluster_;
+  KubectlCluster cluster_{ServerKind::kEmbedded};  // a real one has no kubelet to ask here
 };
 
 TEST_F(LogsTest, LinesCarryTheirTimesWhenAsked) {
@@ -81,6 +81,13 @@ TEST_F(LogsTest, SinceCountsBackFromNow) {
   Write("1.log", "now\n");
   EXPECT_EQ(Ok("logs p --since=10m"), "now\n");
   EXPECT_THAT(Ok("logs p --since=876000h"), HasSubstr("one\n"));
+}
+
+TEST_F(LogsTest, TheContainerIsNamedAndChecked) {
+  EXPECT_EQ(Ok("logs p -c p --tail=1"), "three\n");
+  EXPECT_EQ(Ok("logs -f p --tail=2"), "two\nthree\n");
+  cluster_.embedded().SetLogReader(nullptr);
+  EXPECT_THAT(cluster_.Run("logs p").text, HasSubstr("no node serves the logs of this pod"));
 }
 
 // Sentences of a real server, asked the same.

@@ -1,0 +1,180 @@
+#include "tests/integration/kube/test_server.h"
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "common/kube/errors.h"
+#include "common/model/convert.h"
+
+namespace medley::kube {
+namespace {
+
+constexpr char kKubeconfig[] = "MEDLEY_TEST_KUBECONFIG";
+
+const Resource& ServiceAccounts() {
+  static const Resource kAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
+  return kAccounts;
+}
+
+Json FromYaml(std::string_view yaml) {
+  const auto json = model::YamlToJson(yaml);
+  MEDLEY_CHECK(json.ok(), base::ToString(json.status()));
+  return Json::parse(*json);
+}
+
+}  // namespace
+
+const char kWidgetCrd[] = R"(
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.test.example.com}
+spec:
+  group: test.example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget, shortNames: [wd], categories: [all]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      status: {}
+      scale:
+        specReplicasPath: .spec.replicas
+        statusReplicasPath: .status.replicas
+        labelSelectorPath: .status.selector
+    additionalPrinterColumns:
+    - {name: Size, type: integer, jsonPath: .spec.size}
+    - {name: Ready, type: string, jsonPath: '.status.conditions[?(@.type=="Ready")].status'}
+    - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+    - {name: Colour, type: string, jsonPath: .spec.colour, priority: 1}
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [size]
+            properties:
+              size: {type: integer, minimum: 1, description: How big the widget is.}
+              replicas: {type: integer, minimum: 0, default: 1}
+              colour: {type: string, enum: [red, green], default: red}
+              tags: {type: array, items: {type: string}, x-kubernetes-list-type: set}
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties: {name: {type: string}, weight: {type: integer}}
+              share: {x-kubernetes-int-or-string: true}
+              anything: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status:
+            type: object
+            properties:
+              replicas: {type: integer}
+              selector: {type: string}
+              conditions:
+                type: array
+                items: {type: object, properties: {type: {type: string}, status: {type: string}}}
+)";
+
+std::vector<ServerKind> ServersUnderTest() {
+  std::vector<ServerKind> kinds = {ServerKind::kEmbedded};
+  if (ProcessEnvironment()(kKubeconfig)) kinds.push_back(ServerKind::kReal);
+  return kinds;
+}
+
+std::string ServerName(const testing::TestParamInfo<ServerKind>& info) {
+  return info.param == ServerKind::kReal ? "Real" : "Embedded";
+}
+
+TestServer::TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions options) {
+  if (kind == ServerKind::kEmbedded) {
+    embedded_ = std::make_unique<ApiServer>(clock, std::move(options));
+    const absl::Status started = embedded_->Start();
+    MEDLEY_CHECK(started.ok(), base::ToString(started));
+    config_.server = embedded_->url();
+  } else {
+    kubeconfig_ = ProcessEnvironment()(kKubeconfig).value_or("");
+    auto loaded = LoadKubeconfig(kubeconfig_);
+    MEDLEY_CHECK(loaded.ok(), base::ToString(loaded.status()));
+    config_ = *std::move(loaded);
+  }
+  client_ = std::make_unique<HttpClient>(config_, clock, 1);
+  MakeNamespace();
+}
+
+TestServer::~TestServer() {
+  if (!real()) return;
+  // No kubelet lets go of pods here.
+  const auto pods = client_->List(resources::Pods(), {.ns = ns_});
+  for (const Object& pod : pods.ok() ? pods->items : std::vector<Object>()) {
+    if (const auto gone =
+            client_->Delete(resources::Pods(), pod.key(), {.grace_period_seconds = 0});
+        !gone.ok() && !IsNotFound(gone)) {
+      ADD_FAILURE() << base::ToString(gone);
+    }
+  }
+  const absl::Status gone = client_->Delete(resources::Namespaces(), {"", ns_});
+  EXPECT_TRUE(gone.ok() || IsNotFound(gone)) << base::ToString(gone);
+}
+
+void TestServer::MakeNamespace() {
+  const Json body = {{"apiVersion", "v1"},
+                     {"kind", "Namespace"},
+                     {"metadata", {{"generateName", "medley-test-"}}}};
+  const auto made = client_->Create(resources::Namespaces(), Object(body));
+  MEDLEY_CHECK(made.ok(), base::ToString(made.status()));
+  ns_ = made->key().name;
+  if (!real()) return;
+  // Pods are refused before their account is there.
+  const bool ready = Eventually([&] {
+    return client_->Get(ServiceAccounts(), {ns_, "default"}).ok();
+  });
+  MEDLEY_CHECK(ready, "no service account in " + ns_);
+}
+
+void TestServer::InstallCrd(std::string_view yaml) {
+  const Object crd(FromYaml(yaml));
+  const Json& spec = crd.At("/spec");
+  const Resource kind{spec["group"], spec["versions"][0]["name"], spec["names"]["plural"],
+                      spec["names"]["kind"], spec["scope"] == "Namespaced"};
+  // One of this name may still be going.
+  const bool served = Eventually([&] {
+    const auto put =
+        client_->Patch(resources::CustomResourceDefinitions(), {"", crd.key().name},
+                       PatchType::kApply, crd.json(), {.field_manager = "tests", .force = true});
+    if (!put.ok() || put->deleting()) return false;
+    bool established = false;
+    for (const Json& condition : put->At("/status/conditions")) {
+      established = established || (condition.value("type", "") == "Established" &&
+                                    condition.value("status", "") == "True");
+    }
+    return established && client_->List(kind, {.ns = kind.namespaced ? ns_ : ""}).ok();
+  });
+  MEDLEY_CHECK(served, "the CRD " + crd.key().name + " is not served");
+}
+
+void TestServer::WriteKubeconfig(const std::filesystem::path& path) const {
+  if (!real()) {
+    MEDLEY_CHECK(embedded_->WriteKubeconfig(path).ok(), "cannot write " + path.string());
+  }
+  const auto text = base::ReadFile(real() ? kubeconfig_ : path);
+  MEDLEY_CHECK(text.ok(), base::ToString(text.status()));
+  Json config = FromYaml(*text);
+  for (Json& context : config["contexts"]) context["context"]["namespace"] = ns_;
+  MEDLEY_CHECK(base::WriteFileAtomic(path, config.dump()).ok(), "cannot write " + path.string());
+}
+
+bool TestServer::Eventually(const std::function<bool()>& holds, base::nanoseconds patience) {
+  base::SystemClock clock;
+  const base::SteadyTime deadline = clock.Steady() + patience;
+  while (!holds()) {
+    if (clock.Steady() > deadline) return false;
+    clock.SleepFor(base::milliseconds(20), {});
+  }
+  return true;
+}
+
+}  // namespace medley::kube

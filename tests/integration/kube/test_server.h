@@ -1,0 +1,66 @@
+// The API server that a test runs against: the embedded one, always; a real one as well when
+// MEDLEY_TEST_KUBECONFIG names its kubeconfig (`./dev cluster test`). The same test bodies for
+// both: where they differ, the embedded one is wrong.
+//
+//   class MyTest : public testing::TestWithParam<ServerKind> {
+//     base::SystemClock clock_;
+//     TestServer server_{GetParam(), clock_};
+//   };
+//   INSTANTIATE_TEST_SUITE_P(On, MyTest, testing::ValuesIn(ServersUnderTest()), ServerName);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/kube/client/config.h"
+#include "common/kube/client/http_client.h"
+#include "common/kube/embedded/api_server.h"
+
+namespace medley::kube {
+
+enum class ServerKind { kEmbedded, kReal };
+std::vector<ServerKind> ServersUnderTest();
+std::string ServerName(const testing::TestParamInfo<ServerKind>& info);
+
+// The CRD of these tests: widgets.test.example.com (wd), with status, scale, columns and a schema.
+extern const char kWidgetCrd[];
+
+// Dies with a sentence when there is no server to be had. Not thread-safe; config() may be copied.
+class TestServer {
+ public:
+  TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions options = {});
+  // On a real server: the namespace goes, with all that is in it (in its own time).
+  ~TestServer();
+
+  bool real() const { return embedded_ == nullptr; }
+  ApiServer* embedded() { return embedded_.get(); }  // null for a real one
+  ClientConfig config() const { return config_; }
+  HttpClient& client() { return *client_; }  // for the test's own requests
+  // A namespace that this test alone uses.
+  const std::string& ns() const { return ns_; }
+
+  // Creates or replaces the CRD and waits until its objects can be listed.
+  void InstallCrd(std::string_view yaml);
+  // With ns() as the namespace of its context.
+  void WriteKubeconfig(const std::filesystem::path& path) const;
+  // Until `holds`, at most `patience` of real time.
+  bool Eventually(const std::function<bool()>& holds,
+                  base::nanoseconds patience = base::seconds(30));
+
+ private:
+  void MakeNamespace();
+
+  std::unique_ptr<ApiServer> embedded_;
+  std::filesystem::path kubeconfig_;  // of the real one
+  ClientConfig config_;
+  std::unique_ptr<HttpClient> client_;
+  std::string ns_;
+};
+
+}  // namespace medley::kube
