@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "common/base/file.h"
+#include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/kube/errors.h"
 #include "common/model/convert.h"
@@ -80,6 +82,64 @@ std::string ProfileLine(const std::string& pool) {
   profile::v1::Profile proto;
   model::ToProto(profile, proto);
   return "noise\nMEDLEY-PROFILE " + model::ToJson(proto) + "\n";
+}
+
+// A real API server asks a kubelet for logs; here the harness is the kubelet.
+class ClientWithLogs final : public kube::Client {
+ public:
+  ClientWithLogs(kube::Client& client, kube::LogReader& logs) : client_(client), logs_(logs) {}
+
+  absl::StatusOr<std::string> GetRaw(std::string_view path) override {
+    const size_t pods = path.find("/pods/");
+    const size_t log = path.find("/log?");
+    if (pods == std::string_view::npos || log == std::string_view::npos)
+      return client_.GetRaw(path);
+    const std::string name(path.substr(pods + 6, log - pods - 6));
+    std::string text;
+    MEDLEY_RETURN_IF_ERROR(logs_.ReadLog({"", name}, {}, {}, [&](std::string_view piece) {
+      text += piece;
+      return true;
+    }));
+    return text;
+  }
+  absl::StatusOr<kube::Object> Get(const kube::Resource& resource, const kube::Key& key) override {
+    return client_.Get(resource, key);
+  }
+  absl::StatusOr<kube::ObjectList> List(const kube::Resource& resource,
+                                        const kube::ListOptions& options) override {
+    return client_.List(resource, options);
+  }
+  absl::StatusOr<kube::Object> Create(const kube::Resource& resource,
+                                      const kube::Object& object) override {
+    return client_.Create(resource, object);
+  }
+  absl::StatusOr<kube::Object> Update(const kube::Resource& resource, const kube::Object& object,
+                                      std::string_view subresource) override {
+    return client_.Update(resource, object, subresource);
+  }
+  absl::StatusOr<kube::Object> Patch(const kube::Resource& resource, const kube::Key& key,
+                                     kube::PatchType type, const Json& patch,
+                                     const kube::PatchOptions& options,
+                                     std::string_view subresource) override {
+    return client_.Patch(resource, key, type, patch, options, subresource);
+  }
+  absl::Status Delete(const kube::Resource& resource, const kube::Key& key,
+                      const kube::DeleteOptions& options) override {
+    return client_.Delete(resource, key, options);
+  }
+  absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options,
+                     std::stop_token stop,
+                     const std::function<bool(kube::WatchEvent)>& on_event) override {
+    return client_.Watch(resource, options, std::move(stop), on_event);
+  }
+
+ private:
+  kube::Client& client_;
+  kube::LogReader& logs_;
+};
+
+std::unique_ptr<kube::HttpClient> NewClient(const kube::TestServer& server, base::Clock& clock) {
+  return std::make_unique<kube::HttpClient>(server.config(), clock, 1);
 }
 
 }  // namespace
@@ -379,15 +439,19 @@ void FakeCoordinator::Forget() {
 }
 
 OperatorHarness::OperatorHarness()
-    : server_(clock_,
-              {.crd_paths = {std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/deploy/crds"}}) {}
+    : server_(GetParam(), clock_), ns_(server_.ns()), client_(NewClient(server_, clock_)) {}
 OperatorHarness::~OperatorHarness() = default;
 
 void OperatorHarness::SetUp() {
-  ASSERT_THAT(server_.Start(), base::IsOk());
-  server_.SetLogReader(this);
-  client_ =
-      std::make_unique<kube::HttpClient>(kube::ClientConfig{.server = server_.url()}, clock_, 1);
+  const std::string crds = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/deploy/crds/";
+  for (const char* file : {"resourcepools.yaml", "trainingjobs.yaml"})
+    server_.InstallCrd(base::ReadFile(crds + file).value());
+  if (server_.real()) {
+    operators_ = std::make_unique<ClientWithLogs>(*client_, *this);
+  } else {
+    server_.embedded()->SetLogReader(this);
+    operators_ = NewClient(server_, clock_);
+  }
   Apply(kube::resources::Nodes(),
         Json::parse(R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})"));
   const Json status = Json::parse(
@@ -408,9 +472,31 @@ void OperatorHarness::SetUp() {
 
 void OperatorHarness::TearDown() {
   StopOperator();
-  if (client_ != nullptr) client_->Shutdown();
-  server_.SetLogReader(nullptr);
-  server_.Stop();
+  if (server_.real()) {
+    CleanUp();
+  } else {
+    server_.embedded()->SetLogReader(nullptr);
+  }
+  client_->Shutdown();
+}
+
+// What a real server would keep for the next test.
+void OperatorHarness::CleanUp() {
+  const auto jobs = client_->List(TrainingJobs(), {.ns = ns_});
+  ASSERT_THAT(jobs, base::IsOk());
+  for (const kube::Object& job : jobs->items) {
+    const Json released = {{"metadata", {{"finalizers", nullptr}}}};
+    for (const absl::Status& status :
+         {client_->Delete(TrainingJobs(), job.key()),
+          client_->Patch(TrainingJobs(), job.key(), kube::PatchType::kMerge, released).status()}) {
+      EXPECT_TRUE(status.ok() || kube::IsNotFound(status)) << base::ToString(status);
+    }
+  }
+  const auto pools = client_->List(ResourcePools(), {});
+  ASSERT_THAT(pools, base::IsOk());
+  for (const kube::Object& pool : pools->items)
+    EXPECT_THAT(client_->Delete(ResourcePools(), pool.key()), base::IsOk());
+  EXPECT_THAT(client_->Delete(kube::resources::Nodes(), {"", "n1"}), base::IsOk());
 }
 
 absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const kube::LogOptions&,
@@ -433,7 +519,7 @@ void OperatorHarness::StartOperator() {
   options.job.recheck = base::seconds(2);
   options.job.scheduler_retry = base::milliseconds(300);
   options.job.default_warm_up_seconds = 1;
-  app_ = std::make_unique<OperatorApp>(std::move(options), *client_, clock_);
+  app_ = std::make_unique<OperatorApp>(std::move(options), *operators_, clock_);
   ASSERT_THAT(app_->Start({}), base::IsOk());
 }
 
@@ -444,11 +530,12 @@ void OperatorHarness::StopOperator() {
 
 Json OperatorHarness::JobJson(const std::string& name) {
   Json job = Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
-    "metadata": {"namespace": "default"},
+    "metadata": {},
     "spec": {"model": {"name": "ctrdnn"}, "training": {"epochs": 1},
              "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
                       "schema": {"label": {"column": 0}, "categorical": [1, 2], "numeric": [3]}},
              "elasticity": {"replan": {"cooldown": "60s"}}}})");
+  job["metadata"]["namespace"] = ns_;
   job["metadata"]["name"] = name;
   return job;
 }
@@ -460,22 +547,29 @@ void OperatorHarness::Apply(const kube::Resource& resource, const Json& object) 
 
 void OperatorHarness::PatchSpec(const std::string& name, const Json& spec) {
   ASSERT_THAT(
-      client_->Patch(TrainingJobs(), {"default", name}, kube::PatchType::kMerge, {{"spec", spec}}),
+      client_->Patch(TrainingJobs(), {ns_, name}, kube::PatchType::kMerge, {{"spec", spec}}),
       base::IsOk());
 }
 
 void OperatorHarness::SetPod(const std::string& name, const Json& status) {
-  const auto done = client_->Patch(kube::resources::Pods(), {"default", name},
-                                   kube::PatchType::kMerge, {{"status", status}}, {}, "status");
+  const auto done = client_->Patch(kube::resources::Pods(), {ns_, name}, kube::PatchType::kMerge,
+                                   {{"status", status}}, {}, "status");
   if (kube::IsNotFound(done.status())) return;
   ASSERT_THAT(done, base::IsOk());
 }
 
 void OperatorHarness::Pump() {
   if (!kubelet_on_) return;
-  const auto pods = client_->List(kube::resources::Pods(), {.ns = "default"});
+  const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
   ASSERT_THAT(pods, base::IsOk());
   for (const kube::Object& pod : pods->items) {
+    if (pod.deleting()) {  // ended: it may go
+      const absl::Status gone = client_->Delete(kube::resources::Pods(), pod.key(),
+                                                {.uid = pod.uid(), .grace_period_seconds = 0});
+      EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone))
+          << base::ToString(gone);
+      continue;
+    }
     const std::string phase = pod.String("/status/phase");
     if (phase == "Running" || phase == "Succeeded" || phase == "Failed") continue;
     if (pod.label(kRoleLabel) == "profiler") {
@@ -533,7 +627,7 @@ void OperatorHarness::RunJob() {
 }
 
 JobStatus OperatorHarness::Status(const std::string& name) {
-  const auto job = client_->Get(TrainingJobs(), {"default", name});
+  const auto job = client_->Get(TrainingJobs(), {ns_, name});
   return job.ok() ? JobStatus::FromJson(job->At("/status")) : JobStatus();
 }
 
@@ -549,7 +643,7 @@ bool OperatorHarness::Exists(const kube::Resource& resource, const kube::Key& ke
 
 std::set<std::string> OperatorHarness::PodNames() {
   std::set<std::string> names;
-  const auto pods = client_->List(kube::resources::Pods(), {.ns = "default"});
+  const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
   EXPECT_THAT(pods, base::IsOk());
   if (pods.ok()) {
     for (const kube::Object& pod : pods->items) names.insert(pod.key().name);
@@ -558,7 +652,7 @@ std::set<std::string> OperatorHarness::PodNames() {
 }
 
 bool OperatorHarness::HasEvent(const std::string& reason, const std::string& part) {
-  const auto events = client_->List(kube::resources::Events(), {.ns = "default"});
+  const auto events = client_->List(kube::resources::Events(), {.ns = ns_});
   if (!events.ok()) return false;
   for (const kube::Object& event : events->items) {
     if (event.String("/reason") == reason &&

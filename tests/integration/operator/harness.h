@@ -1,6 +1,6 @@
-// A cluster in one process for tests of the operator: the embedded API server, a kubelet that only
-// sets statuses, and a scheduling service and a coordinator that are fakes behind real gRPC
-// servers. Time is real time plus what a test adds.
+// A cluster for tests of the operator: an API server (the embedded one, or a real one), a kubelet
+// that only sets statuses and answers for logs, and a scheduling service and a coordinator that are
+// fakes behind real gRPC servers. Time is real time plus what a test adds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
 #include "common/kube/node/log_reader.h"
 #include "common/model/planning.h"
 #include "common/rpc/server.h"
 #include "operator/api/job_status.h"
 #include "operator/app/operator_app.h"
+#include "tests/integration/kube/test_server.h"
 
 namespace medley::ops {
 
@@ -87,7 +87,7 @@ class FakeCoordinator {
   std::unique_ptr<rpc::Server> server_;
 };
 
-class OperatorHarness : public testing::Test, public kube::LogReader {
+class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public kube::LogReader {
  protected:
   OperatorHarness();
   ~OperatorHarness() override;
@@ -99,7 +99,7 @@ class OperatorHarness : public testing::Test, public kube::LogReader {
 
   void StartOperator();
   void StopOperator();
-  static kube::Json JobJson(const std::string& name = "adult");
+  kube::Json JobJson(const std::string& name = "adult");
   void Apply(const kube::Resource& resource, const kube::Json& object);
   void PatchSpec(const std::string& name, const kube::Json& spec);
   // Lets the kubelet work until `holds`; fails the test after 30 s of real time with the job's
@@ -117,12 +117,15 @@ class OperatorHarness : public testing::Test, public kube::LogReader {
   void SetPod(const std::string& name, const kube::Json& status);
   bool HasEvent(const std::string& reason, const std::string& part = "");
   void Pump();
+  void CleanUp();
 
   ShiftedClock clock_;
   FakeScheduler scheduler_;
   FakeCoordinator coordinator_;
-  kube::ApiServer server_;
-  std::unique_ptr<kube::HttpClient> client_;
+  kube::TestServer server_;
+  const std::string ns_;                      // of the job
+  std::unique_ptr<kube::HttpClient> client_;  // the test's
+  std::unique_ptr<kube::Client> operators_;   // the operator's
   std::unique_ptr<OperatorApp> app_;
   // What the kubelet does with a pod.
   std::atomic<bool> kubelet_on_{true};

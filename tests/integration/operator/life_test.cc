@@ -23,7 +23,10 @@ class LifeTest : public OperatorHarness {
   }
 };
 
-TEST_F(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
+INSTANTIATE_TEST_SUITE_P(On, LifeTest, testing::ValuesIn(kube::ServersUnderTest()),
+                         kube::ServerName);
+
+TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   RunJob();
   EXPECT_THAT(PodNames(), UnorderedElementsAre("adult-coordinator", "adult-0-cpu-0",
                                                "adult-0-cpu-1", "adult-1-gpu-0", "adult-server-0"));
@@ -33,7 +36,7 @@ TEST_F(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
                                        std::pair{kube::resources::ConfigMaps(), "adult-spec"},
                                        std::pair{kube::resources::Secrets(), "adult-token"},
                                        std::pair{kube::resources::NetworkPolicies(), "adult"}}) {
-    EXPECT_TRUE(Exists(resource, {"default", name})) << name;
+    EXPECT_TRUE(Exists(resource, {ns_, name})) << name;
   }
   EXPECT_EQ(scheduler_.last().resources.size(), 2u);
   EXPECT_EQ(scheduler_.last().server_type, "cpu");
@@ -56,10 +59,10 @@ TEST_F(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   EXPECT_TRUE(HasEvent("PlanAccepted", "emb@2xcpu"));
 }
 
-TEST_F(LifeTest, ProfilesAreReusedByALaterJob) {
+TEST_P(LifeTest, ProfilesAreReusedByALaterJob) {
   RunJob();
-  const auto maps = client_->List(kube::resources::ConfigMaps(),
-                                  {.ns = "default", .label_selector = kProfileLabel});
+  const auto maps =
+      client_->List(kube::resources::ConfigMaps(), {.ns = ns_, .label_selector = kProfileLabel});
   ASSERT_THAT(maps, base::IsOk());
   EXPECT_EQ(maps->items.size(), 2u);
   profiler_exit_ = 1;  // a second measurement would fail
@@ -69,13 +72,13 @@ TEST_F(LifeTest, ProfilesAreReusedByALaterJob) {
   EXPECT_EQ(Status("second").restarts, 0);
 }
 
-TEST_F(LifeTest, AMemberThatDiesIsReplacedUnderItsName) {
+TEST_P(LifeTest, AMemberThatDiesIsReplacedUnderItsName) {
   RunJob();
-  const std::string before = Get(kube::resources::Pods(), {"default", "adult-0-cpu-1"}).uid();
+  const std::string before = Get(kube::resources::Pods(), {ns_, "adult-0-cpu-1"}).uid();
   SetPod("adult-0-cpu-1", {{"phase", "Failed"}});
   EXPECT_TRUE(Eventually(
       [&] {
-        const auto pod = client_->Get(kube::resources::Pods(), {"default", "adult-0-cpu-1"});
+        const auto pod = client_->Get(kube::resources::Pods(), {ns_, "adult-0-cpu-1"});
         return pod.ok() && pod->uid() != before && pod->String("/status/phase") == "Running";
       },
       "a new pod under the old name"));
@@ -83,7 +86,7 @@ TEST_F(LifeTest, AMemberThatDiesIsReplacedUnderItsName) {
   EXPECT_EQ(Status().restarts, 0);
 }
 
-TEST_F(LifeTest, ARecoverySaysWhoWasLost) {
+TEST_P(LifeTest, ARecoverySaysWhoWasLost) {
   RunJob();
   coordinator_.Recover("adult-0-cpu-1");
   ASSERT_TRUE(Eventually([&] { return Status().last_rescale.has_value(); }, "the switch"));
@@ -98,11 +101,10 @@ TEST_F(LifeTest, ARecoverySaysWhoWasLost) {
       "event"));
 }
 
-TEST_F(LifeTest, ALostCoordinatorIsARestartAndMembersAreMadeForTheNewOne) {
+TEST_P(LifeTest, ALostCoordinatorIsARestartAndMembersAreMadeForTheNewOne) {
   RunJob();
   coordinator_.Forget();
-  ASSERT_THAT(client_->Delete(kube::resources::Pods(), {"default", "adult-coordinator"}),
-              base::IsOk());
+  ASSERT_THAT(client_->Delete(kube::resources::Pods(), {ns_, "adult-coordinator"}), base::IsOk());
   ASSERT_TRUE(Eventually([&] { return Status().restarts == 1; }, "one restart"));
   EXPECT_TRUE(WaitForCondition("Restarting", "False"));
   EXPECT_TRUE(WaitForCondition("PodsReady", "True"));
@@ -110,7 +112,7 @@ TEST_F(LifeTest, ALostCoordinatorIsARestartAndMembersAreMadeForTheNewOne) {
   EXPECT_EQ(coordinator_.applied().back().first, 1);
 }
 
-TEST_F(LifeTest, BackoffLimitEndsRestarts) {
+TEST_P(LifeTest, BackoffLimitEndsRestarts) {
   Json job = JobJson();
   job["spec"]["runPolicy"]["backoffLimit"] = 1;
   Apply(TrainingJobs(), job);
@@ -125,7 +127,7 @@ TEST_F(LifeTest, BackoffLimitEndsRestarts) {
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "pods are gone"));
 }
 
-TEST_F(LifeTest, SuspendCheckpointsAndGivesPodsBackResumePlansAgain) {
+TEST_P(LifeTest, SuspendCheckpointsAndGivesPodsBackResumePlansAgain) {
   RunJob();
   coordinator_.Progress(400000, 1000);
   ASSERT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 400000; },
@@ -144,7 +146,7 @@ TEST_F(LifeTest, SuspendCheckpointsAndGivesPodsBackResumePlansAgain) {
   EXPECT_EQ(scheduler_.last().training.remaining_samples, 600000);
 }
 
-TEST_F(LifeTest, FinishedJobsGoAfterTheirTtl) {
+TEST_P(LifeTest, FinishedJobsGoAfterTheirTtl) {
   Json job = JobJson();
   job["spec"]["runPolicy"] = {{"ttlSecondsAfterFinished", 600}, {"cleanPodPolicy", "None"}};
   Apply(TrainingJobs(), job);
@@ -153,17 +155,17 @@ TEST_F(LifeTest, FinishedJobsGoAfterTheirTtl) {
   ASSERT_TRUE(WaitForCondition("Complete", "True"));
   Settle();
   EXPECT_THAT(PodNames(), Contains("adult-coordinator"));  // cleanPodPolicy None
-  EXPECT_TRUE(Exists(TrainingJobs(), {"default", "adult"}));
+  EXPECT_TRUE(Exists(TrainingJobs(), {ns_, "adult"}));
   clock_.Advance(base::seconds(601));
   EXPECT_TRUE(Eventually(
       [&] {
-        return !Exists(TrainingJobs(), {"default", "adult"});
+        return !Exists(TrainingJobs(), {ns_, "adult"});
       },
       "the job is deleted"));
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "and its pods"));
 }
 
-TEST_F(LifeTest, ActiveDeadlineFailsTheJob) {
+TEST_P(LifeTest, ActiveDeadlineFailsTheJob) {
   Json job = JobJson();
   job["spec"]["runPolicy"]["activeDeadlineSeconds"] = 1000;
   Apply(TrainingJobs(), job);
@@ -172,17 +174,17 @@ TEST_F(LifeTest, ActiveDeadlineFailsTheJob) {
   EXPECT_TRUE(WaitForCondition("Failed", "True", "DeadlineExceeded"));
 }
 
-TEST_F(LifeTest, DeletionTakesThePodsFirst) {
+TEST_P(LifeTest, DeletionTakesThePodsFirst) {
   RunJob();
-  ASSERT_THAT(client_->Delete(TrainingJobs(), {"default", "adult"}), base::IsOk());
+  ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
   EXPECT_TRUE(Eventually(
       [&] {
-        return !Exists(TrainingJobs(), {"default", "adult"}) && PodNames().empty();
+        return !Exists(TrainingJobs(), {ns_, "adult"}) && PodNames().empty();
       },
       "gone"));
 }
 
-TEST_F(LifeTest, JobsOfOtherManagersAreLeftAlone) {
+TEST_P(LifeTest, JobsOfOtherManagersAreLeftAlone) {
   Json job = JobJson();
   job["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
   Apply(TrainingJobs(), job);
@@ -191,7 +193,7 @@ TEST_F(LifeTest, JobsOfOtherManagersAreLeftAlone) {
   EXPECT_THAT(Status().conditions.all(), IsEmpty());
 }
 
-TEST_F(LifeTest, AnotherOperatorGoesOnWhereThisOneStopped) {
+TEST_P(LifeTest, AnotherOperatorGoesOnWhereThisOneStopped) {
   RunJob();
   StopOperator();
   coordinator_.Progress(500000, 1000);

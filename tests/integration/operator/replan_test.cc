@@ -19,7 +19,10 @@ class ReplanTest : public OperatorHarness {
   }
 };
 
-TEST_F(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
+INSTANTIATE_TEST_SUITE_P(On, ReplanTest, testing::ValuesIn(kube::ServersUnderTest()),
+                         kube::ServerName);
+
+TEST_P(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
   coordinator_.SetAutoCommit(false);
   scheduler_.Publish(20);
   ASSERT_TRUE(
@@ -43,7 +46,7 @@ TEST_F(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
                          "event"));
 }
 
-TEST_F(ReplanTest, ASavingThatIsTooSmallIsToldAndNotTaken) {
+TEST_P(ReplanTest, ASavingThatIsTooSmallIsToldAndNotTaken) {
   scheduler_.Publish(
       1.0001);  // the same plan is a bit dearer; the other saves a lot only at the end
   coordinator_.Progress(999990, 1000);
@@ -51,7 +54,7 @@ TEST_F(ReplanTest, ASavingThatIsTooSmallIsToldAndNotTaken) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "PriceChanged"); }, "event"));
 }
 
-TEST_F(ReplanTest, AnEditedObjectiveIsPlannedAgainWithoutARestart) {
+TEST_P(ReplanTest, AnEditedObjectiveIsPlannedAgainWithoutARestart) {
   scheduler_.SetPlanner([](const model::PlanRequest& request) -> absl::StatusOr<model::PlanResult> {
     model::PlanResult result;
     model::ExecutionPlan plan;
@@ -73,15 +76,15 @@ TEST_F(ReplanTest, AnEditedObjectiveIsPlannedAgainWithoutARestart) {
   EXPECT_EQ(Status().restarts, 0);
 }
 
-TEST_F(ReplanTest, KubectlScaleBoundsThePlan) {
-  const auto scale = client_->Patch(TrainingJobs(), {"default", "adult"}, kube::PatchType::kMerge,
+TEST_P(ReplanTest, KubectlScaleBoundsThePlan) {
+  const auto scale = client_->Patch(TrainingJobs(), {ns_, "adult"}, kube::PatchType::kMerge,
                                     {{"spec", {{"replicas", 2}}}}, {}, "scale");
   ASSERT_THAT(scale, base::IsOk());
   EXPECT_TRUE(Eventually([&] { return scheduler_.last().constraints.max_units == 2; },
                          "asked with the new bound"));
 }
 
-TEST_F(ReplanTest, AnInfeasibleWishIsToldAndNothingIsTouched) {
+TEST_P(ReplanTest, AnInfeasibleWishIsToldAndNothingIsTouched) {
   scheduler_.SetPlanner([](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
     model::PlanResult result;
     result.reasons = {{"limit", "gpu", 61, 2, "61 units of gpu are needed, 2 are allowed"}};
@@ -95,7 +98,7 @@ TEST_F(ReplanTest, AnInfeasibleWishIsToldAndNothingIsTouched) {
   EXPECT_THAT(PodNames(), Contains("adult-1-gpu-0"));
 }
 
-TEST_F(ReplanTest, AKilledSchedulerLeavesRunningJobsAlone) {
+TEST_P(ReplanTest, AKilledSchedulerLeavesRunningJobsAlone) {
   scheduler_.Kill();
   PatchSpec("adult", {{"objective", {{"minThroughput", 500}}}});
   Settle();
