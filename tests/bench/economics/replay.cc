@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "common/base/status.h"
 #include "operator/planning/replan_decision.h"
@@ -20,6 +21,7 @@ struct Running {
   std::vector<sched::StageChoice> stages;
   std::vector<int> units;  // by type, servers included
   double throughput = 0;
+  double usd = 0;  // for the samples that were left when it was made
   std::string text;
 };
 
@@ -61,7 +63,7 @@ class Player {
   bool Take(const PriceChange& change) {
     recorded_[change.type] = change.usd_per_unit_hour;
     double& published = published_[change.type];
-    const bool tell = published == 0 || change.usd_per_unit_hour == 0 || strategy_.follow_always
+    const bool tell = published == 0 || strategy_.follow_always
                           ? published != change.usd_per_unit_hour
                           : sched::ShouldPublish(s_.hysteresis, published, At(published_at_[change.type]),
                                                  change.usd_per_unit_hour, At(change.time));
@@ -78,50 +80,71 @@ class Player {
     return sum;
   }
 
-  // The cheapest plan at the published prices for the samples that are left.
+  // The cheapest plan at the published prices for the samples that are left, over all places.
   std::optional<Running> Plan() {
     ++out_.plans;
+    std::set<std::string> places(s_.place.begin(), s_.place.end());
+    if (places.size() > 1) places.erase("");
+    std::optional<Running> best;
+    for (const std::string& place : places) {
+      auto plan = PlanIn(place);
+      if (plan && (!best || plan->usd < best->usd * (1 - 1e-9))) best = std::move(plan);
+    }
+    return best;
+  }
+
+  std::optional<Running> PlanIn(const std::string& place) const {
     model::PlanRequest request = s_.request;
     request.training.remaining_samples = std::max(left_, 1.0);
+    if (const size_t at = request.server_type.find("{place}"); at != std::string::npos) {
+      request.server_type.replace(at, 7, place);
+    }
+    std::vector<size_t> index;  // of the types here
+    request.resources.clear();
     for (size_t t = 0; t < published_.size(); ++t) {
-      model::Resource& r = request.resources[t];
-      const bool offered = published_[t] > 0 && (!strategy_.on_demand_only || s_.on_demand[t]);
-      r.price_per_unit_hour = offered ? published_[t] : 1;
-      if (!offered) r.limit = 0;
+      if (!s_.place[t].empty() && s_.place[t] != place) continue;
+      if (published_[t] <= 0 || (strategy_.on_demand_only && !s_.on_demand[t])) continue;
+      request.resources.push_back(s_.request.resources[t]);
+      request.resources.back().price_per_unit_hour = published_[t];
+      index.push_back(t);
     }
     const auto problem = sched::Problem::Compile(request);
     if (!problem.ok()) return std::nullopt;
-    std::optional<sched::Provisioned> best;
-    if (strategy_.single_type) {
-      for (int t = 0; t < problem->types(); ++t) {
-        auto plan = sched::SingleType(*problem, t);
-        if (plan && (!best || plan->score.cost < best->score.cost)) best = std::move(plan);
-      }
-    } else {
-      const sched::Budget budget(clock_, base::SteadyTime::max(), {});
-      const auto solution = sched::MakeExact()->Solve(*problem, 1, budget);
-      if (solution.ok()) best = solution->best;
-    }
+    const auto best = Cheapest(*problem);
     if (!best) return std::nullopt;
-    Running running{best->stages, UnitsByType(*problem, best->stages, best->score.server_units),
-                    best->score.throughput, ""};
-    for (const sched::StageChoice& stage : best->stages) {
+    Running running;
+    running.throughput = best->score.throughput;
+    running.usd = best->score.cost;
+    running.units.assign(published_.size(), 0);
+    const std::vector<int> used = UnitsByType(*problem, best->stages, best->score.server_units);
+    for (size_t i = 0; i < index.size(); ++i) running.units[index[i]] = used[i];
+    for (sched::StageChoice stage : best->stages) {
       running.text += fmt::format("{}{}-{}@{}x{}", running.text.empty() ? "" : " ", stage.first, stage.last, stage.units,
                                   problem->type(stage.type).name);
+      stage.type = static_cast<int>(index[static_cast<size_t>(stage.type)]);
+      running.stages.push_back(stage);
     }
     return running;
+  }
+
+  std::optional<sched::Provisioned> Cheapest(const sched::Problem& problem) const {
+    if (!strategy_.single_type) {
+      const sched::Budget budget(clock_, base::SteadyTime::max(), {});
+      const auto solution = sched::MakeExact()->Solve(problem, 1, budget);
+      return solution.ok() ? solution->best : std::nullopt;
+    }
+    std::optional<sched::Provisioned> best;
+    for (int t = 0; t < problem.types(); ++t) {
+      auto plan = sched::SingleType(problem, t);
+      if (plan && (!best || plan->score.cost < best->score.cost)) best = std::move(plan);
+    }
+    return best;
   }
 
   void Consider() {
     const auto candidate = Plan();
     if (!candidate) return;
     const bool same = candidate->stages == current_.stages;
-    const bool gone = [&] {
-      for (size_t t = 0; t < published_.size(); ++t) {
-        if (current_.units[t] > 0 && published_[t] == 0) return true;
-      }
-      return false;
-    }();
     ops::MoveInputs in;
     in.remaining_samples = left_;
     in.current_usd_per_hour = Hourly(current_.units, published_);
@@ -134,7 +157,6 @@ class Player {
     in.min_saving = s_.min_saving;
     in.cooldown_seconds = s_.cooldown_seconds;
     in.seconds_since_last_move = time_ - last_move_;
-    in.forced = gone;
     const bool move = strategy_.follow_always ? !same : ops::DecideMove(in).move;
     if (!move) return;
     ++out_.moves;

@@ -17,7 +17,7 @@
 
 namespace medley::bench {
 
-// The recorded price of a resource type from a moment on. 0: it cannot be bought.
+// The recorded price of a resource type from a moment on.
 struct PriceChange {
   double time = 0;  // seconds since 1970
   size_t type = 0;  // index into Scenario::request.resources
@@ -26,8 +26,11 @@ struct PriceChange {
 
 struct Scenario {
   std::string name;
-  model::PlanRequest request;          // without prices; every type profiled
+  // Without prices; every type profiled. "{place}" in serverType stands for the place.
+  model::PlanRequest request;
   std::vector<bool> on_demand;         // by type
+  // Places: a plan takes types of one place only, and those of place "".
+  std::vector<std::string> place;      // by type
   std::vector<PriceChange> changes;    // by time
   double begin = 0, end = 0;           // seconds since 1970
   sched::HysteresisOptions hysteresis;

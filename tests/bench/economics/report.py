@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Recorded prices replayed against ways to choose where a job runs: a table, and with --docs the plots of docs/economics.md.
 
-  tests/bench/economics/report.py [--docs]
+  tests/bench/economics/report.py [--docs] [--json FILE]
 
 Needs build/bin/economics_bench. Writes build/economics.json.
 """
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-SCENARIOS = ["aws-us-west-2", "aws-us-east-2", "gcp-us-central1"]
+SCENARIOS = ["aws-us-west-2", "aws-us", "gcp-us-central1", "gcp-10-regions"]
 DRAWN = {0: "#1f6f43", 1: "#b3541e", 2: "#555555", 3: "#3b5b92"}  # strategy -> colour
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 300, 60, 40, 64
 
@@ -86,8 +86,14 @@ def plot(scenario):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", action="store_true", help="write docs/economics-*.svg")
+    parser.add_argument("--json", help="what an earlier run left in build/economics.json, instead of measuring")
     arguments = parser.parse_args()
-    for scenario in measure():
+    if arguments.json:
+        with open(arguments.json, encoding="utf-8") as earlier:
+            scenarios = json.load(earlier)
+    else:
+        scenarios = measure()
+    for scenario in scenarios:
         print(f"\n{scenario['scenario']}: {scenario['days']:.0f} days, {scenario['changes']} recorded prices, "
               f"floor {scenario['minThroughput']:,.0f} samples/s\n")
         print(table(scenario))

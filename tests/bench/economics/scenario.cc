@@ -92,6 +92,7 @@ class Reader {
     r.limit = type.at("limit");
     s.request.resources.push_back(r);
     s.on_demand.push_back(type.value("onDemand", false));
+    s.place.push_back(type.value("place", ""));
     const double units = type.value("unitsPerInstance", 1.0);
     if (type.contains("usdPerHour")) {
       s.changes.push_back({s.begin, index, type.at("usdPerHour").get<double>() / units});
