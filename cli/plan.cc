@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/plan_input.h"
+#include "cli/plan_pareto.h"
 #include "cli/table.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
@@ -109,7 +110,15 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", flags->output, "table, json or yaml")
       ->check(CLI::IsMember({"table", "json", "yaml"}))
       ->capture_default_str();
-  command->callback([flags, &exit_status] { exit_status = Run(*flags); });
+  const auto pareto = std::make_shared<ParetoFlags>();
+  CLI::Option* front = command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower");
+  command->add_option("--points", pareto->points, "at most so many plans of the front")
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(front);
+  command->add_option("--svg", pareto->svg, "a file to draw the front into")->needs(front);
+  command->callback([flags, pareto, &exit_status] {
+    exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : Run(*flags);
+  });
 }
 
 }  // namespace medley::cli

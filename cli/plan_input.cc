@@ -95,7 +95,7 @@ absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file) {
   return catalog.ok() ? std::move(catalog) : base::Annotate(catalog.status(), file);
 }
 
-absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
+absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, ReadRequest(flags));
   base::SystemClock clock;
   sched::CatalogStore store;
@@ -108,9 +108,15 @@ absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
   }
   const sched::CatalogSnapshot catalog = store.Get();
   sched::ResolvePrices(*catalog, request);
-  auto result = sched::MakePlan(request, {catalog->revision, catalog->price_time}, sched::BuiltinPlanners(), clock, {});
+  return Asked{std::move(request), {catalog->revision, catalog->price_time}};
+}
+
+absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
+  MEDLEY_ASSIGN_OR_RETURN(Asked asked, AskedByFile(flags));
+  const base::SystemClock clock;
+  auto result = sched::MakePlan(asked.request, asked.origin, sched::BuiltinPlanners(), clock, {});
   if (!result.ok()) return base::Annotate(result.status(), flags.file);
-  return Planned{std::move(request), std::move(*result)};
+  return Planned{std::move(asked.request), std::move(*result)};
 }
 
 }  // namespace medley::cli

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/model/planning.h"
+#include "scheduler-service/planner/plan.h"
 #include "scheduler-service/profile/hardware.h"
 
 namespace CLI {
@@ -27,6 +28,15 @@ struct PlanFlags {
 
 // Options of both commands.
 void AddPlanFlags(CLI::App& command, PlanFlags& flags);
+
+// The question of a file.
+struct Asked {
+  model::PlanRequest request;  // with prices
+  sched::PriceOrigin origin;
+};
+
+// Errors: what is wrong with the file: its name and the field's path.
+absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags);
 
 struct Planned {
   model::PlanRequest request;  // with prices
