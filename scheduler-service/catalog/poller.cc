@@ -76,7 +76,7 @@ void Poller::Start() {
   }
   for (const auto& slot : slots_) {
     threads_.emplace_back([this, slot = slot.get()](std::stop_token stop) {
-      for (;;) {
+      while (!stop.stop_requested()) {
         base::SteadyTime due;
         {
           base::MutexLock lock(mutex_);
@@ -88,7 +88,7 @@ void Poller::Start() {
     });
   }
   threads_.emplace_back([this](std::stop_token stop) {
-    while (clock_.SleepFor(options_.tick, stop)) {
+    while (!stop.stop_requested() && clock_.SleepFor(options_.tick, stop)) {
       {
         base::MutexLock lock(mutex_);
         Publish();
