@@ -16,6 +16,7 @@ class Auto final : public Planner {
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     auto exact = exact_->Solve(problem, seed, budget.Share(kExactShare));
+    if (absl::IsInvalidArgument(exact.status())) return policy_->Solve(problem, seed, budget);  // too large for it
     if (!exact.ok()) return exact;
     if (exact->best) exact->planner = exact_->name();
     if (exact->complete) return exact;

@@ -63,6 +63,7 @@ class Exact final : public Planner {
   bool proves_optimality() const override { return true; }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget& budget) const override {
+    MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
     Cheapest cheapest(problem);
     for (int t = 0; t < problem.types(); ++t) {
       if (auto single = SingleType(problem, t)) cheapest.Offer(std::move(*single));

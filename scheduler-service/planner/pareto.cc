@@ -120,6 +120,7 @@ absl::StatusOr<ParetoResult> MakePareto(const model::PlanRequest& request, const
   if (!result.reasons.empty()) return result;
 
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
+  MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
   const Front front = ExactFront(problem, budget);

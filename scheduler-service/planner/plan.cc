@@ -6,6 +6,7 @@
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/reasons.h"
+#include "scheduler-service/planner/stage_graph.h"
 #include "scheduler-service/provision/methods.h"
 
 namespace medley::sched {
@@ -60,6 +61,12 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
     return base::DeadlineExceeded(
         "planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
         planner.name());
+  }
+  if (!StageGraph::CheckSize(problem).ok()) {
+    result.reasons.push_back({"planner", "", 0, 0,
+                              fmt::format("planner {} found no feasible plan; the model is too large to find out "
+                                          "whether there is one", planner.name())});
+    return absl::OkStatus();
   }
   const Budget budget(clock, clock.Steady() + base::FromSeconds(kReasonSeconds), std::move(stop));
   if (!planner.proves_optimality()) {

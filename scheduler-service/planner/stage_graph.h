@@ -4,6 +4,9 @@
 // thread-safe; the problem outlives it. Size: layers^2 / 2 * types.
 #pragma once
 
+#include <absl/status/status.h>
+
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -22,8 +25,14 @@ struct PossibleStage {
   double fastest = 0;  // samples/s with the type's limit
 };
 
+// What a graph may hold: some 50 MB, and a first look at all of it takes about a second.
+inline constexpr int64_t kMostPossibleStages = 400'000;
+
 class StageGraph {
  public:
+  // InvalidArgument when the problem may have more possible stages than kMostPossibleStages.
+  static absl::Status CheckSize(const Problem& problem);
+
   explicit StageGraph(const Problem& problem);
 
   const Problem& problem() const { return problem_; }
