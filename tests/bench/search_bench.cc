@@ -1,10 +1,12 @@
 // How near to the optimum the searching planners come, and in what time:
 //   search_bench [--planners rl-lstm,genetic] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
-// One line for each request, number of types and planner: cost above the optimum (of `exact`) over the seeds, seconds.
+// One line for each request, number of types and planner: cost above the optimum (of `exact`) over the seeds, seconds
+// of wall time and of processor time.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
@@ -37,25 +39,28 @@ struct Flags {
   std::vector<int> types = {2, 4, 8};
   int seeds = 10;
   int random = 0;
+  model::PlannerOptions options;
 };
 
 absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double optimum, int seeds) {
   const base::SystemClock clock;
-  std::vector<double> above, seconds;
+  std::vector<double> above, seconds, cpu;
   for (int seed = 1; seed <= seeds; ++seed) {
     const base::SteadyTime begin = clock.Steady();
+    const std::clock_t cpu_begin = std::clock();
     MEDLEY_ASSIGN_OR_RETURN(const Solution solution,
                             planner.Solve(problem, static_cast<uint64_t>(seed),
                                           Budget(clock, begin + base::FromSeconds(60), {})));
     seconds.push_back(base::ToSeconds(clock.Steady() - begin));
+    cpu.push_back(static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC);
     above.push_back(solution.best ? (solution.best->score.cost / optimum - 1) * 100 : 1e9);
   }
   std::printf("%-12s %2d layers %2d types  %-9s above optimum: median %7.3f %%, most %7.3f %%  seconds: median %.3f, "
-              "most %.3f\n",
+              "most %.3f, processor %.3f\n",
               problem.request().model.name.c_str(), problem.layers(), problem.types(),
               std::string(planner.name()).c_str(), Median(above),
               *std::max_element(above.begin(), above.end()), Median(seconds),
-              *std::max_element(seconds.begin(), seconds.end()));
+              *std::max_element(seconds.begin(), seconds.end()), Median(cpu));
   std::fflush(stdout);
   return absl::OkStatus();
 }
@@ -67,6 +72,7 @@ absl::Status BenchRandom(const Flags& flags, const Registry& registry, int types
   for (uint64_t seed = 1; left > 0; ++seed) {
     model::PlanRequest request = RandomRequest(seed, {.most_layers = 16, .most_types = types, .most_limit = 64});
     if (request.model.layers.size() < 14 || static_cast<int>(request.resources.size()) < types) continue;
+    request.planner = flags.options;
     MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
     MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
                             registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
@@ -87,7 +93,8 @@ absl::Status Bench(const Flags& flags) {
   }
   for (const int types : flags.types) MEDLEY_RETURN_IF_ERROR(BenchRandom(flags, registry, types));
   for (const std::string& file : flags.files) {
-    MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Read(file));
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, Read(file));
+    request.planner = flags.options;
     for (const int types : flags.types) {
       MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(WithTypes(request, types, 1)));
       MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
@@ -112,6 +119,10 @@ int main(int argc, char** argv) {
   app.add_option("--planners", flags.planners)->delimiter(',');
   app.add_option("--types", flags.types)->delimiter(',');
   app.add_option("--seeds", flags.seeds);
+  app.add_option("--rounds", flags.options.recurrent.rounds);
+  app.add_option("--hidden", flags.options.recurrent.hidden_units);
+  app.add_option("--samples", flags.options.recurrent.samples_per_round);
+  app.add_option("--learning-rate", flags.options.recurrent.learning_rate);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = medley::sched::Bench(flags);
   if (!status.ok()) std::fprintf(stderr, "search_bench: %s\n", medley::base::Message(status).c_str());
