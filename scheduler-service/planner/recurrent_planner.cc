@@ -19,7 +19,7 @@ constexpr int64_t kMostActivations = 1 << 21;    // decisions times hidden units
 constexpr int kStarts = 3;                       // policies begun afresh, the best one counts
 constexpr double kEntropyBonus = 1, kEntropyAtEnd = 0.0025;  // of the first round and, as a fraction, the last
 constexpr double kEntropyBonusTuning = 0.1;      // for a policy that was trained before
-constexpr double kSwitches = 5;                  // of types, in a new policy's schedules
+constexpr double kSwitches = 2;                  // of types, in a new policy's schedules
 constexpr double kSettledEntropy = 0.01;         // nats a decision
 constexpr int kPatience = 40;                    // rounds
 
@@ -60,7 +60,7 @@ absl::StatusOr<Settings> SettingsOf(const Problem& problem, bool trained, int hi
   const model::RecurrentOptions& o = problem.request().planner.recurrent;
   Settings s;
   s.starts = trained ? 1 : kStarts;
-  s.rounds = Or(o.rounds / s.starts, o.rounds > 0 ? 1 : 400);
+  s.rounds = Or(o.rounds / s.starts, o.rounds > 0 ? 1 : 300);
   s.hidden = hidden;
   const int fitting = static_cast<int>(std::max<int64_t>(4, kMostDecisions / problem.layers()));
   s.reinforce.samples_per_round = Or(o.samples_per_round, std::min(64, fitting));
