@@ -37,6 +37,15 @@ std::string Unusable(const CatalogEntry& entry) {
   return finite && PriceOf(entry) > 0 ? "" : "price";
 }
 
+// Of two entries of a key one has no price: the price of the other, not to be had.
+void JoinAvailability(const CatalogEntry& entry, CatalogEntry& other) {
+  const CatalogEntry& gone = SaysAvailabilityOnly(entry) ? entry : other;
+  const base::WallTime until = gone.unavailable_until;
+  if (SaysAvailabilityOnly(other)) other = entry;
+  other.available = false;
+  other.unavailable_until = until;
+}
+
 // One entry a key: the latest in effect; of those that agree on that, the dearer.
 std::map<std::string, CatalogEntry> Reduce(const Snapshot& snapshot, AcceptanceReport& report) {
   std::map<std::string, CatalogEntry> out;
@@ -49,7 +58,9 @@ std::map<std::string, CatalogEntry> Reduce(const Snapshot& snapshot, AcceptanceR
     const auto [found, is_new] = out.try_emplace(key, entry);
     if (is_new) continue;
     CatalogEntry& other = found->second;
-    if (entry.effective_at == other.effective_at && PriceOf(entry) != PriceOf(other)) {
+    if (SaysAvailabilityOnly(entry) || SaysAvailabilityOnly(other)) {
+      JoinAvailability(entry, other);
+    } else if (entry.effective_at == other.effective_at && PriceOf(entry) != PriceOf(other)) {
       Note(report, "duplicate", fmt::format("{}: both {} and {}", key, PriceOf(other), PriceOf(entry)));
       if (PriceOf(entry) > PriceOf(other)) other = entry;
     } else if (entry.effective_at > other.effective_at) {

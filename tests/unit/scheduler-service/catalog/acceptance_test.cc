@@ -112,6 +112,11 @@ TEST_F(AcceptanceTest, AvailabilityWithoutAPriceKeepsThePrice) {
   EXPECT_FALSE(prices_.known.begin()->second.available);
   Take({Spot("a", 1)});
   EXPECT_TRUE(prices_.known.begin()->second.available);
+  for (const auto& both : {std::vector{Spot("a", 1.1), gone}, std::vector{gone, Spot("a", 1.2)}}) {
+    EXPECT_TRUE(Take(both).reasons.empty());  // a price, and that it is not to be had
+    EXPECT_GT(Known("a"), 1);
+    EXPECT_FALSE(prices_.known.begin()->second.available);
+  }
 }
 
 TEST_F(AcceptanceTest, AuthoritativeAnswersReplaceAndAreMeant) {
