@@ -15,6 +15,7 @@
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
+#include "scheduler-service/web/web_page.h"
 
 namespace medley::sched {
 namespace {
@@ -76,7 +77,9 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   CatalogStore catalog;
   const Registry planners = BuiltinPlanners();
   MEDLEY_ASSIGN_OR_RETURN(const HardwareCatalog hardware, HardwareCatalog::Builtin());
-  Handlers handlers({planners, catalog, hardware, metrics, clock}, HandlerOptions(options));
+  Learned learned(options.state_dir, metrics);
+  MEDLEY_RETURN_IF_ERROR(learned.Open());
+  Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
   UseRestThreads(kRestThreads);
   const bool wants_prices = !options.prices.empty();
@@ -91,10 +94,11 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   }
   const auto service =
       MakeGrpcService(handlers, ids, drain.get_token(), stop.get_token(), {.max_watches = 64, .tokens = tokens});
+  MEDLEY_ASSIGN_OR_RETURN(const WebPage page, WebPage::Make());
   // REST first: it says what is wrong with certificates.
   MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<RestServer> rest_server,
                           RestServer::Start(MakeRestOptions(options, rest_at, tokens),
-                                            {handlers, ids, metrics, clock, ready, stop.get_token(), {}}));
+                                            {handlers, ids, metrics, clock, ready, stop.get_token(), page.files()}));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Server> grpc_server,
                           rpc::Server::Start(MakeGrpcOptions(options, grpc_at), {service.get()}));
   MEDLEY_RETURN_IF_ERROR(WritePorts(options.port_file, *grpc_server, *rest_server));
@@ -102,6 +106,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
                         {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
                         {"tls", options.tls_cert.empty() ? "false" : "true"},
                         {"token", tokens.required() ? "true" : "false"}});
+  std::jthread keeping([&](std::stop_token token) { learned.Keep(clock, std::move(token)); });
   wait_for_end();
 
   log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
@@ -112,6 +117,8 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   grpc_server->Stop(kLastCalls);
   rest_server.reset();
   if (poller) poller->Stop();
+  keeping = {};  // stops and joins
+  learned.Save();
   log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
   return absl::OkStatus();
 }

@@ -26,9 +26,10 @@ absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanRes
   if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
   call.generation.catalog_revision = prepared.origin.catalog_revision;
   const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
-  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
+  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result,
                           MakePlan(prepared.request, prepared.origin, context_.planners, context_.clock, call.stop,
                                    deadline));
+  result.prediction = prepared.prediction;
   model::ToProto(result, out);
   call.reproducible = result.complete;
   record_.Planned(result);

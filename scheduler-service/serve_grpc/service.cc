@@ -53,6 +53,10 @@ class Service final : public pb::SchedulerService::Service {
                        pb::ProfileResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Profile);
   }
+  grpc::Status Observe(grpc::ServerContext* context, const pb::ObserveRequest* in,
+                       pb::ObserveResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Observe);
+  }
   grpc::Status ListHardware(grpc::ServerContext* context, const pb::ListHardwareRequest* in,
                             pb::ListHardwareResponse* out) override {
     return Run(*context, *in, *out, &Handlers::ListHardware);

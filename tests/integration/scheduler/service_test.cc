@@ -92,7 +92,8 @@ class ServiceTest : public testing::Test {
   CatalogStore catalog_;
   const Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
-  Handlers handlers_{{planners_, catalog_, hardware_, metrics_, clock_}, {}};
+  Learned learned_{"", metrics_};
+  Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_}, {}};
   RequestIds ids_{1};
   std::stop_source stop_;
   std::optional<Poller> poller_;
