@@ -44,6 +44,7 @@ absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb:
   return Answer("Provision", in, call, out, [&](pb::ProvisionResponse& o) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
+    MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.generation.catalog_revision = prepared->origin.catalog_revision;
     MEDLEY_ASSIGN_OR_RETURN(
         const ProvisionResult result,
@@ -60,6 +61,7 @@ absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::E
   return Answer("Evaluate", in, call, out, [&](pb::EvaluateResponse& o) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
+    MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.generation.catalog_revision = prepared->origin.catalog_revision;
     MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
                             MakeEvaluation(prepared->request, {in.schedule().begin(), in.schedule().end()},
