@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/rpc/server.h"
 #include "scheduler-service/catalog/config.h"
+#include "scheduler-service/feeds/factory.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int kRestThreads = 4;
 constexpr base::seconds kIdleBesidePlanning{30};
+constexpr base::seconds kLastPlanning{5};  // planners look at their stop tokens more often
 constexpr base::seconds kLastCalls{1};
 
 absl::Status WritePorts(const std::string& path, const rpc::Server& grpc, const RestServer& rest) {
@@ -61,6 +63,11 @@ rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& addres
   return out;
 }
 
+absl::StatusOr<CatalogConfig> ReadCatalogConfig(const Options& options, base::Clock& clock) {
+  if (options.catalog_config.empty()) return OneFileConfig(options.prices, base::FromSeconds(options.poll_seconds));
+  return LoadCatalogConfig(options.catalog_config, HttpFeedFactories(clock));
+}
+
 }  // namespace
 
 absl::Status Serve(const Options& options, const std::function<void()>& wait_for_end) {
@@ -82,13 +89,13 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
   UseRestThreads(kRestThreads);
-  const bool wants_prices = !options.prices.empty();
+  const bool wants_prices = !options.prices.empty() || !options.catalog_config.empty();
   const auto ready = [&] {
     return !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
   };
   std::optional<Poller> poller;
   if (wants_prices) {
-    CatalogConfig config = OneFileConfig(options.prices, base::FromSeconds(options.poll_seconds));
+    MEDLEY_ASSIGN_OR_RETURN(CatalogConfig config, ReadCatalogConfig(options, clock));
     poller.emplace(std::move(config.poller), std::move(config.feeds), catalog, metrics, clock);
     poller->Start();  // a file that is not good yet is looked at again
   }
@@ -114,7 +121,9 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   handlers.admission().Close();
   const bool finished = handlers.admission().WaitIdle(base::FromSeconds(options.grace_seconds));
   stop.request_stop();
+  handlers.admission().WaitIdle(kLastPlanning);
   grpc_server->Stop(kLastCalls);
+  rest_server->WaitAnswered(kLastCalls);  // what was worked out is on its way
   rest_server.reset();
   if (poller) poller->Stop();
   keeping = {};  // stops and joins

@@ -54,6 +54,8 @@ class Handlers {
                             scheduler::v1::ListPlannersResponse& out);
   absl::Status GetCatalog(const scheduler::v1::GetCatalogRequest& in, Call& call,
                           scheduler::v1::GetCatalogResponse& out);
+  absl::Status ListPrices(const scheduler::v1::ListPricesRequest& in, Call& call,
+                          scheduler::v1::ListPricesResponse& out);
   // The catalog once its revision is above `after`: one message of a stream. NotFound: none within `timeout`.
   absl::Status NextCatalog(int64_t after, base::nanoseconds timeout, const Call& call,
                            scheduler::v1::WatchCatalogResponse& out);

@@ -48,9 +48,10 @@ void PolicyStore::Scan() {
     known = policies_;
   }
   std::map<std::string, Kept> found = List(known);
-  const bool same = std::equal(found.begin(), found.end(), known.begin(), known.end(), [](const auto& a, const auto& b) {
+  const auto equal = [](const auto& a, const auto& b) {
     return a.first == b.first && a.second.policy == b.second.policy;
-  });
+  };
+  const bool same = std::equal(found.begin(), found.end(), known.begin(), known.end(), equal);
   if (same) return;
   base::MutexLock lock(mutex_);
   policies_ = std::move(found);

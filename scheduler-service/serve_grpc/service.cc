@@ -69,6 +69,10 @@ class Service final : public pb::SchedulerService::Service {
                           pb::GetCatalogResponse* out) override {
     return Run(*context, *in, *out, &Handlers::GetCatalog);
   }
+  grpc::Status ListPrices(grpc::ServerContext* context, const pb::ListPricesRequest* in,
+                          pb::ListPricesResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::ListPrices);
+  }
   grpc::Status WatchCatalog(grpc::ServerContext* context, const pb::WatchCatalogRequest*,
                             grpc::ServerWriter<pb::WatchCatalogResponse>* writer) override {
     Call call;

@@ -70,8 +70,12 @@ class Server final : public RestServer {
       // It was not open any more; nothing is left to release.
     }
     // Answers that wait for a body or run on the pool still use this object.
+    WaitAnswered(kLastAnswers);
+  }
+
+  bool WaitAnswered(base::nanoseconds timeout) override {
     base::MutexLock lock(mutex_);
-    idle_.WaitFor(mutex_, {}, kLastAnswers, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return answering_ == 0; });
+    return idle_.WaitFor(mutex_, {}, timeout, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return answering_ == 0; });
   }
 
   int port() const override { return port_; }

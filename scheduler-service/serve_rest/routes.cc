@@ -83,6 +83,7 @@ std::vector<Route> MakeRoutes(Handlers& handlers) {
   routes.push_back(MakeRoute(handlers, "GET", "/v1/hardware", "ListHardware", &Handlers::ListHardware));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/planners", "ListPlanners", &Handlers::ListPlanners));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/catalog", "GetCatalog", &Handlers::GetCatalog));
+  routes.push_back(MakeRoute(handlers, "GET", "/v1/prices", "ListPrices", &Handlers::ListPrices));
   return routes;
 }
 

@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -127,6 +128,16 @@ def request(scheduler, method, path, body=None, headers=None, context=None):
 def raw(scheduler):
     """A socket of our own to the REST port."""
     return socket.create_connection((scheduler.host, scheduler.rest), timeout=PATIENCE)
+
+
+def in_background(work):
+    """A thread that does it; what goes wrong in it (the service has gone) is for the test to notice."""
+    def quiet():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            work()
+    thread = threading.Thread(target=quiet, daemon=True)
+    thread.start()
+    return thread
 
 
 def make_certificates(folder, name="server", ca=None):
