@@ -44,6 +44,7 @@ class Handlers {
   Handlers(const Context& context, const Options& options);
 
   absl::Status Plan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
+  absl::Status Pareto(const scheduler::v1::ParetoRequest& in, Call& call, scheduler::v1::ParetoResponse& out);
   absl::Status Provision(const scheduler::v1::ProvisionRequest& in, Call& call, scheduler::v1::ProvisionResponse& out);
   absl::Status Evaluate(const scheduler::v1::EvaluateRequest& in, Call& call, scheduler::v1::EvaluateResponse& out);
   absl::Status Profile(const scheduler::v1::ProfileRequest& in, Call& call, scheduler::v1::ProfileResponse& out);

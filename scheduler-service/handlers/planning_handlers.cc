@@ -1,4 +1,4 @@
-// Plan, Provision, Evaluate.
+// Plan, Pareto, Provision, Evaluate.
 #include <algorithm>
 
 #include "common/base/status.h"
@@ -7,6 +7,8 @@
 #include "scheduler-service/handlers/field_path.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/handlers/prepared.h"
+#include "scheduler-service/planner/pareto.h"
+#include "scheduler-service/planner/pareto_proto.h"
 
 namespace medley::sched {
 namespace {
@@ -38,6 +40,23 @@ absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanRes
 
 absl::Status Handlers::Plan(const pb::PlanRequest& in, Call& call, pb::PlanResponse& out) {
   return Answer("Plan", in, call, out, [&](pb::PlanResponse& o) { return DoPlan(in, call, o); });
+}
+
+absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::ParetoResponse& out) {
+  return Answer("Pareto", in, call, out, [&](pb::ParetoResponse& o) -> absl::Status {
+    const auto prepared = Prepare(in.request());
+    if (!prepared.ok()) return WithinField("request", prepared.status());
+    MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
+    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
+    MEDLEY_ASSIGN_OR_RETURN(const ParetoResult result,
+                            MakePareto(prepared->request, prepared->origin, in.max_points(), context_.clock, call.stop,
+                                       deadline));
+    ToProto(result, o);
+    if (result.plans.empty()) record_.Infeasible(result.reasons);
+    call.reproducible = result.complete;
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb::ProvisionResponse& out) {

@@ -41,6 +41,9 @@ class Service final : public pb::SchedulerService::Service {
   grpc::Status Plan(grpc::ServerContext* context, const pb::PlanRequest* in, pb::PlanResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Plan);
   }
+  grpc::Status Pareto(grpc::ServerContext* context, const pb::ParetoRequest* in, pb::ParetoResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Pareto);
+  }
   grpc::Status Provision(grpc::ServerContext* context, const pb::ProvisionRequest* in,
                          pb::ProvisionResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Provision);

@@ -75,6 +75,7 @@ std::string Unescape(std::string_view text) {
 std::vector<Route> MakeRoutes(Handlers& handlers) {
   std::vector<Route> routes;
   routes.push_back(MakeRoute(handlers, "POST", "/v1/plan", "Plan", &Handlers::Plan));
+  routes.push_back(MakeRoute(handlers, "POST", "/v1/pareto", "Pareto", &Handlers::Pareto));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/provision", "Provision", &Handlers::Provision));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/evaluate", "Evaluate", &Handlers::Evaluate));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/profile", "Profile", &Handlers::Profile));
