@@ -28,7 +28,8 @@ TEST_F(LearnedTest, StateFilesAreWholeOrNotThere) {
   EXPECT_EQ(files.Load("x"), bytes);
   const auto path = folder_ / "deep" / "state" / "x";
   const std::string whole = *base::ReadFile(path);
-  for (const std::string& damaged : {whole.substr(0, whole.size() - 1), whole + "x", std::string(), std::string("other")}) {
+  const std::string cut = whole.substr(0, whole.size() - 1);
+  for (const std::string& damaged : {cut, whole + "x", std::string(), std::string("other")}) {
     ASSERT_THAT(base::WriteFileAtomic(path, damaged), base::IsOk());
     EXPECT_EQ(files.Load("x"), std::nullopt);
   }

@@ -37,8 +37,8 @@ TEST(BearerTokensTest, AllowsThoseOfTheFile) {
   EXPECT_TRUE(tokens->required());
   EXPECT_TRUE(tokens->Allow("Bearer 0123456789abcdef"));
   EXPECT_TRUE(tokens->Allow("bearer fedcba9876543210"));
-  for (const char* bad : {"", "Bearer", "Bearer ", "0123456789abcdef", "Bearer 0123456789abcde", "Bearer 0123456789abcdeF",
-                          "Bearer 0123456789abcdef ", "Basic 0123456789abcdef"}) {
+  for (const char* bad : {"", "Bearer", "Bearer ", "0123456789abcdef", "Bearer 0123456789abcde",
+                          "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef ", "Basic 0123456789abcdef"}) {
     EXPECT_FALSE(tokens->Allow(bad)) << bad;
   }
   EXPECT_TRUE(BearerTokens().Allow(""));
