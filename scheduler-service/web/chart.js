@@ -10,7 +10,7 @@ function ticks(low, high, count = 5) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
   const out = [];
-  for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-9; v += step) out.push(v);
+  for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-9; v += step) out.push(v + 0);  // + 0: no -0
   return out;
 }
 

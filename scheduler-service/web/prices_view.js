@@ -16,7 +16,8 @@ const priceOf = (x) => x.pricePerUnitHour || x.pricePerInstanceHour;
 function timeText(span) {
   return (v) => {
     const t = new Date(v).toISOString();
-    return span > 3 * 86400e3 ? t.slice(5, 10) : t.slice(11, 16);
+    if (span > 3 * 86400e3) return t.slice(5, 10);
+    return span > 600e3 ? t.slice(11, 16) : t.slice(11, 19);
   };
 }
 

@@ -93,7 +93,8 @@ async def constant_rate(service, rate, seconds):
         free.put_nowait((reader, writer))
     bodies = []
     for i in range(int(rate * seconds)):
-        question = {**service.question, "constraints": {"minThroughput": 18000 + i * 1e-4}}
+        floor = service.question["constraints"]["minThroughput"]
+        question = {**service.question, "constraints": {"minThroughput": floor - 1 - i * 1e-4}}
         bodies.append(json.dumps(question).encode())
     begin = time.perf_counter() + 0.1
     tasks = []

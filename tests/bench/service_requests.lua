@@ -3,7 +3,7 @@
 local file = io.open(os.getenv("REQUEST"))
 local body = file:read("*a")
 file:close()
-local head, tail = body:match('^(.*"minThroughput": )[%d.]+(.*)$')
+local head, floor, tail = body:match('^(.*"minThroughput": )([%d.]+)(.*)$')
 local distinct = os.getenv("DISTINCT") == "1"
 local start = tonumber(os.getenv("START") or "0")
 local threads, count, thread_number = 0, 0, 0
@@ -21,5 +21,5 @@ end
 function request()
   if not distinct then return wrk.format() end
   count = count + 1
-  return wrk.format(nil, nil, nil, head .. string.format("%.9f", 15000 + thread_number + (start + count) * 1e-5) .. tail)
+  return wrk.format(nil, nil, nil, head .. string.format("%.9f", floor + thread_number + (start + count) * 1e-5) .. tail)
 end
