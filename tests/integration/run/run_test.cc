@@ -158,7 +158,8 @@ class RunTest : public testing::Test {
 TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
   const bool sanitized = Sanitized();
   const auto manifest = sanitized ? ExampleForSanitizers() : Source() / "examples/adult.yaml";
-  const auto child = Start({"run", manifest.string(), "--plain", "--timeout", "300"});
+  const auto child = Start({"run", manifest.string(), "--plain", "--timeout",
+                            std::to_string(base::Patience(base::seconds(300)).count())});
   EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("plan of epoch 1 by exact"));
