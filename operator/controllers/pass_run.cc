@@ -51,7 +51,6 @@ absl::Status JobPass::RunPlan() {
   MEDLEY_RETURN_IF_ERROR(DeleteLeftovers());
   CheckPodsReady();
   FillPlanStatus();
-  TellScheduler();
   return spec_ok_ ? Replan() : absl::OkStatus();
 }
 

@@ -1,60 +1,18 @@
 #include "scheduler-service/policy_net/trained_policy.h"
 
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <set>
-#include <type_traits>
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "scheduler-service/policy_net/byte_stream.h"
 
 namespace medley::policy_net {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "policies are written in the machine's byte order");
-
 constexpr std::string_view kMagic = "MDLYPOL";
 constexpr uint8_t kVersion = 1;
 constexpr size_t kMaxScales = 64;
-
-template <typename T>
-void Put(std::string& out, T value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-// Takes values from the front; remembers whether there were enough bytes.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-  template <typename T>
-  T Take() {
-    T value{};
-    if (bytes_.size() < sizeof(T)) {
-      short_ = true;
-      return value;
-    }
-    std::memcpy(&value, bytes_.data(), sizeof(T));
-    bytes_.remove_prefix(sizeof(T));
-    return value;
-  }
-  std::string TakeString(size_t size) {
-    if (bytes_.size() < size) {
-      short_ = true;
-      return {};
-    }
-    std::string value(bytes_.substr(0, size));
-    bytes_.remove_prefix(size);
-    return value;
-  }
-  size_t left() const { return bytes_.size(); }
-  bool cut_short() const { return short_; }
-
- private:
-  std::string_view bytes_;
-  bool short_ = false;
-};
 
 // The bytes between magic and checksum.
 absl::StatusOr<std::string_view> Payload(std::string_view bytes) {
@@ -65,13 +23,13 @@ absl::StatusOr<std::string_view> Payload(std::string_view bytes) {
     return base::InvalidArgument("policy: is of version {}, this program reads version {}", version, kVersion);
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
-  if (Reader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
+  if (ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
     return base::InvalidArgument("policy: is damaged (its checksum does not match)");
   }
   return body.substr(kMagic.size() + 1);
 }
 
-absl::Status ReadShape(Reader& in, TrainedPolicy& policy) {
+absl::Status ReadShape(ByteReader& in, TrainedPolicy& policy) {
   const auto cell = in.Take<uint8_t>();
   if (cell > 1) return base::InvalidArgument("policy: has an unknown cell {}", cell);
   policy.shape.cell = cell == 0 ? CellKind::kLstm : CellKind::kElman;
@@ -88,7 +46,7 @@ absl::Status ReadShape(Reader& in, TrainedPolicy& policy) {
   return absl::OkStatus();
 }
 
-absl::Status ReadNames(Reader& in, TrainedPolicy& policy) {
+absl::Status ReadNames(ByteReader& in, TrainedPolicy& policy) {
   std::set<std::string> seen;
   for (int i = 0; i < policy.shape.actions && !in.cut_short(); ++i) {
     const auto size = in.Take<uint16_t>();
@@ -100,7 +58,7 @@ absl::Status ReadNames(Reader& in, TrainedPolicy& policy) {
   return absl::OkStatus();
 }
 
-absl::Status ReadScales(Reader& in, TrainedPolicy& policy) {
+absl::Status ReadScales(ByteReader& in, TrainedPolicy& policy) {
   const auto count = in.Take<uint32_t>();
   if (count > kMaxScales) return base::InvalidArgument("policy: has {} scales of features", count);
   for (uint32_t i = 0; i < count && !in.cut_short(); ++i) {
@@ -114,7 +72,7 @@ absl::Status ReadScales(Reader& in, TrainedPolicy& policy) {
   return absl::OkStatus();
 }
 
-absl::Status ReadParameters(Reader& in, TrainedPolicy& policy) {
+absl::Status ReadParameters(ByteReader& in, TrainedPolicy& policy) {
   const size_t expected = ParameterLayout(policy.shape).size;
   if (in.cut_short() || in.left() != expected * sizeof(float)) {
     return base::InvalidArgument("policy: has {} bytes of parameters, its sizes ask for {}", in.left(),
@@ -132,29 +90,29 @@ absl::Status ReadParameters(Reader& in, TrainedPolicy& policy) {
 
 std::string ToBytes(const TrainedPolicy& policy) {
   std::string out(kMagic);
-  Put(out, kVersion);
-  Put(out, static_cast<uint8_t>(policy.shape.cell == CellKind::kLstm ? 0 : 1));
+  PutValue(out, kVersion);
+  PutValue(out, static_cast<uint8_t>(policy.shape.cell == CellKind::kLstm ? 0 : 1));
   for (const int size : {policy.shape.features, policy.shape.actions, policy.shape.hidden}) {
-    Put(out, static_cast<int32_t>(size));
+    PutValue(out, static_cast<int32_t>(size));
   }
-  Put(out, policy.updates);
+  PutValue(out, policy.updates);
   for (const std::string& name : policy.actions) {
-    Put(out, static_cast<uint16_t>(name.size()));
+    PutValue(out, static_cast<uint16_t>(name.size()));
     out += name;
   }
-  Put(out, static_cast<uint32_t>(policy.scales.size()));
+  PutValue(out, static_cast<uint32_t>(policy.scales.size()));
   for (const FeatureScale& scale : policy.scales) {
-    Put(out, scale.mean);
-    Put(out, scale.scale);
+    PutValue(out, scale.mean);
+    PutValue(out, scale.scale);
   }
-  for (const float value : policy.parameters) Put(out, value);
-  Put(out, base::Hash64(out));
+  for (const float value : policy.parameters) PutValue(out, value);
+  PutValue(out, base::Hash64(out));
   return out;
 }
 
 absl::StatusOr<TrainedPolicy> PolicyFromBytes(std::string_view bytes) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string_view payload, Payload(bytes));
-  Reader in(payload);
+  ByteReader in(payload);
   TrainedPolicy policy;
   MEDLEY_RETURN_IF_ERROR(ReadShape(in, policy));
   MEDLEY_RETURN_IF_ERROR(ReadNames(in, policy));

@@ -1,0 +1,195 @@
+#include "scheduler-service/online/online_learner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/hash.h"
+#include "common/base/status.h"
+#include "scheduler-service/online/student.h"
+#include "scheduler-service/policy_net/byte_stream.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr std::string_view kMagic = "MDLYLRN1";
+constexpr std::string_view kOwn = "online";
+constexpr size_t kMostLayers = 1024;
+constexpr size_t kMostName = 1024;
+
+StudentOptions OptionsOf(const OnlineLearner::Options& o) {
+  return {o.most_schedules, o.first_rounds, o.rounds, o.hidden_units};
+}
+
+bool IsElman(const model::PlanRequest& request) { return request.planner.name == "rl-rnn"; }
+
+// The type of each layer. Validate has seen to it that the stages cover the layers.
+absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model::JobObservation& observation) {
+  std::vector<int> schedule(static_cast<size_t>(problem.layers()), -1);
+  for (size_t i = 0; i < observation.stages.size(); ++i) {
+    const model::StageMeasurement& stage = observation.stages[i];
+    int type = -1;
+    for (int t = 0; t < problem.types(); ++t) {
+      if (problem.type(t).name == stage.resource_type) type = t;
+    }
+    if (type < 0) {
+      return base::InvalidArgument("stages[{}].resourceType: '{}' is not in request.resources", i,
+                                   stage.resource_type);
+    }
+    for (int layer = stage.first_layer; layer <= stage.last_layer; ++layer) {
+      schedule[static_cast<size_t>(layer)] = type;
+    }
+  }
+  return schedule;
+}
+
+// USD an hour: as observed, else what the units cost at the request's prices.
+double HourlyOf(const Problem& problem, const model::JobObservation& observation) {
+  if (observation.usd_per_hour > 0) return observation.usd_per_hour;
+  double hourly = observation.server_units * problem.server_price();
+  for (const model::StageMeasurement& stage : observation.stages) {
+    for (int t = 0; t < problem.types(); ++t) {
+      if (problem.type(t).name == stage.resource_type) hourly += stage.units * problem.price(t);
+    }
+  }
+  return hourly;
+}
+
+}  // namespace
+
+OnlineLearner::OnlineLearner(const Options& options) : options_(options) {}
+OnlineLearner::~OnlineLearner() = default;
+
+std::string OnlineLearner::NameOf(const model::PlanRequest& request) {
+  std::string shape;
+  for (const model::Layer& layer : request.model.layers) {
+    shape += fmt::format("{}\n{}\n{}\n{}\n", layer.kind, layer.input_bytes, layer.output_bytes, layer.weight_bytes);
+  }
+  return fmt::format("{}/{}/{}", IsElman(request) ? "rl-rnn" : "rl-lstm",
+                     request.model.name.substr(0, kMostName / 2), base::HashHex(shape));
+}
+
+std::unique_ptr<PolicyStudent> OnlineLearner::NewStudent(const Problem& problem) const {
+  const model::PlanRequest& request = problem.request();
+  auto student = std::make_unique<PolicyStudent>(
+      OptionsOf(options_), IsElman(request) ? policy_net::CellKind::kElman : policy_net::CellKind::kLstm);
+  if (!request.planner.recurrent.policy.empty()) {
+    auto policy = policy_net::PolicyFromBytes(request.planner.recurrent.policy);
+    if (policy.ok()) student->Begin(problem, std::move(*policy));
+  }
+  return student;
+}
+
+absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
+  MEDLEY_RETURN_IF_ERROR(model::Validate(observation));
+  if (observation.request.model.layers.size() > kMostLayers) {
+    return base::ResourceExhausted("model.layers: {} layers, policies learn from at most {}",
+                                   observation.request.model.layers.size(), kMostLayers);
+  }
+  auto problem = Problem::Compile(observation.request);
+  if (!problem.ok()) return base::Annotate(problem.status(), "request");
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<int> schedule, ScheduleOf(*problem, observation));
+  const double log_cost = std::log(HourlyOf(*problem, observation) / 3600 / observation.throughput);
+  if (!std::isfinite(log_cost)) return base::InvalidArgument("usdPerHour: the run has no price");
+
+  const std::string name = NameOf(observation.request);
+  const base::MutexLock lock(learning_);
+  auto& student = students_[name];
+  if (student == nullptr) student = NewStudent(*problem);
+  const int64_t number = ++observations_;
+  const absl::Status learned =
+      student->Learn(*problem, schedule, log_cost, number + static_cast<int64_t>(options_.seed << 32));
+  if (!learned.ok()) {
+    if (student->policy().parameters.empty()) students_.erase(name);
+    return learned;
+  }
+  if (students_.size() > options_.most_models) {
+    const auto oldest = std::min_element(students_.begin(), students_.end(), [](const auto& a, const auto& b) {
+      return a.second->observed() < b.second->observed();
+    });
+    const base::MutexLock reading(reading_);
+    published_.erase(oldest->first);
+    students_.erase(oldest);
+  }
+  Publish(name, *student);
+  return absl::OkStatus();
+}
+
+void OnlineLearner::Publish(const std::string& name, const PolicyStudent& student) {
+  Snapshot snapshot{policy_net::ToBytes(student.policy()), student.ToBytes()};
+  const base::MutexLock lock(reading_);
+  published_[name] = std::move(snapshot);
+}
+
+absl::StatusOr<std::string> OnlineLearner::Policy(std::string_view name) const {
+  const base::MutexLock lock(reading_);
+  const auto found = published_.find(name);
+  if (found != published_.end()) return found->second.policy;
+  std::string names;
+  for (const auto& [known, snapshot] : published_) names += (names.empty() ? "" : ", ") + known;
+  return base::NotFound("planner.recurrent.policyName: '{}' is unknown, there are: {}", name,
+                        names.empty() ? "none" : names);
+}
+
+absl::Status OnlineLearner::Resolve(model::PlanRequest& request) const {
+  model::RecurrentOptions& options = request.planner.recurrent;
+  if (options.policy_name.empty() || !options.policy.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(options.policy, Policy(options.policy_name == kOwn ? NameOf(request) : options.policy_name));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> OnlineLearner::Names() const {
+  const base::MutexLock lock(reading_);
+  std::vector<std::string> names;
+  for (const auto& [name, snapshot] : published_) names.push_back(name);
+  return names;
+}
+
+std::string OnlineLearner::Save() const {
+  std::string out(kMagic);
+  const base::MutexLock lock(reading_);
+  policy_net::PutValue(out, static_cast<uint32_t>(published_.size()));
+  for (const auto& [name, snapshot] : published_) {
+    policy_net::PutValue(out, static_cast<uint32_t>(name.size()));
+    out += name;
+    policy_net::PutValue(out, static_cast<uint64_t>(snapshot.bytes.size()));
+    out += snapshot.bytes;
+  }
+  policy_net::PutValue(out, base::Hash64(out));
+  return out;
+}
+
+absl::Status OnlineLearner::Load(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + sizeof(uint64_t)) {
+    return base::InvalidArgument("policies: these {} bytes are not saved policies", bytes.size());
+  }
+  const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
+  if (policy_net::ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
+    return base::InvalidArgument("policies: the file is damaged (its checksum does not match)");
+  }
+  policy_net::ByteReader in(body.substr(kMagic.size()));
+  const auto count = in.Take<uint32_t>();
+  if (count > options_.most_models) {
+    return base::InvalidArgument("policies: {} of them, at most {} are kept", count, options_.most_models);
+  }
+  std::map<std::string, std::unique_ptr<PolicyStudent>> students;
+  int64_t latest = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string name = in.TakeString(in.Take<uint32_t>());
+    auto student = PolicyStudent::FromBytes(in.TakeString(in.Take<uint64_t>()), OptionsOf(options_));
+    if (!student.ok()) return base::Annotate(student.status(), fmt::format("policies: '{}'", name));
+    latest = std::max(latest, student->observed() & 0xffffffff);
+    students[name] = std::make_unique<PolicyStudent>(std::move(*student));
+  }
+  if (in.cut_short() || in.left() != 0) return base::InvalidArgument("policies: {} bytes left over", in.left());
+  const base::MutexLock lock(learning_);
+  students_ = std::move(students);
+  observations_ = latest;
+  {
+    const base::MutexLock reading(reading_);
+    published_.clear();
+  }
+  for (const auto& [name, student] : students_) Publish(name, *student);
+  return absl::OkStatus();
+}
+
+}  // namespace medley::sched
