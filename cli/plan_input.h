@@ -46,8 +46,8 @@ struct Planned {
 // Errors: what is wrong with the file (its name and the field's path), the planner or the request.
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags);
 
-// A model with what profiles it has, from a layer table (profile.v1.Model), a profile (profile.v1.Profile) or a planning
-// request. Errors: what is wrong with the file, as the kind that its fields tell.
+// A model with what profiles it has, from a layer table (profile.v1.Model), a profile (profile.v1.Profile) or a
+// planning request. Errors: what is wrong with the file, as the kind that its fields tell.
 absl::StatusOr<model::Model> ReadModel(const std::string& file);
 
 // The datasheets of `file`; the built-in ones when it is empty.

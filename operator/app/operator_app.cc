@@ -70,6 +70,7 @@ class OperatorApp::Graph {
   void AddParts();
   void EnqueueAll();
   void CountJobs();
+  void CountObservation(const absl::StatusOr<model::Prediction>& answer);
   JobDeps Deps();
   KeyMapper AllJobs();
   KeyMapper AllPools();
@@ -92,6 +93,7 @@ class OperatorApp::Graph {
   EventRecorder events_;
   SchedulerClient scheduler_;
   Controller* job_controller_raw_ = nullptr;  // for callbacks of links
+  ObservationSender observations_;
   CoordinatorLinks links_;
   JobReconciler job_reconciler_;
   PoolReconciler pool_reconciler_;
@@ -117,6 +119,12 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
       events_(client, clock, {.seed = options_.seed}),
       scheduler_({.address = options_.scheduler_address, .seed = options_.seed}, clock),
+      observations_(
+          {},
+          [this](const model::JobObservation& observation, std::stop_token stop) {
+            return scheduler_.Observe(observation, std::move(stop));
+          },
+          [this](const absl::StatusOr<model::Prediction>& answer) { CountObservation(answer); }),
       links_(clock, options_.seed,
              [this](const kube::Key& job) { job_controller_raw_->Enqueue(job); }),
       job_reconciler_(Deps(), stopping_.get_token()),
@@ -142,8 +150,8 @@ JobDeps OperatorApp::Graph::Deps() {
                          nodes_.store(), quotas_.store(), config_maps_.store()};
   std::function<uint64_t()> entropy =
       options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
-  return {client_,     clock_, stores, scheduler_, links_, events_, metrics_, std::move(entropy),
-          options_.job};
+  return {client_,       clock_,  stores,   scheduler_,         links_,
+          observations_, events_, metrics_, std::move(entropy), options_.job};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {
@@ -169,6 +177,17 @@ void OperatorApp::Graph::CountJobs() {
       usd_per_hour += status.plan->usd_per_hour;
   }
   metrics_.SetJobs(phases, usd_per_hour);
+}
+
+void OperatorApp::Graph::CountObservation(const absl::StatusOr<model::Prediction>& answer) {
+  if (answer.ok()) {
+    metrics_.CountObservation("accepted");
+    metrics_.SetPrediction(answer->ratio_uncorrected, answer->ratio_corrected, answer->relative_error);
+    return;
+  }
+  const bool dropped = answer.status().code() == absl::StatusCode::kResourceExhausted;
+  metrics_.CountObservation(dropped ? "dropped" : IsSchedulerAway(answer.status()) ? "unavailable" : "refused");
+  log::Debug("an observation was not taken", {{"error", base::ToString(answer.status())}});
 }
 
 absl::Status OperatorApp::Graph::AddSources() {
@@ -214,6 +233,12 @@ void OperatorApp::Graph::AddParts() {
                   return absl::OkStatus();
                 },
                 [this] { scheduler_.Stop(); }});
+  manager_.Add({Phase::kOthers, "observations",
+                [this](std::stop_token) {
+                  observations_.Start();
+                  return absl::OkStatus();
+                },
+                [this] { observations_.Stop(); }});
   for (Controller* controller : {&pool_controller_, &job_controller_}) {
     manager_.Add({Phase::kControllers, controller->name(),
                   [controller](std::stop_token stop) { return controller->Start(stop); },

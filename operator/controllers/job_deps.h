@@ -14,6 +14,7 @@
 #include "operator/api/job_status.h"
 #include "operator/builders/worker_env.h"
 #include "operator/planning/coordinator_link.h"
+#include "operator/planning/observation_sender.h"
 #include "operator/planning/plan_record.h"
 #include "operator/planning/scheduler_client.h"
 #include "operator/runtime/event_recorder.h"
@@ -33,6 +34,9 @@ struct JobOptions {
   base::nanoseconds suspend_timeout =
       base::seconds(60);  // for the checkpoint of a job that is suspended
   base::nanoseconds scheduler_retry = base::seconds(5);
+  base::nanoseconds observe_interval = base::seconds(10);  // between two observations of a job
+  // An epoch that trained undisturbed for so long has filled the coordinator's window of measurement.
+  base::nanoseconds observe_window = base::seconds(6);
   double default_pause_seconds = 1;     // of an epoch switch, until one was measured
   double default_warm_up_seconds = 10;  // from making a pod to its first step
   int parallel_profilers = 1;           // of one job; more disturb each other on shared machines
@@ -53,6 +57,7 @@ struct JobDeps {
   JobStores stores;
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
+  ObservationSender& observations;
   EventRecorder& events;
   OperatorMetrics& metrics;
   std::function<uint64_t()> entropy;  // for tokens
@@ -95,6 +100,9 @@ struct JobMemory {
   std::set<std::string> drained;  // pod UIDs
   std::set<std::string> deleted;  // pod UIDs: the cache may still show them as they were
   int64_t last_switch_epoch = 0;
+  int64_t comparable_epoch = 0;  // the epoch that has trained undisturbed since ...
+  base::SteadyTime comparable_since{};
+  std::optional<base::SteadyTime> observation_sent_at;
   double spent_counted = 0;
   std::string last_event;  // sentence of the last re-plan Event, not to repeat it
 };

@@ -92,6 +92,9 @@ class JobPass {
   bool MemberUnschedulableForLong(std::string* pool);
   void TellReplan(const char* event_reason, const std::string& sentence);
 
+  // pass_observe.cc
+  void TellScheduler();
+
   // pass_finish.cc
   absl::Status Suspend();
   void Resume();

@@ -180,7 +180,8 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   inputs.remaining_samples = progress.remaining_samples;
   inputs.current_usd_per_hour = record_->UsdPerHour(pools.prices);
   inputs.current_throughput = observed_->throughput;
-  inputs.current_estimated_throughput = estimated;
+  inputs.current_estimated_throughput =
+      PresentEstimate(estimated, observed_->throughput, result->prediction);
   inputs.candidate_usd_per_hour = result->plan->cost_per_hour;
   inputs.candidate_estimated_throughput =
       result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);

@@ -51,6 +51,7 @@ absl::Status JobPass::RunPlan() {
   MEDLEY_RETURN_IF_ERROR(DeleteLeftovers());
   CheckPodsReady();
   FillPlanStatus();
+  TellScheduler();
   return spec_ok_ ? Replan() : absl::OkStatus();
 }
 

@@ -70,11 +70,15 @@ Observation FromProto(const pb::Observation& in) {
   out.phase = FromProto(in.phase());
   out.epoch = in.epoch();
   out.next_epoch = in.next_epoch();
+  out.plan_epoch = in.plan_epoch();
   out.step = in.step();
   out.samples_done = in.samples_done();
   out.samples_total = in.samples_total();
   out.throughput = in.throughput();
   out.loss = in.loss();
+  for (const pb::StageObservation& s : in.stages()) {
+    out.stages.push_back({s.units(), s.compute_seconds(), s.comm_seconds()});
+  }
   out.metrics = {in.metrics().begin(), in.metrics().end()};
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();

@@ -33,15 +33,25 @@ struct EpochSwitch {
   bool operator==(const EpochSwitch&) const = default;
 };
 
+// Means of one step over the last seconds.
+struct StageTimes {
+  int units = 0;
+  double compute_seconds = 0;  // 0: not measured yet
+  double comm_seconds = 0;     // waiting for activations, gradients, rows, reduction
+  bool operator==(const StageTimes&) const = default;
+};
+
 struct Observation {
   JobPhase phase = JobPhase::kUnknown;
   int64_t epoch = 0;       // in force
   int64_t next_epoch = 0;  // being prepared; 0: none
+  int64_t plan_epoch = 0;  // of the accepted plan that the epoch in force runs; 0: none yet
   int64_t step = 0;
   int64_t samples_done = 0;
   int64_t samples_total = 0;  // 0: not known yet
   double throughput = 0;      // samples/s
   double loss = 0;
+  std::vector<StageTimes> stages;  // as the plan's
   std::map<std::string, double> metrics;
   double usd_spent = 0;
   double usd_first_plan = 0;

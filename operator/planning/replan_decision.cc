@@ -23,6 +23,14 @@ double CostOf(double samples, double throughput, double usd_per_hour) {
 
 }  // namespace
 
+double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction) {
+  if (!prediction || !(prediction->ratio_corrected > 0) || !(measured > 0)) return estimated;
+  for (const model::Correction& correction : prediction->corrections) {
+    if (correction.compute != 1 || correction.comm != 1) return measured / prediction->ratio_corrected;
+  }
+  return estimated;
+}
+
 MoveDecision DecideMove(const MoveInputs& in) {
   MoveDecision d;
   const bool measured = in.current_throughput > 0 && in.current_estimated_throughput > 0;

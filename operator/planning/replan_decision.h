@@ -9,7 +9,10 @@
 // no saving.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "common/model/planning.h"
 
 namespace medley::ops {
 
@@ -46,5 +49,9 @@ struct MoveDecision {
 };
 
 MoveDecision DecideMove(const MoveInputs& inputs);
+
+// What today's predictions say of the present plan, to compare candidates with: `estimated` when it was made, unless
+// the service has corrected its predictions by measurements since. Then `measured` over the ratio that is left.
+double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction);
 
 }  // namespace medley::ops

@@ -99,6 +99,20 @@ absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest
   return model::FromProto(response);
 }
 
+absl::StatusOr<model::Prediction> SchedulerClient::Observe(const model::JobObservation& observation,
+                                                           std::stop_token stop) {
+  pb::ObserveRequest proto;
+  model::ToProto(observation, proto);
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.timeout = options_.observe_timeout});
+  rpc::StopCancelsCall guard(context, std::move(stop));
+  pb::ObserveResponse response;
+  const auto stub = pb::SchedulerService::NewStub(channel_);
+  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->Observe(&context, proto, &response),
+                                       "scheduling service " + options_.address + ": Observe"));
+  return model::FromProto(response.prediction());
+}
+
 std::shared_ptr<const PriceCatalog> SchedulerClient::catalog() const {
   base::MutexLock lock(mutex_);
   return catalog_;

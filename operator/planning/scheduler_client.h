@@ -16,6 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/model/observation.h"
 #include "common/model/planning.h"
 #include "operator/api/resource_pool.h"
 
@@ -55,6 +56,7 @@ class SchedulerClient {
   struct Options {
     std::string address;                              // host:port
     base::nanoseconds plan_slack = base::seconds(5);  // beyond the planner's own time budget
+    base::nanoseconds observe_timeout = base::seconds(5);
     uint64_t seed = 1;
   };
   SchedulerClient(Options options, base::Clock& clock);
@@ -68,6 +70,8 @@ class SchedulerClient {
   // Errors: Unavailable (away), InvalidArgument (the request), NotFound (planner), as the service
   // says.
   absl::StatusOr<model::PlanResult> Plan(const model::PlanRequest& request, std::stop_token stop);
+  // Tells what a job measured; the answer says how good predictions of its model are. Errors: as Plan.
+  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::stop_token stop);
   // The last one heard; null before the first.
   std::shared_ptr<const PriceCatalog> catalog() const;
   bool connected() const;

@@ -58,6 +58,24 @@ void OperatorMetrics::CountStatusWrite() {
       .Increment();
 }
 
+void OperatorMetrics::CountObservation(const std::string& result) {
+  registry_
+      .GetCounter("medley_operator_observations_total", "Measurements told to the scheduling service",
+                  {{"result", result}})
+      .Increment();
+}
+
+void OperatorMetrics::SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error) {
+  constexpr char kRatio[] = "medley_operator_prediction_ratio";
+  constexpr char kRatioHelp[] = "Measured over predicted throughput of the model observed last";
+  registry_.GetGauge(kRatio, kRatioHelp, {{"corrected", "false"}}).Set(ratio_uncorrected);
+  registry_.GetGauge(kRatio, kRatioHelp, {{"corrected", "true"}}).Set(ratio_corrected);
+  registry_
+      .GetGauge("medley_operator_prediction_relative_error",
+                "Median error of corrected predictions of the model observed last")
+      .Set(relative_error);
+}
+
 void OperatorMetrics::SetJobs(const std::map<std::string, int>& by_phase, double usd_per_hour) {
   for (const char* phase : kPhases) {
     const auto found = by_phase.find(phase);

@@ -22,6 +22,11 @@ class OperatorMetrics {
   void AddSpent(double usd);
   void CountCreatedPods(int pods);
   void CountStatusWrite();
+  // `result`: accepted, refused, unavailable, dropped.
+  void CountObservation(const std::string& result);
+  // Of the model that was observed last: measured over predicted throughput before and after correction, and the
+  // relative error after it.
+  void SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error);
   // Jobs in each phase, and USD/h of all running plans; phases that are absent become 0.
   void SetJobs(const std::map<std::string, int>& by_phase, double usd_per_hour);
   void SetPool(const std::string& pool, double usd_per_unit_hour, int free_units);

@@ -11,8 +11,12 @@ void AddServing(CLI::App& app, Options& o) {
   app.add_option("--grpc-listen", o.grpc_listen, "HOST:PORT for gRPC; port 0: a free one")->capture_default_str();
   app.add_option("--rest-listen", o.rest_listen, "HOST:PORT for REST and the web page; port 0: a free one")
       ->capture_default_str();
-  app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV), watched for changes");
+  auto* prices = app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV), watched for changes");
+  app.add_option("--catalog-config", o.catalog_config, "feeds of prices and what is made of them (docs/prices.md)")
+      ->excludes(prices);
   app.add_option("--port-file", o.port_file, "write the ports here as JSON once serving");
+  app.add_option("--state-dir", o.state_dir,
+                 "keep what is learned here over restarts; policies/NAME.policy are those that requests may name");
   app.add_option("--poll-seconds", o.poll_seconds, "how often to look at the price file")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
@@ -98,7 +102,7 @@ std::optional<int> ParseOptions(int argc, char** argv, Options& options) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return app.exit(error) == 0 ? 0 : 1;  // 0: help
   }
   return std::nullopt;
 }

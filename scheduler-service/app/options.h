@@ -14,7 +14,9 @@ struct Options {
   std::string grpc_listen = "127.0.0.1:7070";
   std::string rest_listen = "127.0.0.1:7071";
   std::string prices;
+  std::string catalog_config;
   std::string port_file;
+  std::string state_dir;
   double poll_seconds = 2;
   // Answering.
   int max_concurrent = 4;

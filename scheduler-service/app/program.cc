@@ -12,15 +12,18 @@
 #include "common/base/status.h"
 #include "common/rpc/server.h"
 #include "scheduler-service/catalog/config.h"
+#include "scheduler-service/feeds/factory.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
+#include "scheduler-service/web/web_page.h"
 
 namespace medley::sched {
 namespace {
 
 constexpr int kRestThreads = 4;
 constexpr base::seconds kIdleBesidePlanning{30};
+constexpr base::seconds kLastPlanning{5};  // planners look at their stop tokens more often
 constexpr base::seconds kLastCalls{1};
 
 absl::Status WritePorts(const std::string& path, const rpc::Server& grpc, const RestServer& rest) {
@@ -60,6 +63,11 @@ rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& addres
   return out;
 }
 
+absl::StatusOr<CatalogConfig> ReadCatalogConfig(const Options& options, base::Clock& clock) {
+  if (options.catalog_config.empty()) return OneFileConfig(options.prices, base::FromSeconds(options.poll_seconds));
+  return LoadCatalogConfig(options.catalog_config, HttpFeedFactories(clock));
+}
+
 }  // namespace
 
 absl::Status Serve(const Options& options, const std::function<void()>& wait_for_end) {
@@ -76,25 +84,28 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   CatalogStore catalog;
   const Registry planners = BuiltinPlanners();
   MEDLEY_ASSIGN_OR_RETURN(const HardwareCatalog hardware, HardwareCatalog::Builtin());
-  Handlers handlers({planners, catalog, hardware, metrics, clock}, HandlerOptions(options));
+  Learned learned(options.state_dir, metrics);
+  MEDLEY_RETURN_IF_ERROR(learned.Open());
+  Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
   UseRestThreads(kRestThreads);
-  const bool wants_prices = !options.prices.empty();
+  const bool wants_prices = !options.prices.empty() || !options.catalog_config.empty();
   const auto ready = [&] {
     return !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
   };
   std::optional<Poller> poller;
   if (wants_prices) {
-    CatalogConfig config = OneFileConfig(options.prices, base::FromSeconds(options.poll_seconds));
+    MEDLEY_ASSIGN_OR_RETURN(CatalogConfig config, ReadCatalogConfig(options, clock));
     poller.emplace(std::move(config.poller), std::move(config.feeds), catalog, metrics, clock);
     poller->Start();  // a file that is not good yet is looked at again
   }
   const auto service =
       MakeGrpcService(handlers, ids, drain.get_token(), stop.get_token(), {.max_watches = 64, .tokens = tokens});
+  MEDLEY_ASSIGN_OR_RETURN(const WebPage page, WebPage::Make());
   // REST first: it says what is wrong with certificates.
   MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<RestServer> rest_server,
                           RestServer::Start(MakeRestOptions(options, rest_at, tokens),
-                                            {handlers, ids, metrics, clock, ready, stop.get_token(), {}}));
+                                            {handlers, ids, metrics, clock, ready, stop.get_token(), page.files()}));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Server> grpc_server,
                           rpc::Server::Start(MakeGrpcOptions(options, grpc_at), {service.get()}));
   MEDLEY_RETURN_IF_ERROR(WritePorts(options.port_file, *grpc_server, *rest_server));
@@ -102,6 +113,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
                         {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
                         {"tls", options.tls_cert.empty() ? "false" : "true"},
                         {"token", tokens.required() ? "true" : "false"}});
+  std::jthread keeping([&](std::stop_token token) { learned.Keep(clock, std::move(token)); });
   wait_for_end();
 
   log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
@@ -109,9 +121,13 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   handlers.admission().Close();
   const bool finished = handlers.admission().WaitIdle(base::FromSeconds(options.grace_seconds));
   stop.request_stop();
+  handlers.admission().WaitIdle(kLastPlanning);
   grpc_server->Stop(kLastCalls);
+  rest_server->WaitAnswered(kLastCalls);  // what was worked out is on its way
   rest_server.reset();
   if (poller) poller->Stop();
+  keeping = {};  // stops and joins
+  learned.Save();
   log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
   return absl::OkStatus();
 }

@@ -1,4 +1,6 @@
 // What the service knows: planners, prices.
+#include <cstdlib>
+
 #include "common/base/status.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/handlers/answer.h"
@@ -7,6 +9,12 @@
 namespace medley::sched {
 
 namespace pb = scheduler::v1;
+
+namespace {
+
+constexpr int64_t kMostSeconds = 4102444800;  // the year 2100, either side of 1970
+
+}  // namespace
 
 absl::Status Handlers::ListPlanners(const pb::ListPlannersRequest&, Call& call, pb::ListPlannersResponse& out) {
   return Read("ListPlanners", call, [&] {
@@ -23,6 +31,20 @@ absl::Status Handlers::ListPlanners(const pb::ListPlannersRequest&, Call& call, 
 absl::Status Handlers::GetCatalog(const pb::GetCatalogRequest&, Call& call, pb::GetCatalogResponse& out) {
   return Read("GetCatalog", call, [&] {
     CatalogToProto(*context_.catalog.Get(), *out.mutable_catalog());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Handlers::ListPrices(const pb::ListPricesRequest& in, Call& call, pb::ListPricesResponse& out) {
+  return Read("ListPrices", call, [&]() -> absl::Status {
+    std::optional<base::WallTime> since;
+    if (in.has_since()) {
+      const int64_t seconds = in.since().seconds();
+      if (std::abs(seconds) > kMostSeconds) return base::InvalidArgument("since: is out of range");
+      since = base::WallTime(base::seconds(seconds));
+    }
+    const int64_t revision = context_.catalog.Get()->revision;
+    PricesToProto(context_.catalog.History(in.type(), since), revision, context_.clock.Now(), out);
     return absl::OkStatus();
   });
 }

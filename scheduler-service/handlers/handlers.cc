@@ -15,7 +15,9 @@ Handlers::Handlers(const Context& context, const Options& options)
       cache_(options.cache_bytes, context.metrics),
       record_(context.metrics) {}
 
-Generation Handlers::generation() const { return {context_.catalog.Get()->revision, 0}; }
+Generation Handlers::generation() const {
+  return {context_.catalog.Get()->revision, context_.learned.generation()};
+}
 
 absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRequest& in) const {
   Prepared out;
@@ -26,6 +28,16 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
     return base::InvalidArgument("resources: none given, and the catalog defines no resource types");
   }
   MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(out.request, context_.hardware));
+  out.prediction = context_.learned.calibrator().Correct(out.request);
+  if (model::RecurrentOptions& recurrent = out.request.planner.recurrent; !recurrent.policy_name.empty()) {
+    const PolicyStore& policies = context_.learned.policies();
+    const PolicyStore::Policy policy = policies.Find(recurrent.policy_name);
+    if (policy == nullptr) {
+      return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown, there are: {}",
+                                   recurrent.policy_name, policies.Names());
+    }
+    recurrent.policy = *policy;
+  }
   out.origin = {catalog->revision, catalog->price_time};
   return out;
 }

@@ -17,6 +17,7 @@
 #include "scheduler-service/handlers/admission.h"
 #include "scheduler-service/handlers/call.h"
 #include "scheduler-service/handlers/call_record.h"
+#include "scheduler-service/handlers/learned.h"
 #include "scheduler-service/handlers/result_cache.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/profile/hardware.h"
@@ -28,6 +29,7 @@ struct Context {
   const Registry& planners;
   CatalogStore& catalog;
   const HardwareCatalog& hardware;
+  Learned& learned;
   metrics::Registry& metrics;
   const base::Clock& clock;
 };
@@ -42,15 +44,19 @@ class Handlers {
   Handlers(const Context& context, const Options& options);
 
   absl::Status Plan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
+  absl::Status Pareto(const scheduler::v1::ParetoRequest& in, Call& call, scheduler::v1::ParetoResponse& out);
   absl::Status Provision(const scheduler::v1::ProvisionRequest& in, Call& call, scheduler::v1::ProvisionResponse& out);
   absl::Status Evaluate(const scheduler::v1::EvaluateRequest& in, Call& call, scheduler::v1::EvaluateResponse& out);
   absl::Status Profile(const scheduler::v1::ProfileRequest& in, Call& call, scheduler::v1::ProfileResponse& out);
+  absl::Status Observe(const scheduler::v1::ObserveRequest& in, Call& call, scheduler::v1::ObserveResponse& out);
   absl::Status ListHardware(const scheduler::v1::ListHardwareRequest& in, Call& call,
                             scheduler::v1::ListHardwareResponse& out);
   absl::Status ListPlanners(const scheduler::v1::ListPlannersRequest& in, Call& call,
                             scheduler::v1::ListPlannersResponse& out);
   absl::Status GetCatalog(const scheduler::v1::GetCatalogRequest& in, Call& call,
                           scheduler::v1::GetCatalogResponse& out);
+  absl::Status ListPrices(const scheduler::v1::ListPricesRequest& in, Call& call,
+                          scheduler::v1::ListPricesResponse& out);
   // The catalog once its revision is above `after`: one message of a stream. NotFound: none within `timeout`.
   absl::Status NextCatalog(int64_t after, base::nanoseconds timeout, const Call& call,
                            scheduler::v1::WatchCatalogResponse& out);
@@ -73,6 +79,7 @@ class Handlers {
   template <typename Work>
   absl::Status Read(const char* method, Call& call, Work work);
   // The request as planned with: the catalog's prices, analytic profiles, corrections.
+  // Errors: InvalidArgument with the field's path.
   absl::StatusOr<Prepared> Prepare(const scheduler::v1::PlanRequest& in) const;
   absl::Status DoPlan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
 

@@ -1,4 +1,4 @@
-// Plan, Provision, Evaluate.
+// Plan, Pareto, Provision, Evaluate.
 #include <algorithm>
 
 #include "common/base/status.h"
@@ -7,6 +7,8 @@
 #include "scheduler-service/handlers/field_path.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/handlers/prepared.h"
+#include "scheduler-service/planner/pareto.h"
+#include "scheduler-service/planner/pareto_proto.h"
 
 namespace medley::sched {
 namespace {
@@ -26,9 +28,10 @@ absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanRes
   if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
   call.generation.catalog_revision = prepared.origin.catalog_revision;
   const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
-  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
+  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result,
                           MakePlan(prepared.request, prepared.origin, context_.planners, context_.clock, call.stop,
                                    deadline));
+  result.prediction = prepared.prediction;
   model::ToProto(result, out);
   call.reproducible = result.complete;
   record_.Planned(result);
@@ -39,10 +42,28 @@ absl::Status Handlers::Plan(const pb::PlanRequest& in, Call& call, pb::PlanRespo
   return Answer("Plan", in, call, out, [&](pb::PlanResponse& o) { return DoPlan(in, call, o); });
 }
 
+absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::ParetoResponse& out) {
+  return Answer("Pareto", in, call, out, [&](pb::ParetoResponse& o) -> absl::Status {
+    const auto prepared = Prepare(in.request());
+    if (!prepared.ok()) return WithinField("request", prepared.status());
+    MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
+    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
+    MEDLEY_ASSIGN_OR_RETURN(const ParetoResult result,
+                            MakePareto(prepared->request, prepared->origin, in.max_points(), context_.clock, call.stop,
+                                       deadline));
+    ToProto(result, o);
+    if (result.plans.empty()) record_.Infeasible(result.reasons);
+    call.reproducible = result.complete;
+    return absl::OkStatus();
+  });
+}
+
 absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb::ProvisionResponse& out) {
   return Answer("Provision", in, call, out, [&](pb::ProvisionResponse& o) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
+    MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.generation.catalog_revision = prepared->origin.catalog_revision;
     MEDLEY_ASSIGN_OR_RETURN(
         const ProvisionResult result,
@@ -59,6 +80,7 @@ absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::E
   return Answer("Evaluate", in, call, out, [&](pb::EvaluateResponse& o) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
+    MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.generation.catalog_revision = prepared->origin.catalog_revision;
     MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
                             MakeEvaluation(prepared->request, {in.schedule().begin(), in.schedule().end()},

@@ -41,6 +41,9 @@ class Service final : public pb::SchedulerService::Service {
   grpc::Status Plan(grpc::ServerContext* context, const pb::PlanRequest* in, pb::PlanResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Plan);
   }
+  grpc::Status Pareto(grpc::ServerContext* context, const pb::ParetoRequest* in, pb::ParetoResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Pareto);
+  }
   grpc::Status Provision(grpc::ServerContext* context, const pb::ProvisionRequest* in,
                          pb::ProvisionResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Provision);
@@ -53,6 +56,10 @@ class Service final : public pb::SchedulerService::Service {
                        pb::ProfileResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Profile);
   }
+  grpc::Status Observe(grpc::ServerContext* context, const pb::ObserveRequest* in,
+                       pb::ObserveResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::Observe);
+  }
   grpc::Status ListHardware(grpc::ServerContext* context, const pb::ListHardwareRequest* in,
                             pb::ListHardwareResponse* out) override {
     return Run(*context, *in, *out, &Handlers::ListHardware);
@@ -64,6 +71,10 @@ class Service final : public pb::SchedulerService::Service {
   grpc::Status GetCatalog(grpc::ServerContext* context, const pb::GetCatalogRequest* in,
                           pb::GetCatalogResponse* out) override {
     return Run(*context, *in, *out, &Handlers::GetCatalog);
+  }
+  grpc::Status ListPrices(grpc::ServerContext* context, const pb::ListPricesRequest* in,
+                          pb::ListPricesResponse* out) override {
+    return Run(*context, *in, *out, &Handlers::ListPrices);
   }
   grpc::Status WatchCatalog(grpc::ServerContext* context, const pb::WatchCatalogRequest*,
                             grpc::ServerWriter<pb::WatchCatalogResponse>* writer) override {

@@ -200,11 +200,11 @@ std::string MakeOpenApi(const std::vector<Route>& routes) {
   json paths = json::object();
   for (const Route& route : routes) {
     const auto* rpc = service->FindMethodByName(route.rpc);
-    MEDLEY_CHECK(rpc != nullptr, route.rpc);
+    MEDLEY_CHECK(rpc != nullptr || !route.summary.empty(), route.rpc);
     const std::string method = route.method == "POST" ? "post" : "get";
     paths[route.path][method] = Operation(route, *pool.FindMessageTypeByName(route.request->full_name()),
-                                          *pool.FindMessageTypeByName(route.response->full_name()), CommentOf(*rpc),
-                                          schemas);
+                                          *pool.FindMessageTypeByName(route.response->full_name()),
+                                          rpc != nullptr ? CommentOf(*rpc) : route.summary, schemas);
   }
   paths["/healthz"] = PlainPath("Healthz", "The process is alive.", "text/plain", false);
   paths["/readyz"] = PlainPath("Readyz", "Prices are there, and the service is not stopping.", "text/plain", true);

@@ -70,8 +70,12 @@ class Server final : public RestServer {
       // It was not open any more; nothing is left to release.
     }
     // Answers that wait for a body or run on the pool still use this object.
+    WaitAnswered(kLastAnswers);
+  }
+
+  bool WaitAnswered(base::nanoseconds timeout) override {
     base::MutexLock lock(mutex_);
-    idle_.WaitFor(mutex_, {}, kLastAnswers, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return answering_ == 0; });
+    return idle_.WaitFor(mutex_, {}, timeout, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return answering_ == 0; });
   }
 
   int port() const override { return port_; }
@@ -126,7 +130,7 @@ class Server final : public RestServer {
       ++answering_;
     }
     const auto begun = std::make_shared<RestService::Begun>(service_.Begin(Read(request)));
-    if (begun->answer != nullptr) return Reply(request, *begun->answer);
+    if (begun->answer != nullptr) return Reply(request, *begun, *begun->answer);
     // Not blocking: the threads of the network are few, and a slow client must not hold one of them.
     request.extract_vector().then([this, begun, request](pplx::task<std::vector<unsigned char>> task) {
       auto body = std::make_shared<std::string>();
@@ -136,17 +140,18 @@ class Server final : public RestServer {
       } catch (const std::exception&) {
         return Done();  // the client went away
       }
-      if (const auto kept = service_.Cached(*begun, *body)) return Reply(request, *kept);
+      if (const auto kept = service_.Cached(*begun, *body)) return Reply(request, *begun, *kept);
       const bool taken =
-          pool_.TryRun([this, begun, request, body] { Reply(request, service_.Work(*begun, *body)); });
-      if (!taken) Reply(request, service_.Busy(*begun));
+          pool_.TryRun([this, begun, request, body] { Reply(request, *begun, service_.Work(*begun, *body)); });
+      if (!taken) Reply(request, *begun, service_.Busy(*begun));
     });
   }
 
-  void Reply(const http_request& request, const HttpAnswer& answer) {
+  void Reply(const http_request& request, const RestService::Begun& begun, const HttpAnswer& answer) {
     http_response response(static_cast<status_code>(answer.code));
     response.set_body(*answer.body, answer.type);
     for (const auto& [name, value] : answer.headers) response.headers().add(name, value);
+    response.headers().add("X-Request-Id", begun.call.id);
     response.headers().add("X-Content-Type-Options", "nosniff");
     if (answer.close) response.headers().add("Connection", "close");
     if (answer.code == 499) response.set_reason_phrase("Client Closed Request");

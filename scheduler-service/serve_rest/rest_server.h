@@ -64,6 +64,8 @@ class RestServer {
   virtual int port() const = 0;
   // Requests that have arrived and are not answered to the end.
   virtual int answering() const = 0;
+  // Waits until there are none; false when that took longer than `timeout`.
+  virtual bool WaitAnswered(base::nanoseconds timeout) = 0;
 };
 
 }  // namespace medley::sched

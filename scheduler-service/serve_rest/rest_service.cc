@@ -71,7 +71,6 @@ RestService::Begun RestService::Begin(const HttpRequest& request) {
     begun.answer = Find(request, begun);
   }
   if (begun.answer != nullptr) {
-    begun.answer->headers.emplace_back("X-Request-Id", begun.call.id);
     // Nobody reads the rest of what is being sent.
     begun.answer->close = request.chunked || request.length > 0;
   }
@@ -164,7 +163,6 @@ std::unique_ptr<HttpAnswer> RestService::Cached(Begun& begun, std::string_view b
                                       base::ToSeconds(context_.clock.Steady() - start));
   auto answer = std::make_unique<HttpAnswer>();
   answer->body = std::move(kept);
-  answer->headers.emplace_back("X-Request-Id", begun.call.id);
   return answer;
 }
 
@@ -185,16 +183,13 @@ HttpAnswer RestService::Work(Begun& begun, const std::string& body) {
     }
     answer = TextAnswer(200, std::move(json), kJsonType);
   }
-  answer.headers.emplace_back("X-Request-Id", begun.call.id);
   return answer;
 }
 
 HttpAnswer RestService::Busy(Begun& begun) {
   const absl::Status status = base::ResourceExhausted("all {} threads are busy: try again later",
                                                       options_.work_threads);
-  HttpAnswer answer = *Refuse(status, 0, "", begun.call);
-  answer.headers.emplace_back("X-Request-Id", begun.call.id);
-  return answer;
+  return *Refuse(status, 0, "", begun.call);
 }
 
 }  // namespace medley::sched

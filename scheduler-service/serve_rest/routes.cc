@@ -24,7 +24,30 @@ Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::s
     json = model::ToJson(out);
     return absl::OkStatus();
   };
-  return {std::move(method), std::move(path), std::move(rpc), In::descriptor(), Out::descriptor(), answer};
+  return {std::move(method), std::move(path), std::move(rpc), "", In::descriptor(), Out::descriptor(), answer};
+}
+
+// For programs that read JSON only, such as the web page.
+Route Normalize(Handlers& handlers) {
+  auto answer = [&handlers](std::string_view text, Call& call, std::string& json) -> absl::Status {
+    pb::PlanRequest request;
+    absl::Status status = model::ParseText(text, request);
+    if (status.ok()) {
+      auto normal = model::YamlToJson(text);
+      status = normal.status();
+      if (normal.ok()) json = *std::move(normal);
+    }
+    call.cached = status.ok();
+    handlers.record().Answered("Normalize", call, status, 0);
+    return status;
+  };
+  return {"POST",
+          "/v1/normalize",
+          "Normalize",
+          "A planning question, checked for unknown and misplaced fields, as JSON.",
+          pb::PlanRequest::descriptor(),
+          pb::PlanRequest::descriptor(),
+          answer};
 }
 
 int HexDigit(char c) {
@@ -52,12 +75,16 @@ std::string Unescape(std::string_view text) {
 std::vector<Route> MakeRoutes(Handlers& handlers) {
   std::vector<Route> routes;
   routes.push_back(MakeRoute(handlers, "POST", "/v1/plan", "Plan", &Handlers::Plan));
+  routes.push_back(MakeRoute(handlers, "POST", "/v1/pareto", "Pareto", &Handlers::Pareto));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/provision", "Provision", &Handlers::Provision));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/evaluate", "Evaluate", &Handlers::Evaluate));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/profile", "Profile", &Handlers::Profile));
+  routes.push_back(MakeRoute(handlers, "POST", "/v1/observations", "Observe", &Handlers::Observe));
+  routes.push_back(Normalize(handlers));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/hardware", "ListHardware", &Handlers::ListHardware));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/planners", "ListPlanners", &Handlers::ListPlanners));
   routes.push_back(MakeRoute(handlers, "GET", "/v1/catalog", "GetCatalog", &Handlers::GetCatalog));
+  routes.push_back(MakeRoute(handlers, "GET", "/v1/prices", "ListPrices", &Handlers::ListPrices));
   return routes;
 }
 

@@ -92,7 +92,8 @@ class ServiceTest : public testing::Test {
   CatalogStore catalog_;
   const Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
-  Handlers handlers_{{planners_, catalog_, hardware_, metrics_, clock_}, {}};
+  Learned learned_{"", metrics_};
+  Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_}, {}};
   RequestIds ids_{1};
   std::stop_source stop_;
   std::optional<Poller> poller_;
@@ -193,7 +194,8 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
 TEST_F(ServiceTest, GetPages) {
   EXPECT_EQ(Http(rest_->port(), "/healthz").code, 200);
   EXPECT_EQ(Http(rest_->port(), "/readyz").code, 200);
-  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(), 7u);
+  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(),
+            planners_.planners().size());
   EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/catalog").body)["catalog"]["revision"], "1");
   EXPECT_THAT(Http(rest_->port(), "/metrics").body, HasSubstr("medley_catalog_revision 1"));
 }

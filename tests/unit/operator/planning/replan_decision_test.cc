@@ -32,6 +32,14 @@ TEST(ReplanDecisionTest, HandWorkedNumbers) {
   EXPECT_THAT(d.sentence, HasSubstr("saves 0.5 USD (50.0 %)"));
 }
 
+// Predictions that were corrected since are compared with what is measured, not with the estimate of old.
+TEST(ReplanDecisionTest, CorrectedPredictionsAreNotCorrectedAgain) {
+  EXPECT_EQ(PresentEstimate(1000, 600, std::nullopt), 1000);
+  EXPECT_EQ(PresentEstimate(1000, 600, model::Prediction{2, 0.6, 0.6, 0.4, {{"cpu", 1, 1, 2}}}), 1000);
+  EXPECT_DOUBLE_EQ(PresentEstimate(1000, 600, model::Prediction{9, 0.6, 0.96, 0.02, {{"cpu", 1.6, 1, 9}}}), 625);
+  EXPECT_EQ(PresentEstimate(1000, 0, model::Prediction{9, 0.6, 0.96, 0.02, {{"cpu", 1.6, 1, 9}}}), 1000);
+}
+
 TEST(ReplanDecisionTest, NearTheEndTheMoveCostsMoreThanItSaves) {
   MoveInputs in = Half();
   in.remaining_samples = 30000;  // half a minute

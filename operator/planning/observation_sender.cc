@@ -1,0 +1,63 @@
+#include "operator/planning/observation_sender.h"
+
+#include "common/base/status.h"
+
+namespace medley::ops {
+
+ObservationSender::ObservationSender(Options options, Send send, OnAnswer on_answer)
+    : options_(options), send_(std::move(send)), on_answer_(std::move(on_answer)) {}
+
+ObservationSender::~ObservationSender() { Stop(); }
+
+void ObservationSender::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(std::move(stop)); });
+}
+
+void ObservationSender::Stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+void ObservationSender::Offer(model::JobObservation observation) {
+  {
+    base::MutexLock lock(mutex_);
+    const auto found = waiting_.find(observation.job_uid);
+    if (found != waiting_.end()) {
+      found->second = std::move(observation);
+    } else if (waiting_.size() < options_.capacity) {
+      std::string job = observation.job_uid;
+      waiting_.emplace(std::move(job), std::move(observation));
+    } else {
+      ++dropped_;
+    }
+  }
+  changed_.NotifyOne();
+}
+
+void ObservationSender::Run(std::stop_token stop) {
+  while (true) {
+    model::JobObservation next;
+    bool found = false;
+    int64_t dropped = 0;
+    {
+      base::MutexLock lock(mutex_);
+      const bool woken = changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return !waiting_.empty() || dropped_ > 0;
+      });
+      if (!woken || stop.stop_requested()) return;
+      std::swap(dropped, dropped_);
+      if (!waiting_.empty()) {
+        next = std::move(waiting_.begin()->second);
+        waiting_.erase(waiting_.begin());
+        found = true;
+      }
+    }
+    for (int64_t i = 0; i < dropped; ++i) {
+      on_answer_(base::ResourceExhausted("{} jobs' observations wait already", options_.capacity));
+    }
+    if (found) on_answer_(send_(next, stop));
+  }
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,22 @@
+// What running jobs measured.
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "scheduler-service/handlers/answer.h"
+#include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/profile/analytic.h"
+
+namespace medley::sched {
+
+namespace pb = scheduler::v1;
+
+absl::Status Handlers::Observe(const pb::ObserveRequest& in, Call& call, pb::ObserveResponse& out) {
+  return Read("Observe", call, [&]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(model::JobObservation observation, model::FromProto(in));
+    MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(observation.request, context_.hardware));
+    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned.Observe(observation));
+    model::ToProto(prediction, *out.mutable_prediction());
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,47 @@
+// Trained policies that requests may name (planner.recurrent.policyName): the files NAME.policy of a folder, as
+// `medley plan --save-policy` writes them.
+//
+// Thread-safe. A policy's bytes are checked by the planner that uses them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/base/mutex.h"
+
+namespace medley::sched {
+
+class PolicyStore {
+ public:
+  using Policy = std::shared_ptr<const std::string>;
+  static constexpr int64_t kMaxBytes = int64_t{16} << 20;  // larger files are not policies
+  static constexpr size_t kMaxPolicies = 256;
+
+  explicit PolicyStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // Looks at the folder: new and changed files are read, those that are gone are forgotten.
+  void Scan();
+  // Null: there is none of that name.
+  Policy Find(const std::string& name) const;
+  std::string Names() const;  // "a, b", for messages
+  // Grows when a policy comes, changes or goes.
+  uint64_t generation() const;
+
+ private:
+  struct Kept {
+    std::filesystem::file_time_type changed;
+    uintmax_t size = 0;
+    Policy policy;
+  };
+  std::map<std::string, Kept> List(const std::map<std::string, Kept>& known) const;
+
+  const std::filesystem::path folder_;
+  mutable base::Mutex mutex_;
+  std::map<std::string, Kept> policies_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace medley::sched

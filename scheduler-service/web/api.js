@@ -1,0 +1,39 @@
+// Calls to the service. A refusal becomes an Error with the service's message and the path of the wrong field.
+
+export function setToken(token) {
+  if (token) sessionStorage.setItem("token", token);
+  else sessionStorage.removeItem("token");
+}
+
+export function token() {
+  return sessionStorage.getItem("token") || "";
+}
+
+export async function call(path, options = {}) {
+  const headers = { ...(options.headers || {}) };
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  const response = await fetch(path, { ...options, headers });
+  const text = await response.text();
+  let body = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Not one of the service's answers; the code says what there is to say.
+  }
+  if (response.ok && body !== null) return body;
+  const error = new Error(body?.message || `${path}: HTTP ${response.status}`);
+  error.field = body?.field || "";
+  error.status = response.status;
+  throw error;
+}
+
+export function post(path, value) {
+  return call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
+}
+
+// A request as a person typed it, JSON or YAML, as an object.
+export function normalize(text) {
+  const json = text.trimStart().startsWith("{");
+  const type = json ? "application/json" : "application/yaml";
+  return call("v1/normalize", { method: "POST", headers: { "Content-Type": type }, body: text });
+}

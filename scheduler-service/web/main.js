@@ -1,0 +1,124 @@
+// What the person does, and what it leads to.
+
+import { call, normalize, post, setToken, token } from "./api.js";
+import { byId, node } from "./dom.js";
+import * as view from "./plan_view.js";
+import { prices } from "./prices_view.js";
+
+const CONSTRAINTS = ["minThroughput", "maxCostPerHour", "deadlineSeconds", "budgetUsd"];
+
+function showError(error) {
+  byId("error").hidden = error === null;
+  byId("error").textContent = error === null ? "" : error.message;
+}
+
+function showRequest(request) {
+  byId("text").value = JSON.stringify(request, null, 1);
+  for (const name of CONSTRAINTS) byId(name).value = request.constraints?.[name] || "";
+  const planner = request.planner?.name || "exact";
+  if ([...byId("planner").options].some((o) => o.value === planner)) byId("planner").value = planner;
+}
+
+// The text with what the fields say.
+async function request() {
+  const out = await normalize(byId("text").value);
+  out.constraints = { ...(out.constraints || {}) };
+  for (const name of CONSTRAINTS) {
+    const value = Number(byId(name).value);
+    if (value > 0) out.constraints[name] = value;
+    else delete out.constraints[name];
+  }
+  out.planner = { ...(out.planner || {}), name: byId("planner").value };
+  return out;
+}
+
+// One thing at a time; what goes wrong is said.
+async function attempt(what, work) {
+  const buttons = [byId("plan"), byId("front")];
+  buttons.forEach((b) => { b.disabled = true; });
+  byId("status").textContent = `${what} …`;
+  showError(null);
+  try {
+    await work();
+    byId("status").textContent = "";
+  } catch (error) {
+    showError(error);
+    byId("status").textContent = "";
+  } finally {
+    buttons.forEach((b) => { b.disabled = false; });
+  }
+}
+
+function showPlan(plan, layers) {
+  byId("stages").replaceChildren(...view.stages(plan, layers));
+}
+
+async function plan() {
+  const asked = await request();
+  const answer = await post("v1/plan", asked);
+  byId("answer").hidden = false;
+  byId("stages").replaceChildren();
+  byId("reasons").replaceChildren();
+  if (answer.feasible) {
+    byId("summary").textContent = view.summary(answer);
+    showPlan(answer.plan, asked.model.layers);
+  } else {
+    byId("summary").textContent = "No plan meets the constraints.";
+    byId("reasons").replaceChildren(view.reasons(answer.reasons, "These stand in the way together:"));
+  }
+  const others = view.alternatives(answer.alternatives);
+  byId("alternatives").replaceChildren(...(others ? [others] : []));
+}
+
+async function front() {
+  const asked = await request();
+  const answer = await post("v1/pareto", { request: asked, maxPoints: 64 });
+  byId("pareto").hidden = false;
+  byId("pareto-point").textContent = "";
+  if (answer.plans.length === 0) {
+    byId("pareto-summary").textContent = "No plan meets the constraints.";
+    byId("pareto-chart").replaceChildren(view.reasons(answer.reasons, "These stand in the way together:"));
+    return;
+  }
+  byId("pareto-summary").textContent = `${answer.plans.length} plans of which none is beaten by another in both cost and speed` +
+    (answer.complete ? "." : "; time ended before all were found.");
+  byId("pareto-chart").replaceChildren(view.front(answer.plans, (_, title) => { byId("pareto-point").textContent = title; }));
+}
+
+async function loadPrices() {
+  const since = new Date(Date.now() - Number(byId("period").value) * 1000).toISOString();
+  const query = new URLSearchParams({ since });
+  if (byId("price-type").value) query.set("type", byId("price-type").value);
+  try {
+    const answer = await call(`v1/prices?${query}`);
+    const shown = prices(answer, Date.now());
+    byId("prices-summary").textContent = `Revision ${answer.catalogRevision}.`;
+    byId("prices-chart").replaceChildren(shown.chart);
+    byId("prices-table").replaceChildren(...(answer.series.length ? [shown.list] : []));
+  } catch (error) {
+    byId("prices-summary").textContent = error.message;
+  }
+}
+
+async function loadExample() {
+  showRequest(await call(`examples/${byId("example").value}.json`));
+}
+
+async function load() {
+  const [planners, examples] = await Promise.all([call("v1/planners"), call("examples/index.json")]);
+  byId("planner").replaceChildren(...planners.planners.map((p) => node("option", { value: p.name, title: p.description }, p.name)));
+  byId("planner").value = "exact";
+  byId("example").replaceChildren(...examples.map((name) => node("option", { value: name }, name)));
+  await loadExample();
+  await loadPrices();
+  document.body.dataset.loaded = "true";
+}
+
+byId("token").value = token();
+byId("token").addEventListener("change", () => { setToken(byId("token").value); attempt("Loading", load); });
+byId("form").addEventListener("submit", (event) => { event.preventDefault(); attempt("Planning", plan); });
+byId("front").addEventListener("click", () => attempt("Planning", front));
+byId("example").addEventListener("change", () => attempt("Loading", loadExample));
+byId("period").addEventListener("change", loadPrices);
+byId("price-type").addEventListener("change", loadPrices);
+attempt("Loading", load);

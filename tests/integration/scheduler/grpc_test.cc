@@ -1,0 +1,207 @@
+// What gRPC adds to the handlers: callers that leave, deadlines, refusals, tokens, TLS.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/model/convert.h"
+#include "common/rpc/context.h"
+#include "common/rpc/server.h"
+#include "medley/scheduler/v1/scheduler.grpc.pb.h"
+#include "scheduler-service/serve_grpc/service.h"
+#include "tests/integration/kube/certificates.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = scheduler::v1;
+using testing::HasSubstr;
+
+constexpr char kToken[] = "0123456789abcdef-token";
+
+// Works until its budget is spent and finds nothing.
+class EndlessPlanner final : public Planner {
+ public:
+  explicit EndlessPlanner(base::Clock& clock) : clock_(clock) {}
+  std::string_view name() const override { return "endless"; }
+  std::string_view description() const override { return "works until its budget is spent"; }
+  absl::StatusOr<Solution> Solve(const Problem&, uint64_t, const Budget& budget) const override {
+    while (!budget.Spent()) clock_.SleepFor(base::milliseconds(1), {});
+    Solution none;
+    none.complete = false;
+    return none;
+  }
+
+ private:
+  base::Clock& clock_;
+};
+
+pb::PlanRequest Request(const std::string& planner) {
+  pb::PlanRequest request;
+  EXPECT_THAT(model::ParseText(R"({
+    "model": {"layers": [{"name": "fc", "profiles": [
+      {"resourceType": "cpu", "computeSeconds": 0.1, "computeParallel": 1, "commParallel": 1}]}]},
+    "training": {"profileBatchSize": 64, "samplesPerEpoch": 1e6},
+    "resources": [{"name": "cpu", "class": "CPU", "limit": 10, "pricePerUnitHour": 1}], "serverType": "cpu"})",
+                               request),
+              base::IsOk());
+  request.mutable_planner()->set_name(planner);
+  request.mutable_planner()->set_time_budget_seconds(600);
+  return request;
+}
+
+class GrpcTest : public testing::Test {
+ protected:
+  void SetUp() override { planners_.Add(std::make_unique<EndlessPlanner>(clock_)); }
+  void TearDown() override {
+    stop_.request_stop();
+    server_.reset();
+  }
+  void Serve(GrpcServiceOptions options, std::optional<rpc::ServerTls> tls = std::nullopt) {
+    service_ = MakeGrpcService(handlers_, ids_, stop_.get_token(), stop_.get_token(), std::move(options));
+    rpc::ServerOptions server;
+    server.max_message_bytes = 1 << 20;
+    server.tls = std::move(tls);
+    auto started = rpc::Server::Start(server, {service_.get()});
+    ASSERT_THAT(started, base::IsOk());
+    server_ = *std::move(started);
+  }
+  std::unique_ptr<pb::SchedulerService::Stub> Stub(
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
+    return pb::SchedulerService::NewStub(grpc::CreateChannel(server_->address(), credentials));
+  }
+  template <typename Condition>
+  bool WaitFor(Condition condition) {
+    const base::SteadyTime deadline = clock_.Steady() + base::seconds(60);
+    while (!condition() && clock_.Steady() < deadline) clock_.SleepFor(base::milliseconds(1), {});
+    return condition();
+  }
+
+  base::SystemClock clock_;
+  metrics::Registry metrics_;
+  CatalogStore catalog_;
+  Registry planners_ = BuiltinPlanners();
+  const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
+  Learned learned_{"", metrics_};
+  Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_},
+                     {.admission = {.max_running = 1, .max_waiting = 0, .max_wait = base::seconds(1)}}};
+  RequestIds ids_{1};
+  std::stop_source stop_;
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+TEST_F(GrpcTest, ACallerThatLeavesFreesItsSlot) {
+  Serve({});
+  const auto stub = Stub();
+  double quickest = 1e9;
+  for (int attempt = 0; attempt < 5; ++attempt) {  // the quickest: other processes use the machine too
+    grpc::ClientContext context;
+    std::jthread caller([&] {
+      pb::PlanResponse response;
+      EXPECT_EQ(stub->Plan(&context, Request("endless"), &response).error_code(), grpc::StatusCode::CANCELLED);
+    });
+    ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 1; }));
+    const base::SteadyTime left = clock_.Steady();
+    context.TryCancel();
+    ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 0; }));
+    quickest = std::min(quickest, base::ToSeconds(clock_.Steady() - left));
+  }
+  RecordProperty("milliseconds", std::to_string(quickest * 1e3));
+  EXPECT_LT(quickest, 0.1);
+}
+
+TEST_F(GrpcTest, TheDeadlineEndsPlanning) {
+  Serve({});
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = {}, .timeout = base::milliseconds(500)});
+  pb::PlanResponse response;
+  EXPECT_EQ(Stub()->Plan(&context, Request("endless"), &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(WaitFor([&] { return handlers_.admission().running() == 0; }));
+}
+
+TEST_F(GrpcTest, TheServicesEndEndsPlanning) {
+  Serve({});
+  pb::PlanResponse response;
+  grpc::Status status;
+  grpc::ClientContext context;
+  std::jthread caller([&] { status = Stub()->Plan(&context, Request("endless"), &response); });
+  ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 1; }));
+  stop_.request_stop();
+  caller.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+}
+
+TEST_F(GrpcTest, MoreThanItTakesIsRefusedWithATime) {
+  Serve({});
+  const auto stub = Stub();
+  grpc::ClientContext first;
+  std::jthread caller([&] {
+    pb::PlanResponse response;
+    static_cast<void>(stub->Plan(&first, Request("endless"), &response));
+  });
+  ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 1; }));
+  grpc::ClientContext second;
+  pb::PlanResponse response;
+  EXPECT_EQ(stub->Plan(&second, Request("exact"), &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const auto& trailing = second.GetServerTrailingMetadata();
+  ASSERT_EQ(trailing.count("retry-after"), 1u);
+  EXPECT_EQ(trailing.find("retry-after")->second, "1");
+  EXPECT_EQ(trailing.count("x-request-id"), 1u);
+  first.TryCancel();
+  caller.join();
+  ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 0; }));
+
+  pb::PlanRequest large = Request("exact");
+  large.set_profile_id(std::string(2 << 20, 'x'));
+  grpc::ClientContext third;
+  EXPECT_EQ(stub->Plan(&third, large, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcTest, KeptAnswersAreTheSameBytes) {
+  Serve({});
+  const auto stub = Stub();
+  pb::PlanResponse first, second;
+  grpc::ClientContext a, b;
+  ASSERT_TRUE(stub->Plan(&a, Request("exact"), &first).ok());
+  ASSERT_TRUE(stub->Plan(&b, Request("exact"), &second).ok());
+  EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());  // with the seconds of planning
+  EXPECT_THAT(metrics_.Text(), HasSubstr("medley_scheduler_cache_total{result=\"hit\"} 1"));
+}
+
+TEST_F(GrpcTest, TlsAndToken) {
+  const auto folder = *base::MakeTempDir("medley-grpc-test");
+  const kube::TestAuthority authority, clients("clients");
+  const kube::PemPair pair = authority.Issue("server", "IP:127.0.0.1");
+  const kube::PemPair mine = clients.Issue("client", "");
+  ASSERT_THAT(base::WriteFileAtomic(folder / "cert", pair.certificate), base::IsOk());
+  ASSERT_THAT(base::WriteFileAtomic(folder / "key", pair.key), base::IsOk());
+  ASSERT_THAT(base::WriteFileAtomic(folder / "ca", clients.certificate()), base::IsOk());
+  Serve({.max_watches = 1, .tokens = *BearerTokens::Parse(kToken)},
+        rpc::ServerTls{folder / "cert", folder / "key", folder / "ca"});
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = authority.certificate();
+  const auto ask = [&](const grpc::SslCredentialsOptions& with, const std::string& token) {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(20)});
+    pb::ListPlannersResponse response;
+    return Stub(grpc::SslCredentials(with))->ListPlanners(&context, {}, &response).error_code();
+  };
+  EXPECT_EQ(ask(options, kToken), grpc::StatusCode::UNAVAILABLE);  // no certificate of a client
+  options.pem_cert_chain = mine.certificate;
+  options.pem_private_key = mine.key;
+  EXPECT_EQ(ask(options, kToken), grpc::StatusCode::OK);
+  EXPECT_EQ(ask(options, "another-token-of-16"), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(ask(options, ""), grpc::StatusCode::UNAUTHENTICATED);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace medley::sched

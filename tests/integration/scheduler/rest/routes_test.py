@@ -1,0 +1,230 @@
+"""Every route of the REST service, every error, and its own description of both."""
+import json
+import os
+import sys
+import unittest
+
+import jsonschema
+
+from harness import HERE, PRICES, Scheduler, SchemaCase, example, request, wait_for
+
+JSON = {"Content-Type": "application/json"}
+
+
+class RoutesTest(SchemaCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scheduler = Scheduler()
+        cls.document = request(cls.scheduler, "GET", "/openapi.json").json()
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.scheduler.close() == 0
+
+    def refused(self, code, name, field, method, path, body=None, headers=None):
+        answer = self.ask(method, path, body, headers, code)
+        error = answer.json()
+        self.assertEqual((error["code"], error["field"]), (name, field), error)
+        self.assertTrue(error["message"])
+        return answer
+
+    def test_the_description_is_valid(self):
+        with open(os.path.join(HERE, "openapi-3.1.schema.json"), encoding="utf-8") as file:
+            schema = json.load(file)
+        jsonschema.Draft202012Validator(schema).validate(self.document)
+        # Every schema is one, and every reference leads somewhere.
+        for name, component in self.document["components"]["schemas"].items():
+            jsonschema.Draft202012Validator.check_schema(component)
+            self.assertTrue(component.get("description"), f"{name} says what it is")
+
+        def references(value):
+            if isinstance(value, dict):
+                if "$ref" in value:
+                    yield value["$ref"]
+                value = list(value.values())
+            if isinstance(value, list):
+                for item in value:
+                    yield from references(item)
+        for reference in set(references(self.document)):
+            target = self.document
+            for part in reference.removeprefix("#/").split("/"):
+                target = target[part]
+
+    def test_every_route_is_described_and_answers(self):
+        asked = set()
+        plan = example()
+
+        def ask(method, path, body=None):
+            asked.add(path.split("?")[0])
+            return self.ask(method, path, body).json()
+        made = ask("POST", "/v1/plan", plan)
+        self.assertTrue(made["feasible"])
+        self.assertEqual(ask("POST", "/v1/normalize", plan)["model"]["name"], plan["model"]["name"])
+        schedule = [s["resourceType"] for s in made["plan"]["stages"] for _ in range(s["lastLayer"] - s["firstLayer"] + 1)]
+        provisioned = ask("POST", "/v1/provision", {"request": plan, "schedule": schedule})
+        self.assertTrue(provisioned["feasible"])
+        units = [stage["units"] for stage in provisioned["plan"]["stages"]]
+        evaluated = ask("POST", "/v1/evaluate", {"request": plan, "schedule": schedule, "units": units})
+        self.assertEqual(evaluated["plan"], provisioned["plan"])
+        self.assertIn("exact", [p["name"] for p in ask("GET", "/v1/planners")["planners"]])
+        self.assertEqual(len(ask("GET", "/v1/catalog")["catalog"]["entries"]), 2)
+        hardware = [h["name"] for h in ask("GET", "/v1/hardware")["hardware"]]
+        self.assertIn("v100", hardware)
+        bare = {"layers": [{"name": "fc", "kind": "FULLY_CONNECTED", "inputBytes": 400, "outputBytes": 400,
+                            "weightBytes": 40000, "attributes": {"width": "100", "units": "100"}}]}
+        profile = ask("POST", "/v1/profile", {"model": bare, "hardware": ["v100", "cpu"]})["profile"]
+        self.assertEqual([p["resourceType"] for p in profile["model"]["layers"][0]["profiles"]], ["v100", "cpu"])
+        stages = [{**{k: stage[k] for k in ("firstLayer", "lastLayer", "resourceType", "units")},
+                   "computeSeconds": stage["computeSeconds"] * 1.1, "commSeconds": stage["commSeconds"] * 1.1}
+                  for stage in made["plan"]["stages"]]
+        observed = ask("POST", "/v1/observations", {
+            "request": plan, "stages": stages, "throughput": made["plan"]["throughput"] / 1.1,
+            "batchSize": plan["training"]["profileBatchSize"], "jobUid": "j", "epoch": 1})
+        self.assertGreaterEqual(observed["prediction"]["observations"], 1)
+        front = ask("POST", "/v1/pareto", {"request": plan, "maxPoints": 8})["plans"]
+        self.assertGreater(len(front), 1)
+        self.assertEqual(sorted(p["throughput"] for p in front), [p["throughput"] for p in front])
+        self.assertEqual(len(ask("GET", "/v1/prices")["series"]), 2)
+        series = ask("GET", "/v1/prices?type=v100&since=2020-01-01T00%3A00%3A00Z")["series"]
+        self.assertEqual(len(series), 1)
+        self.assertGreaterEqual(len(series[0]["points"]), 1)
+        for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
+            asked.add(path)
+            self.ask("GET", path)
+        self.assertEqual(asked, set(self.document["paths"]))
+
+    def test_yaml_is_the_same_question(self):
+        text = json.dumps(example())  # JSON is YAML
+        as_json = self.ask("POST", "/v1/plan", text).json()
+        for kind in ("application/yaml", "application/x-yaml; charset=utf-8"):
+            as_yaml = self.ask("POST", "/v1/plan", text, {"Content-Type": kind}).json()
+            self.assertEqual(as_yaml["plan"], as_json["plan"])
+        self.refused(400, "INVALID_ARGUMENT", "", "POST", "/v1/plan", "model: {}", JSON)
+
+    def test_hardware_that_one_does_not_have(self):
+        plan = example()
+        plan["resources"] = [{"name": "cpu", "class": "CPU", "limit": 480, "pricePerUnitHour": 0.04, "hardware": "cpu"},
+                             {"name": "h100", "class": "GPU", "limit": 8, "pricePerUnitHour": 4, "hardware": "h100"}]
+        for layer in plan["model"]["layers"]:
+            layer.pop("profiles")
+            layer.setdefault("attributes", {})
+            layer["kind"] = "LOSS"  # counted by its bytes alone
+            layer["inputBytes"] = layer["inputBytes"] or 4
+            layer["outputBytes"] = layer["outputBytes"] or 4
+        answer = self.ask("POST", "/v1/plan", plan).json()
+        self.assertTrue(answer["feasible"] or answer["reasons"])
+        plan["resources"][1]["hardware"] = "abacus"
+        self.refused(400, "INVALID_ARGUMENT", "resources[1].hardware", "POST", "/v1/plan", plan)
+
+    def test_errors_name_the_field(self):
+        def changed(change):
+            plan = example()
+            change(plan)
+            return plan
+        cases = [
+            ("model.layers[2].nmae", lambda p: p["model"]["layers"][2].update(nmae="x")),
+            ("model.layers", lambda p: p["model"].update(layers=[])),
+            ("model.layers[0].profiles[1].commParallel", lambda p: p["model"]["layers"][0]["profiles"][1].update(commParallel=2)),
+            ("planner.name", lambda p: p.update(planner={"name": "oracle"})),
+            ("constraints.minThroughput", lambda p: p.update(constraints={"minThroughput": "fast"})),
+            ("planner.recurrent.policyName", lambda p: p.update(planner={"name": "exact", "recurrent": {"policyName": "none"}})),
+        ]
+        for field, change in cases:
+            with self.subTest(field=field):
+                self.refused(400, "INVALID_ARGUMENT", field, "POST", "/v1/plan", changed(change))
+        inner = {"request": changed(cases[2][1]), "schedule": []}
+        self.refused(400, "INVALID_ARGUMENT", "request.model.layers[0].profiles[1].commParallel", "POST", "/v1/provision", inner)
+        self.refused(400, "INVALID_ARGUMENT", "schedule", "POST", "/v1/provision", {"request": example(), "schedule": ["cpu"]})
+        self.refused(400, "INVALID_ARGUMENT", "hardware[0]", "POST", "/v1/profile",
+                     {"model": {"layers": [{"name": "a"}]}, "hardware": ["abacus"]})
+        self.refused(400, "INVALID_ARGUMENT", "", "POST", "/v1/plan", "{")
+        self.refused(400, "INVALID_ARGUMENT", "", "POST", "/v1/plan", "")
+        self.refused(400, "INVALID_ARGUMENT", "nothing", "GET", "/v1/planners?nothing=1")
+
+    def test_paths_methods_and_types(self):
+        self.refused(404, "NOT_FOUND", "", "GET", "/v1/nothing")
+        self.refused(404, "NOT_FOUND", "", "GET", "/..%2f..%2fetc/passwd")
+        for method, path, allow in (("GET", "/v1/plan", "POST"), ("DELETE", "/v1/plan", "POST"),
+                                    ("POST", "/v1/planners", "GET"), ("PUT", "/metrics", "GET"), ("POST", "/", "GET")):
+            answer = request(self.scheduler, method, path)
+            self.assertEqual((answer.code, answer.headers["Allow"]), (405, allow), path)
+            self.assertEqual(answer.json()["code"], "UNIMPLEMENTED")
+        self.refused(415, "INVALID_ARGUMENT", "Content-Type", "POST", "/v1/plan", "{}", {"Content-Type": "text/plain"})
+        self.refused(400, "INVALID_ARGUMENT", "Request-Timeout", "POST", "/v1/plan", "{}", {**JSON, "Request-Timeout": "soon"})
+
+    def test_infeasible_is_an_answer(self):
+        answer = self.ask("POST", "/v1/plan", example("infeasible")).json()
+        self.assertFalse(answer["feasible"])
+        self.assertTrue(answer["reasons"][0]["constraint"])
+        metrics = request(self.scheduler, "GET", "/metrics").text
+        self.assertIn(f'medley_plans_infeasible_total{{constraint="{answer["reasons"][0]["constraint"]}"}}', metrics)
+        self.assertIn('medley_planning_seconds_bucket{planner="exact"', metrics)
+
+    def test_a_request_has_a_name(self):
+        named = self.ask("GET", "/v1/planners", headers={"X-Request-Id": "mine-1"})
+        self.assertEqual(named.headers["X-Request-Id"], "mine-1")
+        other = self.ask("GET", "/v1/planners", headers={"X-Request-Id": "two words"})
+        self.assertRegex(other.headers["X-Request-Id"], "^[0-9a-f]{16}$")
+        self.ask("POST", "/v1/plan", example(serverType="nothing"), {**JSON, "X-Request-Id": "mine-2"}, code=400)
+        wait_for("log line", lambda: "mine-2" in self.scheduler.log())
+
+    def test_the_page_is_closed_to_the_world(self):
+        for path in ("/", "/main.js", "/style.css", "/examples/index.json"):
+            answer = request(self.scheduler, "GET", path)
+            self.assertEqual(answer.code, 200)
+            self.assertIn("default-src 'none'", answer.headers["Content-Security-Policy"])
+            self.assertNotIn("unsafe", answer.headers["Content-Security-Policy"])
+            self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+        for name in request(self.scheduler, "GET", "/examples/index.json").json():
+            self.ask("POST", "/v1/normalize", request(self.scheduler, "GET", f"/examples/{name}.json").text)
+
+
+class CacheTest(SchemaCase):
+    """The same bytes for the same question, as long as prices are the same."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scheduler = Scheduler()
+        cls.document = request(cls.scheduler, "GET", "/openapi.json").json()
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.scheduler.close() == 0
+
+    def test_exact(self):
+        plan = example()
+        for resource in plan["resources"]:
+            resource.pop("pricePerUnitHour", None)  # the catalog's
+        hits = lambda: self.scheduler.metric('medley_scheduler_cache_total{result="hit"}')
+        text = json.dumps(plan)
+        first = self.ask("POST", "/v1/plan", text)
+        before = hits()
+        self.assertEqual(self.ask("POST", "/v1/plan", text).body, first.body)
+        self.assertEqual(hits(), before + 1)
+        # Other bytes that mean the same: answered from the cache as well, by their meaning.
+        spaced = self.ask("POST", "/v1/plan", json.dumps(plan, indent=2))
+        self.assertEqual(spaced.body, first.body)
+        self.assertEqual(hits(), before + 2)
+        # Another question.
+        plan["constraints"]["minThroughput"] *= 0.5
+        self.assertNotEqual(self.ask("POST", "/v1/plan", plan).json()["plan"], first.json()["plan"])
+        # Other prices: another answer to the same bytes.
+        self.scheduler.set_prices(PRICES.replace("0.04", "0.08"))
+        wait_for("revision 2", lambda: self.ask("GET", "/v1/catalog").json()["catalog"]["revision"] == "2")
+        dearer = self.ask("POST", "/v1/plan", text).json()
+        self.assertEqual(dearer["catalogRevision"], "2")
+        self.assertGreater(dearer["plan"]["costUsd"], first.json()["plan"]["costUsd"])
+
+    def test_what_time_ended_is_not_kept(self):
+        plan = example(planner={"name": "exact", "timeBudgetSeconds": 1e-6})
+        misses = lambda: self.scheduler.metric('medley_scheduler_cache_total{result="miss"}')
+        first = request(self.scheduler, "POST", "/v1/plan", plan)
+        before = misses()
+        second = request(self.scheduler, "POST", "/v1/plan", plan)
+        self.assertIn(first.code, (200, 504))
+        self.assertIn(second.code, (200, 504))
+        self.assertGreater(misses(), before)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))

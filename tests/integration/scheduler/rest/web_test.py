@@ -1,0 +1,100 @@
+"""The web page in a headless Chromium: it loads, plans, shows the front, the prices and the reasons."""
+import json
+import os
+import sys
+import unittest
+
+from devtools import Browser
+from harness import PRICES, Scheduler, request, wait_for
+
+SHOTS = os.path.join(os.environ["MEDLEY_BIN_DIR"], "..", "web")
+
+SET = """(id, value) => { const e = document.getElementById(id); e.value = value;
+e.dispatchEvent(new Event("change", {bubbles: true})); }"""
+
+
+class WebTest(unittest.TestCase):
+    def setUp(self):
+        self.scheduler = Scheduler()
+        self.browser = Browser()
+        # Some history: two more revisions.
+        for revision, price in ((2, "0.05"), (3, "0.03")):
+            self.scheduler.set_prices(PRICES.replace("0.04", price))
+            wait_for("revision", lambda: request(self.scheduler, "GET", "/v1/catalog").json()["catalog"]["revision"] == str(revision))
+        self.browser.command("Page.navigate", url=f"http://127.0.0.1:{self.scheduler.rest}/")
+        self.browser.wait("document.body?.dataset.loaded === 'true' && !document.getElementById('plan').disabled")
+
+    def tearDown(self):
+        self.browser.close()
+        self.assertEqual(self.scheduler.close(), 0)
+
+    def set(self, name, value):
+        self.browser.evaluate(f"({SET})({json.dumps(name)}, {json.dumps(value)})")
+
+    def texts(self, selector):
+        return self.browser.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+
+    def click(self, name):
+        self.browser.evaluate(f"document.getElementById('{name}').click()")
+        self.browser.wait("!document.getElementById('plan').disabled")
+
+    def pick(self, example):
+        self.set("example", example)
+        self.browser.wait("!document.getElementById('plan').disabled")
+
+    def test_a_person_plans_a_model(self):
+        self.pick("ctrdnn-16")
+        self.assertIn("layers", self.browser.evaluate("document.getElementById('text').value"))
+        self.click("plan")
+        self.assertEqual(self.texts("#error"), [""])
+        stages = self.texts("#stages .bar > div")
+        self.assertGreater(len(stages), 1, stages)
+        self.assertTrue(any("v100" in s for s in stages) and any("cpu" in s for s in stages), stages)
+        self.assertIn("proven to be the cheapest", self.texts("#summary")[0])
+        self.assertTrue(any("cpu only" in row for row in self.texts("#alternatives tr")))
+
+        self.click("front")
+        self.assertEqual(self.texts("#error"), [""])
+        self.assertGreater(self.browser.evaluate("document.querySelectorAll('#pareto-chart circle').length"), 1)
+        self.browser.evaluate("document.querySelector('#pareto-chart circle').dispatchEvent(new Event('focus'))")
+        self.assertIn("samples/s", self.texts("#pareto-point")[0])
+
+        self.assertIn("Revision 3", self.texts("#prices-summary")[0])
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#prices-chart path[fill=none]').length"), 2)
+        self.assertEqual(len(self.texts("#prices-table tbody tr")), 2)
+        self.browser.screenshot(os.path.join(SHOTS, "plan.png"))
+
+        # Harder: another planner and more speed, in the fields.
+        self.set("planner", "greedy")
+        self.set("minThroughput", "30000")
+        self.click("plan")
+        self.assertIn("Planned by greedy", self.texts("#summary")[0])
+        self.assertEqual(self.browser.problems, [])
+
+    def test_why_not(self):
+        self.pick("infeasible")
+        self.click("plan")
+        self.assertIn("No plan", self.texts("#summary")[0])
+        reasons = self.texts("#reasons li")
+        self.assertGreaterEqual(len(reasons), 1)
+        self.assertTrue(self.browser.evaluate("document.querySelector('#reasons li').dataset.constraint"))
+        self.assertEqual(self.texts("#stages .bar > div"), [])
+        self.browser.screenshot(os.path.join(SHOTS, "why-not.png"))
+        self.assertEqual(self.browser.problems, [])
+
+    def test_a_mistake_is_said(self):
+        self.set("text", "model:\n  layerz: []\n")
+        self.click("plan")
+        self.assertEqual(self.texts("#error"), ["model.layerz: unknown field"])
+        # YAML is as good as JSON.
+        yaml = self.browser.evaluate("fetch('examples/ctrdnn-16.json').then(r => r.text())")
+        self.set("text", "# a comment: this is YAML\n" + yaml)
+        self.click("plan")
+        self.assertEqual(self.texts("#error"), [""])
+        self.assertIn("samples/s", self.texts("#summary")[0])
+        # The refusal is in the console as a failed load; nothing else is.
+        self.assertEqual([p for p in self.browser.problems if "400" not in p], [])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))
