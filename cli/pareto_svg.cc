@@ -105,9 +105,9 @@ class Plot {
 
   std::string Dot(const PlotPoint& point) const {
     const double x = X(point.throughput), y = Y(point.usd);
-    std::string out = fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}</title></circle>\n",
-                                  x, y, point.marked ? 6 : 4, point.marked ? "#c0392b" : "#2c5f9e",
-                                  Escaped(point.title));
+    std::string out = fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}</title></circle>\n", x, y,
+        point.marked ? 6 : 4, point.marked ? "#c0392b" : "#2c5f9e", Escaped(point.title));
     if (point.marked) {
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c0392b\">cheapest</text>\n", x + 10, y - 8);
     }

@@ -17,8 +17,8 @@ absl::Status StageGraph::CheckSize(const Problem& problem) {
   const int64_t layers = problem.layers(), stages = layers * (layers + 1) / 2 * problem.types();
   if (stages <= kMostPossibleStages) return absl::OkStatus();
   return base::InvalidArgument(
-      "model.layers: {} layers on {} resource types make {} possible stages, planner exact takes at most {}: join layers "
-      "that will stay together, leave out types that are dearer and slower, or use planner greedy or rl-lstm",
+      "model.layers: {} layers on {} resource types make {} possible stages, planner exact takes at most {}: join "
+      "layers that will stay together, leave out types that are dearer and slower, or use planner greedy or rl-lstm",
       layers, problem.types(), stages, kMostPossibleStages);
 }
 
@@ -28,7 +28,9 @@ StageGraph::StageGraph(const Problem& problem) : problem_(problem) {
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.limit(t) < problem.min_units()) continue;
       for (int last = first; last < layers && problem.Allowed(first, last, t); ++last) {
-        PossibleStage s{first, last, t, problem.Terms(first, last, t), problem.Servers(first, last, t), 0, 0};
+        PossibleStage s{first, last, t};
+        s.terms = problem.Terms(first, last, t);
+        s.load = problem.Servers(first, last, t);
         s.slowest = problem.Throughput(s.terms, problem.min_units());
         s.fastest = problem.Throughput(s.terms, problem.limit(t));
         has_servers_ = has_servers_ || s.load.any;
@@ -50,8 +52,9 @@ int StageGraph::UnitsAt(int i, double x) const {
   if (x <= s.slowest) return problem_.min_units();
   // The formula, but for rounding.
   const double seconds = problem_.batch() / x;
-  const double compute = s.terms.compute_parallel > 0 ? s.terms.compute_parallel / (seconds - s.terms.compute_serial) : 0;
-  const double comm = s.terms.comm_parallel > 0 ? s.terms.comm_parallel / (seconds - s.terms.comm_serial) : 0;
+  const StageTerms& terms = s.terms;
+  const double compute = terms.compute_parallel > 0 ? terms.compute_parallel / (seconds - terms.compute_serial) : 0;
+  const double comm = terms.comm_parallel > 0 ? terms.comm_parallel / (seconds - terms.comm_serial) : 0;
   const double guess = std::ceil(std::max(compute, comm));
   if (guess > problem_.min_units() && guess <= problem_.limit(s.type)) {
     const int units = static_cast<int>(guess);

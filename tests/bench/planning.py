@@ -72,11 +72,11 @@ def table2(found):
         same = "-"
         if e.get("bruteUsd") is not None:
             same = abs(e["exact"]["usd"] / e["bruteUsd"] - 1) <= 1e-9
-        rows.append((e["layers"], e["gpuTypes"], brute, row[f"BF({e['gpuTypes']})"], seconds(e["rl-lstm"]["seconds"]),
+        rows.append((e["layers"], e["types"], brute, row[f"BF({e['types']})"], seconds(e["rl-lstm"]["seconds"]),
                      row["RL"], seconds(e["exact"]["seconds"]), same,
                      percent(e["rl-lstm"]["usd"] / e["exact"]["usd"] - 1)))
     return table("Table 2: CTRDNN, seconds (E: estimated)",
-                 ["layers", "GPU types", "brute force", "paper", "rl-lstm", "paper RL", "exact", "exact = brute force",
+                 ["layers", "types", "brute force", "paper", "rl-lstm", "paper RL", "exact", "exact = brute force",
                   "rl-lstm above, %"], rows)
 
 
