@@ -94,11 +94,11 @@ class Estimator {
     return seconds + launches * hardware_.launch_seconds;
   }
 
-  // Ids drawn evenly from the table: an upper bound, since real ids repeat more.
+  // Ids drawn evenly from the table: an upper bound, since real ids repeat more; the layer may say how much.
   double DistinctRows(double batch) const {
     const double ids = batch * work_.gathered_rows;
     const double rows = RowBytes() > 0 ? work_.parameters * work_.dtype_bytes / RowBytes() : 0;
-    return rows < 1 ? ids : -rows * std::expm1(-ids / rows);
+    return (rows < 1 ? ids : -rows * std::expm1(-ids / rows)) * work_.distinct_share;
   }
 
   double RowBytes() const { return work_.gathered_rows > 0 ? work_.gathered_bytes / work_.gathered_rows : 0; }

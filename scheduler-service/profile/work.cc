@@ -57,6 +57,7 @@ void Embedding(const model::Layer& layer, Attributes& a, LayerWork& work) {
   const double dim = a.Number("dim", layer.output_bytes / work.dtype_bytes / work.gathered_rows);
   if (a.Has("rows")) work.parameters = a.Number("rows") * dim;
   work.gathered_bytes = work.gathered_rows * dim * work.dtype_bytes;
+  work.distinct_share = a.Number("distinctShare", 1);
   work.forward_flops = 0;
   work.update_launches = 2;  // the sum of the gradients of one row, the rows' update
 }

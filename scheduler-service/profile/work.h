@@ -1,7 +1,8 @@
 // What a layer does with one sample, from its kind and attributes: operations, bytes moved, kernels started.
 //
 // Pure. Attributes by kind (numbers as decimal text; `dtypeBytes` everywhere, default 4):
-//   EMBEDDING        rows, dim, fields (ids a sample), sequence (ids a field, default 1)
+//   EMBEDDING        rows, dim, fields (ids a sample), sequence (ids a field, default 1), distinctShare (rows that a
+//                    batch really touches over those of evenly drawn ids; default 1, an upper bound)
 //   FULLY_CONNECTED  width (numbers in), units
 //   CONVOLUTION      units (channels out), height and width (of the input), channels, kernelHeight, kernelWidth
 //   RECURRENT        sequence, width, units, cell (gru, lstm, rnn)
@@ -25,6 +26,7 @@ struct LayerWork {
   double forward_bytes = 0;    // activations read and written
   double gathered_bytes = 0;   // rows of a table that a sample touches; at least one access each
   double gathered_rows = 0;
+  double distinct_share = 1;   // see above
   double scalar_operations = 0;  // exponentials and logarithms, forward and backward together, as single operations
   double backward_factor = 1;  // backward flops and bytes over forward ones: 2 with weights, 1 without
   // Kernels that a step starts however small the batch; `sequential` multiplies the first two.
