@@ -55,6 +55,7 @@ class HttpFetcher {
 
 struct HttpOptions {
   std::chrono::milliseconds connect_timeout{5'000};
+  // A name server that hangs may add its own timeout (resolv.conf) to both: libcurl waits for its resolver's thread.
   std::chrono::milliseconds total_timeout{
       60'000};                               // from the call to the last byte, redirects included
   size_t max_body_bytes = size_t{64} << 20;  // after decompression
