@@ -11,6 +11,7 @@ namespace medley::cli {
 void AddRun(CLI::App& app, int& exit_status);
 void AddPlan(CLI::App& app, int& exit_status);
 void AddExplain(CLI::App& app, int& exit_status);
+void AddPrices(CLI::App& app, int& exit_status);
 void AddProfile(CLI::App& app, int& exit_status);
 void AddVersion(CLI::App& app, int& exit_status);
 void AddCompletion(CLI::App& app, int& exit_status);

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   medley::cli::AddRun(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
   medley::cli::AddExplain(app, exit_status);
+  medley::cli::AddPrices(app, exit_status);
   medley::cli::AddProfile(app, exit_status);
   medley::cli::AddVersion(app, exit_status);
   medley::cli::AddCompletion(app, exit_status);

@@ -1,5 +1,7 @@
 #include "scheduler-service/catalog/price_csv.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -52,6 +54,25 @@ class Row {
   const std::vector<std::string> fields_;
 };
 
+// A number, or 0 where the column is absent, empty or says nothing ("nan").
+double NumberOr0(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && std::isfinite(value) && value > 0 ? value : 0;
+}
+
+Shape ShapeOf(const Row& row) {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  Shape shape;
+  shape.vcpus = NumberOr0(row.Get("vCPUs"));
+  shape.memory_bytes = NumberOr0(row.Get("MemoryGiB")) * kGib;
+  shape.gpu_model = row.Get("AcceleratorName");
+  std::transform(shape.gpu_model.begin(), shape.gpu_model.end(), shape.gpu_model.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  shape.gpus = NumberOr0(row.Get("AcceleratorCount"));
+  return shape;
+}
+
 absl::Status AddPrice(const Row& row, const std::string& column, const std::string& capacity,
                       const std::string& provider, int line, std::vector<CatalogEntry>& out) {
   const std::string text = row.Get(column);
@@ -65,6 +86,7 @@ absl::Status AddPrice(const Row& row, const std::string& column, const std::stri
   entry.offering = model::Offering{provider, row.Get("Region"), row.Get("AvailabilityZone"), row.Get("InstanceType"),
                                    capacity, 1};
   entry.price_per_instance_hour = price;
+  entry.shape = ShapeOf(row);
   out.push_back(std::move(entry));
   return absl::OkStatus();
 }
@@ -90,6 +112,7 @@ absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, c
       return base::InvalidArgument("line {}: {} fields, the header has {}", line, fields.size(), header.size());
     }
     const Row row(columns, std::move(fields));
+    if (row.Get("InstanceType").empty()) continue;  // the price of a GPU without its machine
     MEDLEY_RETURN_IF_ERROR(AddPrice(row, "Price", "on-demand", provider, line, out));
     MEDLEY_RETURN_IF_ERROR(AddPrice(row, "SpotPrice", "spot", provider, line, out));
   }

@@ -65,6 +65,21 @@ TEST(ProgramTest, ProfileEstimatesFromDatasheets) {
   EXPECT_EQ(Start("medley", "profile").status, 1);
 }
 
+TEST(ProgramTest, PricesOfFiles) {
+  const Ended made = Start("medley", "prices examples/prices/catalog.yaml");
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("v100 @ aws/us-east-1//p3.2xlarge/spot             0.5509"));
+  EXPECT_THAT(made.output, HasSubstr("cpu @ aws/us-east-1//c5.xlarge/on-demand          0.0383"));  // 0.17 / 4 - 10 %
+  EXPECT_THAT(Start("medley", "prices examples/prices/catalog.yaml --type t4 -o json --since 7d").output,
+              HasSubstr("\"pricePerUnitHour\": 0.3204"));
+  EXPECT_THAT(Start("medley", "prices examples/prices/aws.csv --type m5.xlarge").output, HasSubstr("static"));
+  const Ended none = Start("medley", "prices examples/prices/aws.csv --type m9");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.output, HasSubstr("no price of 'm9' is known"));
+  EXPECT_THAT(Start("medley", "prices examples/plan/ctrdnn-16.yaml").output, HasSubstr("unknown field"));
+  EXPECT_EQ(Start("medley", "prices").status, 1);
+}
+
 TEST(ProgramTest, InfeasibleIsStatusTwo) {
   const Ended ended = Start("medley", "plan examples/plan/infeasible.yaml");
   EXPECT_EQ(ended.status, 2);

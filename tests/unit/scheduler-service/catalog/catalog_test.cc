@@ -65,6 +65,14 @@ TEST(PriceFileTest, SkyPilotTable) {
   ASSERT_EQ(entries->size(), 3u);
   EXPECT_EQ((*entries)[1].offering->KeyString(), "aws/us-east-1/us-east-1a/p3.2xlarge/spot");
   EXPECT_EQ((*entries)[1].price_per_instance_hour, 0.918);
+  const auto shaped = Parse(
+      "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region\n"
+      "p3.2xlarge,V100,1.0,8.0,61,3.06,us-east-1\n"
+      ",T4,1.0,,,0.35,us-central1\n",
+      "x.csv");
+  ASSERT_THAT(shaped, IsOk());
+  ASSERT_EQ(shaped->size(), 1u);
+  EXPECT_EQ((*shaped)[0].shape, (Shape{8, 61.0 * 1024 * 1024 * 1024, "v100", 1, 1}));
   EXPECT_THAT(Parse("InstanceType,Price\na,0\n", "x.csv"),
               StatusIs(kInvalid, HasSubstr("line 2: Price: '0'")));
   EXPECT_THAT(Parse("InstanceType,Price\na\n", "x.csv"),
