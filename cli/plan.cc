@@ -8,6 +8,7 @@
 #include "cli/plan_input.h"
 #include "cli/plan_pareto.h"
 #include "cli/table.h"
+#include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -84,10 +85,23 @@ void PrintTable(const Planned& planned) {
   if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());
 }
 
+// Writes the policy that planning ended with where it was asked for; it is not printed then.
+absl::Status SavePolicy(const std::string& file, Planned& planned) {
+  if (file.empty()) return absl::OkStatus();
+  if (planned.result.policy.empty()) {
+    return base::InvalidArgument("--save-policy: planner {} has no policy, rl-lstm and rl-rnn have",
+                                 planned.result.planner);
+  }
+  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, planned.result.policy));
+  planned.result.policy.clear();
+  return absl::OkStatus();
+}
+
 int Run(const PlanFlags& flags) {
-  const auto planned = PlanFile(flags);
-  if (!planned.ok()) {
-    std::fprintf(stderr, "medley plan: %s\n", base::Message(planned.status()).c_str());
+  auto planned = PlanFile(flags);
+  const absl::Status saved = planned.ok() ? SavePolicy(flags.save_policy, *planned) : planned.status();
+  if (!saved.ok()) {
+    std::fprintf(stderr, "medley plan: %s\n", base::Message(saved).c_str());
     return 1;
   }
   if (flags.output == "table") {
@@ -110,6 +124,10 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", flags->output, "table, json or yaml")
       ->check(CLI::IsMember({"table", "json", "yaml"}))
       ->capture_default_str();
+  command->add_option("--policy", flags->policy, "trained policy to begin with (rl-lstm, rl-rnn)");
+  command->add_flag("--inference-only", flags->inference_only, "use the policy as it is, do not train it")
+      ->needs("--policy");
+  command->add_option("--save-policy", flags->save_policy, "write the policy that planning ended with to this file");
   const auto pareto = std::make_shared<ParetoFlags>();
   CLI::Option* front = command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower");
   command->add_option("--points", pareto->points, "at most so many plans of the front")

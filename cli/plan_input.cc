@@ -41,6 +41,15 @@ absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status UsePolicy(const PlanFlags& flags, model::RecurrentOptions& options) {
+  if (!flags.policy.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(options.policy, base::ReadFile(flags.policy, kMaxBytes));
+  }
+  options.inference_only = options.inference_only || flags.inference_only;
+  options.return_policy = options.return_policy || !flags.save_policy.empty();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
   scheduler::v1::PlanRequest message;
@@ -54,6 +63,7 @@ absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
   if (!estimated.ok()) return base::Annotate(estimated, flags.file);
   if (!flags.planner.empty()) request->planner.name = flags.planner;
   if (flags.seed) request->planner.seed = *flags.seed;
+  MEDLEY_RETURN_IF_ERROR(UsePolicy(flags, request->planner.recurrent));
   return request;
 }
 

@@ -22,6 +22,9 @@ struct PlanFlags {
   std::string planner;  // empty: as the file says
   std::string profile;  // the model of this profile in place of the file's
   std::string hardware;  // datasheets in place of the built-in ones
+  std::string policy;       // a trained policy to begin with
+  std::string save_policy;  // where to write the policy that planning ended with
+  bool inference_only = false;
   std::optional<uint64_t> seed;
   std::string output = "table";
 };

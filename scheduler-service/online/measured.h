@@ -1,8 +1,8 @@
 // What runs of one model cost, by schedule, and what that says of schedules that never ran.
 //
-// A schedule's cost is a moving mean of its measurements. How far reality is from the cost model is believed to depend on
-// the types: log(measured / modelled) = sum over types of share_t * w_t, share_t being the part of the modelled work that
-// is on type t; w by ridge regression. Not thread-safe. Bounded: the schedule measured longest ago is dropped.
+// A schedule's cost is a moving mean of its measurements. How far reality is from the cost model is believed to depend
+// on the types: log(measured / modelled) = sum over types of share_t * w_t, share_t being the part of the modelled work
+// that is on type t; w by ridge regression. Not thread-safe. Bounded: the schedule measured longest ago is dropped.
 #pragma once
 
 #include <cstdint>
