@@ -42,6 +42,27 @@ struct Flags {
   model::PlannerOptions options;
 };
 
+// From the features to the most probable schedule, provisioned: the whole of Solve with a trained policy.
+absl::Status BenchInference(const Planner& planner, const Problem& problem) {
+  const base::SystemClock clock;
+  const Budget budget(clock, base::SteadyTime::max(), {});
+  model::PlanRequest request = problem.request();
+  request.planner.recurrent = {.rounds = 30, .return_policy = true};
+  MEDLEY_ASSIGN_OR_RETURN(const Problem training, Problem::Compile(request));
+  MEDLEY_ASSIGN_OR_RETURN(const Solution trained, planner.Solve(training, 1, budget));
+  request.planner.recurrent = {.policy = trained.policy, .inference_only = true};
+  MEDLEY_ASSIGN_OR_RETURN(const Problem inference, Problem::Compile(request));
+  std::vector<double> seconds;
+  for (int i = 0; i < 501; ++i) {
+    const base::SteadyTime begin = clock.Steady();
+    MEDLEY_RETURN_IF_ERROR(planner.Solve(inference, 1, budget).status());
+    seconds.push_back(base::ToSeconds(clock.Steady() - begin));
+  }
+  std::printf("%-12s %2d layers %2d types  %-9s inference: median %.3f ms\n", request.model.name.c_str(),
+              problem.layers(), problem.types(), std::string(planner.name()).c_str(), Median(seconds) * 1000);
+  return absl::OkStatus();
+}
+
 absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double optimum, int seeds) {
   const base::SystemClock clock;
   std::vector<double> above, seconds, cpu;
@@ -101,7 +122,9 @@ absl::Status Bench(const Flags& flags) {
                               registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
       if (!exact.best) return base::FailedPrecondition("{} with {} types has no plan", file, types);
       for (const std::string& name : flags.planners) {
-        MEDLEY_RETURN_IF_ERROR(BenchPlanner(*registry.Find(name), problem, exact.best->score.cost, flags.seeds));
+        const Planner& planner = *registry.Find(name);
+        MEDLEY_RETURN_IF_ERROR(BenchPlanner(planner, problem, exact.best->score.cost, flags.seeds));
+        if (name.starts_with("rl-")) MEDLEY_RETURN_IF_ERROR(BenchInference(planner, problem));
       }
     }
   }
