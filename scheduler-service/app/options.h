@@ -17,6 +17,7 @@ struct Options {
   std::string catalog_config;
   std::string port_file;
   std::string state_dir;
+  bool learn_online = false;
   double poll_seconds = 2;
   // Answering.
   int max_concurrent = 4;

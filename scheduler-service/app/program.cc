@@ -84,7 +84,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   CatalogStore catalog;
   const Registry planners = BuiltinPlanners();
   MEDLEY_ASSIGN_OR_RETURN(const HardwareCatalog hardware, HardwareCatalog::Builtin());
-  Learned learned(options.state_dir, metrics);
+  Learned learned(options.state_dir, options.learn_online, metrics);
   MEDLEY_RETURN_IF_ERROR(learned.Open());
   Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));

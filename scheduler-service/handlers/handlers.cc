@@ -29,15 +29,7 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
   }
   MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(out.request, context_.hardware));
   out.prediction = context_.learned.calibrator().Correct(out.request);
-  if (model::RecurrentOptions& recurrent = out.request.planner.recurrent; !recurrent.policy_name.empty()) {
-    const PolicyStore& policies = context_.learned.policies();
-    const PolicyStore::Policy policy = policies.Find(recurrent.policy_name);
-    if (policy == nullptr) {
-      return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown, there are: {}",
-                                   recurrent.policy_name, policies.Names());
-    }
-    recurrent.policy = *policy;
-  }
+  MEDLEY_RETURN_IF_ERROR(context_.learned.ResolvePolicy(out.request));
   out.origin = {catalog->revision, catalog->price_time};
   return out;
 }

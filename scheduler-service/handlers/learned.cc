@@ -7,34 +7,80 @@ namespace medley::sched {
 namespace {
 
 constexpr char kCalibration[] = "calibration";
+constexpr char kOnline[] = "online-policies";
 constexpr base::seconds kPeriod{5};
 
 }  // namespace
 
-Learned::Learned(const std::filesystem::path& folder, metrics::Registry& metrics)
-    : files_(folder, metrics), metrics_(metrics), policies_(folder.empty() ? folder : folder / "policies") {}
+Learned::Learned(const std::filesystem::path& folder, bool online, metrics::Registry& metrics)
+    : files_(folder, metrics),
+      metrics_(metrics),
+      policies_(folder.empty() ? folder : folder / "policies"),
+      learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {}
 
 absl::Status Learned::Open() {
   MEDLEY_RETURN_IF_ERROR(files_.Open());
   policies_.Scan();
-  const auto bytes = files_.Load(kCalibration);
-  if (!bytes) return absl::OkStatus();
-  if (const absl::Status status = calibrator_.Load(*bytes); !status.ok()) {
-    files_.Damaged(kCalibration, status);
-  } else {
-    log::Info("corrections read", {{"models", std::to_string(calibrator_.models())}});
-  }
+  const auto read = [this](const char* name, auto& into) {
+    const auto bytes = files_.Load(name);
+    if (!bytes) return;
+    const absl::Status status = into.Load(*bytes);
+    if (!status.ok()) files_.Damaged(name, status);
+    if (status.ok()) log::Info("learned before", {{"file", name}, {"bytes", std::to_string(bytes->size())}});
+  };
+  read(kCalibration, calibrator_);
+  if (learner_ != nullptr) read(kOnline, *learner_);
   return absl::OkStatus();
 }
 
 void Learned::Keep(base::Clock& clock, std::stop_token stop) {
-  while (clock.SleepFor(kPeriod, stop)) {
+  base::SteadyTime next = clock.Steady() + kPeriod;
+  while (!stop.stop_requested()) {
+    Teach(stop);
+    if (clock.Steady() < next) continue;
+    next = clock.Steady() + kPeriod;
     policies_.Scan();
     Save();
   }
 }
 
+void Learned::Teach(std::stop_token stop) {
+  model::JobObservation lesson;
+  {
+    base::MutexLock lock(mutex_);
+    const bool there = lessons_came_.WaitFor(mutex_, stop, base::seconds(1),
+                                             [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !lessons_.empty(); });
+    if (!there) return;
+    lesson = std::move(lessons_.front());
+    lessons_.pop_front();
+  }
+  const absl::Status status = learner_->Observe(lesson);
+  const char* result = status.ok() ? "learned" : "refused";
+  metrics_
+      .GetCounter("medley_policy_lessons_total", "Observations that policies were to learn from",
+                  {{"result", result}})
+      .Increment();
+  if (status.ok()) ++taught_;
+  if (!status.ok()) log::Debug("no lesson for policies", {{"error", base::ToString(status)}});
+}
+
+absl::Status Learned::ResolvePolicy(model::PlanRequest& request) const {
+  model::RecurrentOptions& recurrent = request.planner.recurrent;
+  if (recurrent.policy_name.empty() || !recurrent.policy.empty()) return absl::OkStatus();
+  if (const PolicyStore::Policy policy = policies_.Find(recurrent.policy_name)) {
+    recurrent.policy = *policy;
+    return absl::OkStatus();
+  }
+  const absl::Status online =
+      learner_ == nullptr ? base::NotFound("policies do not learn here") : learner_->Resolve(request);
+  if (online.ok()) return online;
+  return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown; kept: {}; online: {}",
+                               recurrent.policy_name, policies_.Names(), base::Message(online));
+}
+
 void Learned::Save() {
+  const uint64_t taught = taught_.load();
+  if (learner_ != nullptr && taught_saved_.exchange(taught) != taught) files_.Save(kOnline, learner_->Save());
   const uint64_t observed = observed_.load();
   if (saved_.exchange(observed) == observed) return;
   files_.Save(kCalibration, calibrator_.Save());
@@ -44,6 +90,12 @@ absl::StatusOr<model::Prediction> Learned::Observe(const model::JobObservation& 
   auto prediction = calibrator_.Observe(observation);
   if (!prediction.ok()) return prediction;
   ++observed_;
+  if (learner_ != nullptr) {
+    base::MutexLock lock(mutex_);
+    lessons_.push_back(observation);
+    if (lessons_.size() > kMaxLessons) lessons_.pop_front();
+    lessons_came_.NotifyOne();
+  }
   metrics_
       .GetHistogram("medley_prediction_error", "How far corrected predictions are from what jobs measured, relative",
                     {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1})

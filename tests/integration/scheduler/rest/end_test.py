@@ -92,6 +92,25 @@ class EndTest(unittest.TestCase):
             self.assertEqual(scheduler.metric('medley_state_damaged_total{file="calibration"}'), 1)
             self.assertIn("damaged", scheduler.log())
 
+    def test_policies_learn_from_what_jobs_measure(self):
+        folder = tempfile.mkdtemp(prefix="medley-state-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        plan = example(planner={"name": "rl-lstm"})
+        online = {**plan, "planner": {"name": "rl-lstm", "recurrent": {"policyName": "online", "inferenceOnly": True}}}
+        with running("--state-dir", folder, "--learn-online") as scheduler:
+            unknown = request(scheduler, "POST", "/v1/plan", online)
+            self.assertEqual((unknown.code, unknown.json()["field"]), (400, "planner.recurrent.policyName"))
+            made = request(scheduler, "POST", "/v1/plan", example()).json()["plan"]
+            stages = [{k: s[k] for k in ("firstLayer", "lastLayer", "resourceType", "units", "computeSeconds", "commSeconds")}
+                      for s in made["stages"]]
+            body = {"request": plan, "stages": stages, "throughput": made["throughput"], "usdPerHour": made["costPerHour"],
+                    "batchSize": plan["training"]["profileBatchSize"], "serverUnits": made["serverUnits"], "jobUid": "j", "epoch": 1}
+            self.assertEqual(request(scheduler, "POST", "/v1/observations", body).code, 200)
+            wait_for("learned", lambda: scheduler.metric('medley_policy_lessons_total{result="learned"}') == 1)
+            self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)
+        with running("--state-dir", folder, "--learn-online") as scheduler:
+            self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)
+
     def test_a_killed_service_starts_again(self):
         folder = tempfile.mkdtemp(prefix="medley-state-test-")
         self.addCleanup(shutil.rmtree, folder)

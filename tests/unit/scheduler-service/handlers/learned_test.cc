@@ -42,7 +42,7 @@ TEST_F(LearnedTest, WithoutAFolderNothingIsKept) {
   files.Save("x", "y");
   EXPECT_EQ(files.Load("x"), std::nullopt);
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "file", ""), base::IsOk());
-  Learned in_a_file(folder_ / "file", metrics_);
+  Learned in_a_file(folder_ / "file", false, metrics_);
   EXPECT_FALSE(in_a_file.Open().ok());
 }
 
