@@ -12,6 +12,14 @@ namespace {
 // Below this share of the goal a job counts as missing it; measurements are never exact.
 constexpr double kGoalTolerance = 0.95;
 
+// The profile as it is: the service corrects none that says it was calibrated.
+model::Profile Uncorrected(model::Profile profile) {
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& p : layer.profiles) p.origin = "calibrated";
+  }
+  return profile;
+}
+
 }  // namespace
 
 double SecondsSince(const std::string& time, base::WallTime now) {
@@ -169,7 +177,18 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   const double estimated = record_->plan.estimate.throughput;
   if (reason == "ThroughputBelowGoal" && estimated > 0)
     progress.calibration = observed_->throughput / estimated;
-  const std::optional<model::PlanResult> result = Ask(pools, *profile, progress);
+  std::optional<model::PlanResult> result = Ask(pools, *profile, progress);
+  double present = result ? PresentEstimate(estimated, observed_->throughput, result->prediction) : 0;
+  if (result && !result->plan && IsCorrected(result->prediction)) {
+    // Nothing reaches the goal as it was measured. What the profiles promise may still be better than to stay, and
+    // is what was planned with before there were measurements.
+    const double ratio = result->prediction->ratio_uncorrected;
+    std::optional<model::PlanResult> promised = Ask(pools, Uncorrected(*profile), progress);
+    if (promised && promised->plan) {
+      result = std::move(promised);
+      present = ratio > 0 ? observed_->throughput / ratio : estimated;
+    }
+  }
   if (!result) return absl::OkStatus();  // away: asked again later, `considered` is unchanged
   memory_.considered = InputsOf(pools);
   if (!result->plan || !result->execution_plan) {
@@ -180,8 +199,7 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   inputs.remaining_samples = progress.remaining_samples;
   inputs.current_usd_per_hour = record_->UsdPerHour(pools.prices);
   inputs.current_throughput = observed_->throughput;
-  inputs.current_estimated_throughput =
-      PresentEstimate(estimated, observed_->throughput, result->prediction);
+  inputs.current_estimated_throughput = present;
   inputs.candidate_usd_per_hour = result->plan->cost_per_hour;
   inputs.candidate_estimated_throughput =
       result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);

@@ -24,11 +24,16 @@ double CostOf(double samples, double throughput, double usd_per_hour) {
 }  // namespace
 
 double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction) {
-  if (!prediction || !(prediction->ratio_corrected > 0) || !(measured > 0)) return estimated;
+  if (!IsCorrected(prediction) || !(prediction->ratio_corrected > 0) || !(measured > 0)) return estimated;
+  return measured / prediction->ratio_corrected;
+}
+
+bool IsCorrected(const std::optional<model::Prediction>& prediction) {
+  if (!prediction) return false;
   for (const model::Correction& correction : prediction->corrections) {
-    if (correction.compute != 1 || correction.comm != 1) return measured / prediction->ratio_corrected;
+    if (correction.compute != 1 || correction.comm != 1) return true;
   }
-  return estimated;
+  return false;
 }
 
 MoveDecision DecideMove(const MoveInputs& in) {

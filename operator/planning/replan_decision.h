@@ -54,4 +54,7 @@ MoveDecision DecideMove(const MoveInputs& inputs);
 // the service has corrected its predictions by measurements since. Then `measured` over the ratio that is left.
 double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction);
 
+// True when measurements changed the profile of some type before it was planned with.
+bool IsCorrected(const std::optional<model::Prediction>& prediction);
+
 }  // namespace medley::ops
