@@ -34,7 +34,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
   }
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
                    0);  // peers are addressed directly, whatever the environment
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (options.tls) {
+    credentials = grpc::SslCredentials(
+        {options.tls->root_certificates, options.tls->key, options.tls->certificate});
+  }
+  return grpc::CreateCustomChannel(target, credentials, arguments);
 }
 
 void PauseBeforeCallingAgain(grpc::Channel& channel, base::Clock& clock, base::nanoseconds pause,

@@ -1,11 +1,12 @@
-// Client channels to Medley's own processes: plain text (the token authenticates, NetworkPolicy
-// isolates).
+// Client channels to Medley's own processes: plain text within a job (the token authenticates,
+// NetworkPolicy isolates), TLS to services that ask for it.
 //
 // A channel is thread-safe and connects by itself, with backoff; make one per peer and keep it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -17,7 +18,15 @@ class Channel;
 
 namespace medley::rpc {
 
+// PEM texts.
+struct ClientTls {
+  std::string root_certificates;  // that sign the server's; empty: the system's
+  std::string certificate;        // of the client, where the server asks for one
+  std::string key;
+};
+
 struct ChannelOptions {
+  std::optional<ClientTls> tls;  // none: plain text
   int max_message_bytes = 64 << 20;
   base::milliseconds connect_backoff_first{100};
   base::milliseconds connect_backoff_max{2000};

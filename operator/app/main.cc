@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
@@ -25,6 +26,7 @@ struct Flags {
   double recheck = 30;
   double goal_window = 60;
   double schedule_window = 60;
+  std::string scheduler_token_file, scheduler_ca, scheduler_cert, scheduler_key;
   medley::ops::OperatorOptions options;
 };
 
@@ -36,6 +38,13 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--scheduler", o.scheduler_address, "Scheduling service, host:port")
       ->envname("MEDLEY_SCHEDULER")
       ->capture_default_str();
+  app.add_option("--scheduler-token-file", flags.scheduler_token_file,
+                 "Bearer token shown to the scheduling service: the file's first line");
+  app.add_option("--scheduler-ca", flags.scheduler_ca,
+                 "CA (PEM) of the scheduling service's certificate; given: TLS");
+  auto* cert = app.add_option("--scheduler-cert", flags.scheduler_cert,
+                              "Certificate (PEM) shown to the scheduling service");
+  cert->needs(app.add_option("--scheduler-key", flags.scheduler_key, "Its key (PEM)"));
   app.add_option("--worker-image", o.job.worker.image, "Image of medley-worker")
       ->envname("MEDLEY_WORKER_IMAGE")
       ->capture_default_str();
@@ -84,10 +93,28 @@ absl::StatusOr<medley::kube::ClientConfig> Configure(const Flags& flags) {
   return medley::kube::LoadKubeconfig(path, flags.context);
 }
 
+absl::Status ReadSecrets(const Flags& flags, medley::ops::OperatorOptions& options) {
+  if (!flags.scheduler_token_file.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string text,
+                            medley::base::ReadFile(flags.scheduler_token_file));
+    options.scheduler_token = text.substr(0, text.find_first_of("\r\n"));
+  }
+  if (flags.scheduler_ca.empty()) return absl::OkStatus();
+  medley::rpc::ClientTls tls;
+  MEDLEY_ASSIGN_OR_RETURN(tls.root_certificates, medley::base::ReadFile(flags.scheduler_ca));
+  if (!flags.scheduler_cert.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(tls.certificate, medley::base::ReadFile(flags.scheduler_cert));
+    MEDLEY_ASSIGN_OR_RETURN(tls.key, medley::base::ReadFile(flags.scheduler_key));
+  }
+  options.scheduler_tls = std::move(tls);
+  return absl::OkStatus();
+}
+
 absl::Status Run(Flags& flags, std::stop_token stop) {
   medley::base::SystemClock clock;
   MEDLEY_ASSIGN_OR_RETURN(medley::kube::ClientConfig config, Configure(flags));
   config.user_agent = "medley-operator/0.1";
+  MEDLEY_RETURN_IF_ERROR(ReadSecrets(flags, flags.options));
   const uint64_t seed = medley::base::SystemSeed();
   medley::kube::HttpClient client(std::move(config), clock, seed);
   std::stop_callback give_up(stop, [&client] { client.Shutdown(); });

@@ -118,7 +118,11 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
       events_(client, clock, {.seed = options_.seed}),
-      scheduler_({.address = options_.scheduler_address, .seed = options_.seed}, clock),
+      scheduler_({.address = options_.scheduler_address,
+                  .seed = options_.seed,
+                  .token = options_.scheduler_token,
+                  .tls = options_.scheduler_tls},
+                 clock),
       observations_(
           {},
           [this](const model::JobObservation& observation, std::stop_token stop) {

@@ -14,17 +14,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 #include "common/base/clock.h"
 #include "common/kube/client.h"
+#include "common/rpc/channel.h"
 #include "operator/controllers/job_deps.h"
 
 namespace medley::ops {
 
 struct OperatorOptions {
   std::string scheduler_address = "127.0.0.1:7100";
+  std::string scheduler_token;                  // shown to the scheduling service; empty: none
+  std::optional<rpc::ClientTls> scheduler_tls;  // none: plain text
   std::string ns;  // of the jobs to run; empty: all
   std::string http_address = "127.0.0.1";
   int http_port = 0;                  // 0: the system chooses

@@ -69,7 +69,9 @@ std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* c
 }
 
 SchedulerClient::SchedulerClient(Options options, base::Clock& clock)
-    : options_(std::move(options)), clock_(clock), channel_(rpc::MakeChannel(options_.address)) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      channel_(rpc::MakeChannel(options_.address, {.tls = options_.tls})) {}
 
 SchedulerClient::~SchedulerClient() { Stop(); }
 
@@ -89,7 +91,8 @@ absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest
   pb::PlanRequest proto;
   model::ToProto(request, proto);
   grpc::ClientContext context;
-  rpc::Prepare(context, {.timeout = base::FromSeconds(request.planner.time_budget_seconds) +
+  rpc::Prepare(context, {.token = options_.token,
+                         .timeout = base::FromSeconds(request.planner.time_budget_seconds) +
                                     options_.plan_slack});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::PlanResponse response;
@@ -104,7 +107,7 @@ absl::StatusOr<model::Prediction> SchedulerClient::Observe(const model::JobObser
   pb::ObserveRequest proto;
   model::ToProto(observation, proto);
   grpc::ClientContext context;
-  rpc::Prepare(context, {.timeout = options_.observe_timeout});
+  rpc::Prepare(context, {.token = options_.token, .timeout = options_.observe_timeout});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::ObserveResponse response;
   const auto stub = pb::SchedulerService::NewStub(channel_);
@@ -136,7 +139,7 @@ void SchedulerClient::SetConnected(bool connected) {
 
 bool SchedulerClient::FollowOnce(std::stop_token stop) {
   grpc::ClientContext context;
-  rpc::Prepare(context, {});
+  rpc::Prepare(context, {.token = options_.token});
   rpc::StopCancelsCall guard(context, std::move(stop));
   const auto stub = pb::SchedulerService::NewStub(channel_);
   auto reader = stub->WatchCatalog(&context, pb::WatchCatalogRequest());

@@ -18,6 +18,7 @@
 #include "common/base/mutex.h"
 #include "common/model/observation.h"
 #include "common/model/planning.h"
+#include "common/rpc/channel.h"
 #include "operator/api/resource_pool.h"
 
 namespace grpc {
@@ -58,6 +59,8 @@ class SchedulerClient {
     base::nanoseconds plan_slack = base::seconds(5);  // beyond the planner's own time budget
     base::nanoseconds observe_timeout = base::seconds(5);
     uint64_t seed = 1;
+    std::string token;                  // shown with every call; empty: none
+    std::optional<rpc::ClientTls> tls;  // none: plain text
   };
   SchedulerClient(Options options, base::Clock& clock);
   ~SchedulerClient();

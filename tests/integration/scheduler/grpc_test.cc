@@ -10,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
@@ -71,9 +72,8 @@ class GrpcTest : public testing::Test {
     ASSERT_THAT(started, base::IsOk());
     server_ = *std::move(started);
   }
-  std::unique_ptr<pb::SchedulerService::Stub> Stub(
-      const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
-    return pb::SchedulerService::NewStub(grpc::CreateChannel(server_->address(), credentials));
+  std::unique_ptr<pb::SchedulerService::Stub> Stub() {
+    return pb::SchedulerService::NewStub(rpc::MakeChannel(server_->address()));
   }
   template <typename Condition>
   bool WaitFor(Condition condition) {
@@ -186,17 +186,18 @@ TEST_F(GrpcTest, TlsAndToken) {
   ASSERT_THAT(base::WriteFileAtomic(folder / "ca", clients.certificate()), base::IsOk());
   Serve({.max_watches = 1, .tokens = *BearerTokens::Parse(kToken)},
         rpc::ServerTls{folder / "cert", folder / "key", folder / "ca"});
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = authority.certificate();
-  const auto ask = [&](const grpc::SslCredentialsOptions& with, const std::string& token) {
+  rpc::ClientTls options;
+  options.root_certificates = authority.certificate();
+  const auto ask = [&](const rpc::ClientTls& with, const std::string& token) {
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = token, .timeout = base::seconds(20)});
     pb::ListPlannersResponse response;
-    return Stub(grpc::SslCredentials(with))->ListPlanners(&context, {}, &response).error_code();
+    const auto stub = pb::SchedulerService::NewStub(rpc::MakeChannel(server_->address(), {.tls = with}));
+    return stub->ListPlanners(&context, {}, &response).error_code();
   };
   EXPECT_EQ(ask(options, kToken), grpc::StatusCode::UNAVAILABLE);  // no certificate of a client
-  options.pem_cert_chain = mine.certificate;
-  options.pem_private_key = mine.key;
+  options.certificate = mine.certificate;
+  options.key = mine.key;
   EXPECT_EQ(ask(options, kToken), grpc::StatusCode::OK);
   EXPECT_EQ(ask(options, "another-token-of-16"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(ask(options, ""), grpc::StatusCode::UNAUTHENTICATED);
