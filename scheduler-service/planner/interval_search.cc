@@ -13,7 +13,7 @@ constexpr int64_t kFewBreakpoints = 32;
 constexpr double kNarrow = 0.25;
 constexpr int kRounds = 12;      // of subgradient steps for an interval
 constexpr int kSeedRounds = 40;  // for a point, where a good plan is wanted
-constexpr int kBeamWidth = 24;
+constexpr int kBeamWidth = 24, kWideBeam = 256;
 
 double After(double x) { return std::nextafter(x, kInfinity); }
 
@@ -22,7 +22,9 @@ double After(double x) { return std::nextafter(x, kInfinity); }
 IntervalSearch::IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order)
     : problem_(problem), budget_(budget), goal_(goal), order_(order), dp_(problem, budget), relaxation_(dp_.graph()),
       low_(std::max(problem.RequiredThroughput(), dp_.SlowestThroughput())), high_(dp_.FastestThroughput()),
-      open_(Later{order}) {}
+      open_(Later{order}) {
+  for (int t = 0; t < problem.types(); ++t) everything_ += problem.price(t) * problem.limit(t) * (1 + kTolerance);
+}
 
 bool IntervalSearch::Later::operator()(const Node& a, const Node& b) const {
   if (order == SearchOrder::kFastestFirst) return a.high != b.high ? a.high < b.high : a.bound > b.bound;
@@ -30,7 +32,8 @@ bool IntervalSearch::Later::operator()(const Node& a, const Node& b) const {
 }
 
 double IntervalSearch::Cutoff(double low, double high) const {
-  const double wanted = goal_.Cutoff(low, high);
+  // No plan costs more an hour than all that the quotas allow: what is bounded above that is infeasible.
+  const double wanted = std::min(goal_.Cutoff(low, high), everything_ / low);
   const double most = problem_.request().constraints.max_cost_per_hour;
   // The cap itself is allowed: one step above.
   return most > 0 ? std::min(wanted, After(most * (1 + kTolerance) / low)) : wanted;
@@ -58,18 +61,20 @@ void IntervalSearch::Seed(int points) {
     const double x = low_ * std::pow(high_ / low_, static_cast<double>(i) / points);
     std::vector<int> active = dp_.graph().All();
     if (!relaxation_.Prepare(x, x * (1 + 1e-9), active) && !relaxation_.Prepare(x, high_, active)) continue;
-    const Relaxation::Bound bound = relaxation_.Improve(goal_.Cutoff(x, x), kSeedRounds);
+    const Relaxation::Bound bound = relaxation_.Improve(Cutoff(x, x), kSeedRounds);
     for (const auto& stages : bound.candidates) OfferIfFeasible(stages);
-    if (bound.candidates.empty() && bound.rate < kInfinity) SeedByBeam(x, active);
+    if (bound.candidates.empty() && bound.rate < Cutoff(x, x)) SeedByBeam(x, active, kBeamWidth);
+    // Slowest is easiest: more effort for a first plan.
+    if (i == 0 && bound.rate < Cutoff(x, x) && goal_.Cutoff(x, x) == kInfinity) SeedByBeam(x, active, kWideBeam);
   }
 }
 
 // Where no relaxed path keeps the quotas.
-void IntervalSearch::SeedByBeam(double x, const std::vector<int>& active) {
+void IntervalSearch::SeedByBeam(double x, const std::vector<int>& active, int width) {
   std::vector<double> multipliers = relaxation_.multipliers();
   for (double& m : multipliers) m *= x;
   dp_.Prepare(x, active, std::move(multipliers));
-  const ScheduleDp::Answer answer = dp_.SolveBeam(goal_.Cutoff(x, x) * x, kBeamWidth);
+  const ScheduleDp::Answer answer = dp_.SolveBeam(Cutoff(x, x) * x, width);
   if (answer.outcome == ScheduleDp::Outcome::kFound) OfferIfFeasible(answer.stages);
 }
 
@@ -110,7 +115,7 @@ bool IntervalSearch::Visit(const Node& node, double& bound) {
   if (active.empty()) return true;
   const Stages kept = std::make_shared<std::vector<int>>(std::move(active));
   // What the relaxed quotas hide is more than the interval's width: halving it would not help.
-  const bool narrow = cutoff < kInfinity && node.high / low - 1 <= kNarrow * (cutoff / bound - 1);
+  const bool narrow = goal_.Cutoff(low, node.high) < kInfinity && node.high / low - 1 <= kNarrow * (cutoff / bound - 1);
   if (narrow || low >= node.high || CountBreakpoints(low, node.high, *kept, kFewBreakpoints) <= kFewBreakpoints) {
     return Solve(low, node.high, bound, kept);
   }

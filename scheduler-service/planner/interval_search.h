@@ -62,7 +62,7 @@ class IntervalSearch {
 
   double Cutoff(double low, double high) const;
   void OfferIfFeasible(const std::vector<StageChoice>& stages);
-  void SeedByBeam(double x, const std::vector<int>& active);
+  void SeedByBeam(double x, const std::vector<int>& active, int width);
   void Push(double low, double high, double bound, const Stages& active);
   // False when stopped; `bound` is then what is known of the interval.
   bool Visit(const Node& node, double& bound);
@@ -78,6 +78,7 @@ class IntervalSearch {
   ScheduleDp dp_;
   Relaxation relaxation_;
   double low_, high_;
+  double everything_ = 0;  // USD/h of all units that the limits allow
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   Statistics statistics_;
 };
