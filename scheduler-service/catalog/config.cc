@@ -133,7 +133,8 @@ absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<
   const std::string type = node.String("type");
   if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' is there twice", name));
   out.priority = node.Integer("priority", 0);
-  for (const auto& [field, value] : {std::pair{"period", &out.period}, {"ttl", &out.ttl}, {"onDemandTtl", &out.on_demand_ttl}}) {
+  for (const auto& [field, value] :
+       {std::pair{"period", &out.period}, {"ttl", &out.ttl}, {"onDemandTtl", &out.on_demand_ttl}}) {
     if (node.Has(field)) *value = node.Duration(field, base::nanoseconds(0));
   }
   if (out.period && *out.period < std::chrono::milliseconds(10)) node.Fail("period", "must be at least 10ms");

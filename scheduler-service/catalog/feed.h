@@ -1,9 +1,9 @@
 // A source of prices: fetches and parses, and nothing else.
 //
-// The poller (poller.h) owns everything around it: when to ask (period, jitter, backoff, Retry-After), whether an answer
-// is believed (acceptance.h), for how long (staleness.h), which source wins, and when planners are told (hysteresis.h).
-// A feed therefore reports what the source says as it stands: it does not clamp, smooth, merge or remember prices. It
-// may keep what makes the next question cheaper (ETag, Last-Modified, the hash of a file).
+// The poller (poller.h) owns everything around it: when to ask (period, jitter, backoff, Retry-After), whether an
+// answer is believed (acceptance.h), for how long (staleness.h), which source wins, and when planners are told
+// (hysteresis.h). A feed therefore reports what the source says as it stands: it does not clamp, smooth, merge or
+// remember prices. It may keep what makes the next question cheaper (ETag, Last-Modified, the hash of a file).
 #pragma once
 
 #include <absl/status/status.h>

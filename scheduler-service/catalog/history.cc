@@ -74,7 +74,8 @@ PriceSeries PriceHistory::Series(const CatalogEntry& current, std::optional<base
     break;
   }
   if (since) {
-    const auto first = std::find_if(series.begin(), series.end(), [&](const PricePoint& p) { return p.time >= *since; });
+    const auto first =
+        std::find_if(series.begin(), series.end(), [&](const PricePoint& p) { return p.time >= *since; });
     out.points.assign(first, series.end());
   }
   return out;

@@ -14,8 +14,8 @@ struct HysteresisOptions {
   bool operator==(const HysteresisOptions&) const = default;
 };
 
-// True when `price` should replace `published`, which was told at `published_at`. Both prices are positive. A clock that
-// was set back counts as time enough.
+// True when `price` should replace `published`, which was told at `published_at`. Both prices are positive. A clock
+// that was set back counts as time enough.
 bool ShouldPublish(const HysteresisOptions& options, double published, base::WallTime published_at, double price,
                    base::WallTime now);
 

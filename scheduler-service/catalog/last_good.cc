@@ -119,7 +119,9 @@ std::string EncodeLastGood(const LastGood& last) {
                           {"completeAt", Micros(prices.complete_at)},
                           {"known", std::move(known)}};
   }
-  for (const auto& [key, told] : last.told) j["told"].push_back(json::array({Micros(told.at), EntryToJson(told.entry)}));
+  for (const auto& [key, told] : last.told) {
+    j["told"].push_back(json::array({Micros(told.at), EntryToJson(told.entry)}));
+  }
   const std::string body = j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   return kMagic + base::HashHex(body) + "\n" + body;
 }

@@ -1,8 +1,8 @@
 // What all sources together say at a moment: one entry a key. Pure.
 //
-// Of several sources that have a key: one whose price has not gone stale beyond use before one whose has; then the higher
-// priority; then the one named first. An offering that any source with a fresh answer says is not to be had is not
-// available, whichever source gives the price. Shapes come from whoever knows the machine.
+// Of several sources that have a key: one whose price has not gone stale beyond use before one whose has; then the
+// higher priority; then the one named first. An offering that any source with a fresh answer says is not to be had is
+// not available, whichever source gives the price. Shapes come from whoever knows the machine.
 #pragma once
 
 #include <map>

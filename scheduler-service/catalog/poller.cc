@@ -159,7 +159,8 @@ void Poller::ApplySnapshot(Slot& slot, const Snapshot& snapshot) {
   const AcceptanceReport report = book_.Take(slot.index, snapshot, clock_.Now());
   for (const auto& [reason, times] : report.reasons) CountRejected(slot.feed->name(), reason, times);
   for (const absl::Status& warning : snapshot.warnings) {
-    log::Warn("prices: part of an answer is missing", {{"source", slot.feed->name()}, {"error", base::Message(warning)}});
+    log::Warn("prices: part of an answer is missing",
+              {{"source", slot.feed->name()}, {"error", base::Message(warning)}});
   }
   for (const std::string& note : report.notes) {
     log::Warn(report.taken ? "prices: not taken as they came" : "prices refused, the last good ones stay",
@@ -213,7 +214,8 @@ void Poller::ShowAges(base::WallTime now) {
     for (const auto& [key, entry] : book_.accepted(slot->index).known) newest = std::max(newest, entry.observed_at);
     if (newest == base::WallTime()) continue;
     metrics_
-        .GetGauge("medley_price_age_seconds", "Since the source last confirmed a price", {{"source", slot->feed->name()}})
+        .GetGauge("medley_price_age_seconds", "Since the source last confirmed a price",
+                  {{"source", slot->feed->name()}})
         .Set(base::ToSeconds(now - newest));
   }
 }
@@ -231,7 +233,8 @@ void Poller::Restore() {
   if (absl::IsNotFound(last.status())) return;
   if (!last.ok()) {
     CountRejected("last-good", "corrupt", 1);
-    log::Warn("last good prices ignored", {{"file", options_.last_good.string()}, {"error", base::Message(last.status())}});
+    log::Warn("last good prices ignored",
+              {{"file", options_.last_good.string()}, {"error", base::Message(last.status())}});
     return;
   }
   base::MutexLock lock(mutex_);

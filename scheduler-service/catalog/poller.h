@@ -5,12 +5,13 @@
 //   ...
 //   poller.Stop();
 //
-// A feed is asked every period (with jitter); after an error later and later, 1 s to 15 min, and not before Retry-After;
-// an authoritative feed every period whatever happened. A feed that hangs holds up nobody. The last good prices are kept
-// on disk and taken back at the start. Never in the path of a decision: planners read the CatalogStore.
+// A feed is asked every period (with jitter); after an error later and later, 1 s to 15 min, and not before
+// Retry-After; an authoritative feed every period whatever happened. A feed that hangs holds up nobody. The last good
+// prices are kept on disk and taken back at the start. Never in the path of a decision: planners read the
+// CatalogStore.
 //
-// Metrics: medley_price_fetch_total{source,result}, _rejected_total{source,reason}, _publish_total, _age_seconds{source},
-// _usd_per_hour{resource_type,offering,capacity_type,zone,quality}, medley_catalog_revision.
+// Metrics: medley_price_fetch_total{source,result}, _rejected_total{source,reason}, _publish_total,
+// _age_seconds{source}, _usd_per_hour{resource_type,offering,capacity_type,zone,quality}, medley_catalog_revision.
 //
 // Start, Stop and Step belong to one thread. Tests drive Step with a FakeClock instead of Start.
 #pragma once

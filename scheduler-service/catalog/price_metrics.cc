@@ -21,7 +21,8 @@ void ShowPriceMetrics(const Catalog& catalog, metrics::Registry& metrics, std::v
                      {"quality", std::string(ToString(entry.quality))}});
     metrics.GetGauge(kPrice, "Price of a unit", shown.back()).Set(entry.UnitPrice());
   }
-  metrics.GetGauge("medley_catalog_revision", "Revision of the price catalog").Set(static_cast<double>(catalog.revision));
+  metrics.GetGauge("medley_catalog_revision", "Revision of the price catalog")
+      .Set(static_cast<double>(catalog.revision));
 }
 
 }  // namespace medley::sched

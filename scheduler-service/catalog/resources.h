@@ -29,10 +29,10 @@ struct ResourceRule {
   Selector match;
 };
 
-// One entry for each rule that some offering fits, with the cheapest available unit; where none is available, the cheapest
-// one with available = false. Zonal prices hide the regional price of the same machine. A rule that asks for spot takes
-// the on-demand price, quality default, of machines for which no spot price is known. Offerings whose shape does not
-// tell how many units they have are passed over. `offerings`: as published.
+// One entry for each rule that some offering fits, with the cheapest available unit; where none is available, the
+// cheapest one with available = false. Zonal prices hide the regional price of the same machine. A rule that asks for
+// spot takes the on-demand price, quality default, of machines for which no spot price is known. Offerings whose
+// shape does not tell how many units they have are passed over. `offerings`: as published.
 std::vector<CatalogEntry> DeriveResources(const std::vector<ResourceRule>& rules, const MergedPrices& offerings);
 
 }  // namespace medley::sched

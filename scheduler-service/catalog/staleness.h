@@ -27,8 +27,8 @@ struct Assessment {
 bool IsSpot(const CatalogEntry& entry);
 bool IsOnDemand(const CatalogEntry& entry);
 
-// `entry`: as accepted, with observed_at. `on_demand`: USD per instance and hour of the same machine in the same region,
-// where known.
+// `entry`: as accepted, with observed_at. `on_demand`: USD per instance and hour of the same machine in the same
+// region, where known.
 Assessment Assess(const StalenessOptions& options, const CatalogEntry& entry, base::nanoseconds ttl,
                   std::optional<double> on_demand, base::WallTime now);
 

@@ -49,7 +49,8 @@ bool IsAwsBase(std::string_view type) {  // c5.xlarge, m7i.large, r6gd.metal; no
 
 bool IsGcpBase(std::string_view type) {
   constexpr std::array<std::string_view, 6> kSeries = {"n1-", "n2-", "n2d-", "c2-", "c3-", "e2-"};
-  const bool series = std::any_of(kSeries.begin(), kSeries.end(), [&](auto s) { return type.substr(0, s.size()) == s; });
+  const bool series =
+      std::any_of(kSeries.begin(), kSeries.end(), [&](auto s) { return type.substr(0, s.size()) == s; });
   return series && (type.find("-standard-") != type.npos || type.find("-highcpu-") != type.npos ||
                     type.find("-highmem-") != type.npos);
 }

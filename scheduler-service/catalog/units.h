@@ -34,8 +34,8 @@ struct PricedShape {
 // of memory to cores.
 std::optional<BasePrices> FitBasePrices(std::span<const PricedShape> machines);
 
-// True for the general families that base prices are taken from: AWS c, m, r; GCP n1, n2, n2d, c2, c3, e2 of the standard,
-// highcpu and highmem kind; Azure D, E, F.
+// True for the general families that base prices are taken from: AWS c, m, r; GCP n1, n2, n2d, c2, c3, e2 of the
+// standard, highcpu and highmem kind; Azure D, E, F.
 bool IsBaseFamily(std::string_view provider, std::string_view instance_type);
 
 // An instance's price in parts; they add up to it. Machines without GPUs: gpu = 0.
@@ -46,8 +46,8 @@ struct SplitPrice {
   double Total() const { return cpu + memory + gpu; }
 };
 
-// gpu = price - vcpus * base.vcpu - GiB * base.gib, at least 0; cores and memory share the rest in the ratio of their base
-// prices. `price` > 0, the shape has vcpus.
+// gpu = price - vcpus * base.vcpu - GiB * base.gib, at least 0; cores and memory share the rest in the ratio of
+// their base prices. `price` > 0, the shape has vcpus.
 SplitPrice SplitOnDemand(double price, const Shape& shape, const BasePrices& base);
 // In the shares of the on-demand price of the same machine.
 SplitPrice SplitSpot(double spot, double on_demand, const Shape& shape, const BasePrices& base);

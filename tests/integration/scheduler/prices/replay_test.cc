@@ -1,5 +1,5 @@
-// The catalog against prices as they were: months and years in seconds, on a virtual clock. What is expected is computed
-// here, from the recording and the rules as docs/prices.md states them, not by the code under test.
+// The catalog against prices as they were: months and years in seconds, on a virtual clock. What is expected is
+// computed here, from the recording and the rules as docs/prices.md states them, not by the code under test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -283,7 +283,8 @@ TEST(ReplayTest, TheCutOfJune2025IsToldAtOnce) {
   EXPECT_EQ(replay.Find("aws/us-east-1//p5.48xlarge/on-demand")->price_per_instance_hour, 55.04);
   EXPECT_EQ(replay.Find("aws/us-east-1//p4d.24xlarge/on-demand")->price_per_instance_hour, 21.957642);
   EXPECT_EQ(replay.Count("medley_price_rejected_total", {{"source", "replay"}, {"reason", "step"}}), 0);
-  EXPECT_EQ(Published(replay.store_, "aws/us-east-1//p5.48xlarge/on-demand"), (std::vector<double>{98.32, 108.2, 55.04}));
+  EXPECT_EQ(Published(replay.store_, "aws/us-east-1//p5.48xlarge/on-demand"),
+            (std::vector<double>{98.32, 108.2, 55.04}));
 }
 
 TEST(ReplayTest, MachinesThatCannotBeHadLeaveAndReturn) {

@@ -48,7 +48,9 @@ class PollerTest : public testing::Test {
     }
   }
   double Seconds(size_t i) const { return base::ToSeconds(asked_[i] - asked_[i - 1]); }
-  double PriceNow() const { return store_.Get()->entries.empty() ? 0 : store_.Get()->entries[0].price_per_instance_hour; }
+  double PriceNow() const {
+    return store_.Get()->entries.empty() ? 0 : store_.Get()->entries[0].price_per_instance_hour;
+  }
 
   const std::filesystem::path folder_;
   base::FakeClock clock_;
@@ -75,7 +77,8 @@ TEST_F(PollerTest, AsksEveryPeriodWithJitter) {
   EXPECT_LE(most, 900 * 1.1 + 1);
   EXPECT_GT(most - least, 30);
   EXPECT_EQ(store_.Get()->revision, 1);  // nothing changed
-  EXPECT_THAT(metrics_.Text(), HasSubstr(fmt::format("medley_price_fetch_total{{result=\"ok\",source=\"src\"}} {}", asked_.size())));
+  EXPECT_THAT(metrics_.Text(),
+              HasSubstr(fmt::format("medley_price_fetch_total{{result=\"ok\",source=\"src\"}} {}", asked_.size())));
 }
 
 TEST_F(PollerTest, FaultsLeaveTheLastGoodPricesAndAreCounted) {

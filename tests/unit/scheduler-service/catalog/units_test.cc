@@ -25,7 +25,8 @@ TEST(UnitsTest, BasePricesOfAwsUsEast1) {
   EXPECT_NEAR(base->vcpu, 0.0352, 5e-5);
   EXPECT_NEAR(base->gib, 0.0034, 5e-5);
   EXPECT_LT(base->rms_error, 0.03);
-  const std::vector<PricedShape> seventh = {{Machine(4, 8), 0.1785}, {Machine(4, 16), 0.2016}, {Machine(4, 32), 0.2646}};
+  const std::vector<PricedShape> seventh = {
+      {Machine(4, 8), 0.1785}, {Machine(4, 16), 0.2016}, {Machine(4, 32), 0.2646}};
   EXPECT_NEAR(FitBasePrices(seventh)->vcpu, 0.0370, 5e-5);
   EXPECT_NEAR(FitBasePrices(seventh)->gib, 0.0036, 5e-5);
 }
@@ -73,7 +74,8 @@ TEST(UnitsTest, SpotIsSplitByShares) {
 TEST(UnitsTest, PartsAddUp) {
   base::Rng rng(7);
   for (int i = 0; i < 1000; ++i) {
-    const Shape shape = Machine(1 + static_cast<double>(rng.Below(200)), rng.Uniform(0, 3000), static_cast<double>(rng.Below(9)));
+    const Shape shape =
+        Machine(1 + static_cast<double>(rng.Below(200)), rng.Uniform(0, 3000), static_cast<double>(rng.Below(9)));
     const BasePrices base{rng.Uniform(0, 0.1), rng.Uniform(0, 0.01), 0};
     const double price = rng.Uniform(0.001, 100);
     const SplitPrice parts = SplitOnDemand(price, shape, base);
@@ -104,7 +106,9 @@ TEST(UnitsTest, SlicesAndShares) {
 }
 
 TEST(UnitsTest, BaseFamilies) {
-  for (const char* type : {"c5.xlarge", "m7i.large", "r6g.metal", "m5.24xlarge"}) EXPECT_TRUE(IsBaseFamily("aws", type));
+  for (const char* type : {"c5.xlarge", "m7i.large", "r6g.metal", "m5.24xlarge"}) {
+    EXPECT_TRUE(IsBaseFamily("aws", type)) << type;
+  }
   for (const char* type : {"c5n.xlarge", "p3.2xlarge", "mac1.metal", "r5b.large", "x1.32xlarge"}) {
     EXPECT_FALSE(IsBaseFamily("aws", type)) << type;
   }
