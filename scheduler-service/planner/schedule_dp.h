@@ -70,8 +70,8 @@ class ScheduleDp {
   void ComputeToGo();
   void ComputeRest();
   bool Hopeless(const Label& label, int layer, double cutoff) const;
-  int* UsedOf(int label) { return &used_[static_cast<size_t>(label) * tracked_.size()]; }
-  const int* UsedOf(int label) const { return &used_[static_cast<size_t>(label) * tracked_.size()]; }
+  int* UsedOf(int label) { return used_.data() + static_cast<size_t>(label) * tracked_.size(); }
+  const int* UsedOf(int label) const { return used_.data() + static_cast<size_t>(label) * tracked_.size(); }
   void Extend(int label, const Arc& arc, double cutoff);
   bool WithinQuotas(int label, int layer) const;
   // Units beyond which use of a tracked component decides nothing any more in `layer`.
