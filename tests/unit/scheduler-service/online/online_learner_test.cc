@@ -110,7 +110,7 @@ TEST(OnlineLearnerTest, RealityBeatsTheCostModel) {
   const std::vector<std::string> best = TypesOf(asked, cheapest);
   ASSERT_NE(modelled, best) << "the cost model must be wrong about the cheapest schedule";
   OnlineLearner learner({});
-  Live(learner, asked, reality, 30);
+  Live(learner, asked, reality, 12);
   EXPECT_EQ(TypesOf(asked, Solve(*MakeRlLstm(), Inference(learner, asked))), best);
 }
 
