@@ -257,9 +257,9 @@ TEST(CalibratorTest, ForgetsTheModelThatWasUsedLongestAgo) {
 TEST(CalibratorTest, MemoryOfAModelIsBounded) {
   base::Rng rng(8);
   Calibrator calibrator({.max_types = 4});
-  for (int i = 0; i < 700; ++i) {
+  for (int i = 0; i < 300; ++i) {
     model::PlanRequest request = Request();
-    request.model.layers[0].profiles[0].compute_seconds = 0.01 + i / 50 * 1e-4;  // a new series now and then
+    request.model.layers[0].profiles[0].compute_seconds = 0.01 + i / 20 * 1e-4;  // a new series now and then
     ASSERT_THAT(calibrator.Observe(Measure(request, {}, rng)), IsOk());
   }
   EXPECT_LT(calibrator.Save().size(), 150'000u);
