@@ -38,8 +38,11 @@ AcceptanceReport PriceBook::Take(size_t source, const Snapshot& snapshot, base::
 void PriceBook::Unchanged(size_t source, base::WallTime now) { Confirm(now, accepted_[source]); }
 
 void PriceBook::Tell(const std::string& key, CatalogEntry entry, base::WallTime now) {
-  const auto [found, is_new] = told_.try_emplace(key, ToldPrice{entry, now});
-  if (is_new) return;
+  const auto found = told_.find(key);
+  if (found == told_.end()) {
+    told_.emplace(key, ToldPrice{std::move(entry), now});
+    return;
+  }
   ToldPrice& told = found->second;
   const bool moved = entry.quality == Quality::kStatic
                          ? Price(entry) != Price(told.entry) || entry.UnitPrice() != told.entry.UnitPrice()
@@ -61,15 +64,13 @@ std::vector<CatalogEntry> PriceBook::Publish(base::WallTime now) {
     ApplyOverrides(options_.overrides, entry);
     Tell(key, std::move(entry), now);
   }
-  MergedPrices published;
   std::vector<CatalogEntry> out;
   std::set<std::string> named;
   for (const auto& [key, told] : told_) {
-    published.emplace(key, told.entry);
     named.insert(told.entry.resource_type);
     out.push_back(told.entry);
   }
-  for (CatalogEntry& type : DeriveResources(options_.resources, published)) {
+  for (CatalogEntry& type : DeriveResources(options_.resources, out)) {
     if (!named.contains(type.resource_type)) out.push_back(std::move(type));  // a source that names the type wins
   }
   return out;

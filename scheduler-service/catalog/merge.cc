@@ -90,7 +90,7 @@ MergedPrices Merge(const std::vector<SourcePrices>& sources, const MachineShapes
       e.quality = found.quality;
       e.price_per_instance_hour *= found.factor;
       e.price_per_unit_hour *= found.factor;
-      const auto [other, is_new] = best.try_emplace(key, candidate);
+      const auto [other, is_new] = best.try_emplace(key, std::move(candidate));  // moved from only if taken
       if (!is_new && Better(candidate, other->second)) other->second = std::move(candidate);
     }
   }

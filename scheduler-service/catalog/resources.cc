@@ -21,9 +21,9 @@ Machine MachineOf(const model::Offering& o, const std::string& capacity_type) {
 // What all rules ask of the same offerings, found once.
 class Market {
  public:
-  explicit Market(const MergedPrices& offerings) {
+  explicit Market(const std::vector<CatalogEntry>& offerings) {
     std::map<Place, std::vector<PricedShape>> bases;
-    for (const auto& [key, entry] : offerings) {
+    for (const CatalogEntry& entry : offerings) {
       if (!entry.offering || !entry.resource_type.empty() || entry.price_per_instance_hour <= 0) continue;
       const model::Offering& o = *entry.offering;
       known_.insert(MachineOf(o, o.capacity_type));
@@ -120,7 +120,8 @@ std::optional<CatalogEntry> Derive(const ResourceRule& rule, const Market& marke
 
 }  // namespace
 
-std::vector<CatalogEntry> DeriveResources(const std::vector<ResourceRule>& rules, const MergedPrices& offerings) {
+std::vector<CatalogEntry> DeriveResources(const std::vector<ResourceRule>& rules,
+                                          const std::vector<CatalogEntry>& offerings) {
   std::vector<CatalogEntry> out;
   if (rules.empty()) return out;
   const Market market(offerings);

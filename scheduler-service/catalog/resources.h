@@ -33,6 +33,7 @@ struct ResourceRule {
 // cheapest one with available = false. Zonal prices hide the regional price of the same machine. A rule that asks for
 // spot takes the on-demand price, quality default, of machines for which no spot price is known. Offerings whose
 // shape does not tell how many units they have are passed over. `offerings`: as published.
-std::vector<CatalogEntry> DeriveResources(const std::vector<ResourceRule>& rules, const MergedPrices& offerings);
+std::vector<CatalogEntry> DeriveResources(const std::vector<ResourceRule>& rules,
+                                          const std::vector<CatalogEntry>& offerings);
 
 }  // namespace medley::sched
