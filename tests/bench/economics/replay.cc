@@ -15,7 +15,9 @@ namespace {
 
 constexpr double kDay = 86400;
 
-base::WallTime At(double seconds) { return base::WallTime(std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9))); }
+base::WallTime At(double seconds) {
+  return base::WallTime(std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9)));
+}
 
 struct Running {
   std::vector<sched::StageChoice> stages;
@@ -119,8 +121,8 @@ class Player {
     const std::vector<int> used = UnitsByType(*problem, best->stages, best->score.server_units);
     for (size_t i = 0; i < index.size(); ++i) running.units[index[i]] = used[i];
     for (sched::StageChoice stage : best->stages) {
-      running.text += fmt::format("{}{}-{}@{}x{}", running.text.empty() ? "" : " ", stage.first, stage.last, stage.units,
-                                  problem->type(stage.type).name);
+      running.text += fmt::format("{}{}-{}@{}x{}", running.text.empty() ? "" : " ", stage.first, stage.last,
+                                  stage.units, problem->type(stage.type).name);
       stage.type = static_cast<int>(index[static_cast<size_t>(stage.type)]);
       running.stages.push_back(stage);
     }

@@ -36,7 +36,9 @@ absl::StatusOr<std::vector<Row>> ReadCsv(const fs::path& path) {
       names = cells;
       continue;
     }
-    if (cells.size() != names.size()) return base::InvalidArgument("{}: a row of {} cells", path.string(), cells.size());
+    if (cells.size() != names.size()) {
+      return base::InvalidArgument("{}: a row of {} cells", path.string(), cells.size());
+    }
     Row row;
     for (size_t i = 0; i < names.size(); ++i) row[names[i]] = cells[i];
     rows.push_back(std::move(row));
