@@ -39,6 +39,7 @@ struct Flags {
   std::vector<int> types = {2, 4, 8};
   int seeds = 10;
   int random = 0;
+  uint64_t variant = 1;  // of the types made up
   model::PlannerOptions options;
 };
 
@@ -117,7 +118,7 @@ absl::Status Bench(const Flags& flags) {
     MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, Read(file));
     request.planner = flags.options;
     for (const int types : flags.types) {
-      MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(WithTypes(request, types, 1)));
+      MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(WithTypes(request, types, flags.variant)));
       MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
                               registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
       if (!exact.best) return base::FailedPrecondition("{} with {} types has no plan", file, types);
@@ -142,6 +143,7 @@ int main(int argc, char** argv) {
   app.add_option("--planners", flags.planners)->delimiter(',');
   app.add_option("--types", flags.types)->delimiter(',');
   app.add_option("--seeds", flags.seeds);
+  app.add_option("--variant", flags.variant, "seed of the types that are made up");
   app.add_option("--rounds", flags.options.recurrent.rounds);
   app.add_option("--hidden", flags.options.recurrent.hidden_units);
   app.add_option("--samples", flags.options.recurrent.samples_per_round);
