@@ -262,8 +262,11 @@ TEST(CalibratorTest, MemoryOfAModelIsBounded) {
     request.model.layers[0].profiles[0].compute_seconds = 0.01 + i / 20 * 1e-4;  // a new series now and then
     ASSERT_THAT(calibrator.Observe(Measure(request, {}, rng)), IsOk());
   }
-  EXPECT_LT(calibrator.Save().size(), 150'000u);
+  EXPECT_LT(calibrator.Save().size(), 20'000u);
   EXPECT_TRUE(calibrator.Find(Request()));
+  Calibrator one_series;
+  for (int i = 0; i < 530; ++i) ASSERT_THAT(one_series.Observe(Measure(Request(), {}, rng)), IsOk());
+  EXPECT_EQ(one_series.Find(Request())->observations, 512);  // of two stages each
 }
 
 TEST(CalibratorTest, SaveAndLoad) {
