@@ -19,7 +19,6 @@
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/catalog/config.h"
-#include "scheduler-service/catalog/file_feed.h"
 #include "scheduler-service/catalog/price_file.h"
 
 namespace medley::cli {
@@ -72,7 +71,7 @@ absl::StatusOr<pb::ListPricesResponse> ReadPrices(const PricesFlags& flags, std:
   if (entries.ok()) {
     store.Publish(std::move(*entries), clock.Now());
   } else {
-    auto config = sched::ParseCatalogConfig(text, {{"file", sched::MakeFileFeedFrom}});
+    auto config = sched::ParseCatalogConfig(text, {});
     if (!config.ok()) {  // neither: say what is wrong with what it looks like
       const bool is_config = text.find("feeds:") != std::string::npos;
       return base::Annotate(is_config ? config.status() : entries.status(), flags.file);

@@ -152,7 +152,8 @@ absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<
 
 }  // namespace
 
-absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, const FeedFactories& factories) {
+absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFactories factories) {
+  factories.try_emplace("file", MakeFileFeedFrom);
   MEDLEY_ASSIGN_OR_RETURN(ConfigNode root, ConfigNode::Parse(text));
   CatalogConfig config;
   BookOptions& book = config.poller.book;

@@ -18,8 +18,8 @@ struct CatalogConfig {
   std::vector<FeedSlot> feeds;
 };
 
-// Errors: InvalidArgument.
-absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, const FeedFactories& factories);
+// `factories`: of the types of feeds beside `file`. Errors: InvalidArgument.
+absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFactories factories);
 // Also: NotFound and the like, for the file.
 absl::StatusOr<CatalogConfig> LoadCatalogConfig(const std::filesystem::path& path, const FeedFactories& factories);
 

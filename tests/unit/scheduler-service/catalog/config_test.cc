@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "scheduler-service/catalog/file_feed.h"
 
 namespace medley::sched {
 namespace {
@@ -14,7 +13,7 @@ using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 absl::StatusOr<CatalogConfig> Parse(const std::string& text) {
-  return ParseCatalogConfig(text, {{"file", MakeFileFeedFrom}});
+  return ParseCatalogConfig(text, {});
 }
 
 TEST(CatalogConfigTest, Whole) {
