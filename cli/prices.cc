@@ -30,6 +30,7 @@ struct PricesFlags {
   std::string file;    // a price file, or a configuration of feeds that are files
   std::string server;  // HOST:PORT in place of it
   std::string token_file;
+  std::string ca_file;  // given: TLS
   std::string type;
   std::string since;
   std::string output = "table";
@@ -57,7 +58,12 @@ absl::StatusOr<pb::ListPricesResponse> AskServer(const PricesFlags& flags, std::
   grpc::ClientContext context;
   rpc::Prepare(context, call);
   pb::ListPricesResponse response;
-  const auto stub = pb::SchedulerService::NewStub(rpc::MakeChannel(flags.server));
+  rpc::ChannelOptions options;
+  if (!flags.ca_file.empty()) {
+    options.tls.emplace();
+    MEDLEY_ASSIGN_OR_RETURN(options.tls->root_certificates, base::ReadFile(flags.ca_file, 1 << 20));
+  }
+  const auto stub = pb::SchedulerService::NewStub(rpc::MakeChannel(flags.server, options));
   MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->ListPrices(&context, request, &response), flags.server));
   return response;
 }
@@ -155,6 +161,7 @@ void AddPrices(CLI::App& app, int& exit_status) {
   command->add_option("file", flags->file, "price file, or configuration of feeds of the type file (docs/prices.md)");
   command->add_option("--server", flags->server, "HOST:PORT of a medley-scheduler's gRPC");
   command->add_option("--token-file", flags->token_file, "bearer token for the server");
+  command->add_option("--ca", flags->ca_file, "CA (PEM) of the server's certificate; given: TLS");
   command->add_option("--type", flags->type, "only this resource type, instance type or offering");
   command->add_option("--since", flags->since, "also what was published in this time, such as 12h or 7d");
   command->add_option("-o,--output", flags->output, "table, json or yaml")
