@@ -21,7 +21,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr int kRestThreads = 4;
 constexpr base::seconds kIdleBesidePlanning{30};
 constexpr base::seconds kLastPlanning{5};  // planners look at their stop tokens more often
 constexpr base::seconds kLastCalls{1};
@@ -88,7 +87,6 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   MEDLEY_RETURN_IF_ERROR(learned.Open());
   Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
-  UseRestThreads(kRestThreads);
   const bool wants_prices = !options.prices.empty() || !options.catalog_config.empty();
   const auto ready = [&] {
     return !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);

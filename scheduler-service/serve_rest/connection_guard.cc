@@ -124,6 +124,10 @@ const char* ConnectionGuard::Fault(const Connection& connection, bool grew, base
 }
 
 void ConnectionGuard::End(int fd, const char* reason) {
+  // Closing resets the connection. Without that a client that is still sending into a closed window would learn
+  // nothing until its kernel gives up.
+  constexpr linger kReset{.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &kReset, sizeof kReset);
   shutdown(fd, SHUT_RDWR);
   ++ended_;
   metrics_

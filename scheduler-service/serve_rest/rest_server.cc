@@ -2,12 +2,13 @@
 //
 // What one must know of the library (2.10.18): a handler runs when the headers have arrived, while the body is still
 // read into memory without a bound; an answer is sent only when the body is complete. So a body that nobody will read
-// is declared complete here (`Discard`), which sends the answer at once, and the connection is closed after it.
+// is declared complete here (`Discard`), which sends the answer at once, and the connection is closed after it; hence
+// one thread (network_thread.h).
 #include "scheduler-service/serve_rest/rest_server.h"
 
 #include <cpprest/http_listener.h>
-#include <pplx/threadpool.h>
 
+#include <atomic>
 #include <exception>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/serve_rest/connection_guard.h"
 #include "scheduler-service/serve_rest/listen_port.h"
+#include "scheduler-service/serve_rest/network_thread.h"
 #include "scheduler-service/serve_rest/rest_service.h"
 #include "scheduler-service/serve_rest/work_pool.h"
 
@@ -62,8 +64,10 @@ class Server final : public RestServer {
       : options_(options), context_(context), service_(options, context), pool_(options.work_threads) {}
 
   ~Server() override {
+    closing_ = true;
     guard_.reset();
     if (listener_ == nullptr) return;
+    network_.BeginClosing();
     try {
       listener_->close().wait();
     } catch (const std::exception&) {
@@ -163,7 +167,7 @@ class Server final : public RestServer {
       }
       Done();
     });
-    if (answer.close) Discard(request);
+    if (answer.close && !closing_) Discard(request);
   }
 
   void Done() {
@@ -175,6 +179,8 @@ class Server final : public RestServer {
   const RestOptions options_;
   const RestContext context_;
   RestService service_;
+  NetworkThread network_;
+  std::atomic<bool> closing_ = false;
   std::unique_ptr<TlsFiles> tls_;
   std::unique_ptr<http_listener> listener_;
   int port_ = 0;
@@ -186,8 +192,6 @@ class Server final : public RestServer {
 };
 
 }  // namespace
-
-void UseRestThreads(int threads) { crossplat::threadpool::initialize_with_threads(static_cast<size_t>(threads)); }
 
 absl::StatusOr<std::unique_ptr<RestServer>> RestServer::Start(const RestOptions& options, RestContext context) {
   auto server = std::make_unique<Server>(options, context);

@@ -52,9 +52,6 @@ struct RestContext {
   std::vector<StaticFile> files;
 };
 
-// The library's threads are shared by the whole process: call once in main, before any server. Default: one a core.
-void UseRestThreads(int threads);
-
 class RestServer {
  public:
   // Errors: AlreadyExists naming the address when it is in use, InvalidArgument for a host that cannot be listened on
