@@ -2,8 +2,8 @@
 
 #include <absl/strings/escaping.h>
 
+#include "operator/api/names.h"
 #include "operator/api/resources.h"
-#include "operator/builders/names.h"
 
 namespace medley::ops {
 namespace {

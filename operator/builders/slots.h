@@ -10,18 +10,9 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
-#include "operator/builders/names.h"
+#include "operator/records/member_slot.h"
 
 namespace medley::ops {
-
-struct MemberSlot {
-  std::string member;  // pod name
-  Role role = Role::kTrainer;
-  std::string pool;
-  int stage = 0;  // trainers
-  int index = 0;  // rank within the stage, or shard
-  bool operator==(const MemberSlot&) const = default;
-};
 
 // Trainers by (stage, index), then servers by index. `held`: the slots whose pods exist or are
 // being made; each is used at most once, preferred in this order: the same place, then the same

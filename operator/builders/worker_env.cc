@@ -1,6 +1,6 @@
 #include "operator/builders/worker_env.h"
 
-#include "operator/builders/names.h"
+#include "operator/api/names.h"
 
 namespace medley::ops {
 

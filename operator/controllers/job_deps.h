@@ -15,8 +15,8 @@
 #include "operator/builders/worker_env.h"
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
-#include "operator/planning/plan_record.h"
 #include "operator/planning/scheduler_client.h"
+#include "operator/records/plan_record.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/telemetry/operator_metrics.h"
 

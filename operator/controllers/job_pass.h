@@ -16,7 +16,7 @@
 #include "operator/api/training_job.h"
 #include "operator/controllers/capacity.h"
 #include "operator/controllers/job_deps.h"
-#include "operator/planning/plan_request.h"
+#include "operator/records/plan_request.h"
 #include "operator/runtime/reconciler.h"
 
 namespace medley::ops {

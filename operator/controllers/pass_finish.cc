@@ -4,8 +4,8 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/kube/errors.h"
+#include "operator/api/names.h"
 #include "operator/api/resources.h"
-#include "operator/builders/names.h"
 #include "operator/controllers/job_pass.h"
 
 namespace medley::ops {

@@ -2,7 +2,8 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/kube/errors.h"
-#include "operator/builders/names.h"
+#include "operator/api/names.h"
+#include "operator/builders/slots.h"
 #include "operator/controllers/job_pass.h"
 
 namespace medley::ops {

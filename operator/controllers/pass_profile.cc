@@ -7,7 +7,7 @@
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_pass.h"
-#include "operator/planning/profile_store.h"
+#include "operator/records/profile_store.h"
 
 namespace medley::ops {
 namespace {

@@ -2,9 +2,9 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/kube/errors.h"
-#include "operator/builders/names.h"
+#include "operator/api/names.h"
 #include "operator/controllers/job_pass.h"
-#include "operator/planning/profile_store.h"
+#include "operator/records/profile_store.h"
 
 namespace medley::ops {
 namespace {

@@ -19,7 +19,7 @@
 #include "common/base/mutex.h"
 #include "common/kube/object.h"
 #include "operator/planning/observation.h"
-#include "operator/planning/plan_record.h"
+#include "operator/records/plan_record.h"
 
 namespace grpc {
 class Channel;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/planning/plan_request.h"
+#include "operator/records/plan_request.h"
 
 namespace medley::ops {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "common/model/observation.h"
 #include "operator/planning/observation.h"
-#include "operator/planning/plan_record.h"
+#include "operator/records/plan_record.h"
 
 namespace medley::ops {
 

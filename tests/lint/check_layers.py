@@ -35,10 +35,12 @@ ARROWS = {
     "worker/collective": ["common/base", "common/model"],
     "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
-    "cli": ["common", "proto", "operator/api", "scheduler-service/cost", "scheduler-service/provision",
+    "cli": ["common", "proto", "operator/api", "operator/records", "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog"],
     "operator/api": ["common/base", "common/model", "common/kube"],
-    "operator/builders": ["common/base", "common/model", "common/kube", "operator/api"],
+    # What the cluster keeps of a job, read by the operator and by the command line: pure.
+    "operator/records": ["common/base", "common/model", "common/kube", "operator/api", "proto"],
+    "operator/builders": ["common/base", "common/model", "common/kube", "operator/api", "operator/records"],
 }
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.

@@ -1,4 +1,4 @@
-#include "operator/builders/names.h"
+#include "operator/api/names.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "operator/planning/plan_record.h"
+#include "operator/records/plan_record.h"
 
 #include "common/base/status.h"
 #include "common/model/convert.h"

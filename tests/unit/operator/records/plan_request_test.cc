@@ -1,4 +1,4 @@
-#include "operator/planning/plan_request.h"
+#include "operator/records/plan_request.h"
 
 #include "common/base/testing/status_matchers.h"
 

@@ -13,7 +13,7 @@
 #include "common/model/execution_plan.h"
 #include "operator/api/job_status.h"
 #include "operator/api/training_job.h"
-#include "operator/builders/slots.h"
+#include "operator/records/member_slot.h"
 
 namespace medley::ops {
 

@@ -1,6 +1,7 @@
-#include "operator/planning/plan_record.h"
+#include "operator/records/plan_record.h"
 
 #include "common/base/testing/status_matchers.h"
+#include "operator/builders/slots.h"
 
 namespace medley::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/planning/profile_store.h"
+#include "operator/records/profile_store.h"
 
 #include <algorithm>
 
