@@ -1,0 +1,238 @@
+{{/* Names. */}}
+{{- define "medley.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "medley.operator.name" -}}{{ include "medley.fullname" . }}-operator{{- end -}}
+{{- define "medley.scheduler.name" -}}{{ include "medley.fullname" . }}-scheduler{{- end -}}
+
+{{/* Of objects without a namespace: two releases that watch a namespace each may have one name. */}}
+{{- define "medley.cluster.name" -}}
+{{- if .Values.watchNamespace -}}
+{{- printf "%s-%s" (include "medley.fullname" .) .Release.Namespace -}}
+{{- else -}}
+{{- include "medley.fullname" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "medley.operator.account" -}}
+{{- if .Values.operator.serviceAccount.name -}}{{ .Values.operator.serviceAccount.name }}
+{{- else if .Values.operator.serviceAccount.create -}}{{ include "medley.operator.name" . }}
+{{- else -}}{{ fail "operator.serviceAccount.name is needed where operator.serviceAccount.create is false" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "medley.scheduler.account" -}}
+{{- if .Values.scheduler.serviceAccount.name -}}{{ .Values.scheduler.serviceAccount.name }}
+{{- else if .Values.scheduler.serviceAccount.create -}}{{ include "medley.scheduler.name" . }}
+{{- else -}}default
+{{- end -}}
+{{- end -}}
+
+{{- define "medley.priorityClass" -}}
+{{- if .Values.priorityClass.name -}}{{ .Values.priorityClass.name }}
+{{- else if .Values.priorityClass.create -}}{{ include "medley.cluster.name" . }}-control-plane
+{{- end -}}
+{{- end -}}
+
+{{/* Labels: include "medley.labels" (list . "operator"). The first three select, and never change. */}}
+{{- define "medley.selector" -}}
+{{- $ := index . 0 -}}
+app.kubernetes.io/name: medley-{{ index . 1 }}
+app.kubernetes.io/instance: {{ $.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{/* Of pods: nothing that changes with the chart alone, since a change of labels replaces the pods. */}}
+{{- define "medley.podLabels" -}}
+{{- $ := index . 0 -}}
+{{ include "medley.selector" . }}
+app.kubernetes.io/part-of: medley
+{{- with $.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "medley.labels" -}}
+{{- $ := index . 0 -}}
+{{ include "medley.selector" . }}
+app.kubernetes.io/version: {{ $.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: medley
+app.kubernetes.io/managed-by: {{ $.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" }}
+{{- with $.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The operator's name is part of the labels by which a job's NetworkPolicy knows it (operator/builders). */}}
+
+{{/* include "medley.image" (list . .Values.operator.image) */}}
+{{- define "medley.image" -}}
+{{- $ := index . 0 -}}{{- $image := index . 1 -}}
+{{- $where := printf "%s/%s" (trimSuffix "/" $.Values.image.registry) $image.name -}}
+{{- if $image.digest -}}{{ $where }}@{{ $image.digest }}
+{{- else -}}{{ $where }}:{{ $image.tag | default $.Values.image.tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the operator finds the scheduling service. */}}
+{{- define "medley.scheduler.address" -}}
+{{- if .Values.scheduler.enabled -}}
+{{ include "medley.scheduler.name" . }}.{{ .Release.Namespace }}.svc:{{ .Values.scheduler.grpcPort }}
+{{- else -}}
+{{ required "scheduler.address is needed where scheduler.enabled is false" .Values.scheduler.address }}
+{{- end -}}
+{{- end -}}
+
+{{- define "medley.scheduler.tokenSecret" -}}
+{{ .Values.scheduler.token.existingSecret | default (printf "%s-token" (include "medley.scheduler.name" .)) }}
+{{- end -}}
+
+{{- define "medley.scheduler.tlsSecret" -}}
+{{- if eq .Values.scheduler.tls.mode "existingSecret" -}}
+{{ required "scheduler.tls.existingSecret is needed for scheduler.tls.mode existingSecret" .Values.scheduler.tls.existingSecret }}
+{{- else -}}
+{{ include "medley.scheduler.name" . }}-tls
+{{- end -}}
+{{- end -}}
+
+{{- define "medley.scheduler.hasTls" -}}
+{{- if ne .Values.scheduler.tls.mode "disabled" -}}true{{- end -}}
+{{- end -}}
+
+{{/* Names in the scheduler's certificate. */}}
+{{- define "medley.scheduler.dnsNames" -}}
+{{- $name := include "medley.scheduler.name" . -}}
+{{- $names := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) (printf "%s.%s.svc.cluster.local" $name .Release.Namespace) "localhost" -}}
+{{- toJson (concat $names .Values.scheduler.tls.extraNames | uniq) -}}
+{{- end -}}
+
+{{/* What is made once and then kept: the Secret's data as it is in the cluster, else new. One answer for all templates of
+a rendering, so that checksums are of what is written. */}}
+{{- define "medley.generated.token" -}}
+{{- if not (hasKey .Values "_token") -}}
+{{- $name := include "medley.scheduler.tokenSecret" . -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace $name -}}
+{{- $old := dig "data" .Values.scheduler.token.key "" ($there | default dict) -}}
+{{- $_ := set .Values "_token" ($old | default (randAlphaNum 48 | b64enc)) -}}
+{{- end -}}
+{{- index .Values "_token" -}}
+{{- end -}}
+
+{{- define "medley.generated.tls" -}}
+{{- if not (hasKey .Values "_tls") -}}
+{{- $names := fromJsonArray (include "medley.scheduler.dnsNames" .) -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.tlsSecret" .) | default dict -}}
+{{- $same := eq (dig "metadata" "annotations" "medley.dev/names" "" $there) (join "," $names) -}}
+{{- if and $same (hasKey ($there.data | default dict) "ca.crt") -}}
+{{- $_ := set .Values "_tls" (pick $there.data "ca.crt" "tls.crt" "tls.key") -}}
+{{- else -}}
+{{- $ca := genCA (printf "%s-ca" (include "medley.scheduler.name" .)) 3650 -}}
+{{- $leaf := genSignedCert (first $names) (list "127.0.0.1") $names 3650 $ca -}}
+{{- $_ := set .Values "_tls" (dict "ca.crt" ($ca.Cert | b64enc) "tls.crt" ($leaf.Cert | b64enc) "tls.key" ($leaf.Key | b64enc)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (index .Values "_tls") -}}
+{{- end -}}
+
+{{/* Secrets are read when a program starts: a new one must start it again. */}}
+{{- define "medley.secrets.checksum" -}}
+{{- $parts := list -}}
+{{- if .Values.scheduler.enabled -}}
+{{- if not .Values.scheduler.token.existingSecret -}}{{- $parts = append $parts (include "medley.generated.token" .) -}}{{- end -}}
+{{- if eq .Values.scheduler.tls.mode "generated" -}}{{- $parts = append $parts (get (include "medley.generated.tls" . | fromJson) "ca.crt") -}}{{- end -}}
+{{- end -}}
+{{- join "," $parts | sha256sum -}}
+{{- end -}}
+
+{{/* The securityContext of every container. */}}
+{{- define "medley.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* Scheduling of a control plane pod: include "medley.placement" (list . "operator" .Values.operator) */}}
+{{- define "medley.placement" -}}
+{{- $ := index . 0 -}}{{- $part := index . 1 -}}{{- $values := index . 2 -}}
+securityContext: {{- toYaml $values.podSecurityContext | nindent 2 }}
+{{- with include "medley.priorityClass" $ }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $.Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . }}
+{{- end }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+{{- with $values.topologySpreadConstraints }}
+{{ toYaml . }}
+{{- else }}
+{{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+- maxSkew: 1
+  topologyKey: {{ . }}
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{- include "medley.selector" (list $ $part) | nindent 6 }}
+  matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* How the operator reaches what it needs: flags that the operator and its check share, and their files. */}}
+{{- define "medley.operator.reach" -}}
+- --scheduler={{ include "medley.scheduler.address" . }}
+- --scheduler-token-file=/etc/medley/scheduler-token/{{ .Values.scheduler.token.key }}
+{{- if include "medley.scheduler.hasTls" . }}
+- --scheduler-ca=/etc/medley/scheduler-ca/ca.crt
+{{- end }}
+{{- with .Values.watchNamespace }}
+- --namespace={{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "medley.operator.mounts" -}}
+- {name: scheduler-token, mountPath: /etc/medley/scheduler-token, readOnly: true}
+{{- if include "medley.scheduler.hasTls" . }}
+- {name: scheduler-ca, mountPath: /etc/medley/scheduler-ca, readOnly: true}
+{{- end }}
+{{- with .Values.operator.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "medley.operator.volumes" -}}
+- name: scheduler-token
+  secret:
+    secretName: {{ include "medley.scheduler.tokenSecret" . }}
+    items: [{key: {{ .Values.scheduler.token.key }}, path: {{ .Values.scheduler.token.key }}}]
+{{- if include "medley.scheduler.hasTls" . }}
+- name: scheduler-ca
+  secret:
+    secretName: {{ include "medley.scheduler.tlsSecret" . }}
+    items: [{key: ca.crt, path: ca.crt}]
+{{- end }}
+{{- with .Values.operator.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+"""charts/medley and what is made from it: the link to the CRDs, the table of values, the schema, deploy/medley.yaml.
+
+    tests/lint/check_chart.py           says what is not up to date
+    tests/lint/check_chart.py --write   brings it up to date (./dev manifests)
+
+values.yaml is the one source of keys, defaults and descriptions; values.schema.json adds types. deploy/medley.yaml is the
+chart rendered with deploy/values.yaml; that part needs helm and is left out, loudly, where there is none.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import yaml  # Debian's python3-yaml
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHART = os.path.join(ROOT, "charts/medley")
+BEGIN, END = "<!-- values: made by ./dev manifests -->", "<!-- end of values -->"
+# Of the newest Kubernetes that the chart is tested with; a helm without one of its own assumes 1.20.
+KUBE_VERSION = "1.34.0"
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def find_helm():
+    cache = os.environ.get("MEDLEY_CLUSTER_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "medley-cluster")
+    cached = os.path.join(cache, "bin/helm")
+    return cached if os.access(cached, os.X_OK) else shutil.which("helm")
+
+
+def described_values(text):
+    """{path of a key with a comment: its description}."""
+    found, stack, comment = {}, [], []
+    for line in text.splitlines():
+        if re.fullmatch(r"\s*", line):
+            comment = []
+            continue
+        said = re.fullmatch(r"\s*# ?(.*)", line)
+        if said:
+            comment.append(said.group(1))
+            continue
+        key = re.match(r"( *)([A-Za-z][\w.-]*):", line)
+        if key:
+            depth = len(key.group(1))
+            stack = [(d, k) for d, k in stack if d < depth] + [(depth, key.group(2))]
+            if comment:
+                found[tuple(k for _, k in stack)] = " ".join(comment)
+        comment = []
+    return found
+
+
+def at(values, path):
+    for key in path:
+        values = values[key]
+    return values
+
+
+def undescribed(values, described, path=()):
+    """Paths of values that no comment covers, their own or that of a key around them."""
+    if path in described:
+        return []
+    if isinstance(values, dict) and values:
+        return [p for key, value in values.items() for p in undescribed(value, described, path + (key,))]
+    return [path]
+
+
+def table(values, described):
+    rows = ["| key | default | meaning |", "|---|---|---|"]
+    for path, text in described.items():
+        default = json.dumps(at(values, path), ensure_ascii=False)
+        cell = text.replace("|", "\\|")
+        rows.append(f"| `{'.'.join(path)}` | `{default}` | {cell} |")
+    return "\n".join(rows)
+
+
+def put_descriptions(schema, described):
+    for path, text in described.items():
+        node = schema
+        for key in path:
+            node = node["properties"][key]
+        node["description"] = text
+
+
+def schema_gaps(schema, values, described, path=()):
+    """What the schema and the values do not agree on."""
+    problems = []
+    properties = schema.get("properties")
+    if properties is None:
+        return problems
+    if schema.get("additionalProperties") is not False:
+        problems.append(f"{'.'.join(path)}: additionalProperties must be false where properties are named")
+    for key in values:
+        if key not in properties:
+            problems.append(f"{'.'.join(path + (key,))}: not in values.schema.json")
+    for key, part in properties.items():
+        here = path + (key,)
+        if key == "global" and not path:
+            continue  # helm's own
+        if key not in values:
+            if path not in described:
+                problems.append(f"{'.'.join(here)}: in values.schema.json, not in values.yaml")
+        elif isinstance(values[key], dict):
+            problems += schema_gaps(part, values[key], described, here)
+    return problems
+
+
+def render(helm):
+    """deploy/medley.yaml."""
+    ran = subprocess.run([helm, "template", "medley", CHART, "--namespace", "medley-system", "--kube-version", KUBE_VERSION,
+                          "--skip-tests", "--values", os.path.join(ROOT, "deploy/values.yaml")],
+                         capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise SystemExit(f"check_chart: helm template: {ran.stderr}")
+    lines = [line for line in ran.stdout.splitlines()
+             if not re.match(r"# Source: |\s+(app.kubernetes.io/managed-by: Helm|helm.sh/chart: )", line)]
+    return read(os.path.join(ROOT, "deploy/namespace.yaml")) + "\n".join(lines).rstrip() + "\n"
+
+
+def wanted():
+    """{file: what it should hold}, problems that writing cannot mend."""
+    files, problems = {}, []
+    if os.path.realpath(os.path.join(CHART, "crds")) != os.path.realpath(os.path.join(ROOT, "deploy/crds")):
+        problems.append("charts/medley/crds: not the link to deploy/crds, the one source of the definitions")
+    text = read(os.path.join(CHART, "values.yaml"))
+    values, described = yaml.safe_load(text), described_values(text)
+    problems += [f"values.yaml: {'.'.join(path)} has no comment" for path in undescribed(values, described)]
+    readme_path = os.path.join(CHART, "README.md")
+    readme = read(readme_path)
+    before, rest = readme.split(BEGIN)
+    files[readme_path] = before + BEGIN + "\n" + table(values, described) + "\n" + END + rest.split(END)[1]
+    schema_path = os.path.join(CHART, "values.schema.json")
+    schema = json.loads(read(schema_path))
+    problems += schema_gaps(schema, values, described)
+    put_descriptions(schema, described)
+    files[schema_path] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    helm = find_helm()
+    if helm:
+        files[os.path.join(ROOT, "deploy/medley.yaml")] = render(helm)
+    else:
+        print("check_chart: SKIPPED deploy/medley.yaml: there is no helm (tests/cluster/kubernetes/build tools makes one)")
+    return files, problems
+
+
+def main():
+    write = sys.argv[1:] == ["--write"]
+    files, problems = wanted()
+    for path, text in files.items():
+        if os.path.exists(path) and read(path) == text:
+            continue
+        name = os.path.relpath(path, ROOT)
+        if write:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            print(f"wrote {name}")
+        else:
+            problems.append(f"{name}: not up to date: run ./dev manifests")
+    for problem in problems:
+        print(problem)
+    print(f"check_chart: {len(files)} files, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
