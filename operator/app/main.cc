@@ -12,11 +12,14 @@
 #include "common/base/status.h"
 #include "common/kube/client/config.h"
 #include "common/kube/client/http_client.h"
+#include "operator/app/check.h"
 #include "operator/app/operator_app.h"
 
 namespace {
 
 using medley::base::FromSeconds;
+
+constexpr double kCheckPatience = 60;  // seconds: a scheduling service that has just been installed
 
 struct Flags {
   std::string kubeconfig;
@@ -27,6 +30,7 @@ struct Flags {
   double goal_window = 60;
   double schedule_window = 60;
   std::string scheduler_token_file, scheduler_ca, scheduler_cert, scheduler_key;
+  bool check = false;
   medley::ops::OperatorOptions options;
 };
 
@@ -76,6 +80,8 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--parallel-profilers", o.job.parallel_profilers,
                  "Profiler pods of one job at the same time")
       ->capture_default_str();
+  app.add_flag("--check", flags.check,
+               "Look at the API server and the scheduling service once, say what is found, and leave");
   app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")
       ->capture_default_str();
 }
@@ -119,6 +125,8 @@ absl::Status Run(Flags& flags, std::stop_token stop) {
   medley::kube::HttpClient client(std::move(config), clock, seed);
   std::stop_callback give_up(stop, [&client] { client.Shutdown(); });
   flags.options.seed = seed;
+  if (flags.check)
+    return medley::ops::Check(flags.options, client, clock, FromSeconds(kCheckPatience), std::cout, stop);
   flags.options.job.status_interval = FromSeconds(flags.status_interval);
   flags.options.job.recheck = FromSeconds(flags.recheck);
   flags.options.job.goal_window = FromSeconds(flags.goal_window);

@@ -46,13 +46,17 @@ std::string ProfileLine(const std::string& pool) {
 // A real API server asks a kubelet for logs; here the harness is the kubelet.
 class ClientWithLogs final : public kube::Client {
  public:
-  ClientWithLogs(kube::Client& client, kube::LogReader& logs) : client_(client), logs_(logs) {}
+  ClientWithLogs(std::unique_ptr<kube::Client> client, kube::LogReader& logs)
+      : owned_(std::move(client)), client_(*owned_), logs_(logs) {}
 
   absl::StatusOr<std::string> GetRaw(std::string_view path) override {
     const size_t pods = path.find("/pods/");
     const size_t log = path.find("/log", pods == std::string_view::npos ? 0 : pods);
     if (pods == std::string_view::npos || log == std::string_view::npos)
       return client_.GetRaw(path);
+    // It has no log, but says whether we may read one.
+    if (const auto asked = client_.GetRaw(path); absl::IsPermissionDenied(asked.status()))
+      return asked.status();
     const std::string name(path.substr(pods + 6, log - pods - 6));
     std::string text;
     MEDLEY_RETURN_IF_ERROR(logs_.ReadLog({"", name}, {}, {}, [&](std::string_view piece) {
@@ -93,12 +97,23 @@ class ClientWithLogs final : public kube::Client {
   }
 
  private:
+  const std::unique_ptr<kube::Client> owned_;
   kube::Client& client_;
   kube::LogReader& logs_;
 };
 
 std::unique_ptr<kube::HttpClient> NewClient(const kube::TestServer& server, base::Clock& clock) {
   return std::make_unique<kube::HttpClient>(server.config(), clock, 1);
+}
+
+// The operator's own account, where MEDLEY_TEST_OPERATOR_KUBECONFIG names one (tests/integration/chart): with no more
+// rights than the chart gives.
+std::unique_ptr<kube::HttpClient> NewOperatorsClient(const kube::TestServer& server, base::Clock& clock) {
+  const auto path = kube::ProcessEnvironment()("MEDLEY_TEST_OPERATOR_KUBECONFIG");
+  if (!path) return NewClient(server, clock);
+  auto config = kube::LoadKubeconfig(*path);
+  MEDLEY_CHECK(config.ok(), base::ToString(config.status()));
+  return std::make_unique<kube::HttpClient>(*std::move(config), clock, 1);
 }
 
 }  // namespace
@@ -112,7 +127,7 @@ void OperatorHarness::SetUp() {
   for (const char* file : {"resourcepools.yaml", "trainingjobs.yaml"})
     server_.InstallCrd(base::ReadFile(crds + file).value());
   if (server_.real()) {
-    operators_ = std::make_unique<ClientWithLogs>(*client_, *this);
+    operators_ = std::make_unique<ClientWithLogs>(NewOperatorsClient(server_, clock_), *this);
   } else {
     server_.embedded()->SetLogReader(this);
     operators_ = NewClient(server_, clock_);
