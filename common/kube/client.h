@@ -1,7 +1,7 @@
 // What a client of the Kubernetes API can do. client/http_client.h is the real one.
 //
 // Thread-safe. Every call is bounded by the client's request timeout, except Watch, which ends with its
-// stop token or its timeout_seconds. Errors carry the API's own Status: see kube/errors.h.
+// stop token or its timeout_seconds, and StreamRaw, which ends with its stop token. Errors carry the API's own Status: see kube/errors.h.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -82,6 +82,10 @@ class Client {
                              const std::function<bool(WatchEvent)>& on_event) = 0;
   // The body of a GET on any path (logs, /version, /readyz).
   virtual absl::StatusOr<std::string> GetRaw(std::string_view path_and_query) = 0;
+  // The same in pieces, as they come (logs that are followed), from the calling thread. Ends like Watch: OK when the
+  // server closed it, `stop` was requested or `on_bytes` said false; StreamCut when it broke in the middle.
+  virtual absl::Status StreamRaw(std::string_view path_and_query, std::stop_token stop,
+                                 const std::function<bool(std::string_view)>& on_bytes) = 0;
 };
 
 }  // namespace medley::kube

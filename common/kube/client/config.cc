@@ -4,9 +4,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/kube/client/exec_credential.h"
 
 namespace medley::kube {
 namespace {
@@ -26,16 +28,32 @@ std::string Text(const YAML::Node& node, const char* field) {
   return value && value.IsScalar() ? value.Scalar() : "";
 }
 
-// The `field` map of the entry of `list` named `name`.
-absl::StatusOr<YAML::Node> Named(const YAML::Node& root, const char* list, const char* field,
-                                 const std::string& name) {
-  const YAML::Node entries = root[list];
-  if (entries && entries.IsSequence()) {
+// One file of a kubeconfig.
+struct Source {
+  YAML::Node root;
+  fs::path folder;
+};
+
+struct Entry {
+  YAML::Node node;
+  fs::path folder;  // to which its file names are relative
+};
+
+// The `field` map of the first entry of `list` named `name`.
+absl::StatusOr<Entry> Named(const std::vector<Source>& sources, const char* list, const char* field,
+                            const std::string& name) {
+  std::string there;
+  for (const Source& source : sources) {
+    const YAML::Node entries = source.root[list];
+    if (!entries || !entries.IsSequence()) continue;
     for (const YAML::Node& entry : entries) {
-      if (Text(entry, "name") == name && entry[field]) return entry[field];
+      const std::string found = Text(entry, "name");
+      if (found == name && entry[field]) return Entry{entry[field], source.folder};
+      there += (there.empty() ? "" : ", ") + found;
     }
   }
-  return base::NotFound("no {} '{}' in the kubeconfig", field, name);
+  return base::NotFound("no {} '{}' in the kubeconfig; there {}", field, name,
+                        there.empty() ? "is none" : "are: " + there);
 }
 
 // "x-data" in base64, or the content of the file named by "x".
@@ -65,15 +83,57 @@ absl::Status ReadCluster(const YAML::Node& cluster, const fs::path& folder, Clie
   MEDLEY_ASSIGN_OR_RETURN(config.ca_data, Pem(cluster, "certificate-authority", folder));
   config.insecure_skip_tls_verify = Text(cluster, "insecure-skip-tls-verify") == "true";
   config.tls_server_name = Text(cluster, "tls-server-name");
+  config.proxy_url = Text(cluster, "proxy-url");
+  return absl::OkStatus();
+}
+
+// An identity that is not used is an identity that is wrong: what is not understood is refused.
+absl::Status RefuseUnknown(const YAML::Node& user) {
+  for (const char* field : {"auth-provider", "as", "as-uid", "as-groups", "username"}) {
+    if (user[field]) {
+      return base::Unimplemented("the user's credentials have '{}', which is not supported", field);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExecPlugin> ReadExec(const YAML::Node& exec, const fs::path& folder,
+                                    const ClientConfig& config) {
+  ExecPlugin plugin;
+  plugin.api_version = Text(exec, "apiVersion");
+  plugin.command = Text(exec, "command");
+  if (plugin.command.empty()) return base::InvalidArgument("the user's exec plugin has no command");
+  if (plugin.command.find('/') != std::string::npos) plugin.command = (folder / plugin.command).string();
+  for (const YAML::Node& argument : exec["args"]) plugin.args.push_back(argument.as<std::string>());
+  for (const YAML::Node& variable : exec["env"]) {
+    plugin.env.emplace_back(Text(variable, "name"), Text(variable, "value"));
+  }
+  plugin.install_hint = Text(exec, "installHint");
+  plugin.interactive_mode = Text(exec, "interactiveMode");
+  if (Text(exec, "provideClusterInfo") == "true") {
+    plugin.cluster = {config.server, config.ca_data, config.tls_server_name, config.insecure_skip_tls_verify};
+  }
+  return plugin;
+}
+
+absl::Status UseExec(const ExecPlugin& plugin, ClientConfig& config) {
+  MEDLEY_ASSIGN_OR_RETURN(ExecCredential credential, RunExecPlugin(plugin));
+  config.token = std::move(credential.token);
+  if (!credential.client_certificate_data.empty()) {
+    config.client_certificate_data = std::move(credential.client_certificate_data);
+    config.client_key_data = std::move(credential.client_key_data);
+  }
+  if (!config.token.empty()) {
+    config.token_source = [plugin]() -> absl::StatusOr<std::string> {
+      MEDLEY_ASSIGN_OR_RETURN(ExecCredential fresh, RunExecPlugin(plugin));
+      return std::move(fresh.token);
+    };
+  }
   return absl::OkStatus();
 }
 
 absl::Status ReadUser(const YAML::Node& user, const fs::path& folder, ClientConfig& config) {
-  for (const char* plugin : {"exec", "auth-provider"}) {
-    if (user[plugin]) {
-      return base::Unimplemented("the user's credentials come from '{}', which is not supported", plugin);
-    }
-  }
+  MEDLEY_RETURN_IF_ERROR(RefuseUnknown(user));
   MEDLEY_ASSIGN_OR_RETURN(config.client_certificate_data, Pem(user, "client-certificate", folder));
   MEDLEY_ASSIGN_OR_RETURN(config.client_key_data, Pem(user, "client-key", folder));
   if (config.client_certificate_data.empty() != config.client_key_data.empty()) {
@@ -86,25 +146,72 @@ absl::Status ReadUser(const YAML::Node& user, const fs::path& folder, ClientConf
   if (const std::string file = Text(user, "tokenFile"); !file.empty()) {
     config.token_file = (folder / file).string();
   }
-  return absl::OkStatus();
+  // As kubectl: a token that is written down is taken before a plugin is run.
+  if (!user["exec"] || !config.token.empty() || !config.token_file.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const ExecPlugin plugin, ReadExec(user["exec"], folder, config));
+  return UseExec(plugin, config);
 }
 
-absl::StatusOr<ClientConfig> FromYaml(const YAML::Node& root, std::string context_name,
-                                      const fs::path& folder) {
-  if (!root.IsMap()) return base::InvalidArgument("no YAML mapping");
-  if (context_name.empty()) context_name = Text(root, "current-context");
+std::string CurrentContext(const std::vector<Source>& sources) {
+  for (const Source& source : sources) {
+    if (std::string name = Text(source.root, "current-context"); !name.empty()) return name;
+  }
+  return "";
+}
+
+absl::StatusOr<ClientConfig> FromSources(const std::vector<Source>& sources, std::string context_name) {
+  if (context_name.empty()) context_name = CurrentContext(sources);
   if (context_name.empty()) return base::NotFound("no current-context");
-  MEDLEY_ASSIGN_OR_RETURN(const YAML::Node context, Named(root, "contexts", "context", context_name));
-  MEDLEY_ASSIGN_OR_RETURN(const YAML::Node cluster,
-                          Named(root, "clusters", "cluster", Text(context, "cluster")));
+  MEDLEY_ASSIGN_OR_RETURN(const Entry context, Named(sources, "contexts", "context", context_name));
+  MEDLEY_ASSIGN_OR_RETURN(const Entry cluster,
+                          Named(sources, "clusters", "cluster", Text(context.node, "cluster")));
   ClientConfig config;
-  MEDLEY_RETURN_IF_ERROR(ReadCluster(cluster, folder, config));
-  if (const std::string ns = Text(context, "namespace"); !ns.empty()) config.ns = ns;
-  const std::string user_name = Text(context, "user");
+  MEDLEY_RETURN_IF_ERROR(ReadCluster(cluster.node, cluster.folder, config));
+  if (const std::string ns = Text(context.node, "namespace"); !ns.empty()) config.ns = ns;
+  const std::string user_name = Text(context.node, "user");
   if (user_name.empty()) return config;
-  MEDLEY_ASSIGN_OR_RETURN(const YAML::Node user, Named(root, "users", "user", user_name));
-  MEDLEY_RETURN_IF_ERROR(ReadUser(user, folder, config));
+  MEDLEY_ASSIGN_OR_RETURN(const Entry user, Named(sources, "users", "user", user_name));
+  MEDLEY_RETURN_IF_ERROR(ReadUser(user.node, user.folder, config));
   return config;
+}
+
+absl::StatusOr<Source> ReadSource(const fs::path& path) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxFile));
+  Source source{YAML::Load(text), path.parent_path()};
+  if (!source.root.IsMap() && !source.root.IsNull()) return base::InvalidArgument("no YAML mapping");
+  return source;
+}
+
+// yaml-cpp throws on syntax and on conversions.
+template <typename Body>
+auto GuardYaml(const std::string& what, Body body) -> decltype(body()) {
+  try {
+    auto result = body();
+    if (!result.ok()) return base::Annotate(result.status(), what);
+    return result;
+  } catch (const YAML::Exception& error) {
+    return base::InvalidArgument("{}: {}", what, error.what());
+  }
+}
+
+// The files that kubectl would merge: existing ones only, but for the one that a flag names.
+std::vector<fs::path> KubeconfigFiles(const KubeconfigFlags& flags, const Environment& environment) {
+  if (!flags.kubeconfig.empty()) return {flags.kubeconfig};
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  const std::string list = environment("KUBECONFIG").value_or("");
+  if (list.empty()) {
+    const fs::path path = fs::path(environment("HOME").value_or("/")) / ".kube" / "config";
+    if (fs::exists(path, ignored)) files.push_back(path);
+    return files;
+  }
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(':', begin), list.size());
+    const fs::path path = list.substr(begin, end - begin);
+    if (!path.empty() && fs::exists(path, ignored)) files.push_back(path);
+    begin = end + 1;
+  }
+  return files;
 }
 
 }  // namespace
@@ -117,34 +224,49 @@ Environment ProcessEnvironment() {
 }
 
 absl::StatusOr<fs::path> KubeconfigPath(const Environment& environment) {
-  std::error_code ignored;
+  const std::vector<fs::path> files = KubeconfigFiles({}, environment);
+  if (!files.empty()) return files.front();
   const std::string list = environment("KUBECONFIG").value_or("");
-  if (!list.empty()) {
-    size_t begin = 0;
-    while (begin <= list.size()) {
-      const size_t end = std::min(list.find(':', begin), list.size());
-      const fs::path path = list.substr(begin, end - begin);
-      if (!path.empty() && fs::exists(path, ignored)) return path;
-      begin = end + 1;
-    }
-    return base::NotFound("no file of KUBECONFIG '{}' exists", list);
-  }
-  const fs::path path = fs::path(environment("HOME").value_or("/")) / ".kube" / "config";
-  if (fs::exists(path, ignored)) return path;
-  return base::NotFound("no kubeconfig: KUBECONFIG is not set and '{}' does not exist", path.string());
+  if (!list.empty()) return base::NotFound("no file of KUBECONFIG '{}' exists", list);
+  return base::NotFound("no kubeconfig: KUBECONFIG is not set and '{}' does not exist",
+                        (fs::path(environment("HOME").value_or("/")) / ".kube" / "config").string());
 }
 
 absl::StatusOr<ClientConfig> LoadKubeconfig(const fs::path& path, const std::string& context) {
   const std::string what = "load kubeconfig '" + path.string() + "'";
-  auto text = base::ReadFile(path, kMaxFile);
-  if (!text.ok()) return base::Annotate(text.status(), what);
-  try {
-    auto config = FromYaml(YAML::Load(*text), context, path.parent_path());
-    if (!config.ok()) return base::Annotate(config.status(), what);
-    return config;
-  } catch (const YAML::Exception& error) {
-    return base::InvalidArgument("{}: {}", what, error.what());
+  return GuardYaml(what, [&]() -> absl::StatusOr<ClientConfig> {
+    MEDLEY_ASSIGN_OR_RETURN(Source source, ReadSource(path));
+    if (!source.root.IsMap()) return base::InvalidArgument("no YAML mapping");
+    return FromSources({std::move(source)}, context);
+  });
+}
+
+absl::StatusOr<ClientConfig> FindCluster(const KubeconfigFlags& flags, const Environment& environment,
+                                         const fs::path& root) {
+  std::string names;
+  std::vector<Source> sources;
+  for (const fs::path& path : KubeconfigFiles(flags, environment)) {
+    names += (names.empty() ? "'" : "', '") + path.string();
+    auto source = GuardYaml("load kubeconfig '" + path.string() + "'", [&] { return ReadSource(path); });
+    if (!source.ok()) return source.status();
+    if (source->root.IsMap()) sources.push_back(*std::move(source));
   }
+  absl::StatusOr<ClientConfig> config = ClientConfig();
+  if (!flags.context.empty() || !CurrentContext(sources).empty()) {
+    const std::string what = names.empty() ? "there is no kubeconfig" : "load kubeconfig " + names + "'";
+    config = GuardYaml(what, [&] { return FromSources(sources, flags.context); });
+  } else if (flags.kubeconfig.empty() && environment("KUBERNETES_SERVICE_HOST")) {
+    config = InClusterConfig(environment, root);
+    if (config.ok()) config->ns = environment("POD_NAMESPACE").value_or(config->ns);
+  } else {
+    const std::string why = !names.empty()
+                                ? "no current-context in " + names + "'; name one with --context"
+                                : base::Message(KubeconfigPath(environment).status()) +
+                                      "; name a kubeconfig with --kubeconfig";
+    return base::FailedPrecondition("which cluster? {}", why);
+  }
+  if (config.ok() && !flags.ns.empty()) config->ns = flags.ns;
+  return config;
 }
 
 absl::StatusOr<ClientConfig> InClusterConfig(const Environment& environment, const fs::path& root) {

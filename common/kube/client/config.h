@@ -1,7 +1,7 @@
 // Where an API server is and who we are to it: from a kubeconfig file or from inside a pod.
 //
-// Pure but for reading files. Fields that name a file are kept as names where the content may change while
-// the program runs (tokens are rotated), and are read once for everything else.
+// Pure but for reading files and running the user's credential plugin. Fields that name a file are kept as names
+// where the content may change while the program runs (tokens are rotated), and are read once for everything else.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,6 +26,9 @@ struct ClientConfig {
   std::string client_key_data;          // PEM
   std::string token;                    // bearer
   std::string token_file;               // read again when a minute old, and after a 401; wins over `token`
+  // Asked after a 401 for a new token: a credential plugin. Not set: there is none. Thread-safe.
+  std::function<absl::StatusOr<std::string>()> token_source;
+  std::string proxy_url;                // empty: as the environment says
 
   std::string user_agent = "medley/0.1";
   std::chrono::milliseconds connect_timeout{10'000};
@@ -38,14 +41,29 @@ struct ClientConfig {
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment ProcessEnvironment();
 
-// The file that kubectl would read: the first existing path of $KUBECONFIG, else $HOME/.kube/config.
-// Errors: NotFound when none exists.
+// The first existing path of $KUBECONFIG, else $HOME/.kube/config. Errors: NotFound when none exists.
 absl::StatusOr<std::filesystem::path> KubeconfigPath(const Environment& environment);
 
-// `context` empty: current-context. Relative file names are relative to the kubeconfig's folder.
-// Errors: NotFound (file, context, cluster or user), InvalidArgument (YAML, base64, no server),
-// Unimplemented (exec and auth-provider users).
+// `context` empty: current-context. Relative file names are relative to the kubeconfig's folder. Runs the user's
+// `exec` plugin, if it has one (exec_credential.h). Errors: NotFound (file, context, cluster or user),
+// InvalidArgument (YAML, base64, no server), Unimplemented (auth-provider, impersonation, passwords), and the
+// plugin's.
 absl::StatusOr<ClientConfig> LoadKubeconfig(const std::filesystem::path& path, const std::string& context = "");
+
+// What kubectl's flags of these names say; empty: not given.
+struct KubeconfigFlags {
+  std::string kubeconfig;
+  std::string context;
+  std::string ns;
+};
+
+// The cluster that kubectl would talk to, by its rules: --kubeconfig alone when given; else all files of $KUBECONFIG
+// that exist, merged (the first that names a context, a cluster, a user or the current context wins); else
+// $HOME/.kube/config; when all that says nothing, the service account of the pod that this runs in (below `root`).
+// The namespace: flag, context (in a pod: $POD_NAMESPACE, the account's), "default". Errors: as LoadKubeconfig;
+// FailedPrecondition when nothing names a cluster.
+absl::StatusOr<ClientConfig> FindCluster(const KubeconfigFlags& flags, const Environment& environment,
+                                         const std::filesystem::path& root = "/");
 
 // A pod's service account: KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace under
 // `root`/var/run/secrets/kubernetes.io/serviceaccount. Errors: FailedPrecondition outside of a cluster.

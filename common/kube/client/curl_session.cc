@@ -128,7 +128,11 @@ class CurlSession::Handle {
     Set(CURLOPT_TCP_KEEPIDLE, 30L);
     Set(CURLOPT_TCP_KEEPINTVL, 15L);
     Set(CURLOPT_PROTOCOLS_STR, "http,https");
-    if (IsLoopback(config.server)) Set(CURLOPT_PROXY, "");
+    if (!config.proxy_url.empty()) {
+      Set(CURLOPT_PROXY, config.proxy_url.c_str());
+    } else if (IsLoopback(config.server)) {
+      Set(CURLOPT_PROXY, "");
+    }
     Set(CURLOPT_WRITEFUNCTION, &Handle::OnBody);
     Set(CURLOPT_WRITEDATA, this);
     Set(CURLOPT_HEADERFUNCTION, &Handle::OnHeader);
@@ -222,7 +226,20 @@ void CurlSession::Give(std::unique_ptr<Handle> handle) {
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(handle));
 }
 
+bool CurlSession::AskForToken() {
+  auto text = config_.token_source();
+  if (!text.ok()) {
+    log::Warn("ask for a token", {{"error", base::ToString(text.status())}});
+    return false;
+  }
+  base::MutexLock lock(mutex_);
+  if (*text == token_) return false;
+  token_ = *std::move(text);
+  return true;
+}
+
 bool CurlSession::RefreshToken() {
+  if (config_.token_source) return AskForToken();
   if (config_.token_file.empty()) return false;
   auto text = base::ReadFile(config_.token_file, 1 << 20);
   base::MutexLock lock(mutex_);
@@ -241,7 +258,7 @@ std::string CurlSession::Token() {
   bool old = false;
   {
     base::MutexLock lock(mutex_);
-    old = !token_read_ || clock_.Steady() - *token_read_ >= kTokenAge;
+    old = !config_.token_file.empty() && (!token_read_ || clock_.Steady() - *token_read_ >= kTokenAge);
   }
   if (old) RefreshToken();
   base::MutexLock lock(mutex_);

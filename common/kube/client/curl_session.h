@@ -46,7 +46,7 @@ class CurlSession {
                                       std::chrono::milliseconds timeout, std::stop_token stop,
                                       const std::function<bool(std::string_view)>& on_bytes);
 
-  // Reads the token file again now (after a 401). True when the token changed.
+  // Reads the token file again, or asks the credential plugin, now (after a 401). True when the token changed.
   bool RefreshToken();
 
  private:
@@ -54,6 +54,7 @@ class CurlSession {
   std::unique_ptr<Handle> Take();
   void Give(std::unique_ptr<Handle> handle);
   std::string Token();
+  bool AskForToken();
 
   const ClientConfig config_;
   base::Clock& clock_;

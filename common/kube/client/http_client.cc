@@ -264,4 +264,18 @@ absl::StatusOr<std::string> HttpClient::GetRaw(std::string_view path_and_query) 
                           fmt::format("get '{}'", path_and_query));
 }
 
+absl::Status HttpClient::StreamRaw(std::string_view path_and_query, std::stop_token stop,
+                                   const std::function<bool(std::string_view)>& on_bytes) {
+  const std::string what = fmt::format("get '{}'", path_and_query);
+  if (!path_and_query.starts_with('/')) return base::InvalidArgument("{}: a path begins with /", what);
+  for (bool refreshed = false;; refreshed = true) {
+    MEDLEY_ASSIGN_OR_RETURN(const HttpResponse response,
+                            transport_->session_.Stream(std::string(path_and_query), what,
+                                                        std::chrono::milliseconds(0), stop, on_bytes));
+    if (response.code == 200) return absl::OkStatus();
+    if (response.code == 401 && !refreshed && transport_->session_.RefreshToken()) continue;
+    return ErrorFromHttp(response.code, response.body, what, response.retry_after);
+  }
+}
+
 }  // namespace medley::kube

@@ -65,6 +65,10 @@ class ClientWithLogs final : public kube::Client {
     }));
     return text;
   }
+  absl::Status StreamRaw(std::string_view path, std::stop_token stop,
+                         const std::function<bool(std::string_view)>& on_bytes) override {
+    return client_.StreamRaw(path, std::move(stop), on_bytes);
+  }
   absl::StatusOr<kube::Object> Get(const kube::Resource& resource, const kube::Key& key) override {
     return client_.Get(resource, key);
   }

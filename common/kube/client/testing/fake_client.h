@@ -79,6 +79,9 @@ class FakeClient final : public Client {
     return on_delete ? on_delete(key) : Unscripted().status();
   }
   absl::StatusOr<std::string> GetRaw(std::string_view) override { return Unscripted().status(); }
+  absl::Status StreamRaw(std::string_view, std::stop_token, const std::function<bool(std::string_view)>&) override {
+    return Unscripted().status();
+  }
 
   absl::StatusOr<ObjectList> List(const Resource&, const ListOptions& options) override {
     base::MutexLock lock(mutex_);
