@@ -41,7 +41,8 @@ absl::Status CheckScheduler(const OperatorOptions& options, base::Clock& clock, 
                             clock);
   const base::SteadyTime deadline = clock.Steady() + patience;
   absl::Status answer = Ask(scheduler, stop);
-  while (IsSchedulerAway(answer) && clock.Steady() < deadline && clock.SleepFor(kPause, stop)) answer = Ask(scheduler, stop);
+  while (IsSchedulerAway(answer) && clock.Steady() < deadline && clock.SleepFor(kPause, stop))
+    answer = Ask(scheduler, stop);
   MEDLEY_RETURN_IF_ERROR(answer);
   scheduler.Start([] {});
   while (scheduler.catalog() == nullptr && clock.Steady() < deadline && clock.SleepFor(kPause / 10, stop)) continue;
