@@ -1,7 +1,8 @@
 // What a client of the Kubernetes API can do. client/http_client.h is the real one.
 //
 // Thread-safe. Every call is bounded by the client's request timeout, except Watch, which ends with its
-// stop token or its timeout_seconds, and StreamRaw, which ends with its stop token. Errors carry the API's own Status: see kube/errors.h.
+// stop token or its timeout_seconds, and StreamRaw, which ends with its stop token. Errors carry the API's own
+// Status: see kube/errors.h.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -43,4 +43,9 @@ absl::StatusOr<std::string> FencedClient::GetRaw(std::string_view path_and_query
   return client_.GetRaw(path_and_query);
 }
 
+absl::Status FencedClient::StreamRaw(std::string_view path_and_query, std::stop_token stop,
+                                     const std::function<bool(std::string_view)>& on_bytes) {
+  return client_.StreamRaw(path_and_query, std::move(stop), on_bytes);
+}
+
 }  // namespace medley::kube

@@ -26,6 +26,8 @@ class FencedClient final : public Client {
   absl::Status Watch(const Resource& resource, const WatchOptions& options, std::stop_token stop,
                      const std::function<bool(WatchEvent)>& on_event) override;
   absl::StatusOr<std::string> GetRaw(std::string_view path_and_query) override;
+  absl::Status StreamRaw(std::string_view path_and_query, std::stop_token stop,
+                         const std::function<bool(std::string_view)>& on_bytes) override;
 
  private:
   Client& client_;
