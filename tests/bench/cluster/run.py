@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""What the operator does to a real Kubernetes API server, and how soon it answers. One line of JSON on stdout.
+
+  tests/bench/cluster/run.py [--keep-logs FOLDER] [--kubeconfig FILE] [cluster_bench's options]
+
+Without --kubeconfig: starts a control plane of its own (tests/cluster/kubernetes) and ends it. The operator and the
+scheduling service run beside it; cluster_bench is every kubelet and every coordinator. All share the machine.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+KUBERNETES = os.path.join(ROOT, "tests/cluster/kubernetes")
+BIN = os.path.join(ROOT, "build/bin")
+COMPONENTS = ["apiserver", "etcd", "scheduler", "controller-manager"]
+# Nobody renews the nodes' leases, and the scheduler's default of 50 requests a second is for larger clusters than its own.
+ARGUMENTS = {"MEDLEY_CONTROLLER_MANAGER_ARGS": "--node-monitor-grace-period=10h --kube-api-qps=500 --kube-api-burst=1000",
+             "MEDLEY_SCHEDULER_ARGS": "--kube-api-qps=1000 --kube-api-burst=2000"}
+PATIENCE = 60
+
+
+def wait_for(what, holds):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        value = holds()
+        if value:
+            return value
+        time.sleep(0.05)
+    sys.exit(f"cluster bench: waited {PATIENCE} s for {what}")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def control_plane(folder):
+    """Its kubeconfig, the process ids of its parts, and how to end it."""
+    state = os.path.join(folder, "kubernetes")
+    environment = {**os.environ, **ARGUMENTS, "MEDLEY_CLUSTER_STATE": state}
+    up = subprocess.run([f"{KUBERNETES}/up"], env=environment, capture_output=True, text=True, check=False)
+    if up.returncode != 0:
+        sys.exit(f"cluster bench: {up.stderr.strip()}")
+    pids = {name: int(read(f"{state}/pids/{name}").split()[0]) for name in COMPONENTS}
+    return up.stdout.strip(), pids, lambda: subprocess.run([f"{KUBERNETES}/down"], env=environment, check=False,
+                                                           stdout=subprocess.DEVNULL)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kubeconfig", help="a control plane that is there, for this bench alone")
+    parser.add_argument("--keep-logs", help="folder for the logs")
+    options, rest = parser.parse_known_args()
+    folder = tempfile.mkdtemp(prefix="medley-cluster-bench-")
+    logs = options.keep_logs or folder
+    os.makedirs(logs, exist_ok=True)
+    processes, end = [], lambda: None
+
+    def start(name, *command):
+        with open(os.path.join(logs, f"{name}.log"), "wb") as log:
+            # pylint: disable-next=consider-using-with
+            processes.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "TMPDIR": folder}))
+        return processes[-1]
+
+    try:
+        if options.kubeconfig:
+            kubeconfig, pids = options.kubeconfig, {}
+        else:
+            kubeconfig, pids, end = control_plane(folder)
+        subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "apply", "-f", f"{ROOT}/deploy/crds"], check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "wait", "--for=condition=Established", "--timeout=30s",
+                        "-f", f"{ROOT}/deploy/crds"], check=True, stdout=subprocess.DEVNULL)
+        prices, ports = os.path.join(folder, "prices.yaml"), os.path.join(folder, "ports.json")
+        with open(prices, "w", encoding="utf-8") as file:
+            file.write("entries: []\n")
+        scheduler = start("scheduler", f"{BIN}/medley-scheduler", "--grpc-listen", "127.0.0.1:0", "--rest-listen",
+                          "127.0.0.1:0", "--port-file", ports, "--poll-seconds", "0.05", "--prices", prices)
+        port = wait_for("the scheduling service", lambda: os.path.exists(ports) and json.loads(read(ports)))["grpc"]
+        operator = start("operator", f"{BIN}/medley-operator", "--kubeconfig", kubeconfig, "--scheduler",
+                         f"127.0.0.1:{port}", "--worker-port", "7079", "--warm-up-seconds", "0")
+        pids.update({"operator": operator.pid, "planner": scheduler.pid})
+        command = [f"{BIN}/cluster_bench", "--kubeconfig", kubeconfig, "--prices", prices, "--worker-port", "7079"]
+        for name, pid in pids.items():
+            command += ["--pid", f"{name}={pid}"]
+        done = subprocess.run(command + rest, stdout=subprocess.PIPE, text=True, check=False)
+        sys.stdout.write(done.stdout)
+        return done.returncode
+    finally:
+        for process in reversed(processes):
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
