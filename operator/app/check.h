@@ -14,8 +14,8 @@ namespace medley::ops {
 
 // The API server answers and may be read with the operator's rights, the definitions are there, the scheduling service
 // takes the token and tells prices (waited for, at most `patience`). One line to `out` for each finding. Returns the
-// first trouble, in words for whoever installs: NotFound (definitions), PermissionDenied (rights), Unauthenticated (token),
-// Unavailable (an address, a certificate), DeadlineExceeded.
+// first trouble, in words for whoever installs: NotFound (definitions), PermissionDenied (rights), Unauthenticated
+// (token), Unavailable (an address, a certificate), DeadlineExceeded.
 absl::Status Check(const OperatorOptions& options, kube::Client& client, base::Clock& clock,
                    base::nanoseconds patience, std::ostream& out, std::stop_token stop);
 

@@ -1,0 +1,181 @@
+"""helm, kubectl and a control plane of its own: what the tests of this folder share.
+
+Needs helm and a real control plane (tests/cluster/kubernetes/build). Where they are not there, a test says so and ends with
+77, which ctest shows as skipped.
+"""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import yaml  # Debian's python3-yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.environ["MEDLEY_SOURCE_DIR"]
+BIN = os.environ["MEDLEY_BIN_DIR"]
+TESTS = os.path.join(os.path.dirname(BIN), "tests")
+CHART = os.path.join(SOURCE, "charts/medley")
+CLUSTER = os.path.join(SOURCE, "tests/cluster/kubernetes")
+CACHE = os.environ.get("MEDLEY_CLUSTER_CACHE") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "medley-cluster")
+NAMESPACE = "medley-system"
+KUBE_VERSION = "1.34.0"
+PATIENCE = 60 * int(os.environ.get("MEDLEY_TEST_PATIENCE", "1"))  # seconds
+SKIPPED = 77
+
+
+def tool(name):
+    cached = os.path.join(CACHE, "bin", name)
+    return cached if os.access(cached, os.X_OK) else shutil.which(name)
+
+
+def need(*tools):
+    """Ends the program as skipped, loudly, where a tool is missing."""
+    for name in tools:
+        if not tool(name):
+            print(f"SKIPPED, NOTHING WAS TESTED: there is no {name}. Build it: tests/cluster/kubernetes/build "
+                  "control-plane && tests/cluster/kubernetes/build tools", file=sys.stderr)
+            sys.exit(SKIPPED)
+
+
+CONTROL_PLANE = ("helm", "kubectl", "etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+
+def run(*command, stdin=None, check=True, env=None, timeout=300):
+    """The finished process; fails the test with all that it said."""
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=timeout,
+                          env={**os.environ, **(env or {})})
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+    return done
+
+
+def values_files():
+    folder = os.path.join(HERE, "values")
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+def render(*arguments, check=True, namespace=NAMESPACE):
+    """What `helm template` makes: (text, objects), or the failed process."""
+    done = run(tool("helm"), "template", "medley", CHART, "--namespace", namespace, "--kube-version", KUBE_VERSION,
+               *arguments, check=check)
+    if not check and done.returncode != 0:
+        return done
+    return done.stdout, [o for o in yaml.safe_load_all(done.stdout) if o]
+
+
+def find(objects, kind, name):
+    for item in objects:
+        if item["kind"] == kind and item["metadata"]["name"] == name:
+            return item
+    raise AssertionError(f"no {kind} {name} among {[(o['kind'], o['metadata']['name']) for o in objects]}")
+
+
+def container(deployment):
+    return deployment["spec"]["template"]["spec"]["containers"][0]
+
+
+def wait_for(what, condition, patience=PATIENCE):
+    """The first value of `condition` that is true."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"not within {patience} s: {what}")
+
+
+class Cluster:
+    """A control plane without nodes, of this test alone. Options are the API server's."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.mkdtemp(prefix="medley-chart-test-")
+        self.env = {"MEDLEY_CLUSTER_STATE": os.path.join(self.folder, "cluster"), "MEDLEY_APISERVER_ARGS": " ".join(options)}
+        try:
+            self.kubeconfig = run(os.path.join(CLUSTER, "up"), env=self.env).stdout.strip()
+        except BaseException:
+            self.close()
+            raise
+        self.env["KUBECONFIG"] = self.kubeconfig
+
+    def close(self):
+        run(os.path.join(CLUSTER, "down"), env=self.env)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kubectl(self, *arguments, **keywords):
+        return run(tool("kubectl"), *arguments, env=self.env, **keywords)
+
+    def helm(self, *arguments, **keywords):
+        return run(tool("helm"), *arguments, env=self.env, **keywords)
+
+    def get(self, *arguments):
+        """An object, or None."""
+        got = self.kubectl("get", *arguments, "--output", "json", "--ignore-not-found")
+        return json.loads(got.stdout) if got.stdout.strip() else None
+
+    def apply(self, item, *arguments, check=True):
+        text = item if isinstance(item, str) else json.dumps(item)
+        return self.kubectl("apply", "--server-side", "--force-conflicts", "--filename", "-", *arguments, stdin=text,
+                            check=check)
+
+    def make_namespace(self, name=NAMESPACE, restricted=True):
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"} if restricted else {}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+    def apply_crds(self):
+        self.kubectl("apply", "--server-side", "--filename", os.path.join(SOURCE, "deploy/crds"))
+        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/trainingjobs.medley.dev",
+                     "crd/resourcepools.medley.dev")
+
+    def account_kubeconfig(self, account, namespace=NAMESPACE):
+        """A kubeconfig file with a token of the account, by TokenRequest."""
+        token = self.kubectl("--namespace", namespace, "create", "token", account, "--duration", "1h").stdout.strip()
+        config = json.loads(self.kubectl("config", "view", "--raw", "--output", "json").stdout)
+        config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+        path = os.path.join(self.folder, f"{account}.kubeconfig")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        return path
+
+
+class Program:
+    """A program in the background, its output in a file."""
+
+    def __init__(self, folder, name, *arguments, env=None):
+        self.log_path = os.path.join(folder, name + ".log")
+        with open(self.log_path, "w", encoding="utf-8") as log:
+            # pylint: disable-next=consider-using-with
+            self.process = subprocess.Popen([os.path.join(BIN, name), *arguments], stdout=log, stderr=log,
+                                            env={**os.environ, **(env or {})})
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def running(*arguments, **keywords):
+    program = Program(*arguments, **keywords)
+    try:
+        yield program
+    except BaseException:
+        print(program.log()[-6000:])
+        raise
+    finally:
+        program.close()
+
+
+def main():
+    unittest.main(verbosity=2)

@@ -1,0 +1,214 @@
+"""The chart on a real API server: dry runs, install, upgrade, uninstall; rights of users; plain manifests.
+
+There are no nodes: pods stay pending, which is as far as a control plane goes. What Pod Security says of them is real: the
+namespace enforces `restricted`.
+"""
+import base64
+import json
+import os
+import unittest
+
+import harness
+import yaml
+from harness import (CHART, CONTROL_PLANE, NAMESPACE, SOURCE, Cluster, container, need, render, run, values_files,
+                     wait_for)
+
+JOB = {
+    "apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "adult", "namespace": "team-a"},
+    "spec": {"model": {"name": "ctrdnn"},
+             "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
+                      "schema": {"label": {"column": 0}, "categorical": [1]}}}}
+POOL = {
+    "apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": "cpu"},
+    "spec": {"class": "CPU", "limit": 4, "unit": {"resources": {"cpu": "1"}}, "price": {"usdPerUnitHour": "0.04"}}}
+
+
+def foreign_crd(group, version, kind, plural):
+    """The kind of another project, with any fields: enough to apply objects of it."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": "Namespaced",
+                     "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+                     "versions": [{"name": version, "served": True, "storage": True,
+                                   "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}}]}}
+
+
+FOREIGN = [("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+           ("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"),
+           ("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
+           ("cert-manager.io", "v1", "Certificate", "certificates"),
+           ("cert-manager.io", "v1", "Issuer", "issuers")]
+
+
+class InstallTest(unittest.TestCase):
+    cluster = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.make_namespace()
+        cls.cluster.make_namespace("team-a")
+        for kind in FOREIGN:
+            cls.cluster.apply(foreign_crd(*kind))
+        for _, _, _, plural in FOREIGN:
+            group = next(g for g, _, _, p in FOREIGN if p == plural)
+            cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{plural}.{group}")
+
+    def helm(self, *arguments, **keywords):
+        return self.cluster.helm("--namespace", NAMESPACE, *arguments, **keywords)
+
+    def release(self, name="medley", *arguments):
+        """Installed until the end of the test."""
+        self.helm("install", name, CHART, *arguments)
+        self.addCleanup(lambda: self.helm("uninstall", name, "--ignore-not-found", "--wait", "--timeout", "60s"))
+
+    def left(self, kind, *arguments):
+        """Names of the release's objects of this kind."""
+        return self.cluster.kubectl("get", kind, *arguments, "--selector", "app.kubernetes.io/instance=medley",
+                                    "--output", "name").stdout.split()
+
+    def secret(self, name):
+        return self.cluster.get("--namespace", NAMESPACE, "secret", name)["data"]
+
+    def test_a_dry_run_of_every_rendering_is_taken(self):
+        self.cluster.apply_crds()
+        for values in values_files():
+            with self.subTest(values=os.path.basename(values)):
+                text, objects = render("--values", values)
+                # A pod (that of helm test) is taken only where what it names is there.
+                first = [o for o in objects if o["kind"] in ("ServiceAccount", "PriorityClass")]
+                for item in first:
+                    self.cluster.apply(item)
+                    self.addCleanup(self.cluster.kubectl, "delete", "--ignore-not-found", "--filename", "-",
+                                    stdin=json.dumps(item))
+                done = self.cluster.apply(text, "--dry-run=server", "--validate=strict")
+                self.assertEqual(len(done.stdout.splitlines()), len(objects))
+                self.assertNotIn("Warning", done.stderr, "Pod Security, or a deprecated field")
+
+    def test_plain_manifests(self):
+        self.cluster.apply_crds()
+        path = os.path.join(SOURCE, "deploy/medley.yaml")
+        with open(path, encoding="utf-8") as file:
+            objects = [o for o in yaml.safe_load_all(file) if o]
+        # All but the namespace, which takes its time to go.
+        mine = yaml.safe_dump_all(o for o in objects if o["kind"] != "Namespace")
+        self.addCleanup(lambda: self.cluster.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=mine))
+        self.addCleanup(self.cluster.kubectl, "--namespace", NAMESPACE, "delete", "secret", "medley-scheduler-token",
+                        "medley-scheduler-tls")
+        made = []
+        for _ in range(2):
+            run(os.path.join(SOURCE, "deploy/make-secrets"),
+                env={**self.cluster.env,
+                     "PATH": os.path.dirname(harness.tool("kubectl")) + ":" + os.environ["PATH"]})
+            made.append((self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")))
+        self.assertEqual(made[0], made[1], "what is there is kept")
+        token, tls = made[0]
+        self.assertGreaterEqual(len(base64.b64decode(token["token"]).strip()), 16)
+        certificate = base64.b64decode(tls["tls.crt"]).decode()
+        self.assertIn("medley-scheduler.medley-system.svc,",
+                      run("openssl", "x509", "-noout", "-ext", "subjectAltName", stdin=certificate).stdout)
+        done = self.cluster.kubectl("apply", "--server-side", "--filename", path)
+        self.assertEqual(len(done.stdout.splitlines()), len(objects))
+        self.await_pods()
+
+        # As docs/upgrade.md says, the chart takes over and replaces nothing.
+        def template():
+            return self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-operator")["spec"]["template"]
+        before = template()
+        self.release("medley", "--values", os.path.join(SOURCE, "deploy/values.yaml"), "--take-ownership")
+        self.assertEqual(template(), before)
+
+    def await_pods(self):
+        """All pods of both deployments are made, by which Pod Security has let them in."""
+        for name, replicas in (("medley-operator", 2), ("medley-scheduler", 1)):
+            wait_for(f"pods of {name}", lambda name=name, replicas=replicas: self.cluster.get(
+                "--namespace", NAMESPACE, "deployment", name)["status"].get("updatedReplicas") == replicas)
+
+    def test_install_upgrade_uninstall(self):
+        self.release("medley")
+        self.await_pods()
+        self.cluster.apply(POOL)
+        self.cluster.apply(JOB)
+        secrets = [self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")]
+        before = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
+
+        # An upgrade that changes nothing of the scheduling service replaces none of its pods, and keeps the secrets.
+        self.helm("upgrade", "medley", CHART, "--set", "operator.logLevel=debug,image.tag=")
+        self.assertEqual([self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")], secrets)
+        after = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
+        self.assertEqual(after["spec"]["template"], before["spec"]["template"])
+        operator = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-operator")
+        self.assertIn("--log-level=debug", container(operator)["args"])
+
+        # Another name for the certificate makes another one, and pods that read it.
+        self.helm("upgrade", "medley", CHART, "--set", "scheduler.tls.extraNames={medley.example.com}")
+        self.assertEqual(self.secret("medley-scheduler-token"), secrets[0])
+        self.assertNotEqual(self.secret("medley-scheduler-tls"), secrets[1])
+        again = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
+        self.assertNotEqual(again["spec"]["template"], before["spec"]["template"])
+
+        # Definitions as `docs/upgrade.md` says.
+        self.cluster.apply(self.helm("show", "crds", CHART).stdout)
+        self.helm("rollback", "medley", "1")
+
+        job = self.cluster.get("--namespace", "team-a", "trainingjob", "adult")["metadata"]["uid"]
+        self.helm("uninstall", "medley", "--wait", "--timeout", "60s")
+        for kind in ("deployment", "service", "secret", "configmap", "networkpolicy", "poddisruptionbudget", "role",
+                     "rolebinding"):
+            self.assertEqual(self.left(kind, "--namespace", NAMESPACE), [])
+        for kind in ("clusterrole", "clusterrolebinding", "priorityclass"):
+            self.assertEqual(self.left(kind), [])
+        self.assertEqual(self.cluster.get("--namespace", "team-a", "trainingjob", "adult")["metadata"]["uid"], job)
+        self.assertIsNotNone(self.cluster.get("resourcepool", "cpu"))
+
+    def test_two_namespaced_releases_live_side_by_side(self):
+        self.cluster.make_namespace("team-b")
+        self.release("a", "--set", "watchNamespace=team-a,priorityClass.create=false,rbac.aggregate=false")
+        self.release("b", "--set", "watchNamespace=team-b,priorityClass.create=false,rbac.aggregate=false")
+        account = f"system:serviceaccount:{NAMESPACE}:a-medley-operator"
+        can = lambda *what: self.cluster.kubectl("auth", "can-i", *what, "--as", account, check=False).stdout.strip()
+        self.assertEqual(can("create", "pods", "--namespace", "team-a"), "yes")
+        self.assertEqual(can("create", "pods", "--namespace", "team-b"), "no")
+        self.assertEqual(can("get", "secrets", "--namespace", "team-b"), "no")
+        self.assertEqual(can("list", "pods", "--all-namespaces"), "yes")
+
+    def test_users_get_rights_with_the_roles_that_they_have(self):
+        self.release("medley")
+        for role in ("admin", "edit", "view"):
+            self.cluster.kubectl("--namespace", "team-a", "create", "rolebinding", role, f"--clusterrole={role}",
+                                 f"--user={role}er")
+            self.addCleanup(self.cluster.kubectl, "--namespace", "team-a", "delete", "rolebinding", role)
+
+        def can(user, *what):
+            done = self.cluster.kubectl("--namespace", "team-a", "auth", "can-i", *what, "--as", user, check=False)
+            return done.stdout.strip()
+        # The controller manager adds up the roles.
+        wait_for("aggregation", lambda: can("viewer", "list", "trainingjobs.medley.dev") == "yes")
+        for user in ("adminer", "editer"):
+            for verb in ("create", "update", "patch", "delete", "deletecollection", "get", "list", "watch"):
+                self.assertEqual(can(user, verb, "trainingjobs.medley.dev"), "yes", f"{user} {verb}")
+            self.assertEqual(can(user, "patch", "trainingjobs.medley.dev", "--subresource=scale"), "yes")
+            self.assertEqual(can(user, "patch", "trainingjobs.medley.dev", "--subresource=status"), "no")
+        for verb in ("create", "update", "patch", "delete"):
+            self.assertEqual(can("viewer", verb, "trainingjobs.medley.dev"), "no", verb)
+        self.assertEqual(can("viewer", "get", "trainingjobs.medley.dev", "--subresource=status"), "yes")
+        self.assertEqual(can("stranger", "list", "trainingjobs.medley.dev"), "no")
+
+    def test_a_release_with_everything(self):
+        path = os.path.join(harness.HERE, "values", "cloud.yaml")
+        self.release("medley", "--values", path, "--values", os.path.join(harness.HERE, "values", "cert-manager.yaml"))
+        scaler = self.cluster.get("--namespace", NAMESPACE, "horizontalpodautoscaler", "medley-scheduler")
+        self.assertEqual(scaler["spec"]["maxReplicas"], 9)
+        self.assertIsNotNone(self.cluster.get("--namespace", NAMESPACE, "certificate", "medley-scheduler"))
+        self.assertIsNone(self.cluster.get("--namespace", NAMESPACE, "secret", "medley-scheduler-tls"))
+        config = self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-catalog")
+        self.assertEqual(len(yaml.safe_load(config["data"]["catalog.yaml"])["feeds"]), 3)
+        self.assertIn("contract.yaml", json.dumps(
+            self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-prices")["data"]))
+
+
+if __name__ == "__main__":
+    need(*CONTROL_PLANE)
+    harness.main()

@@ -1,0 +1,190 @@
+"""What the chart renders, without a cluster: needs helm alone."""
+import base64
+import json
+import os
+import re
+import subprocess
+import unittest
+
+import harness
+import yaml
+from harness import BIN, CHART, SOURCE, container, find, need, render, run, tool, values_files
+
+
+def flags_of(program):
+    """Every flag that the program's help names."""
+    said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"--[a-z][a-z0-9-]*", said))
+
+
+def pod_specs(objects):
+    """(name, pod spec) of everything that makes pods."""
+    for item in objects:
+        if item["kind"] == "Deployment":
+            yield item["metadata"]["name"], item["spec"]["template"]["spec"]
+        elif item["kind"] == "Pod":
+            yield item["metadata"]["name"], item["spec"]
+
+
+class RenderTest(unittest.TestCase):
+    def refused(self, *arguments):
+        done = render(*arguments, check=False)
+        self.assertNotIsInstance(done, tuple, f"{arguments} was taken")
+        return done.stderr
+
+    def test_lint_finds_nothing(self):
+        for values in values_files():
+            with self.subTest(values=values):
+                said = run(tool("helm"), "lint", "--strict", CHART, "--values", values, "--kube-version",
+                           harness.KUBE_VERSION).stdout
+                self.assertIn("0 chart(s) failed", said)
+
+    def test_a_package_holds_the_definitions(self):
+        shown = list(yaml.safe_load_all(run(tool("helm"), "show", "crds", CHART).stdout))
+        folder = os.path.join(SOURCE, "deploy/crds")
+        wanted = []
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".yaml"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    wanted += [o for o in yaml.safe_load_all(file) if o]
+        self.assertEqual([o["metadata"]["name"] for o in shown if o], [o["metadata"]["name"] for o in wanted])
+        self.assertTrue([o for o in shown if o] == wanted, "not what deploy/crds says")
+
+    def test_programs_know_every_flag(self):
+        known = {"operator": flags_of("medley-operator"), "scheduler": flags_of("medley-scheduler"),
+                 "check": flags_of("medley-operator")}
+        for values in values_files():
+            _, objects = render("--values", values)
+            seen = 0
+            for name, spec in pod_specs(objects):
+                for part in spec["containers"]:
+                    for argument in part["args"]:
+                        seen += 1
+                        flag = argument.split("=")[0]
+                        self.assertIn(flag, known[part["name"]], f"{values}: {name}: {argument}")
+            self.assertGreater(seen, 5)
+
+    def test_pods_are_restricted_and_bounded(self):
+        for values in values_files():
+            _, objects = render("--values", values)
+            for name, spec in pod_specs(objects):
+                with self.subTest(values=values, pod=name):
+                    self.assertIs(spec["securityContext"]["runAsNonRoot"], True)
+                    self.assertEqual(spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault")
+                    self.assertIs(spec["automountServiceAccountToken"], "scheduler" not in name)
+                    for part in spec["containers"]:
+                        self.assertEqual(part["securityContext"], {
+                            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                            "capabilities": {"drop": ["ALL"]}})
+                        self.assertIn("memory", part["resources"]["limits"])
+                        self.assertTrue({"cpu", "memory"} <= set(part["resources"]["requests"]))
+                        if part["name"] != "check":
+                            self.assertIn("readinessProbe", part)
+                            self.assertIn("livenessProbe", part)
+
+    def test_selectors_select_the_pods(self):
+        _, objects = render()
+        for part in ("operator", "scheduler"):
+            name = f"medley-{part}"
+            labels = find(objects, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+            selectors = [find(objects, "Deployment", name)["spec"]["selector"]["matchLabels"],
+                         find(objects, "Service", name)["spec"]["selector"],
+                         find(objects, "PodDisruptionBudget", name)["spec"]["selector"]["matchLabels"],
+                         find(objects, "NetworkPolicy", name)["spec"]["podSelector"]["matchLabels"]]
+            for selector in selectors:
+                self.assertTrue(selector.items() <= labels.items(), f"{name}: {selector}")
+            check = find(objects, "Pod", "medley-check")["metadata"]["labels"]
+            self.assertFalse(selectors[0].items() <= check.items())
+        # By this label a job's NetworkPolicy lets the operator in (operator/builders/objects.cc).
+        labels = find(objects, "Deployment", "medley-operator")["spec"]["template"]["metadata"]["labels"]
+        self.assertEqual(labels["app.kubernetes.io/name"], "medley-operator")
+
+    def test_one_rendering_has_one_token_and_certificate(self):
+        _, objects = render()
+        secret = find(objects, "Secret", "medley-scheduler-token")
+        token = base64.b64decode(secret["data"]["token"]).decode()
+        self.assertRegex(token, r"^[A-Za-z0-9]{48}$")
+        sums = {find(objects, "Deployment", name)["spec"]["template"]["metadata"]["annotations"]["checksum/secrets"]
+                for name in ("medley-operator", "medley-scheduler")}
+        self.assertEqual(len(sums), 1)
+        again = find(render()[1], "Secret", "medley-scheduler-token")
+        self.assertNotEqual(again["data"]["token"], secret["data"]["token"])
+
+    def test_the_certificate_is_for_the_name_that_the_operator_calls(self):
+        _, objects = render("--set", "scheduler.tls.extraNames={medley.example.com}")
+        arguments = container(find(objects, "Deployment", "medley-operator"))["args"]
+        address = [a.split("=")[1] for a in arguments if a.startswith("--scheduler=")][0]
+        self.assertEqual(address, "medley-scheduler.medley-system.svc:7100")
+        secret = find(objects, "Secret", "medley-scheduler-tls")
+        pem = base64.b64decode(secret["data"]["tls.crt"]).decode()
+        names = run("openssl", "x509", "-noout", "-ext", "subjectAltName", stdin=pem).stdout
+        for name in ("DNS:medley-scheduler.medley-system.svc,", "DNS:localhost", "DNS:medley.example.com", "IP Address:127.0.0.1"):
+            self.assertIn(name, names)
+
+    def test_images(self):
+        _, objects = render("--set", "image.registry=medley.local,image.tag=test")
+        operator = container(find(objects, "Deployment", "medley-operator"))
+        self.assertEqual(operator["image"], "medley.local/operator:test")
+        self.assertIn("--worker-image=medley.local/worker:test", operator["args"])
+        self.assertEqual(container(find(objects, "Deployment", "medley-scheduler"))["image"], "medley.local/scheduler:test")
+        self.assertEqual(find(objects, "Pod", "medley-check")["spec"]["containers"][0]["image"], "medley.local/operator:test")
+
+    def test_one_namespace_means_no_rights_on_jobs_elsewhere(self):
+        _, objects = render("--set", "watchNamespace=team-a")
+        cluster = [o for o in objects if o["kind"] == "ClusterRole" and o["metadata"]["name"].endswith("-operator")]
+        self.assertEqual(len(cluster), 1)
+        for rule in cluster[0]["rules"]:
+            self.assertTrue(set(rule["resources"]) <= {"nodes", "pods", "resourcepools", "resourcepools/status"}, rule)
+            self.assertTrue(set(rule["verbs"]) <= {"list", "watch", "patch"}, rule)
+        jobs = find(objects, "Role", "medley-medley-system-operator-jobs")
+        self.assertEqual(jobs["metadata"]["namespace"], "team-a")
+        self.assertIn("--namespace=team-a", container(find(objects, "Deployment", "medley-operator"))["args"])
+
+    def test_prices_reach_the_program(self):
+        entry = {"resourceType": "v100", "class": "GPU", "limit": 32, "pricePerUnitHour": 2.42}
+        _, objects = render("--set-json", "scheduler.prices.entries=" + json.dumps([entry]))
+        scheduler = find(objects, "Deployment", "medley-scheduler")
+        self.assertIn("--prices=/etc/medley/prices/prices.yaml", container(scheduler)["args"])
+        held = yaml.safe_load(find(objects, "ConfigMap", "medley-scheduler-prices")["data"]["prices.yaml"])
+        self.assertEqual(held, {"entries": [entry]})
+        annotations = scheduler["spec"]["template"]["metadata"]["annotations"]
+        self.assertEqual(set(annotations), {"checksum/secrets"}, "a new price must not restart the service")
+
+    def test_contradictions_are_refused_with_a_sentence(self):
+        for arguments, sentence in (
+                (["--set", "scheduler.tls.mode=maybe"], "value must be one of"),
+                (["--set", "operator.replica=3"], "additional properties 'replica' not allowed"),
+                (["--set", "worker.port=0"], "minimum"),
+                (["--set", "operator.leaderElection.enabled=false"], "operator.leaderElection.enabled is needed"),
+                (["--set", "operator.leaderElection.renewDeadlineSeconds=20"], "leaseDurationSeconds must be more"),
+                (["--set", "scheduler.enabled=false,scheduler.token.existingSecret=t,scheduler.tls.mode=disabled"],
+                 "scheduler.address is needed"),
+                (["--set", "scheduler.enabled=false,scheduler.address=a:1"], "scheduler.token.existingSecret is needed"),
+                (["--set", "scheduler.tls.mode=existingSecret"], "scheduler.tls.existingSecret is needed"),
+                (["--set", "scheduler.persistence.enabled=true,scheduler.replicas=2"], "persistence is for one replica"),
+                (["--set-json", 'scheduler.prices={"catalog":{"tick":"5s"},"existingConfigMap":"x"}'],
+                 "catalog and existingConfigMap exclude each other"),
+                (["--set-json", 'scheduler.prices.files={"a.csv":"x"}'], "no feed reads them"),
+                (["--set", "operator.serviceAccount.create=false"], "operator.serviceAccount.name is needed")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(sentence, self.refused(*arguments))
+
+    def test_alerts_and_dashboards_are_what_the_files_say(self):
+        _, objects = render("--set", "metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true")
+        alerts = [n for n in os.listdir(os.path.join(CHART, "alerts")) if n.endswith(".yaml")]
+        for name in alerts:
+            with open(os.path.join(CHART, "alerts", name), encoding="utf-8") as file:
+                wanted = yaml.safe_load(file)
+            self.assertEqual(find(objects, "PrometheusRule", f"medley-{name[:-5]}")["spec"], wanted)
+        dashboards = [n for n in os.listdir(os.path.join(CHART, "dashboards")) if n.endswith(".json")]
+        for name in dashboards:
+            with open(os.path.join(CHART, "dashboards", name), encoding="utf-8") as file:
+                wanted = json.load(file)
+            made = find(objects, "ConfigMap", f"medley-dashboard-{name[:-5]}")
+            self.assertEqual(json.loads(made["data"][name]), wanted)
+            self.assertEqual(made["metadata"]["labels"]["grafana_dashboard"], "1")
+
+
+if __name__ == "__main__":
+    need("helm")
+    harness.main()
