@@ -73,10 +73,7 @@ std::string VerbOf(const HttpRequest& request, bool named) {
 Api::Api(Options options, Rest& rest, FaultScript& faults)
     : options_(std::move(options)), rest_(rest), faults_(faults) {}
 
-void Api::SetLogReader(LogReader* reader) {
-  base::MutexLock lock(log_mutex_);
-  log_reader_ = reader;
-}
+void Api::SetLogReader(LogReader* reader) { logs_.Set(reader); }
 
 HttpResponse Api::Handle(const HttpRequest& request) {
   absl::StatusOr<HttpResponse> response = Dispatch(request);

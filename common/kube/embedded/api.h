@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "common/base/mutex.h"
 #include "common/kube/embedded/faults.h"
 #include "common/kube/embedded/http.h"
+#include "common/kube/embedded/log_access.h"
 #include "common/kube/embedded/rest.h"
 
 namespace medley::kube {
@@ -62,8 +62,7 @@ class Api {
   const Options options_;
   Rest& rest_;
   FaultScript& faults_;
-  base::Mutex log_mutex_;
-  LogReader* log_reader_ ABSL_GUARDED_BY(log_mutex_) = nullptr;
+  LogAccess logs_;
 };
 
 // What the handlers share (api_common.cc).

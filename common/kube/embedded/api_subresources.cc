@@ -213,24 +213,19 @@ absl::StatusOr<HttpResponse> Api::Log(const Route& route, const HttpRequest& req
   MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr pod, rest_.Get(*route.info, route.key()));
   MEDLEY_ASSIGN_OR_RETURN(LogOptions options, ReadLogOptions(route, request, rest_.clock().Now()));
   MEDLEY_RETURN_IF_ERROR(PickContainer(pod->json(), &options));
-  LogReader* reader = nullptr;
-  {
-    base::MutexLock lock(log_mutex_);
-    reader = log_reader_;
-  }
-  if (reader == nullptr) return ApiError(404, "NotFound", "no node serves the logs of this pod");
+  if (!logs_.serving()) return ApiError(404, "NotFound", "no node serves the logs of this pod");
   HttpResponse response;
   response.content_type = "text/plain";
   if (options.follow) {
-    response.stream = [reader, key = route.key(), options](BodySink& sink, std::stop_token stop) {
-      const absl::Status status = reader->ReadLog(
-          key, options, std::move(stop), [&](std::string_view piece) { return sink.Write(piece); });
+    response.stream = [this, key = route.key(), options](BodySink& sink, const std::stop_token& stop) {
+      const absl::Status status =
+          logs_.Read(key, options, stop, [&](std::string_view piece) { return sink.Write(piece); });
       if (!status.ok()) sink.Write(base::Message(status) + "\n");
     };
     return response;
   }
   const absl::Status status =
-      reader->ReadLog(route.key(), options, std::stop_token(), [&](std::string_view piece) {
+      logs_.Read(route.key(), options, std::stop_token(), [&](std::string_view piece) {
         response.body += piece;
         return response.body.size() < (size_t{64} << 20);
       });

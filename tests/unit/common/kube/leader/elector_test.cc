@@ -370,7 +370,8 @@ TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
   clock_.Advance(seconds(25));
   EXPECT_THAT(elector_->Check(seconds(20)), base::IsOk());
   clock_.Advance(seconds(1));
-  EXPECT_THAT(elector_->Check(seconds(20)), base::StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("36.0 s ago")));
+  EXPECT_THAT(elector_->Check(seconds(20)),
+              base::StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("36.0 s ago")));
 }
 
 TEST_F(ElectorTest, G7_ALeaderThatHearsOfANewerTermTakesANewerOneWhileItHoldsTheLease) {
