@@ -164,6 +164,8 @@ absl::Status JobPass::Replan() {
              (job_->objective.max_usd_per_hour > 0 &&
               record_->UsdPerHour(now.prices) > job_->objective.max_usd_per_hour);
   }
+  // An edit gets an answer, also where it is that of the edit before.
+  if (reason == "ObjectiveChanged") memory_.last_event.clear();
   return reason.empty() ? absl::OkStatus() : Consider(reason, forced, *pools);
 }
 

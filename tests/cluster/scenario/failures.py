@@ -1,0 +1,184 @@
+"""Steps that kill, stop and end things."""
+import subprocess
+import time
+
+import world
+from job import NAMESPACE
+from kube import CORE, Failure, eventually, require
+
+GRACE = 30  # seconds that a pod of a job has to leave
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/medley-system/leases/medley-operator"
+
+
+def recovered(job, before, member, uid):
+    """After a loss: another pod in its place, the plan in force with all its pods, and steps go on."""
+    def replaced():
+        pod = next((p for p in job.pods() if p["metadata"]["name"] == member), None)
+        return pod is not None and pod["metadata"]["uid"] != uid and pod["status"].get("phase") == "Running"
+    eventually(f"{member} is replaced", 180, replaced)
+    status = job.settled(300)
+    job.advances()
+    return status.get("rescales", [])[len(before.get("rescales", [])):]
+
+
+def kill_trainer(w):
+    """A trainer is killed: another takes its place, the job trains on."""
+    pod, before = w.life.trainers()[0], w.life.status()
+    name = pod["metadata"]["name"]
+    start = time.monotonic()
+    w.life.kill(name)
+    switches = recovered(w.life, before, name, pod["metadata"]["uid"])
+    require(w.life.told("MemberFailed", name), "no Event says that a pod was lost")
+    return f"{name} back and training after {time.monotonic() - start:.0f} s, {len(switches)} switches"
+
+
+def kill_server(w):
+    """A parameter server is killed: back from the checkpoint, and the job with it."""
+    servers, before = w.life.pods("server"), w.life.status()
+    require(servers, f"the plan has no server: {before['plan']['summary']}")
+    name = servers[0]["metadata"]["name"]
+    eventually("there is a checkpoint", 120, lambda: w.life.status()["observed"].get("lastCheckpointStep", 0) > 0)
+    start, step = time.monotonic(), w.life.step()
+    w.life.kill(name)
+    recovered(w.life, before, name, servers[0]["metadata"]["uid"])
+    eventually(f"training passes step {step}", 300, lambda: w.life.step() > step)
+    return f"{name} back after {time.monotonic() - start:.0f} s at step {w.life.step()} (was {step})"
+
+
+def kill_coordinator(w):
+    """The coordinator is killed: restarted in place, it reads its journal, the members come back to it."""
+    before, step = w.life.status(), w.life.step()
+    start = time.monotonic()
+    w.life.kill("life-coordinator")
+    eventually("the restart is counted", 180, lambda: w.life.status().get("restarts", 0) > before.get("restarts", 0))
+    w.life.settled(300)
+    eventually(f"training passes step {step}", 300, lambda: w.life.step() > step)
+    w.life.advances()
+    return f"past step {step} again after {time.monotonic() - start:.0f} s"
+
+
+def identities(job):
+    return {p["metadata"]["name"]: p["metadata"]["uid"] for p in job.pods()}
+
+
+def kill_operator(w):
+    """The operator's leader is killed: another leads, and no pod of the job notices."""
+    operators = w.kube.items(f"{CORE}/namespaces/{world.SYSTEM}/pods",
+                             labelSelector="app.kubernetes.io/name=medley-operator")
+    lease = w.kube.find(LEASE)
+    holder = lease["spec"]["holderIdentity"] if lease else None
+    leader = next((p for p in operators if holder and p["metadata"]["name"] in holder), operators[0])
+    before, pods = w.life.status(), identities(w.life)
+    start = time.monotonic()
+    w.kube.call("DELETE", f"{CORE}/namespaces/{world.SYSTEM}/pods/{leader['metadata']['name']}?gracePeriodSeconds=0")
+    took = None
+    if lease:
+        def other():
+            spec = w.kube.get(LEASE)["spec"]
+            return spec["holderIdentity"] not in (holder, "") and spec["leaseTransitions"] > lease["spec"].get("leaseTransitions", 0)
+        eventually("another leads", 60, other)
+        took = time.monotonic() - start
+    w.life.advances()
+    eventually("the operator is whole again", 180, lambda: world.available(w.kube, "medley-operator"))
+    untouched(w.life, before, pods)
+    # The new leader acts: a pod that is deleted comes back.
+    pod = w.life.trainers()[0]
+    w.kube.call("DELETE", f"{CORE}/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}")
+    recovered(w.life, before, pod["metadata"]["name"], pod["metadata"]["uid"])
+    return "another led after " + (f"{took:.0f} s" if took is not None else "its pod was replaced; no lease") + ", pods undisturbed"
+
+
+def untouched(job, before, pods):
+    after = identities(job)
+    require(after == pods, f"pods changed: {pods} -> {after}")
+    status = job.status()
+    require(status["plan"]["epoch"] == before["plan"]["epoch"], "the epoch changed")
+    require(status.get("restarts", 0) == before.get("restarts", 0), "the job was restarted")
+
+
+def scheduler_away(w):
+    """The scheduling service is away for a minute: the job runs on its plan; then it plans again."""
+    path = f"/apis/apps/v1/namespaces/{world.SYSTEM}/deployments/medley-scheduler"
+    replicas = w.kube.get(path)["spec"]["replicas"]
+    before, pods = w.life.status(), identities(w.life)
+    w.kube.patch(path, {"spec": {"replicas": 0}})
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        w.life.advances(2)
+        time.sleep(1)
+    untouched(w.life, before, pods)
+    require(w.life.is_true("Planned") and w.life.is_true("Running"), "the job must not suffer")
+    w.kube.patch(path, {"spec": {"replicas": replicas}})
+    eventually("the scheduling service is back", 120, lambda: world.available(w.kube, "medley-scheduler"))
+    told = [e["message"] for e in w.life.events("ReplanConsidered")]
+    w.life.patch({"objective": {"minThroughput": before.get("goal", 0) or 101}})
+    eventually("it plans again", 120, lambda: w.life.told("ReplanConsidered", "ObjectiveChanged", after=told) or
+               w.life.status()["plan"]["epoch"] > before["plan"]["epoch"])
+    w.life.settled()
+    w.life.advances()
+    return "a minute without it changed nothing; then it answered again"
+
+
+def api_away(w):
+    """The API server is stopped for a minute: training goes on; when it is back, so is everything."""
+    before, pods = w.life.status(), identities(w.life)
+    component("stop", "apiserver")
+    try:
+        start, first = time.monotonic(), w.life.step()
+        while time.monotonic() < start + 60:
+            w.life.advances(2)
+            time.sleep(1)
+        trained = w.life.step() - first
+    finally:
+        component("start", "apiserver")
+    eventually("the API server answers", 120, lambda: w.kube.get("/readyz") == "ok")
+    status = w.life.settled(300)
+    untouched(w.life, before, pods)
+    samples = status["observed"]["samples"]
+    eventually("the operator sees the job again", 180, lambda: w.life.status()["observed"]["samples"] > samples)
+    return f"{trained} steps trained meanwhile, same pods, same epoch"
+
+
+def component(what, name):
+    done = subprocess.run([f"{world.KUBERNETES}/component", what, name], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failure(done.stderr)
+
+
+def suspend(w):
+    """suspend: checkpoint and no pods; resume: on from there."""
+    w.life.patch({"runPolicy": {"suspend": True}})
+    eventually("Suspended", 180, lambda: w.life.is_true("Suspended"))
+    eventually("no pod is left", GRACE + 60, lambda: not w.life.pods())
+    step = w.life.step()
+    message = w.life.condition("Suspended")["message"]
+    require(f"step {step}" in message, f"the checkpoint is not of the last step {step}: {message}")
+    w.life.patch({"runPolicy": {"suspend": False}})
+    w.life.settled(300)
+    w.life.advances()
+    steps = [s["step"] for s in w.life.steps()]
+    resumed = steps[steps.index(step) + 1]
+    require(resumed == step + 1, f"suspended after step {step}, resumed with {resumed}")
+    return f"{message}; resumed at step {resumed}"
+
+
+def delete(w):
+    """kubectl delete: everything of the job is gone within its grace period, nothing is orphaned."""
+    start = time.monotonic()
+    w.kube.kubectl("-n", NAMESPACE, "delete", "mtj", "life", "--wait=false")
+    selector = f"medley.dev/job-name={w.life.name}"
+    kinds = {"pods": CORE, "services": CORE, "configmaps": CORE, "secrets": CORE,
+             "networkpolicies": "/apis/networking.k8s.io/v1", "poddisruptionbudgets": "/apis/policy/v1"}
+
+    def left():
+        found = [w.life.name] if w.kube.find(w.life.path) else []
+        for kind, group in kinds.items():
+            for thing in w.kube.items(f"{group}/namespaces/{NAMESPACE}/{kind}"):
+                labelled = thing["metadata"].get("labels", {}).get("medley.dev/job-name") == w.life.name
+                owned = any(o["uid"] == w.life.uid for o in thing["metadata"].get("ownerReferences", []))
+                if labelled or owned:
+                    found.append(f"{kind}/{thing['metadata']['name']}")
+        require(not found, f"left ({selector}): {found}")
+        return True
+    eventually("nothing of it is left", GRACE + 15, left)
+    return f"all gone after {time.monotonic() - start:.0f} s"

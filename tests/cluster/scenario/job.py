@@ -1,0 +1,119 @@
+"""One TrainingJob as the steps see it: its status, pods, processes, Events and the record of its training steps."""
+import glob
+import json
+import os
+import signal
+
+from kube import CORE, MEDLEY, Failure, eventually, require
+
+NAMESPACE = "train"
+PODS = f"{CORE}/namespaces/{NAMESPACE}/pods"
+
+
+class Job:
+    def __init__(self, kube, name, checkpoints):
+        self.kube, self.name = kube, name
+        self.path = f"{MEDLEY}/namespaces/{NAMESPACE}/trainingjobs/{name}"
+        self.uid = self.get()["metadata"]["uid"]
+        self.folder = f"{checkpoints}/{NAMESPACE}-{name}-{self.uid}"
+
+    def get(self):
+        return self.kube.get(self.path)
+
+    def status(self):
+        return self.get().get("status", {})
+
+    def patch(self, spec):
+        return self.kube.patch(self.path, {"spec": spec})
+
+    def condition(self, kind, status=None):
+        """The condition `kind`; with `status`, only when it has that one."""
+        for condition in (status or self.status()).get("conditions", []):
+            if condition["type"] == kind:
+                return condition
+        return {"status": "Absent", "reason": "", "message": ""}
+
+    def is_true(self, kind):
+        return self.condition(kind)["status"] == "True"
+
+    def pods(self, role=None):
+        selector = f"medley.dev/job-name={self.name}" + (f",medley.dev/role={role}" if role else "")
+        return self.kube.items(PODS, labelSelector=selector)
+
+    def trainers(self):
+        return [p for p in self.pods("trainer") if "deletionTimestamp" not in p["metadata"]]
+
+    def events(self, reason=None):
+        found = self.kube.items(f"{CORE}/namespaces/{NAMESPACE}/events", fieldSelector=f"involvedObject.uid={self.uid}")
+        return [e for e in found if reason is None or e["reason"] == reason]
+
+    def told(self, reason, part="", after=()):
+        """The message of an Event that was not there in `after` (messages); None: none."""
+        return next((e["message"] for e in self.events(reason) if part in e["message"] and e["message"] not in after),
+                    None)
+
+    def steps(self):
+        """What the coordinator wrote down: one entry a trained step, in the order of training."""
+        lines = []
+        with open(f"{self.folder}/steps.jsonl", encoding="utf-8") as f:
+            for line in f:
+                if line.endswith("\n"):
+                    lines.append(json.loads(line))
+        return lines
+
+    def step(self):
+        return self.steps()[-1]["step"]
+
+    def advances(self, steps=3, seconds=120):
+        """Waits until so many more steps were trained; asks no API server."""
+        def last():
+            try:
+                return self.step()
+            except (OSError, IndexError):
+                return -1
+        start = last()
+        eventually(f"{self.name} trains {steps} steps after step {start}", seconds, lambda: last() >= start + steps)
+        return start
+
+    def settled(self, seconds=180):
+        """Waits until the plan in the status is in force with all its pods; returns the status."""
+        def there():
+            status = self.status()
+            require(self.condition("PodsReady", status)["status"] == "True", self.condition("PodsReady", status)["message"])
+            require(self.condition("Rescaling", status)["status"] != "True", "rescaling")
+            require(self.condition("Running", status)["status"] == "True", "not running")
+            require(not [p for p in self.pods() if "deletionTimestamp" in p["metadata"]], "pods are still going")
+            return status
+        return eventually(f"{self.name} runs its plan", seconds, there)
+
+    def pid(self, member):
+        """The process of a pod of this job, seen from the machine: nodes are namespaces on it."""
+        for path in glob.glob("/proc/[0-9]*/environ"):
+            try:
+                with open(path, "rb") as f:
+                    env = f.read().split(b"\0")
+            except OSError:
+                continue
+            role = "coordinator" if member.endswith("-coordinator") else None
+            mine = f"MEDLEY_JOB_UID={self.uid}".encode() in env and f"MEDLEY_MEMBER={member}".encode() in env
+            pid = int(path.split("/")[2])
+            if mine and (role is None or f"--role={role}" in command(pid)):
+                return pid
+        raise Failure(f"{member} has no process")
+
+    def kill(self, member):
+        os.kill(self.pid(member), signal.SIGKILL)
+
+
+def command(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as f:
+        return f.read().decode(errors="replace")
+
+
+def pools_of(status):
+    """Pools of the trainers of the plan in a status."""
+    return {stage["pool"] for stage in status["plan"]["stages"]}
+
+
+def units_of(status):
+    return sum(stage["units"] for stage in status["plan"]["stages"])

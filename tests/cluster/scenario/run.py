@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""One job's whole life on real nodes: images, install, train to the end, and a job that everything happens to.
+
+  run.py [--keep] [--reuse] [--from STEP] [--until STEP] [--out FOLDER]
+
+--keep leaves the cluster up; --reuse takes one that a run with --keep left, and installs nothing (--from says where to go on).
+Ends with 0 when every step held, 1 when one did not (FOLDER has Events, objects and logs then), 77 when this machine
+cannot run it, or MEDLEY_CLUSTER_TEST is 0 (1: then that is a failure). MEDLEY_TEST_PATIENCE multiplies the bounds of waits.
+"""
+import argparse
+import os
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import failures  # noqa: E402
+import steps  # noqa: E402
+import world  # noqa: E402
+from job import NAMESPACE, Job  # noqa: E402
+from kube import ApiError, Failure, Kube  # noqa: E402
+
+STEPS = [steps.adult, steps.life, steps.price, steps.objective, steps.scale, steps.drain, steps.quota,
+         failures.kill_trainer, failures.kill_server, failures.kill_coordinator, failures.kill_operator,
+         failures.scheduler_away, failures.api_away, failures.suspend, failures.delete]
+
+
+def say(line):
+    print(line, flush=True)
+
+
+def timed(name, work):
+    start = time.monotonic()
+    result = work()
+    say(f"ok    {name:<18} {time.monotonic() - start:6.1f} s   {result if isinstance(result, str) else ''}")
+    return result
+
+
+def prepare(arguments):
+    if arguments.reuse:
+        return steps.World(Kube(world.STATE, f"{world.CACHE}/bin"), f"{world.STATE}/volumes/checkpoints")
+    archives = timed("images", lambda: world.build_images(f"{world.ROOT}/build/cluster-images"))
+    kube = timed("cluster", world.start_cluster)
+    timed("load", lambda: world.run(f"{world.KUBERNETES}/load", *archives) and "into every node")
+    timed("install", lambda: world.install(kube, steps.PRICES))
+    return steps.World(kube, world.make_volumes(kube))
+
+
+def report(w, folder):
+    """What one needs to find out why a step failed."""
+    os.makedirs(folder, exist_ok=True)
+    commands = {
+        "jobs.yaml": ["-n", NAMESPACE, "get", "mtj", "-o", "yaml"], "pods.txt": ["get", "pods", "-A", "-o", "wide"],
+        "pods.yaml": ["-n", NAMESPACE, "get", "pods", "-o", "yaml"], "nodes.txt": ["describe", "nodes"],
+        "events.txt": ["-n", NAMESPACE, "get", "events", "--sort-by=.lastTimestamp"],
+        "operator.log": ["-n", world.SYSTEM, "logs", "-l", "app.kubernetes.io/name=medley-operator", "--tail=2000"],
+        "scheduler.log": ["-n", world.SYSTEM, "logs", "-l", "app.kubernetes.io/name=medley-scheduler", "--tail=500"],
+        "workers.log": ["-n", NAMESPACE, "logs", "-l", "app.kubernetes.io/name=medley-worker", "--tail=300", "--prefix"]}
+    for name, command in commands.items():
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
+            try:
+                f.write(w.kube.kubectl(*command, check=False, timeout=30))
+            except OSError as error:
+                f.write(str(error))
+    say(f"      see {folder}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [s.__name__ for s in STEPS]
+    parser.add_argument("--check", action="store_true", help="only say whether this machine can run it")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--reuse", action="store_true")
+    parser.add_argument("--from", dest="first", choices=names, default=names[0])
+    parser.add_argument("--until", choices=names, default=names[-1])
+    parser.add_argument("--out", default=f"{world.ROOT}/build/cluster-scenario")
+    arguments = parser.parse_args()
+    wish = os.environ.get("MEDLEY_CLUSTER_TEST", "")
+    why = "MEDLEY_CLUSTER_TEST is 0" if wish == "0" else world.missing()
+    if why:
+        say(f"NOT RUN: the cluster test (a job's life on real nodes): {why}")
+        return 1 if wish == "1" else 77
+    if arguments.check:
+        return 0
+    code, w = 1, None
+    try:
+        w = prepare(arguments)
+        chosen = STEPS[names.index(arguments.first):names.index(arguments.until) + 1]
+        if arguments.reuse and arguments.first not in ("adult", "life"):
+            w.life = Job(w.kube, "life", w.checkpoints)
+        for step in chosen:
+            name = step.__name__
+            timed(name, lambda step=step: step(w))
+        say(f"{len(chosen)} steps held")
+        code = 0
+    except (Failure, ApiError, OSError) as error:
+        say(f"FAIL  {name if w else 'preparation'}: {error}")
+        if w:
+            report(w, arguments.out)
+    finally:
+        if not arguments.keep:
+            world.stop_cluster()
+    return code
+
+
+sys.exit(main())

@@ -1,0 +1,136 @@
+"""What the steps stand on: images, a cluster with nodes of three kinds, volumes, and Medley installed in it."""
+import json
+import os
+import shutil
+import subprocess
+
+from kube import CORE, Failure, Kube, eventually
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.realpath(f"{HERE}/../../..")
+KUBERNETES = f"{ROOT}/tests/cluster/kubernetes"
+CACHE = os.environ.get("MEDLEY_CLUSTER_CACHE") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "medley-cluster")
+STATE = os.environ.get("MEDLEY_CLUSTER_STATE") or f"{os.environ.get('TMPDIR') or '/tmp'}/medley-cluster-{os.getuid()}"
+SYSTEM = "medley-system"
+NODES = "old,new-spot,new-spot,new-reserved"  # what each node is, in order; Medley's own pods run on the first
+WORKERS_UID = 65532
+BUSY = 6  # load a core
+
+VOLUME = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: {name}}}
+spec:
+  capacity: {{storage: 1Gi}}
+  accessModes: [{mode}]
+  storageClassName: ""
+  hostPath: {{path: {path}}}
+  claimRef: {{namespace: train, name: {name}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: {name}, namespace: train}}
+spec: {{accessModes: [{mode}], storageClassName: "", resources: {{requests: {{storage: 1Gi}}}}}}
+---
+"""
+
+
+def missing():
+    """Why this machine cannot run the test; empty: it can."""
+    if os.getuid() != 0:
+        return "real nodes need root"
+    for name in ("containerd", "runc", "iptables", "ip", "nsenter"):
+        if shutil.which(name) is None:
+            return f"{name} is not installed: tests/cluster/kubernetes/install-packages"
+    for name in ("kube-apiserver", "etcd", "kubelet", "kube-proxy", "coredns", "kubectl", "helm"):
+        if not os.access(f"{CACHE}/bin/{name}", os.X_OK):
+            return f"{CACHE}/bin/{name} is not built: ./dev cluster build (20 minutes on 2 cores)"
+    if not os.path.exists(f"{CACHE}/images/pause.tar"):
+        return f"{CACHE}/images is empty: ./dev cluster build"
+    if os.path.exists("/sys/class/net/mdl0") and not os.path.exists(f"{STATE}/env"):
+        return "another cluster with nodes is up, and a machine has room for one"
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > BUSY * cores:
+        return f"the load of this machine is {load:.0f} on {cores} cores: no bound of time would hold"
+    return ""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+    return done.stdout
+
+
+def build_images(out):
+    run(f"{ROOT}/deploy/docker/images", "--repository", "medley.local", "--tag", "test", "--raw", "--out", out)
+    return [f"{out}/{name}.tar" for name in ("operator", "scheduler", "worker")]
+
+
+def start_cluster():
+    """A cluster of its own, with admission that ends a lost node's pods within seconds."""
+    run(f"{KUBERNETES}/up", "--nodes", str(NODES.count(",") + 1), "--types", NODES)
+    return Kube(STATE, f"{CACHE}/bin")
+
+
+def stop_cluster():
+    run(f"{KUBERNETES}/down")
+
+
+def make_volumes(kube):
+    """Claims `datasets` and `checkpoints` in namespace train; the folder of the latter on this machine."""
+    data, checkpoints = f"{STATE}/volumes/datasets", f"{STATE}/volumes/checkpoints"
+    shutil.copytree(f"{ROOT}/examples/data", data, dirs_exist_ok=True)
+    os.makedirs(checkpoints, exist_ok=True)
+    os.chown(checkpoints, WORKERS_UID, WORKERS_UID)
+    kube.kubectl("create", "namespace", "train")
+    kube.kubectl("apply", "-f", "-", stdin=VOLUME.format(name="datasets", mode="ReadOnlyMany", path=data) +
+                 VOLUME.format(name="checkpoints", mode="ReadWriteMany", path=checkpoints))
+    return checkpoints
+
+
+def entries(prices):
+    """Entries of a price file: {(instance type, capacity type): USD per instance-hour}."""
+    return [{"offering": {"provider": "example", "region": "east" if kind == "reserved" else "west",
+                          "instanceType": machine, "capacityType": kind}, "pricePerInstanceHour": usd}
+            for (machine, kind), usd in prices.items()]
+
+
+def set_prices(kube, prices):
+    """Publishes prices; the scheduling service reads its file again when the kubelet has written it."""
+    kube.patch(f"{CORE}/namespaces/{SYSTEM}/configmaps/medley-scheduler-prices",
+               {"data": {"prices.yaml": json.dumps({"entries": entries(prices)})}})  # JSON is YAML
+
+
+def install(kube, prices):
+    """helm install, as its README says."""
+    if "--leader-elect" not in run(f"{ROOT}/build/bin/medley-operator", "--help"):
+        return install_plain(kube, prices)
+    run(f"{CACHE}/bin/helm", "--kubeconfig", kube.kubeconfig, "install", "medley", f"{ROOT}/charts/medley",
+        "--namespace", SYSTEM, "--create-namespace", "--values", f"{HERE}/values.yaml",
+        "--set-json", f"scheduler.prices.entries={json.dumps(entries(prices))}", "--wait", "--timeout", "5m")
+    return "with helm"
+
+
+def install_plain(kube, prices):
+    """Without the chart, for an operator that elects no leader."""
+    kube.kubectl("apply", "--server-side", "-f", f"{ROOT}/deploy/crds")
+    kube.kubectl("create", "namespace", SYSTEM)
+    kube.call("POST", f"{CORE}/namespaces/{SYSTEM}/configmaps",
+              {"metadata": {"name": "medley-scheduler-prices"}, "data": {"prices.yaml": "entries: []"}})
+    set_prices(kube, prices)
+    kube.kubectl("apply", "-f", f"{HERE}/manifests/medley.yaml")
+    for name in ("medley-operator", "medley-scheduler"):
+        eventually(f"{name} is available", 180, lambda n=name: available(kube, n))
+    return "without helm"
+
+
+def available(kube, name):
+    """All wanted pods of a Deployment are there and available."""
+    deployment = kube.get(f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/{name}")
+    status = deployment.get("status", {})
+    wanted = deployment["spec"]["replicas"]
+    return (status.get("observedGeneration") == deployment["metadata"]["generation"] and
+            status.get("availableReplicas", 0) == wanted and status.get("updatedReplicas", 0) == wanted and
+            status.get("replicas", 0) == wanted)
