@@ -6,6 +6,7 @@ import world
 from job import NAMESPACE
 from kube import CORE, Failure, eventually, require
 
+SAMPLES = 32561  # of the training file
 GRACE = 30  # seconds that a pod of a job has to leave
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/medley-system/leases/medley-operator"
 
@@ -16,9 +17,12 @@ def recovered(job, before, member, uid):
         pod = next((p for p in job.pods() if p["metadata"]["name"] == member), None)
         return pod is not None and pod["metadata"]["uid"] != uid and pod["status"].get("phase") == "Running"
     eventually(f"{member} is replaced", 180, replaced)
-    status = job.settled(300)
+    known = len(before.get("rescales", []))
+    switches = eventually("the recovery is told", 300, lambda: job.settled(300).get("rescales", [])[known:])
     job.advances()
-    return status.get("rescales", [])[len(before.get("rescales", [])):]
+    require(all(s["recovery"] for s in switches), f"not a recovery: {switches}")
+    return (f"{len(switches)} switch, training stood still for {sum(s['pauseSeconds'] for s in switches):.1f} s, "
+            f"{sum(s.get('lostSteps', 0) for s in switches)} steps trained again")
 
 
 def kill_trainer(w):
@@ -27,9 +31,9 @@ def kill_trainer(w):
     name = pod["metadata"]["name"]
     start = time.monotonic()
     w.life.kill(name)
-    switches = recovered(w.life, before, name, pod["metadata"]["uid"])
-    require(w.life.told("MemberFailed", name), "no Event says that a pod was lost")
-    return f"{name} back and training after {time.monotonic() - start:.0f} s, {len(switches)} switches"
+    cost = recovered(w.life, before, name, pod["metadata"]["uid"])
+    require(w.life.told("MemberFailed", f"{name} was killed by signal 9"), "no Event says how a pod was lost")
+    return f"{name} back and training after {time.monotonic() - start:.0f} s; {cost}"
 
 
 def kill_server(w):
@@ -40,9 +44,9 @@ def kill_server(w):
     eventually("there is a checkpoint", 120, lambda: w.life.status()["observed"].get("lastCheckpointStep", 0) > 0)
     start, step = time.monotonic(), w.life.step()
     w.life.kill(name)
-    recovered(w.life, before, name, servers[0]["metadata"]["uid"])
+    cost = recovered(w.life, before, name, servers[0]["metadata"]["uid"])
     eventually(f"training passes step {step}", 300, lambda: w.life.step() > step)
-    return f"{name} back after {time.monotonic() - start:.0f} s at step {w.life.step()} (was {step})"
+    return f"{name} back and past step {step} after {time.monotonic() - start:.0f} s; {cost}"
 
 
 def kill_coordinator(w):
@@ -110,10 +114,9 @@ def scheduler_away(w):
     require(w.life.is_true("Planned") and w.life.is_true("Running"), "the job must not suffer")
     w.kube.patch(path, {"spec": {"replicas": replicas}})
     eventually("the scheduling service is back", 120, lambda: world.available(w.kube, "medley-scheduler"))
-    told = [e["message"] for e in w.life.events("ReplanConsidered")]
-    w.life.patch({"objective": {"minThroughput": before.get("goal", 0) or 101}})
-    eventually("it plans again", 120, lambda: w.life.told("ReplanConsidered", "ObjectiveChanged", after=told) or
-               w.life.status()["plan"]["epoch"] > before["plan"]["epoch"])
+    told = w.life.replans()
+    w.life.patch({"objective": {"maxUsdPerHour": "99"}})
+    eventually("it plans again", 120, lambda: w.life.replans(told))
     w.life.settled()
     w.life.advances()
     return "a minute without it changed nothing; then it answered again"
@@ -163,7 +166,8 @@ def suspend(w):
 
 
 def delete(w):
-    """kubectl delete: everything of the job is gone within its grace period, nothing is orphaned."""
+    """Through all of it each sample was trained once. kubectl delete: everything is gone within the grace period."""
+    epochs = w.life.trained_once(SAMPLES)
     start = time.monotonic()
     w.kube.kubectl("-n", NAMESPACE, "delete", "mtj", "life", "--wait=false")
     selector = f"medley.dev/job-name={w.life.name}"
@@ -181,4 +185,4 @@ def delete(w):
         require(not found, f"left ({selector}): {found}")
         return True
     eventually("nothing of it is left", GRACE + 15, left)
-    return f"all gone after {time.monotonic() - start:.0f} s"
+    return f"{epochs} epochs, each sample of each trained exactly once; all gone after {time.monotonic() - start:.0f} s"

@@ -52,14 +52,41 @@ class Job:
         return next((e["message"] for e in self.events(reason) if part in e["message"] and e["message"] not in after),
                     None)
 
+    def replans(self, before=None):
+        """{message: how often it was told} of what was thought of other plans; with `before`, only what is new."""
+        told = {e["message"]: e.get("count", 1) for e in self.events() if e["reason"].startswith("Replan")}
+        return told if before is None else {m: n for m, n in told.items() if n != before.get(m)}
+
     def steps(self):
-        """What the coordinator wrote down: one entry a trained step, in the order of training."""
-        lines = []
+        """What the coordinator wrote down of the steps that count: a rollback takes back those after it."""
+        kept = []
         with open(f"{self.folder}/steps.jsonl", encoding="utf-8") as f:
             for line in f:
-                if line.endswith("\n"):
-                    lines.append(json.loads(line))
-        return lines
+                if not line.endswith("\n"):
+                    break  # it is being written
+                entry = json.loads(line)
+                if "rollback_to" in entry:
+                    while kept and kept[-1]["step"] > entry["rollback_to"]:
+                        kept.pop()
+                else:
+                    kept.append(entry)
+        return kept
+
+    def trained_once(self, samples):
+        """Every sample of every finished data epoch was trained exactly once; the number of those epochs."""
+        steps = self.steps()
+        require([s["step"] for s in steps] == list(range(1, len(steps) + 1)), "steps are missing or there twice")
+        epochs = {}
+        for s in steps:
+            epochs.setdefault(s["data_epoch"], []).append((s["first"], s["count"]))
+        finished = sorted(epochs)[:-1]
+        for epoch in finished:
+            reached = 0
+            for first, count in sorted(epochs[epoch]):
+                require(first == reached, f"data epoch {epoch}: after sample {reached} comes {first}")
+                reached = first + count
+            require(reached == samples, f"data epoch {epoch} ends at sample {reached} of {samples}")
+        return len(finished)
 
     def step(self):
         return self.steps()[-1]["step"]

@@ -12,6 +12,7 @@ from kube import CORE, Kube, Watch, eventually, require
 OLD, NEW, RESERVED = ("old-1", "spot"), ("new-1", "spot"), ("new-1", "reserved")
 PRICES = {OLD: 0.001, NEW: 0.50, RESERVED: 1.00}
 AFTER = {OLD: 1.00, NEW: 0.01, RESERVED: 1.00}  # the old machines become dear
+CHECKPOINT_STEPS = 40  # more than are trained between two checkpoints
 EASY_GOAL = 100  # samples/s: any plan reaches it, however busy this machine is
 
 
@@ -119,14 +120,9 @@ TRAINERS = re.compile(r"needs (\d+) trainers in all, maxUnits is 1: raise it to 
 
 def ask_for(w, goal, pattern):
     """Sets the goal; the match in the Event that says why no plan reaches it, None when one does."""
-    def messages():
-        return {e["message"]: e.get("count", 1) for e in w.life.events() if e["reason"].startswith("Replan")}
-    told = messages()
+    told = w.life.replans()
     w.life.patch({"objective": {"minThroughput": int(goal)}})
-
-    def answer():
-        return [m for m, count in messages().items() if count != told.get(m)] or None
-    new = eventually(f"the goal {goal:.0f} gets an answer", 120, answer)
+    new = eventually(f"the goal {goal:.0f} gets an answer", 120, lambda: w.life.replans(told))
     return next((m for m in map(pattern.search, new) if m), None)
 
 
@@ -174,8 +170,7 @@ def scale(w):
 def drain(w):
     """kubectl cordon and drain of the trainer's node: it leaves in good order, and goes on elsewhere."""
     pod = w.life.trainers()[0]
-    node = pod["spec"]["nodeName"]
-    step = w.life.step()
+    node, step = pod["spec"]["nodeName"], w.life.step()
     before = len(w.life.status().get("rescales", []))
     w.kube.kubectl("cordon", node)
     w.kube.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=150s", timeout=200)
@@ -185,13 +180,13 @@ def drain(w):
         require(trainers and all(t["spec"].get("nodeName") not in (None, node) for t in trainers), "no other node yet")
         return trainers[0]["spec"]["nodeName"]
     other = eventually("the trainer is on another node", 180, elsewhere)
-    status = w.life.settled()
+    switches = eventually("the switch is told", 180, lambda: w.life.settled().get("rescales", [])[before:])
     w.life.advances()
     w.kube.kubectl("uncordon", node)
-    switches = status.get("rescales", [])[before:]
     lost = sum(s.get("lostSteps", 0) for s in switches)
-    require(lost == 0, f"a drain lost {lost} steps: {switches}")
-    return f"{node} -> {other} after step {step}, {len(switches)} switches, no step lost"
+    # The only trainer of a stage trains on until it is gone, with a checkpoint taken when it was told to leave.
+    require(lost <= CHECKPOINT_STEPS, f"a drain lost {lost} steps: {switches}")
+    return f"{node} -> {other} after step {step}, {len(switches)} switch, {lost} steps trained again"
 
 
 def quota(w):
