@@ -148,8 +148,8 @@ class Cluster:
 class Program:
     """A program in the background, its output in a file."""
 
-    def __init__(self, folder, name, *arguments, env=None):
-        self.log_path = os.path.join(folder, name + ".log")
+    def __init__(self, folder, name, *arguments, log="", env=None):
+        self.log_path = os.path.join(folder, (log or name) + ".log")
         with open(self.log_path, "w", encoding="utf-8") as log:
             # pylint: disable-next=consider-using-with
             self.process = subprocess.Popen([os.path.join(BIN, name), *arguments], stdout=log, stderr=log,

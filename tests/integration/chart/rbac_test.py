@@ -106,7 +106,7 @@ class RbacTest(unittest.TestCase):
         self.cluster.apply_crds()
         self.cluster.make_namespace("jobs")
         paths = self.files_of_release()
-        grpc, rest, http = free_port(), free_port(), free_port()
+        grpc, rest = free_port(), free_port()
         service = ["--grpc-listen", f"127.0.0.1:{grpc}", "--rest-listen", f"127.0.0.1:{rest}",
                    "--token-file", paths["/etc/medley/scheduler-token/token"],
                    "--tls-cert", paths["/etc/medley/scheduler-ca/tls.crt"],
@@ -115,8 +115,10 @@ class RbacTest(unittest.TestCase):
         arguments = []
         for argument in container(deployment)["args"]:
             flag, _, value = argument.partition("=")
-            value = {"--scheduler": f"localhost:{grpc}", "--http-port": str(http)}.get(flag, paths.get(value, value))
-            arguments.append(f"{flag}={value}" if value else flag)
+            here = {"--scheduler": f"localhost:{grpc}", "--http-address": "127.0.0.1"}
+            value = here.get(flag, paths.get(value, value))
+            if flag != "--http-port":
+                arguments.append(f"{flag}={value}" if value else flag)
         reach = [a for a in arguments if a.startswith("--scheduler")]
         account = ["--kubeconfig", self.kubeconfig]
 
@@ -132,14 +134,29 @@ class RbacTest(unittest.TestCase):
                           *[a if "token" not in a else f"--scheduler-token-file={wrong}" for a in reach], check=False)
             self.assertEqual(refused.returncode, 1)
             self.assertIn("token", refused.stderr)
-            with running(self.folder, "medley-operator", *account, *arguments):
-                self.live(http)
+            ports = [free_port(), free_port()]
+            replicas = [[*account, *arguments, f"--http-port={port}"] for port in ports]
+            with running(self.folder, "medley-operator", *replicas[0], log="first"):
+                self.await_ready(ports[0])
+                with running(self.folder, "medley-operator", *replicas[1], log="second"):
+                    self.await_ready(ports[1])  # it does not lead yet
+                    first = wait_for("a leader", self.leader)
+                    self.live()
+                self.assertEqual(self.leader(), first, "the end of a standby is nothing to the leader")
+            self.assertEqual(self.leader(), "", "a leader that is told to stop gives its Lease back")
 
-    def live(self, http):
-        """A job until its profiler has failed twice, which is one Event with a count; then its end."""
+    def await_ready(self, port):
         def ready():
-            return run("curl", "--silent", f"http://127.0.0.1:{http}/readyz", check=False).stdout == "ok\n"
+            return run("curl", "--silent", f"http://127.0.0.1:{port}/readyz", check=False).stdout == "ok\n"
         wait_for("the operator to be ready", ready)
+
+    def leader(self):
+        """Who holds the Lease; empty: nobody."""
+        lease = self.cluster.get("--namespace", NAMESPACE, "lease", "medley-operator")
+        return lease["spec"].get("holderIdentity", "") if lease else ""
+
+    def live(self):
+        """A job until its profiler has failed twice, which is one Event with a count; then its end."""
         self.cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"size": "big"}}})
         self.cluster.kubectl("patch", "node", "n1", "--subresource=status", "--type=merge", "--patch", json.dumps(
             {"status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "50"},
@@ -174,8 +191,6 @@ class RbacTest(unittest.TestCase):
         wait_for("one event of both", lambda: any(
             e["reason"] == "ProfilerFailed" and e.get("count") == 2
             for e in self.cluster.get("--namespace", "jobs", "events")["items"]))
-        lease = self.cluster.get("--namespace", NAMESPACE, "lease", "medley-operator")
-        self.assertTrue(lease["spec"]["holderIdentity"])
         self.cluster.kubectl("--namespace", "jobs", "delete", "trainingjob", "adult", "--wait=false")
 
         def gone():
