@@ -148,8 +148,10 @@ std::string JobPass::HowItEnded(const kube::Object& pod) {
   if (signal.is_number_integer() && signal.get<int>() != 0)
     return fmt::format("was killed by signal {}", signal.get<int>());
   const kube::Json& code = state.At("/exitCode");
-  return fmt::format("failed with exit code {}: {}",
-                     code.is_number_integer() ? code.get<int>() : -1, LastLine(LogOf(pod)));
+  const int exit = code.is_number_integer() ? code.get<int>() : -1;
+  // A kubelet says it as a shell does: 128 and the signal.
+  if (exit > 128 && exit <= 128 + 64) return fmt::format("was killed by signal {}", exit - 128);
+  return fmt::format("failed with exit code {}: {}", exit, LastLine(LogOf(pod)));
 }
 
 absl::Status JobPass::ReplaceMember(const kube::Object& pod) {

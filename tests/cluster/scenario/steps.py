@@ -128,7 +128,6 @@ def ask_for(w, goal, pattern):
 
 def objective(w):
     """The goal is edited: out of reach, it says what is in reach; a bit more than that, how many trainers it takes."""
-    before = w.life.status()["plan"]
     match = ask_for(w, 10_000_000, MOST)
     require(match, "a goal of 10,000,000 samples/s is in reach")
     most, advice = float(match.group(1)), None
@@ -138,9 +137,9 @@ def objective(w):
             break
     require(advice, "no goal needs more than one trainer")
     w.advised = int(advice.group(2))
-    w.life.settled()
+    status = w.life.settled()
     w.life.advances()
-    require(w.life.status()["plan"]["summary"] == before["summary"], "a goal out of reach must not move the job")
+    require(units_of(status) == 1, f"maxUnits is 1, the plan is {status['plan']['summary']}")
     return f"one trainer reaches {most:.0f} samples/s; {advice.group(0)}"
 
 

@@ -159,7 +159,8 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
     return;
   }
   const bool restore = restore_.has_value();
-  const Cause cause = from_epoch_ > 0 ? last_trouble_ : PlanCause();
+  const bool trouble = from_epoch_ > 0 && !last_trouble_.text.empty();  // none: resumed after a suspension
+  const Cause cause = trouble ? last_trouble_ : PlanCause();
   const job::v1::ApplyPlanRequest request = *desired_;
   StartEpoch(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
              cause, now);
