@@ -10,7 +10,9 @@
 #include "operator/controllers/pool_reconciler.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/manager.h"
+#include "operator/telemetry/controller_metrics.h"
 #include "operator/telemetry/http_endpoints.h"
+#include "operator/telemetry/metered_client.h"
 
 namespace medley::ops {
 namespace {
@@ -69,20 +71,22 @@ class OperatorApp::Graph {
   absl::Status AddSources();
   void AddParts();
   void EnqueueAll();
-  void CountJobs();
+  std::string MetricsPage();
   void CountObservation(const absl::StatusOr<model::Prediction>& answer);
   JobDeps Deps();
   KeyMapper AllJobs();
   KeyMapper AllPools();
 
   const OperatorOptions options_;
-  kube::Client& client_;
   base::Clock& clock_;
   std::stop_source stopping_;
   metrics::Registry registry_;
+  MeteredClient client_;
   OperatorMetrics metrics_;
   ReconcileMetrics job_reconciles_;
   ReconcileMetrics pool_reconciles_;
+  WorkQueueMetrics job_queue_;
+  WorkQueueMetrics pool_queue_;
   kube::InformerFactory informers_;
   kube::Informer& jobs_;
   kube::Informer& pools_;
@@ -105,19 +109,21 @@ class OperatorApp::Graph {
 
 OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::Clock& clock)
     : options_(std::move(options)),
-      client_(client),
       clock_(clock),
+      client_(client, clock, registry_),
       metrics_(registry_),
-      job_reconciles_(registry_, "trainingjob"),
-      pool_reconciles_(registry_, "resourcepool"),
-      informers_(client, clock, options_.seed),
+      job_reconciles_(registry_, "trainingjob", options_.workers),
+      pool_reconciles_(registry_, "resourcepool", 1),
+      job_queue_(registry_, "trainingjob"),
+      pool_queue_(registry_, "resourcepool"),
+      informers_(client_, clock, options_.seed),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
       pods_(informers_.For(kube::resources::Pods())),
       nodes_(informers_.For(kube::resources::Nodes())),
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
-      events_(client, clock, {.seed = options_.seed}),
+      events_(client_, clock, {.seed = options_.seed}),
       scheduler_({.address = options_.scheduler_address,
                   .seed = options_.seed,
                   .token = options_.scheduler_token,
@@ -134,16 +140,13 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
       job_controller_(
-          {.name = "trainingjob", .workers = options_.workers, .metrics = &job_reconciles_},
+          {.name = "trainingjob", .workers = options_.workers, .queue_metrics = &job_queue_, .metrics = &job_reconciles_},
           job_reconciler_, clock),
-      pool_controller_({.name = "resourcepool", .metrics = &pool_reconciles_}, pool_reconciler_,
-                       clock),
+      pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
+                       pool_reconciler_, clock),
       manager_(clock),
       endpoints_({options_.http_address, options_.http_port},
-                 {[this] {
-                    CountJobs();
-                    return registry_.Text();
-                  },
+                 {[this] { return MetricsPage(); },
                   [this] { return manager_.Healthy(); }, [this] { return manager_.Ready(); }}) {
   job_controller_raw_ = &job_controller_;
   AddParts();
@@ -171,18 +174,6 @@ void OperatorApp::Graph::EnqueueAll() {
   for (const kube::Key& key : jobs_.store().Keys()) job_controller_.Enqueue(key);
 }
 
-void OperatorApp::Graph::CountJobs() {
-  std::map<std::string, int> phases;
-  double usd_per_hour = 0;
-  for (const kube::ObjectPtr& job : jobs_.store().List()) {
-    const JobStatus status = JobStatus::FromJson(job->At("/status"));
-    ++phases[status.Phase()];
-    if (status.plan && status.conditions.IsTrue(kRunningCondition))
-      usd_per_hour += status.plan->usd_per_hour;
-  }
-  metrics_.SetJobs(phases, usd_per_hour);
-}
-
 void OperatorApp::Graph::CountObservation(const absl::StatusOr<model::Prediction>& answer) {
   if (answer.ok()) {
     metrics_.CountObservation("accepted");
@@ -192,6 +183,17 @@ void OperatorApp::Graph::CountObservation(const absl::StatusOr<model::Prediction
   const bool dropped = answer.status().code() == absl::StatusCode::kResourceExhausted;
   metrics_.CountObservation(dropped ? "dropped" : IsSchedulerAway(answer.status()) ? "unavailable" : "refused");
   log::Debug("an observation was not taken", {{"error", base::ToString(answer.status())}});
+}
+
+std::string OperatorApp::Graph::MetricsPage() {
+  const auto catalog = scheduler_.catalog();
+  metrics_.SetScheduler(scheduler_.connected(), catalog == nullptr ? 0 : catalog->revision);
+  for (const auto& [resource, informer] :
+       {std::pair("trainingjobs", &jobs_), std::pair("resourcepools", &pools_), std::pair("pods", &pods_),
+        std::pair("nodes", &nodes_), std::pair("resourcequotas", &quotas_), std::pair("configmaps", &config_maps_)}) {
+    metrics_.SetCached(resource, informer->store().Size());
+  }
+  return metrics_.Text();
 }
 
 absl::Status OperatorApp::Graph::AddSources() {

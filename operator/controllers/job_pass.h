@@ -95,6 +95,9 @@ class JobPass {
   // pass_observe.cc
   void TellScheduler();
 
+  // pass_metrics.cc
+  void TellMetrics();
+
   // pass_finish.cc
   absl::Status Suspend();
   void Resume();

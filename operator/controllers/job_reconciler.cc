@@ -8,6 +8,7 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.jobs.Get(key);
   if (object == nullptr) {
     deps_.links.Drop(key);
+    deps_.metrics.jobs().Remove(key);
     base::MutexLock lock(mutex_);
     memories_.erase(key);
     return Result{};

@@ -57,6 +57,7 @@ absl::StatusOr<Result> JobPass::Run() {
   status_.selector = std::string(kJobNameLabel) + "=" + object_.key().name;
   const absl::Status done = Steps();
   memory_.status = status_;
+  TellMetrics();
   // The status tells of what was done even where a later step failed.
   const absl::Status written = object_.deleting() ? absl::OkStatus() : WriteStatus();
   MEDLEY_RETURN_IF_ERROR(done);

@@ -96,7 +96,8 @@ void JobPass::ObserveSwitches() {
     memory_.last_switch_epoch = done.to_epoch;
     const bool old = status_.last_rescale && status_.last_rescale->to_epoch >= done.to_epoch;
     if (done.from_epoch == 0 || old) continue;
-    deps_.metrics.ObserveSwitch(done.recovery, done.pause_seconds);
+    deps_.metrics.ObserveSwitch(object_.key(), done.recovery, done.pause_seconds,
+                                static_cast<double>(done.lost_steps));
     // One word here; the coordinator's sentence goes into the Event.
     status_.last_rescale = RescaleStatus{done.from_epoch,
                                          done.to_epoch,

@@ -10,7 +10,10 @@ namespace medley::ops {
 
 absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.pools.Get(key);
-  if (object == nullptr || object->deleting()) return Result{};
+  if (object == nullptr || object->deleting()) {
+    deps_.metrics.RemovePool(key.name);
+    return Result{};
+  }
   PoolStatus status = PoolStatus::FromJson(object->At("/status"));
   const PoolStatus before = status;
   status.observed_generation = object->generation();
@@ -25,7 +28,9 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   } else {
     Price(*pool, status);
     Units(*pool, status);
-    deps_.metrics.SetPool(pool->name, status.usd_per_unit_hour, status.units.free);
+    const PoolUnits& units = status.units;
+    deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity,
+                                       units.used, units.free});
   }
   if (status == before) return Result{};
   const auto written = deps_.client.Patch(ResourcePools(), key, kube::PatchType::kMerge,

@@ -77,7 +77,7 @@ Observation FromProto(const pb::Observation& in) {
   out.throughput = in.throughput();
   out.loss = in.loss();
   for (const pb::StageObservation& s : in.stages()) {
-    out.stages.push_back({s.units(), s.compute_seconds(), s.comm_seconds()});
+    out.stages.push_back({s.units(), s.compute_seconds(), s.comm_seconds(), s.throughput()});
   }
   out.metrics = {in.metrics().begin(), in.metrics().end()};
   out.usd_spent = in.usd_spent();

@@ -38,6 +38,7 @@ struct StageTimes {
   int units = 0;
   double compute_seconds = 0;  // 0: not measured yet
   double comm_seconds = 0;     // waiting for activations, gradients, rows, reduction
+  double throughput = 0;       // samples/s that the computation alone would allow
   bool operator==(const StageTimes&) const = default;
 };
 

@@ -88,6 +88,7 @@ void Controller::Stop() {
 void Controller::Work(std::stop_token stop) {
   while (const auto key = queue_.Get(stop)) {
     const base::SteadyTime began = clock_.Steady();
+    if (metrics_ != nullptr) metrics_->OnStart();
     const absl::StatusOr<Result> result = Run(*key);
     Finish(*key, result, clock_.Steady() - began);
     queue_.Done(*key);

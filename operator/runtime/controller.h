@@ -22,6 +22,7 @@ class ControllerMetrics {
  public:
   enum class Outcome { kSuccess, kRequeueAfter, kError, kTerminalError };
   virtual ~ControllerMetrics() = default;
+  virtual void OnStart() {}  // before each OnReconcile
   virtual void OnReconcile(Outcome, base::nanoseconds /*duration*/) {}
   virtual void OnException() {}
 };

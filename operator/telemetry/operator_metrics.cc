@@ -1,69 +1,116 @@
 #include "operator/telemetry/operator_metrics.h"
 
+#include "common/metrics/process_metrics.h"
+#include "common/metrics/text_page.h"
+
 namespace medley::ops {
 namespace {
 
 constexpr const char* kPhases[] = {"Pending",   "Profiling",  "Starting", "Running", "Rescaling",
                                    "Suspended", "Restarting", "Complete", "Failed"};
-constexpr char kReconciles[] = "medley_operator_reconciles_total";
+constexpr char kPoolPrice[] = "medley_pool_usd_per_unit_hour";
+constexpr char kPoolPriceHelp[] = "Price of a unit of the pool; no series: not known";
+constexpr char kPoolUnits[] = "medley_pool_units";
+constexpr char kPoolUnitsHelp[] =
+    "Units of the pool: limit (spec.limit), capacity (that nodes hold), used (by Medley), free (that another pod "
+    "could take)";
+
+metrics::Counter& Plans(metrics::Registry& registry, const std::string& result) {
+  return registry.GetCounter("medley_operator_plans_total", "Plans asked for, by the answer", {{"result", result}});
+}
+
+metrics::Counter& Replans(metrics::Registry& registry, const std::string& decision) {
+  return registry.GetCounter("medley_operator_replans_total",
+                             "Other plans considered for running jobs, by what was decided",
+                             {{"decision", decision}});
+}
+
+metrics::Counter& Switches(metrics::Registry& registry, const std::string& kind) {
+  return registry.GetCounter("medley_operator_epoch_switches_total", "Epoch switches of jobs", {{"kind", kind}});
+}
+
+metrics::Histogram& SwitchPauses(metrics::Registry& registry, const std::string& kind) {
+  return registry.GetHistogram("medley_operator_epoch_switch_pause_seconds",
+                               "How long training stood still for an epoch switch", metrics::LatencyBounds(),
+                               {{"kind", kind}});
+}
+
+metrics::Counter& Restarts(metrics::Registry& registry) {
+  return registry.GetCounter("medley_operator_restarts_total", "Restarts of jobs");
+}
+
+metrics::Counter& Spent(metrics::Registry& registry) {
+  return registry.GetCounter("medley_operator_spent_usd_total", "USD spent by jobs");
+}
+
+metrics::Counter& PodsCreated(metrics::Registry& registry) {
+  return registry.GetCounter("medley_operator_pods_created_total", "Pods made");
+}
+
+metrics::Counter& StatusWrites(metrics::Registry& registry) {
+  return registry.GetCounter("medley_operator_status_writes_total", "Writes of the status of jobs");
+}
+
+metrics::Counter& Observations(metrics::Registry& registry, const std::string& result) {
+  return registry.GetCounter("medley_operator_observations_total", "Measurements told to the scheduling service",
+                             {{"result", result}});
+}
 
 }  // namespace
 
+// Every series whose labels are known is there from the start, so that rates see the first event.
 OperatorMetrics::OperatorMetrics(metrics::Registry& registry) : registry_(registry) {
-  for (const char* result : {"accepted", "infeasible", "refused", "unavailable"}) {
-    registry_.GetCounter("medley_operator_plans_total", "Plans asked for", {{"result", result}});
+  for (const char* result : {"accepted", "infeasible", "refused", "unavailable"}) Plans(registry_, result);
+  for (const char* decision :
+       {"SamePlan", "Forced", "Saves", "SavingTooSmall", "CostsMoreThanItSaves", "Cooldown", "NothingLeft"}) {
+    Replans(registry_, decision);
   }
-  SetJobs({}, 0);
+  for (const char* kind : {"rescale", "recovery"}) {
+    Switches(registry_, kind);
+    SwitchPauses(registry_, kind);
+  }
+  for (const char* result : {"accepted", "refused", "unavailable", "dropped"}) Observations(registry_, result);
+  Restarts(registry_);
+  Spent(registry_);
+  PodsCreated(registry_);
+  StatusWrites(registry_);
+  SetLeader(true);
+  SetScheduler(false, 0);
 }
 
-void OperatorMetrics::CountPlan(const std::string& result) {
-  registry_.GetCounter("medley_operator_plans_total", "Plans asked for", {{"result", result}})
-      .Increment();
+void OperatorMetrics::SetLeader(bool leader) {
+  registry_.GetGauge("medley_leader", "1: this operator reconciles; 0: it stands by").Set(leader ? 1 : 0);
 }
 
-void OperatorMetrics::CountReplan(const std::string& decision) {
-  registry_
-      .GetCounter("medley_operator_replans_total", "Better plans considered",
-                  {{"decision", decision}})
-      .Increment();
+void OperatorMetrics::SetScheduler(bool connected, int64_t catalog_revision) {
+  registry_.GetGauge("medley_operator_scheduler_connected", "1: the scheduling service sends prices to this operator")
+      .Set(connected ? 1 : 0);
+  registry_.GetGauge("medley_operator_catalog_revision", "Revision of the price catalog that this operator heard last")
+      .Set(static_cast<double>(catalog_revision));
 }
 
-void OperatorMetrics::ObserveSwitch(bool recovery, double pause_seconds) {
+void OperatorMetrics::CountPlan(const std::string& result) { Plans(registry_, result).Increment(); }
+
+void OperatorMetrics::CountReplan(const std::string& decision) { Replans(registry_, decision).Increment(); }
+
+void OperatorMetrics::ObserveSwitch(const kube::Key& job, bool recovery, double pause_seconds, double lost_steps) {
   const std::string kind = recovery ? "recovery" : "rescale";
-  registry_
-      .GetCounter("medley_operator_epoch_switches_total", "Epoch switches of jobs",
-                  {{"kind", kind}})
-      .Increment();
-  registry_
-      .GetHistogram("medley_operator_epoch_switch_pause_seconds", "How long training stood still",
-                    metrics::LatencyBounds(), {{"kind", kind}})
-      .Observe(pause_seconds);
+  Switches(registry_, kind).Increment();
+  SwitchPauses(registry_, kind).Observe(pause_seconds);
+  jobs_.AddSwitch(job, recovery, pause_seconds, lost_steps);
 }
 
-void OperatorMetrics::CountRestart() {
-  registry_.GetCounter("medley_operator_restarts_total", "Restarts of jobs").Increment();
-}
+void OperatorMetrics::CountRestart() { Restarts(registry_).Increment(); }
 
 void OperatorMetrics::AddSpent(double usd) {
-  if (usd > 0)
-    registry_.GetCounter("medley_operator_spent_usd_total", "USD spent by jobs").Increment(usd);
+  if (usd > 0) Spent(registry_).Increment(usd);
 }
 
-void OperatorMetrics::CountCreatedPods(int pods) {
-  registry_.GetCounter("medley_operator_pods_created_total", "Pods made").Increment(pods);
-}
+void OperatorMetrics::CountCreatedPods(int pods) { PodsCreated(registry_).Increment(pods); }
 
-void OperatorMetrics::CountStatusWrite() {
-  registry_.GetCounter("medley_operator_status_writes_total", "Writes of the status of jobs")
-      .Increment();
-}
+void OperatorMetrics::CountStatusWrite() { StatusWrites(registry_).Increment(); }
 
-void OperatorMetrics::CountObservation(const std::string& result) {
-  registry_
-      .GetCounter("medley_operator_observations_total", "Measurements told to the scheduling service",
-                  {{"result", result}})
-      .Increment();
-}
+void OperatorMetrics::CountObservation(const std::string& result) { Observations(registry_, result).Increment(); }
 
 void OperatorMetrics::SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error) {
   constexpr char kRatio[] = "medley_operator_prediction_ratio";
@@ -71,48 +118,55 @@ void OperatorMetrics::SetPrediction(double ratio_uncorrected, double ratio_corre
   registry_.GetGauge(kRatio, kRatioHelp, {{"corrected", "false"}}).Set(ratio_uncorrected);
   registry_.GetGauge(kRatio, kRatioHelp, {{"corrected", "true"}}).Set(ratio_corrected);
   registry_
-      .GetGauge("medley_operator_prediction_relative_error",
-                "Median error of corrected predictions of the model observed last")
+      .GetGauge("medley_operator_prediction_error_ratio",
+                "Median relative error of corrected predictions of the model observed last")
       .Set(relative_error);
 }
 
-void OperatorMetrics::SetJobs(const std::map<std::string, int>& by_phase, double usd_per_hour) {
+void OperatorMetrics::CountJobs() {
+  const JobMetrics::Totals totals = jobs_.Sum();
   for (const char* phase : kPhases) {
-    const auto found = by_phase.find(phase);
+    const auto found = totals.jobs.find(phase);
     registry_.GetGauge("medley_operator_jobs", "TrainingJobs by phase", {{"phase", phase}})
-        .Set(found == by_phase.end() ? 0 : found->second);
+        .Set(found == totals.jobs.end() ? 0 : found->second);
   }
-  registry_.GetGauge("medley_operator_plans_usd_per_hour", "Price of all plans in force")
-      .Set(usd_per_hour);
+  registry_.GetGauge("medley_operator_plans_usd_per_hour", "Price of all plans in force").Set(totals.usd_per_hour);
 }
 
-void OperatorMetrics::SetPool(const std::string& pool, double usd_per_unit_hour, int free_units) {
-  registry_.GetGauge("medley_operator_pool_usd_per_unit_hour", "Price of a unit", {{"pool", pool}})
-      .Set(usd_per_unit_hour);
-  registry_
-      .GetGauge("medley_operator_pool_free_units", "Units that another pod could take",
-                {{"pool", pool}})
-      .Set(free_units);
+void OperatorMetrics::SetCached(const std::string& resource, size_t objects) {
+  registry_.GetGauge("medley_operator_cache_objects", "Objects in the operator's caches", {{"resource", resource}})
+      .Set(static_cast<double>(objects));
 }
 
-ReconcileMetrics::ReconcileMetrics(metrics::Registry& registry, const std::string& controller)
-    : success_(registry.GetCounter(kReconciles, "Reconciliations",
-                                   {{"controller", controller}, {"result", "ok"}})),
-      error_(registry.GetCounter(kReconciles, "Reconciliations",
-                                 {{"controller", controller}, {"result", "error"}})),
-      exceptions_(registry.GetCounter("medley_operator_reconcile_exceptions_total",
-                                      "Exceptions out of reconcilers",
-                                      {{"controller", controller}})),
-      seconds_(registry.GetHistogram("medley_operator_reconcile_seconds",
-                                     "Duration of reconciliations", metrics::LatencyBounds(),
-                                     {{"controller", controller}})) {}
-
-void ReconcileMetrics::OnReconcile(Outcome outcome, base::nanoseconds duration) {
-  const bool ok = outcome == Outcome::kSuccess || outcome == Outcome::kRequeueAfter;
-  (ok ? success_ : error_).Increment();
-  seconds_.Observe(base::ToSeconds(duration));
+void OperatorMetrics::SetPool(const std::string& pool, const Pool& values) {
+  if (values.usd_per_unit_hour > 0) {
+    registry_.GetGauge(kPoolPrice, kPoolPriceHelp, {{"pool", pool}}).Set(values.usd_per_unit_hour);
+  } else {
+    registry_.RemoveGauge(kPoolPrice, {{"pool", pool}});
+  }
+  const auto units = [&](const char* state, int count) {
+    registry_.GetGauge(kPoolUnits, kPoolUnitsHelp, {{"pool", pool}, {"state", state}}).Set(count);
+  };
+  units("limit", values.limit);
+  units("capacity", values.capacity);
+  units("used", values.used);
+  units("free", values.free);
 }
 
-void ReconcileMetrics::OnException() { exceptions_.Increment(); }
+void OperatorMetrics::RemovePool(const std::string& pool) {
+  registry_.RemoveGauge(kPoolPrice, {{"pool", pool}});
+  for (const char* state : {"limit", "capacity", "used", "free"}) {
+    registry_.RemoveGauge(kPoolUnits, {{"pool", pool}, {"state", state}});
+  }
+}
+
+std::string OperatorMetrics::Text() {
+  CountJobs();
+  metrics::TextPage page;
+  jobs_.Write(page);
+  metrics::WriteProcessMetrics(page);
+  metrics::WriteBuildInfo(page, "operator");
+  return registry_.Text() + page.Take();
+}
 
 }  // namespace medley::ops

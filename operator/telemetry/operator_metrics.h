@@ -1,11 +1,13 @@
-// The operator's metrics, each made once. Thread-safe. Owner: OperatorApp. No job names as labels.
+// The operator's metrics, each made once; docs/metrics.md lists them. Thread-safe. Owner: OperatorApp.
+//
+// Names of jobs are labels of medley_job_* alone (see JobMetrics).
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "common/metrics/metrics.h"
-#include "operator/runtime/controller.h"
+#include "operator/telemetry/job_metrics.h"
 
 namespace medley::ops {
 
@@ -13,11 +15,16 @@ class OperatorMetrics {
  public:
   explicit OperatorMetrics(metrics::Registry& registry);
 
+  JobMetrics& jobs() { return jobs_; }
+  // Whether this operator is the one that reconciles; true until told otherwise.
+  void SetLeader(bool leader);
+  // Whether the stream of prices from the scheduling service is there, and the revision heard last.
+  void SetScheduler(bool connected, int64_t catalog_revision);
   // `result`: accepted, infeasible, refused, unavailable.
   void CountPlan(const std::string& result);
   // `decision`: the reason of the MoveDecision.
   void CountReplan(const std::string& decision);
-  void ObserveSwitch(bool recovery, double pause_seconds);
+  void ObserveSwitch(const kube::Key& job, bool recovery, double pause_seconds, double lost_steps);
   void CountRestart();
   void AddSpent(double usd);
   void CountCreatedPods(int pods);
@@ -27,26 +34,26 @@ class OperatorMetrics {
   // Of the model that was observed last: measured over predicted throughput before and after correction, and the
   // relative error after it.
   void SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error);
-  // Jobs in each phase, and USD/h of all running plans; phases that are absent become 0.
-  void SetJobs(const std::map<std::string, int>& by_phase, double usd_per_hour);
-  void SetPool(const std::string& pool, double usd_per_unit_hour, int free_units);
+  // Objects in the caches, by resource.
+  void SetCached(const std::string& resource, size_t objects);
+  struct Pool {
+    double usd_per_unit_hour = 0;  // 0: not known
+    int limit = 0;
+    int capacity = 0;
+    int used = 0;
+    int free = 0;
+  };
+  void SetPool(const std::string& pool, const Pool& values);
+  void RemovePool(const std::string& pool);
+
+  // The page of a scrape: all of the registry, the jobs, the process.
+  std::string Text();
 
  private:
+  void CountJobs();  // phases that no job is in become 0
+
   metrics::Registry& registry_;
-};
-
-// Metrics of one controller.
-class ReconcileMetrics final : public ControllerMetrics {
- public:
-  ReconcileMetrics(metrics::Registry& registry, const std::string& controller);
-  void OnReconcile(Outcome outcome, base::nanoseconds duration) override;
-  void OnException() override;
-
- private:
-  metrics::Counter& success_;
-  metrics::Counter& error_;
-  metrics::Counter& exceptions_;
-  metrics::Histogram& seconds_;
+  JobMetrics jobs_;
 };
 
 }  // namespace medley::ops

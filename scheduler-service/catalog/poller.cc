@@ -63,8 +63,11 @@ Poller::Poller(PollerOptions options, std::vector<FeedSlot> feeds, CatalogStore&
     slot->period = feeds[i].period.value_or(traits.period);
     slot->authoritative = feeds[i].authoritative.value_or(traits.authoritative);
     slot->feed = std::move(feeds[i].feed);
+    // There from the start, so that rates see the first answer.
+    for (const char* result : {"ok", "unchanged"}) FetchCounter(slot->feed->name(), result);
     slots_.push_back(std::move(slot));
   }
+  PublishCounter();
   Restore();
 }
 
@@ -149,10 +152,16 @@ void Poller::Apply(Slot& slot, const FetchResult& result) {
       book_.Unchanged(slot.index, clock_.Now());
     }
   }
-  metrics_
-      .GetCounter("medley_price_fetch_total", "Questions to sources of prices",
-                  {{"source", slot.feed->name()}, {"result", outcome}})
-      .Increment();
+  FetchCounter(slot.feed->name(), outcome).Increment();
+}
+
+metrics::Counter& Poller::FetchCounter(const std::string& source, const std::string& result) {
+  return metrics_.GetCounter("medley_price_fetch_total", "Questions to sources of prices, by the answer",
+                             {{"source", source}, {"result", result}});
+}
+
+metrics::Counter& Poller::PublishCounter() {
+  return metrics_.GetCounter("medley_price_publish_total", "Revisions of the price catalog published");
 }
 
 void Poller::ApplySnapshot(Slot& slot, const Snapshot& snapshot) {
@@ -204,7 +213,7 @@ void Poller::Publish() {
   if (entries.empty() && store_.Get()->revision == 0) return;  // nothing is known yet
   if (!store_.Publish(std::move(entries), now)) return;
   unsaved_ = true;
-  metrics_.GetCounter("medley_price_publish_total", "Revisions of the price catalog published").Increment();
+  PublishCounter().Increment();
   ShowPrices();
 }
 
@@ -217,6 +226,10 @@ void Poller::ShowAges(base::WallTime now) {
         .GetGauge("medley_price_age_seconds", "Since the source last confirmed a price",
                   {{"source", slot->feed->name()}})
         .Set(base::ToSeconds(now - newest));
+    metrics_
+        .GetGauge("medley_price_confirmed_timestamp_seconds", "When the source last confirmed a price, Unix time",
+                  {{"source", slot->feed->name()}})
+        .Set(base::ToSeconds(newest.time_since_epoch()));
   }
 }
 

@@ -11,7 +11,8 @@
 // CatalogStore.
 //
 // Metrics: medley_price_fetch_total{source,result}, _rejected_total{source,reason}, _publish_total,
-// _age_seconds{source}, _usd_per_hour{resource_type,offering,capacity_type,zone,quality}, medley_catalog_revision.
+// _age_seconds{source}, _confirmed_timestamp_seconds{source}, _entries{quality},
+// _usd_per_hour{resource_type,offering,capacity_type,zone,quality}, medley_catalog_revision.
 //
 // Start, Stop and Step belong to one thread. Tests drive Step with a FakeClock instead of Start.
 #pragma once
@@ -82,6 +83,8 @@ class Poller {
   void Restore();
   void Save(bool always);
   void CountRejected(const std::string& source, const std::string& reason, int times);
+  metrics::Counter& FetchCounter(const std::string& source, const std::string& result);
+  metrics::Counter& PublishCounter();
 
   const PollerOptions options_;
   CatalogStore& store_;

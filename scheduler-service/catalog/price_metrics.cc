@@ -1,5 +1,8 @@
 #include "scheduler-service/catalog/price_metrics.h"
 
+#include <map>
+#include <string>
+
 namespace medley::sched {
 namespace {
 
@@ -20,6 +23,18 @@ void ShowPriceMetrics(const Catalog& catalog, metrics::Registry& metrics, std::v
                      {"zone", offering.zone},
                      {"quality", std::string(ToString(entry.quality))}});
     metrics.GetGauge(kPrice, "Price of a unit", shown.back()).Set(entry.UnitPrice());
+  }
+  std::map<Quality, int> entries = {{Quality::kStatic, 0},
+                                    {Quality::kLive, 0},
+                                    {Quality::kCached, 0},
+                                    {Quality::kFallback, 0},
+                                    {Quality::kDefault, 0}};
+  for (const CatalogEntry& entry : catalog.entries) ++entries[entry.quality];
+  for (const auto& [quality, count] : entries) {
+    metrics
+        .GetGauge("medley_price_entries", "Prices of the catalog, by how far they can be relied upon",
+                  {{"quality", std::string(ToString(quality))}})
+        .Set(count);
   }
   metrics.GetGauge("medley_catalog_revision", "Revision of the price catalog")
       .Set(static_cast<double>(catalog.revision));

@@ -42,7 +42,7 @@ void CallRecord::Planned(const model::PlanResult& result) const {
       .Observe(result.planning_seconds);
   if (result.gap) {
     metrics_
-        .GetHistogram("medley_plan_gap", "Proven distance from the optimum, relative to the plan's cost",
+        .GetHistogram("medley_plan_gap_ratio", "Proven distance from the optimum, relative to the plan's cost",
                       {0, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1}, {{"planner", result.planner}})
         .Observe(*result.gap);
   }

@@ -16,7 +16,26 @@ Learned::Learned(const std::filesystem::path& folder, bool online, metrics::Regi
     : files_(folder, metrics),
       metrics_(metrics),
       policies_(folder.empty() ? folder : folder / "policies"),
-      learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {}
+      learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {
+  for (const char* result : {"learned", "refused"}) Lessons(result);
+  Errors();
+  Models().Set(0);
+}
+
+metrics::Counter& Learned::Lessons(const std::string& result) {
+  return metrics_.GetCounter("medley_policy_lessons_total", "Observations that policies were to learn from",
+                             {{"result", result}});
+}
+
+metrics::Histogram& Learned::Errors() {
+  return metrics_.GetHistogram("medley_prediction_error_ratio",
+                               "How far corrected predictions are from what jobs measured, relative",
+                               {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1});
+}
+
+metrics::Gauge& Learned::Models() {
+  return metrics_.GetGauge("medley_calibrated_models", "Models that observations are kept of");
+}
 
 absl::Status Learned::Open() {
   MEDLEY_RETURN_IF_ERROR(files_.Open());
@@ -55,11 +74,7 @@ void Learned::Teach(std::stop_token stop) {
     lessons_.pop_front();
   }
   const absl::Status status = learner_->Observe(lesson);
-  const char* result = status.ok() ? "learned" : "refused";
-  metrics_
-      .GetCounter("medley_policy_lessons_total", "Observations that policies were to learn from",
-                  {{"result", result}})
-      .Increment();
+  Lessons(status.ok() ? "learned" : "refused").Increment();
   if (status.ok()) ++taught_;
   if (!status.ok()) log::Debug("no lesson for policies", {{"error", base::ToString(status)}});
 }
@@ -96,11 +111,8 @@ absl::StatusOr<model::Prediction> Learned::Observe(const model::JobObservation& 
     if (lessons_.size() > kMaxLessons) lessons_.pop_front();
     lessons_came_.NotifyOne();
   }
-  metrics_
-      .GetHistogram("medley_prediction_error", "How far corrected predictions are from what jobs measured, relative",
-                    {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1})
-      .Observe(prediction->relative_error);
-  metrics_.GetGauge("medley_calibrated_models", "Models that observations are kept of").Set(calibrator_.models());
+  Errors().Observe(prediction->relative_error);
+  Models().Set(calibrator_.models());
   return prediction;
 }
 

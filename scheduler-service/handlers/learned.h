@@ -46,6 +46,9 @@ class Learned {
   static constexpr size_t kMaxLessons = 64;  // the oldest ones are dropped
 
   void Teach(std::stop_token stop);
+  metrics::Counter& Lessons(const std::string& result);
+  metrics::Histogram& Errors();
+  metrics::Gauge& Models();
 
   const StateFiles files_;
   metrics::Registry& metrics_;

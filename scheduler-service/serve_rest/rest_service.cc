@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "common/base/status.h"
+#include "common/metrics/process_metrics.h"
+#include "common/metrics/text_page.h"
 #include "scheduler-service/serve_rest/openapi.h"
 
 namespace medley::sched {
@@ -142,7 +144,10 @@ std::unique_ptr<HttpAnswer> RestService::Page(const HttpRequest& request, const 
     answer.headers = {
         {"Content-Security-Policy", kPolicy}, {"Cache-Control", "no-cache"}, {"Referrer-Policy", "no-referrer"}};
   } else if (path == "/metrics") {
-    answer = TextAnswer(200, context_.metrics.Text(), metrics::kTextContentType);
+    metrics::TextPage process;
+    metrics::WriteProcessMetrics(process);
+    metrics::WriteBuildInfo(process, "scheduler");
+    answer = TextAnswer(200, context_.metrics.Text() + process.Take(), metrics::kTextContentType);
   } else if (path == "/openapi.json") {
     answer = TextAnswer(200, openapi_, kJsonType);
   } else if (path == "/healthz" || context_.ready()) {

@@ -12,41 +12,60 @@
 
 #include "common/base/status.h"
 #include "common/metrics/metrics.h"
+#include "common/metrics/process_metrics.h"
+#include "common/metrics/text_page.h"
 
 namespace medley::worker {
 
 std::string MetricsText(const job::v1::Observation& seen) {
-  metrics::Registry registry;
-  const auto gauge = [&](const std::string& name, const std::string& help, double value,
-                         const metrics::Labels& labels = {}) {
-    registry.GetGauge("medley_coordinator_" + name, help, labels).Set(value);
+  using Kind = metrics::TextPage::Kind;
+  metrics::TextPage page;
+  const auto gauge = [&](std::string_view name, std::string_view help, double value) {
+    page.Family(name, Kind::kGauge, help);
+    page.Sample({}, value);
   };
-  gauge("phase", "State of the job's runtime, as numbered in JobPhase", seen.phase());
-  gauge("epoch", "Epoch in force", static_cast<double>(seen.epoch()));
-  gauge("committed_step", "Steps that every member has applied", static_cast<double>(seen.step()));
-  gauge("samples_done", "Samples in the surviving state", static_cast<double>(seen.samples_done()));
-  gauge("samples", "Samples to train in all", static_cast<double>(seen.samples_total()));
-  gauge("throughput_samples_per_second", "Over the last seconds", seen.throughput());
-  gauge("loss", "Mean of the last steps", seen.loss());
-  gauge("spent_usd", "Units held x price", seen.usd_spent());
-  gauge("first_plan_usd", "What the first plan would have cost for the same samples", seen.usd_first_plan());
-  gauge("missing_members", "Slots of the plan without their pod", seen.missing_members_size());
-  gauge("last_checkpoint_step", "Step of the last complete checkpoint",
+  const auto counter = [&](std::string_view name, std::string_view help, double value) {
+    page.Family(name, Kind::kCounter, help);
+    page.Sample({}, value);
+  };
+  gauge("medley_coordinator_phase", "State of the job's runtime, as numbered in JobPhase", seen.phase());
+  gauge("medley_coordinator_epoch", "Epoch in force", static_cast<double>(seen.epoch()));
+  gauge("medley_coordinator_committed_step", "Steps that every member has applied", static_cast<double>(seen.step()));
+  gauge("medley_coordinator_samples_done", "Samples in the surviving state", static_cast<double>(seen.samples_done()));
+  gauge("medley_coordinator_target_samples", "Samples to train in all", static_cast<double>(seen.samples_total()));
+  gauge("medley_coordinator_throughput_samples_per_second", "Samples trained per second over the last seconds",
+        seen.throughput());
+  gauge("medley_coordinator_loss", "Mean loss of the last steps", seen.loss());
+  gauge("medley_coordinator_first_plan_usd", "USD that the first plan would have cost for the same samples",
+        seen.usd_first_plan());
+  gauge("medley_coordinator_missing_members", "Places of the plan whose pod is not there", seen.missing_members_size());
+  gauge("medley_coordinator_checkpoint_step", "Step of the last complete checkpoint",
         static_cast<double>(seen.last_checkpoint_step()));
-  gauge("bad_rows", "Rows of the training data that were refused", static_cast<double>(seen.bad_rows()));
-  registry.GetCounter("medley_coordinator_recoveries_total", "Recoveries").Increment(
-      static_cast<double>(seen.restarts()));
+  gauge("medley_coordinator_bad_rows", "Rows of the training data that were refused",
+        static_cast<double>(seen.bad_rows()));
+  counter("medley_coordinator_cost_usd_total", "USD spent: units held times the prices paid", seen.usd_spent());
+  counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.switches_size() > 0) {
-    gauge("last_switch_pause_seconds", "Pause of the last epoch switch",
+    gauge("medley_coordinator_last_switch_pause_seconds", "How long training stood still for the last epoch switch",
           seen.switches(seen.switches_size() - 1).pause_seconds());
   }
-  for (const job::v1::StageObservation& stage : seen.stages()) {
-    const metrics::Labels labels = {{"stage", std::to_string(stage.stage())}};
-    gauge("stage_compute_seconds", "Per step", stage.compute_seconds(), labels);
-    gauge("stage_communication_seconds", "Per step", stage.comm_seconds(), labels);
-    gauge("stage_units", "Trainers", stage.units(), labels);
-  }
-  return registry.Text();
+  const auto stages = [&](std::string_view name, std::string_view help,
+                          double (*value)(const job::v1::StageObservation&)) {
+    page.Family(name, Kind::kGauge, help);
+    for (const job::v1::StageObservation& stage : seen.stages()) {
+      page.Sample({{"stage", std::to_string(stage.stage())}, {"pool", stage.pool()}}, value(stage));
+    }
+  };
+  using Stage = job::v1::StageObservation;
+  stages("medley_coordinator_stage_compute_seconds", "Computation of the stage per step",
+         [](const Stage& stage) { return stage.compute_seconds(); });
+  stages("medley_coordinator_stage_communication_seconds", "Waiting of the stage per step",
+         [](const Stage& stage) { return stage.comm_seconds(); });
+  stages("medley_coordinator_stage_units", "Trainers of the stage",
+         [](const Stage& stage) { return static_cast<double>(stage.units()); });
+  metrics::WriteProcessMetrics(page);
+  metrics::WriteBuildInfo(page, "coordinator");
+  return page.Take();
 }
 
 absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Start(const std::string& host, int port,

@@ -32,9 +32,12 @@ TEST(HttpEndpointsTest, MetricsAndChecks) {
   metrics::Registry registry;
   OperatorMetrics operator_metrics(registry);
   operator_metrics.CountReplan("Saves");
-  operator_metrics.SetJobs({{"Running", 2}}, 1.5);
+  JobSnapshot running;
+  running.phase = "Running";
+  operator_metrics.jobs().Set({"default", "a"}, running, base::WallTime());
+  operator_metrics.jobs().Set({"default", "b"}, running, base::WallTime());
   absl::Status ready = base::Unavailable("caches are not filled");
-  HttpEndpoints endpoints({}, {[&] { return registry.Text(); }, [] { return absl::OkStatus(); },
+  HttpEndpoints endpoints({}, {[&] { return operator_metrics.Text(); }, [] { return absl::OkStatus(); },
                                [&] { return ready; }});
   ASSERT_THAT(endpoints.Start(), base::IsOk());
   const Reply page = Get(endpoints.port(), "/metrics");

@@ -311,6 +311,7 @@ TEST_F(CoordinatorServerTest, ServesMetrics) {
   close(fd);
   EXPECT_THAT(page, HasSubstr("200 OK"));
   EXPECT_THAT(page, HasSubstr("medley_coordinator_phase 1"));
+  EXPECT_THAT(page, HasSubstr("medley_build_info{component=\"coordinator\""));
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+// What every Prometheus client library tells of its process, under the names that all of them use, and
+// the build. Thread-safe; reads /proc, and leaves out what it cannot read.
+#pragma once
+
+#include <string_view>
+
+#include "common/metrics/text_page.h"
+
+namespace medley::metrics {
+
+// process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
+// process_start_time_seconds, process_threads, process_open_fds, process_max_fds.
+void WriteProcessMetrics(TextPage& page);
+
+// medley_build_info{component, version} 1.
+void WriteBuildInfo(TextPage& page, std::string_view component);
+
+}  // namespace medley::metrics

@@ -1,0 +1,53 @@
+// Metrics of one controller and its queue under controller-runtime's and client-go's names, so that the
+// dashboards and alerts that people have for operators work. Thread-safe. Owner: OperatorApp.
+#pragma once
+
+#include <string>
+
+#include "common/kube/queue/metrics.h"
+#include "common/metrics/metrics.h"
+#include "operator/runtime/controller.h"
+
+namespace medley::ops {
+
+class ReconcileMetrics final : public ControllerMetrics {
+ public:
+  // `workers`: how many reconcile at the same time at most.
+  ReconcileMetrics(metrics::Registry& registry, const std::string& controller, int workers);
+  void OnStart() override;
+  void OnReconcile(Outcome outcome, base::nanoseconds duration) override;
+  void OnException() override;
+
+ private:
+  metrics::Counter& success_;
+  metrics::Counter& requeue_after_;
+  metrics::Counter& error_;
+  metrics::Counter& errors_;
+  metrics::Counter& terminal_errors_;
+  metrics::Counter& panics_;
+  metrics::Gauge& active_;
+  metrics::Histogram& seconds_;
+};
+
+class WorkQueueMetrics final : public kube::QueueMetrics {
+ public:
+  WorkQueueMetrics(metrics::Registry& registry, const std::string& controller);
+  void OnAdd() override;
+  void OnRetry() override;
+  void SetDepth(size_t depth) override;
+  void ObserveLatency(std::chrono::nanoseconds latency) override;
+  void ObserveWorkDuration(std::chrono::nanoseconds duration) override;
+  void SetUnfinished(std::chrono::nanoseconds total) override;
+  void SetLongestRunning(std::chrono::nanoseconds longest) override;
+
+ private:
+  metrics::Counter& adds_;
+  metrics::Counter& retries_;
+  metrics::Gauge& depth_;
+  metrics::Histogram& latency_;
+  metrics::Histogram& work_;
+  metrics::Gauge& unfinished_;
+  metrics::Gauge& longest_;
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,211 @@
+#include "operator/telemetry/job_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace medley::ops {
+namespace {
+
+using metrics::TextPage;
+using Kind = TextPage::Kind;
+
+struct Value {
+  const char* name;
+  Kind kind;
+  const char* help;
+  std::optional<double> JobSnapshot::*member;
+};
+
+constexpr Value kValues[] = {
+    {"medley_job_throughput_samples_per_second", Kind::kGauge,
+     "Samples trained per second over the last seconds; 0 while the job does not train", &JobSnapshot::throughput},
+    {"medley_job_goal_samples_per_second", Kind::kGauge, "spec.objective.minThroughput",
+     &JobSnapshot::goal_throughput},
+    {"medley_job_predicted_samples_per_second", Kind::kGauge, "Throughput that the plan was chosen for",
+     &JobSnapshot::predicted_throughput},
+    {"medley_job_loss", Kind::kGauge, "Mean loss of the last steps", &JobSnapshot::loss},
+    {"medley_job_target_samples", Kind::kGauge, "Samples to train in all: rows times epochs",
+     &JobSnapshot::target_samples},
+    {"medley_job_progress_ratio", Kind::kGauge, "Share of the samples that is trained",
+     &JobSnapshot::progress_ratio},
+    {"medley_job_remaining_seconds", Kind::kGauge, "Until the last sample, at the throughput of now",
+     &JobSnapshot::remaining_seconds},
+    {"medley_job_epoch", Kind::kGauge, "Epoch in force of the runtime", &JobSnapshot::epoch},
+    {"medley_job_plan_epoch", Kind::kGauge, "Epoch of the plan that was accepted last", &JobSnapshot::plan_epoch},
+    {"medley_job_committed_step", Kind::kGauge, "Steps that every member has applied", &JobSnapshot::step},
+    {"medley_job_checkpoint_step", Kind::kGauge, "Step of the last complete checkpoint",
+     &JobSnapshot::checkpoint_step},
+    {"medley_job_bad_rows", Kind::kGauge, "Rows of the data that were refused", &JobSnapshot::bad_rows},
+    {"medley_job_missing_members", Kind::kGauge, "Places of the plan whose pod is not there",
+     &JobSnapshot::missing_members},
+    {"medley_job_restarts_total", Kind::kCounter, "Restarts of the whole job from its last checkpoint",
+     &JobSnapshot::restarts},
+    {"medley_job_cost_usd_total", Kind::kCounter, "USD spent: units held times the prices paid",
+     &JobSnapshot::cost_usd},
+    {"medley_job_saved_usd", Kind::kGauge,
+     "USD less than what the first plan would have cost for the same samples; negative: more",
+     &JobSnapshot::saved_usd},
+    {"medley_job_budget_usd", Kind::kGauge, "spec.objective.budgetUsd", &JobSnapshot::budget_usd},
+    {"medley_job_max_usd_per_hour", Kind::kGauge, "spec.objective.maxUsdPerHour", &JobSnapshot::max_usd_per_hour},
+    {"medley_job_deadline_timestamp_seconds", Kind::kGauge, "When spec.objective.deadline is over, Unix time",
+     &JobSnapshot::deadline_timestamp},
+    {"medley_job_price_timestamp_seconds", Kind::kGauge, "Time of the prices that the plan was made with",
+     &JobSnapshot::price_timestamp},
+    {"medley_job_start_timestamp_seconds", Kind::kGauge, "When the job started, Unix time",
+     &JobSnapshot::start_timestamp},
+    {"medley_job_completion_timestamp_seconds", Kind::kGauge, "When the job ended, Unix time",
+     &JobSnapshot::completion_timestamp},
+};
+
+metrics::LabelPairs Of(const kube::Key& job) { return {{"namespace", job.ns}, {"job", job.name}}; }
+
+metrics::LabelPairs Of(const kube::Key& job, metrics::LabelPairs more) {
+  metrics::LabelPairs labels = Of(job);
+  labels.insert(labels.end(), more.begin(), more.end());
+  return labels;
+}
+
+}  // namespace
+
+void JobMetrics::Set(const kube::Key& job, JobSnapshot snapshot, base::WallTime now) {
+  base::MutexLock lock(mutex_);
+  Entry& entry = jobs_[job];
+  if (!entry.seen.uid.empty() && entry.seen.uid != snapshot.uid) entry = Entry();  // another job of that name
+  const bool more = snapshot.samples && *snapshot.samples > entry.most_samples.value_or(-1);
+  if (more) entry.most_samples = snapshot.samples;
+  const bool begins = snapshot.phase == "Running" && entry.seen.phase != "Running";
+  if (more || begins) entry.progress_timestamp = base::ToSeconds(now.time_since_epoch());
+  entry.seen = std::move(snapshot);
+}
+
+void JobMetrics::AddSwitch(const kube::Key& job, bool recovery, double pause_seconds, double lost_steps) {
+  base::MutexLock lock(mutex_);
+  Entry& entry = jobs_[job];
+  Switches& switches = recovery ? entry.recoveries : entry.rescales;
+  switches.count += 1;
+  switches.pause_seconds += pause_seconds;
+  entry.lost_steps += lost_steps;
+}
+
+void JobMetrics::Remove(const kube::Key& job) {
+  base::MutexLock lock(mutex_);
+  jobs_.erase(job);
+}
+
+JobMetrics::Totals JobMetrics::Sum() const {
+  base::MutexLock lock(mutex_);
+  Totals totals;
+  for (const auto& [job, entry] : jobs_) {
+    ++totals.jobs[entry.seen.phase];
+    for (const auto& [pool, usd] : entry.seen.usd_per_hour) totals.usd_per_hour += usd;
+  }
+  return totals;
+}
+
+void JobMetrics::Write(TextPage& page) const {
+  base::MutexLock lock(mutex_);
+  WriteValues(page);
+  WriteState(page);
+  WritePlans(page);
+  WriteStages(page);
+  WriteSwitches(page);
+}
+
+void JobMetrics::WriteValues(TextPage& page) const {
+  for (const Value& value : kValues) {
+    page.Family(value.name, value.kind, value.help);
+    for (const auto& [job, entry] : jobs_) {
+      if (const auto& number = entry.seen.*value.member) page.Sample(Of(job), *number);
+    }
+  }
+  page.Family("medley_job_samples_total", Kind::kCounter,
+              "Samples trained; those that are trained again after a rollback count once");
+  for (const auto& [job, entry] : jobs_) {
+    if (entry.most_samples) page.Sample(Of(job), *entry.most_samples);
+  }
+  page.Family("medley_job_last_progress_timestamp_seconds", Kind::kGauge,
+              "When samples were last trained for the first time, or the job began to run, Unix time");
+  for (const auto& [job, entry] : jobs_) {
+    if (entry.progress_timestamp) page.Sample(Of(job), *entry.progress_timestamp);
+  }
+  page.Family("medley_job_score", Kind::kGauge, "Result on the test data");
+  for (const auto& [job, entry] : jobs_) {
+    for (const auto& [score, value] : entry.seen.scores) page.Sample(Of(job, {{"score", score}}), value);
+  }
+}
+
+void JobMetrics::WriteState(TextPage& page) const {
+  page.Family("medley_job_phase", Kind::kGauge, "1 for the phase that the job is in");
+  for (const auto& [job, entry] : jobs_) page.Sample(Of(job, {{"phase", entry.seen.phase}}), 1);
+  page.Family("medley_job_condition", Kind::kGauge, "1 for the status and reason of each of the job's conditions");
+  for (const auto& [job, entry] : jobs_) {
+    for (const JobSnapshot::Condition& condition : entry.seen.conditions) {
+      page.Sample(
+          Of(job, {{"condition", condition.type}, {"status", condition.status}, {"reason", condition.reason}}), 1);
+    }
+  }
+}
+
+void JobMetrics::WritePlans(TextPage& page) const {
+  page.Family("medley_job_plan_info", Kind::kGauge, "Always 1; the labels tell the plan in one line");
+  for (const auto& [job, entry] : jobs_) {
+    const JobSnapshot& seen = entry.seen;
+    if (!seen.plan.empty()) page.Sample(Of(job, {{"planner", seen.planner}, {"plan", seen.plan}}), 1);
+  }
+  page.Family("medley_job_units", Kind::kGauge, "Units that the plan holds");
+  for (const auto& [job, entry] : jobs_) {
+    for (const JobSnapshot::Units& units : entry.seen.units) {
+      page.Sample(Of(job, {{"stage", units.stage}, {"pool", units.pool}, {"role", units.role}}), units.units);
+    }
+  }
+  page.Family("medley_job_usd_per_hour", Kind::kGauge, "Price of the units that the plan holds");
+  for (const auto& [job, entry] : jobs_) {
+    for (const auto& [pool, usd] : entry.seen.usd_per_hour) page.Sample(Of(job, {{"pool", pool}}), usd);
+  }
+}
+
+void JobMetrics::WriteStages(TextPage& page) const {
+  struct StageValue {
+    const char* name;
+    const char* help;
+    std::optional<double> JobSnapshot::Stage::*member;
+  };
+  constexpr StageValue kStageValues[] = {
+      {"medley_job_stage_predicted_samples_per_second", "Throughput that the plan expects of the stage",
+       &JobSnapshot::Stage::predicted_throughput},
+      {"medley_job_stage_throughput_samples_per_second",
+       "Samples per second that the stage's measured computation alone would allow", &JobSnapshot::Stage::throughput},
+      {"medley_job_stage_compute_seconds", "Computation of the stage per step, mean of the last seconds",
+       &JobSnapshot::Stage::compute_seconds},
+      {"medley_job_stage_communication_seconds",
+       "Time per step that the stage waits for activations, gradients, rows and reduction, mean of the last seconds",
+       &JobSnapshot::Stage::communication_seconds},
+  };
+  for (const StageValue& value : kStageValues) {
+    page.Family(value.name, Kind::kGauge, value.help);
+    for (const auto& [job, entry] : jobs_) {
+      for (const JobSnapshot::Stage& stage : entry.seen.stages) {
+        if (const auto& number = stage.*value.member) {
+          page.Sample(Of(job, {{"stage", stage.stage}, {"pool", stage.pool}}), *number);
+        }
+      }
+    }
+  }
+}
+
+void JobMetrics::WriteSwitches(TextPage& page) const {
+  page.Family("medley_job_pause_seconds", Kind::kSummary,
+              "Epoch switches, and how long training stood still for them; since this operator started");
+  for (const auto& [job, entry] : jobs_) {
+    for (const auto& [kind, switches] :
+         {std::pair("rescale", &entry.rescales), std::pair("recovery", &entry.recoveries)}) {
+      page.Sample(Of(job, {{"kind", kind}}), switches->pause_seconds, "_sum");
+      page.Sample(Of(job, {{"kind", kind}}), switches->count, "_count");
+    }
+  }
+  page.Family("medley_job_lost_steps_total", Kind::kCounter,
+              "Steps that were trained again after recoveries; since this operator started");
+  for (const auto& [job, entry] : jobs_) page.Sample(Of(job), entry.lost_steps);
+}
+
+}  // namespace medley::ops

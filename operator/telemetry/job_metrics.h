@@ -1,0 +1,59 @@
+// medley_job_*: one set of series for each job that this operator runs, gone with the job. Thread-safe.
+// Owner: OperatorMetrics.
+//
+// Written from the last snapshots at each scrape, so that no series outlives what it tells of. A job has
+// about 30 series, 8 for its conditions and 7 for each stage. Only the operator that reconciles (the
+// leader) has snapshots; so sums over operators count nothing twice.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/kube/object.h"
+#include "common/metrics/text_page.h"
+#include "operator/telemetry/job_snapshot.h"
+
+namespace medley::ops {
+
+class JobMetrics {
+ public:
+  void Set(const kube::Key& job, JobSnapshot snapshot, base::WallTime now);
+  // An epoch switch that was not counted before.
+  void AddSwitch(const kube::Key& job, bool recovery, double pause_seconds, double lost_steps);
+  void Remove(const kube::Key& job);
+  void Write(metrics::TextPage& page) const;
+  struct Totals {
+    std::map<std::string, int> jobs;  // by phase
+    double usd_per_hour = 0;
+  };
+  Totals Sum() const;
+
+ private:
+  struct Switches {
+    double count = 0;
+    double pause_seconds = 0;
+  };
+  struct Entry {
+    JobSnapshot seen;
+    // Samples of the surviving state go back when a job is rolled back; a counter must not. This is the
+    // most that there ever were: samples that are trained again do not count again.
+    std::optional<double> most_samples;
+    std::optional<double> progress_timestamp;  // when there were more than before, or it began to run
+    Switches rescales;
+    Switches recoveries;
+    double lost_steps = 0;
+  };
+  void WriteValues(metrics::TextPage& page) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteState(metrics::TextPage& page) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WritePlans(metrics::TextPage& page) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteStages(metrics::TextPage& page) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteSwitches(metrics::TextPage& page) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable base::Mutex mutex_;
+  std::map<kube::Key, Entry> jobs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,72 @@
+// What metrics tell of one job: a value, filled by the pass over the job. Absent: not known, or there is
+// no such goal. Money is USD, times are Unix seconds.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace medley::ops {
+
+struct JobSnapshot {
+  struct Condition {
+    std::string type;
+    std::string status;  // True, False, Unknown
+    std::string reason;
+  };
+  // A stage's part on one pool, or the parameter servers (role "server", stage "").
+  struct Units {
+    std::string stage;
+    std::string pool;
+    std::string role;
+    double units = 0;
+  };
+  struct Stage {
+    std::string stage;
+    std::string pool;  // several are joined by "+"
+    std::optional<double> predicted_throughput;
+    std::optional<double> throughput;  // that its computation alone would reach
+    std::optional<double> compute_seconds;
+    std::optional<double> communication_seconds;
+  };
+
+  std::string uid;
+  std::string phase;
+  std::vector<Condition> conditions;
+  // Goals.
+  std::optional<double> goal_throughput;
+  std::optional<double> deadline_timestamp;
+  std::optional<double> budget_usd;
+  std::optional<double> max_usd_per_hour;
+  // The plan.
+  std::string planner;
+  std::string plan;  // one line; empty: none
+  std::optional<double> plan_epoch;
+  std::optional<double> predicted_throughput;
+  std::optional<double> price_timestamp;
+  std::vector<Units> units;
+  std::map<std::string, double> usd_per_hour;  // by pool
+  // Measured.
+  std::optional<double> throughput;
+  std::optional<double> loss;
+  std::optional<double> samples;  // in the surviving state
+  std::optional<double> target_samples;
+  std::optional<double> progress_ratio;
+  std::optional<double> remaining_seconds;
+  std::optional<double> epoch;
+  std::optional<double> step;
+  std::optional<double> checkpoint_step;
+  std::optional<double> bad_rows;
+  std::optional<double> missing_members;
+  std::vector<Stage> stages;
+  std::map<std::string, double> scores;  // on the test data: auc, log_loss
+  // Since the start.
+  std::optional<double> restarts;
+  std::optional<double> cost_usd;
+  std::optional<double> saved_usd;
+  std::optional<double> start_timestamp;
+  std::optional<double> completion_timestamp;
+};
+
+}  // namespace medley::ops

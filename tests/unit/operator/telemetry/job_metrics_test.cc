@@ -1,0 +1,128 @@
+#include "operator/telemetry/job_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/telemetry/operator_metrics.h"
+
+namespace medley::ops {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+base::WallTime At(int seconds) { return base::WallTime(base::seconds(seconds)); }
+
+std::string Page(const JobMetrics& metrics) {
+  metrics::TextPage page;
+  metrics.Write(page);
+  return page.Take();
+}
+
+JobSnapshot Running(double samples, const std::string& uid = "u1") {
+  JobSnapshot seen;
+  seen.uid = uid;
+  seen.phase = "Running";
+  seen.conditions = {{"Running", "True", "EpochCommitted"}};
+  seen.goal_throughput = 20000;
+  seen.throughput = 21000.5;
+  seen.samples = samples;
+  seen.plan = "emb@4xcpu | fc@1xgpu";
+  seen.planner = "exact";
+  seen.units = {{"0", "cpu", "trainer", 4}, {"1", "gpu", "trainer", 1}, {"", "cpu", "server", 2}};
+  seen.usd_per_hour = {{"cpu", 0.6}, {"gpu", 2.5}};
+  seen.stages = {{"0", "cpu", 22000, 23000, 0.01, 0.002}, {"1", "gpu", 25000, {}, {}, {}}};
+  seen.scores = {{"auc", 0.9}};
+  return seen;
+}
+
+TEST(JobMetricsTest, EveryLabelAndValueIsThere) {
+  JobMetrics metrics;
+  metrics.Set({"ml", "adult"}, Running(1000), At(50));
+  const std::string page = Page(metrics);
+  for (const char* line :
+       {"\nmedley_job_throughput_samples_per_second{namespace=\"ml\",job=\"adult\"} 21000.5\n",
+        "\nmedley_job_goal_samples_per_second{namespace=\"ml\",job=\"adult\"} 20000\n",
+        "\nmedley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1000\n",
+        "\nmedley_job_last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 50\n",
+        "\nmedley_job_phase{namespace=\"ml\",job=\"adult\",phase=\"Running\"} 1\n",
+        "\nmedley_job_condition{namespace=\"ml\",job=\"adult\",condition=\"Running\",status=\"True\","
+        "reason=\"EpochCommitted\"} 1\n",
+        "\nmedley_job_plan_info{namespace=\"ml\",job=\"adult\",planner=\"exact\",plan=\"emb@4xcpu | fc@1xgpu\"} 1\n",
+        "\nmedley_job_units{namespace=\"ml\",job=\"adult\",stage=\"0\",pool=\"cpu\",role=\"trainer\"} 4\n",
+        "\nmedley_job_units{namespace=\"ml\",job=\"adult\",stage=\"\",pool=\"cpu\",role=\"server\"} 2\n",
+        "\nmedley_job_usd_per_hour{namespace=\"ml\",job=\"adult\",pool=\"gpu\"} 2.5\n",
+        "\nmedley_job_stage_compute_seconds{namespace=\"ml\",job=\"adult\",stage=\"0\",pool=\"cpu\"} 0.01\n",
+        "\nmedley_job_stage_predicted_samples_per_second{namespace=\"ml\",job=\"adult\",stage=\"1\",pool=\"gpu\"} "
+        "25000\n",
+        "\nmedley_job_score{namespace=\"ml\",job=\"adult\",score=\"auc\"} 0.9\n",
+        "\nmedley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 0\n",
+        "# TYPE medley_job_samples_total counter\n", "# TYPE medley_job_pause_seconds summary\n"}) {
+    EXPECT_THAT(page, HasSubstr(line));
+  }
+  // What is not known has no series, rather than a zero.
+  EXPECT_THAT(page, Not(HasSubstr("medley_job_budget_usd")));
+  EXPECT_THAT(page, Not(HasSubstr("medley_job_stage_compute_seconds{namespace=\"ml\",job=\"adult\",stage=\"1\"")));
+}
+
+TEST(JobMetricsTest, ADeletedJobHasNoSeries) {
+  JobMetrics metrics;
+  metrics.Set({"ml", "adult"}, Running(1000), At(0));
+  metrics.Set({"ml", "other"}, Running(1), At(0));
+  metrics.Remove({"ml", "adult"});
+  EXPECT_THAT(Page(metrics), Not(HasSubstr("adult")));
+  EXPECT_THAT(Page(metrics), HasSubstr("job=\"other\""));
+  metrics.Remove({"ml", "other"});
+  metrics.Remove({"ml", "never"});
+  EXPECT_EQ(Page(metrics), "");
+}
+
+TEST(JobMetricsTest, CountersDoNotGoBackWhenTheJobDoes) {
+  JobMetrics metrics;
+  metrics.Set({"ml", "adult"}, Running(1000), At(10));
+  metrics.Set({"ml", "adult"}, Running(600), At(20));  // rolled back to a checkpoint
+  EXPECT_THAT(Page(metrics), HasSubstr("medley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1000\n"));
+  EXPECT_THAT(Page(metrics), HasSubstr("last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 10\n"));
+  metrics.Set({"ml", "adult"}, Running(1200), At(30));
+  EXPECT_THAT(Page(metrics), HasSubstr("medley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1200\n"));
+  EXPECT_THAT(Page(metrics), HasSubstr("last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 30\n"));
+  // Another job of the same name begins anew.
+  metrics.Set({"ml", "adult"}, Running(5, "u2"), At(40));
+  EXPECT_THAT(Page(metrics), HasSubstr("medley_job_samples_total{namespace=\"ml\",job=\"adult\"} 5\n"));
+}
+
+TEST(JobMetricsTest, SwitchesAreSummedByKind) {
+  metrics::Registry registry;
+  OperatorMetrics metrics(registry);
+  const kube::Key job{"ml", "adult"};
+  metrics.ObserveSwitch(job, false, 0.25, 0);
+  metrics.jobs().Set(job, Running(1), At(0));
+  metrics.ObserveSwitch(job, false, 0.5, 0);
+  metrics.ObserveSwitch(job, true, 2, 7);
+  const std::string page = metrics.Text();
+  for (const char* line :
+       {"medley_job_pause_seconds_sum{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 0.75\n",
+        "medley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 2\n",
+        "medley_job_pause_seconds_sum{namespace=\"ml\",job=\"adult\",kind=\"recovery\"} 2\n",
+        "medley_job_lost_steps_total{namespace=\"ml\",job=\"adult\"} 7\n",
+        "medley_operator_epoch_switches_total{kind=\"rescale\"} 2\n", "medley_operator_jobs{phase=\"Running\"} 1\n",
+        "medley_operator_plans_usd_per_hour 3.1\n", "medley_leader 1\n", "process_resident_memory_bytes ",
+        "medley_build_info{component=\"operator\""}) {
+    EXPECT_THAT(page, HasSubstr(line));
+  }
+}
+
+TEST(OperatorMetricsTest, ADeletedPoolHasNoSeries) {
+  metrics::Registry registry;
+  OperatorMetrics metrics(registry);
+  metrics.SetPool("cpu", {0.05, 8, 6, 2, 4});
+  EXPECT_THAT(metrics.Text(), HasSubstr("medley_pool_units{pool=\"cpu\",state=\"free\"} 4\n"));
+  EXPECT_THAT(metrics.Text(), HasSubstr("medley_pool_usd_per_unit_hour{pool=\"cpu\"} 0.05\n"));
+  metrics.SetPool("cpu", {0, 8, 6, 2, 4});  // the price is not known any more
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("medley_pool_usd_per_unit_hour{")));
+  metrics.RemovePool("cpu");
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("pool=\"cpu\"")));
+}
+
+}  // namespace
+}  // namespace medley::ops
