@@ -140,7 +140,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
       job_controller_(
-          {.name = "trainingjob", .workers = options_.workers, .queue_metrics = &job_queue_, .metrics = &job_reconciles_},
+          {.name = "trainingjob",
+           .workers = options_.workers,
+           .queue_metrics = &job_queue_,
+           .metrics = &job_reconciles_},
           job_reconciler_, clock),
       pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
                        pool_reconciler_, clock),
