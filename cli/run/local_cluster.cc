@@ -154,7 +154,8 @@ absl::Status LocalCluster::StartOperator() {
       ChildProcess::Start({.program = options_.programs / "medley-operator",
                            .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler",
                                          scheduler_grpc_, "--worker-image", "medley-worker",
-                                         "--status-interval", "0.5", "--warm-up-seconds", "2"},
+                                         "--status-interval", "0.5", "--warm-up-seconds", "2",
+                                         "--worker-metrics-port", "7201"},
                            .log = options_.run_folder / "operator.log"}));
   return absl::OkStatus();  // it is level-triggered: nothing needs to wait for it
 }

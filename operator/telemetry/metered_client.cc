@@ -75,4 +75,11 @@ absl::StatusOr<std::string> MeteredClient::GetRaw(std::string_view path_and_quer
   return Count("GET", 200, [&] { return client_.GetRaw(path_and_query); });
 }
 
+absl::Status MeteredClient::StreamRaw(std::string_view path_and_query, std::stop_token stop,
+                                      const std::function<bool(std::string_view)>& on_bytes) {
+  absl::Status status = client_.StreamRaw(path_and_query, std::move(stop), on_bytes);
+  Counted("GET", status, 200);
+  return status;
+}
+
 }  // namespace medley::ops

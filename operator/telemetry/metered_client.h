@@ -2,7 +2,7 @@
 // rest_client_requests_total{code, method} and rest_client_request_duration_seconds{verb}. Thread-safe.
 //
 // Counts calls as the operator makes them; what the client below retries by itself shows as duration. A
-// call that no server answered has the code "<error>", as in client-go. A watch counts when it ends.
+// call that no server answered has the code "<error>", as in client-go. A watch and a stream count when they end.
 #pragma once
 
 #include "common/base/clock.h"
@@ -29,6 +29,8 @@ class MeteredClient final : public kube::Client {
   absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options, std::stop_token stop,
                      const std::function<bool(kube::WatchEvent)>& on_event) override;
   absl::StatusOr<std::string> GetRaw(std::string_view path_and_query) override;
+  absl::Status StreamRaw(std::string_view path_and_query, std::stop_token stop,
+                         const std::function<bool(std::string_view)>& on_bytes) override;
 
  private:
   template <typename Call>

@@ -41,6 +41,9 @@ class OneAnswer final : public kube::Client {
     if (!status.ok()) return status;
     return std::string();
   }
+  absl::Status StreamRaw(std::string_view, std::stop_token, const std::function<bool(std::string_view)>&) override {
+    return status;
+  }
 
  private:
   absl::StatusOr<kube::Object> Answer() const {
@@ -61,6 +64,7 @@ class MeteredClientTest : public testing::Test {
     (void)client_.Delete(pods, {"a", "b"});
     (void)client_.Watch(pods, {}, {}, [](kube::WatchEvent) { return true; });
     (void)client_.GetRaw("/version");
+    (void)client_.StreamRaw("/version", {}, [](std::string_view) { return true; });
   }
   OneAnswer inner_;
   base::FakeClock clock_;
@@ -71,12 +75,12 @@ class MeteredClientTest : public testing::Test {
 TEST_F(MeteredClientTest, SuccessByMethod) {
   CallAll();
   const std::string page = registry_.Text();
-  for (const char* line : {"rest_client_requests_total{code=\"200\",method=\"GET\"} 4\n",
+  for (const char* line : {"rest_client_requests_total{code=\"200\",method=\"GET\"} 5\n",
                            "rest_client_requests_total{code=\"201\",method=\"POST\"} 1\n",
                            "rest_client_requests_total{code=\"200\",method=\"PUT\"} 1\n",
                            "rest_client_requests_total{code=\"200\",method=\"PATCH\"} 1\n",
                            "rest_client_requests_total{code=\"200\",method=\"DELETE\"} 1\n",
-                           // Not the watch: its length says nothing.
+                           // Not the watch and the stream: their length says nothing.
                            "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }

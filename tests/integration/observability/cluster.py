@@ -1,0 +1,246 @@
+"""What the live test needs: `medley run --keep` with a real kubectl, more processes beside it, and a real Prometheus."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+
+SOURCE = os.environ["MEDLEY_SOURCE_DIR"]
+BIN = os.environ["MEDLEY_BIN_DIR"]
+PATIENCE = float(os.environ.get("MEDLEY_PATIENCE_SECONDS", "900"))  # a bound for busy machines, not a wait
+PROMETHEUS = "/usr/bin/prometheus"
+PROMTOOL = "/usr/bin/promtool"
+LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def wait_for(what, condition, end=None):
+    """The first value of `condition` that is true."""
+    end = time.monotonic() + PATIENCE if end is None else end
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.2)
+    raise AssertionError(f"not within {PATIENCE:.0f} s: {what}")
+
+
+def get(url, timeout=60):
+    with LOOPBACK.open(url, timeout=timeout) as answer:
+        return answer.read().decode("utf-8")
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def write(path, text):
+    """Whole, or not at all: readers look at it at any time."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(path + ".new", path)
+    return path
+
+
+def unused_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Processes:
+    """Those that a test starts: each is ended, whatever happens."""
+
+    def __init__(self, folder):
+        self.folder, self.running = folder, {}
+
+    def start(self, name, program, *arguments):
+        with open(self.log_path(name), "w", encoding="utf-8") as log:
+            self.running[name] = subprocess.Popen([program, *arguments], stdout=log, stderr=log, cwd=self.folder,
+                                                  stdin=subprocess.DEVNULL)
+        return self.running[name]
+
+    def log_path(self, name):
+        return os.path.join(self.folder, name + ".log")
+
+    def log(self, name):
+        return read(self.log_path(name))
+
+    def alive(self, name):
+        status = self.running[name].poll()
+        if status is not None:
+            raise AssertionError(f"{name} ended with {status}: {self.log(name)[-3000:]}")
+        return True
+
+    def close(self):
+        for process in reversed(list(self.running.values())):
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.send_signal(signal.SIGINT)
+        for process in self.running.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class Cluster:
+    """`medley run --keep` and what it started. `manifests`: pools and one job that ends soon."""
+
+    def __init__(self, files, manifest):
+        self.folder = tempfile.mkdtemp(prefix="medley-observability-test-")
+        self.processes = Processes(self.folder)
+        self.run = os.path.join(self.folder, "run")
+        self.kubeconfig = os.path.join(self.run, "kubeconfig")
+        for name, text in files.items():
+            write(os.path.join(self.folder, name), text)
+        self.processes.start("medley", os.path.join(BIN, "medley"), "run", os.path.join(self.folder, manifest),
+                             "--plain", "--keep", "--folder", self.run, "--timeout", str(PATIENCE))
+
+    def close(self):
+        self.processes.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def operator(self):
+        """127.0.0.1:PORT of its page."""
+        found = wait_for("the operator's port", lambda: self.processes.alive("medley") and re.search(
+            r"http port (\d+)", read(os.path.join(self.run, "operator.log"))))
+        return f"127.0.0.1:{found.group(1)}"
+
+    def scheduler(self):
+        ports = json.loads(read(os.path.join(self.run, "scheduler.ports")))
+        return f"127.0.0.1:{ports['rest']}"
+
+    def kubectl(self, *arguments, text=None):
+        done = subprocess.run(["kubectl", "--kubeconfig", self.kubeconfig, *arguments], capture_output=True, text=True,
+                              check=False, input=text, timeout=PATIENCE)
+        if done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def apply(self, *objects):
+        self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def job(self, name):
+        return json.loads(self.kubectl("get", "trainingjob", name, "-o", "json"))
+
+    def phase(self, name):
+        return self.job(name).get("status", {}).get("phase", "")
+
+    def pods(self, job, role):
+        found = json.loads(self.kubectl("get", "pods", "-l", f"medley.dev/job-name={job},medley.dev/role={role}", "-o",
+                                        "json"))["items"]
+        return [pod for pod in found if pod.get("status", {}).get("phase") == "Running"]
+
+    def process_of(self, pod):
+        """Process id of a pod's container: the one whose environment names it."""
+        name = pod["metadata"]["name"]
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as file:
+                    environment = file.read().split(b"\0")
+            except OSError:
+                continue
+            if f"MEDLEY_MEMBER={name}".encode() in environment and \
+                    f"MEDLEY_JOB_UID={pod['metadata']['ownerReferences'][0]['uid']}".encode() in environment:
+                return int(entry)
+        return None
+
+    def children(self, program):
+        """Processes that `medley run` itself started."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                stat = read(f"/proc/{entry}/stat")
+                if stat and stat.rsplit(")", 1)[1].split()[1] == str(self.processes.running["medley"].pid) and \
+                        program.startswith(stat.split("(", 1)[1].rsplit(")", 1)[0]):
+                    found.append(int(entry))
+        return found
+
+
+class Prometheus:
+    """Debian's, on a port of its own. Targets can be added later."""
+
+    def __init__(self, processes, folder, rules):
+        self.processes, self.folder, self.port = processes, folder, unused_port()
+        self.targets = os.path.join(folder, "targets.json")
+        self.entries = []
+        write(self.targets, "[]")
+        write(os.path.join(folder, "rules.yml"), rules)
+        write(os.path.join(folder, "prometheus.yml"), f"""
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
+rule_files: [rules.yml]
+scrape_configs:
+- job_name: medley
+  honor_labels: true  # namespace and job are the job's
+  file_sd_configs: [{{files: [{self.targets}], refresh_interval: 1s}}]
+""")
+        processes.start("prometheus", PROMETHEUS, "--config.file=" + os.path.join(folder, "prometheus.yml"),
+                        "--storage.tsdb.path=" + os.path.join(folder, "tsdb"), "--log.level=warn",
+                        f"--web.listen-address=127.0.0.1:{self.port}")
+        wait_for("prometheus", self.ready)
+
+    def ready(self):
+        self.processes.alive("prometheus")
+        try:
+            return "Ready" in get(f"http://127.0.0.1:{self.port}/-/ready", 5)
+        except OSError:
+            return False
+
+    def scrape(self, address, part):
+        self.entries.append({"targets": [address], "labels": {"part": part}})
+        write(self.targets, json.dumps(self.entries))
+
+    def forget(self, address):
+        self.entries = [entry for entry in self.entries if entry["targets"] != [address]]
+        write(self.targets, json.dumps(self.entries))
+
+    def api(self, path, **parameters):
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            answer = json.loads(get(url))
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+        return answer["data"]
+
+    def now(self, query):
+        return self.api("query", query=query)["result"]
+
+    def over(self, query, start, end):
+        """Samples that are numbers, of all series between two times."""
+        step = max(1, int((end - start) / 5000))
+        series = self.api("query_range", query=query, start=start, end=end, step=step)["result"]
+        return [value for one in series for _, value in one["values"] if value != "NaN"]
+
+
+def families(page):
+    """{name: (type, help, {labels of its samples})} of a page of metrics."""
+    found, kinds, helps = {}, {}, {}
+    for line in page.splitlines():
+        if line.startswith("# HELP "):
+            _, _, name, words = (line + " ").split(" ", 3)
+            helps[name] = words.strip()
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            kinds[name] = kind
+            found[name] = (kind, helps.get(name, ""), set())
+        elif line:
+            name = re.match(r"[a-zA-Z_:][a-zA-Z0-9_:]*", line).group(0)
+            base = next((b for b in (name, re.sub(r"_(bucket|sum|count)$", "", name)) if b in kinds), None)
+            if base is None:
+                raise AssertionError(f"a sample without TYPE: {line}")
+            labels = re.match(r"[^{ ]*(?:\{(.*)\})? \S+$", line).group(1) or ""
+            found[base][2].update(label for label in re.findall(r'([a-zA-Z_]+)="(?:[^"\\]|\\.)*"', labels) if label != "le")
+    return found
