@@ -1,7 +1,7 @@
 // What a client of the Kubernetes API can do. client/http_client.h is the real one.
 //
-// Thread-safe. Every call is bounded by the client's request timeout, except Watch, which ends with its
-// stop token or its timeout_seconds, and StreamRaw, which ends with its stop token. Errors carry the API's own
+// Thread-safe. Every try is bounded by the client's request timeout, and the number of tries is; a Watch ends
+// with its stop token or its timeout_seconds, StreamRaw with its stop token. Errors carry the API's own
 // Status: see kube/errors.h.
 #pragma once
 
@@ -24,6 +24,7 @@ struct ListOptions {
   std::optional<std::string> resource_version;
   int limit = 0;
   std::string continue_token;
+  std::stop_token stop;  // ends the call, also its waits between tries: Cancelled, or its last error
 };
 
 struct ObjectList {

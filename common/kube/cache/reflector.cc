@@ -105,11 +105,13 @@ bool Reflector::Wrong(const Object& object) const {
          object.api_version() != options_.resource.ApiVersion();
 }
 
-absl::StatusOr<ObjectList> Reflector::ListPages(const std::string& resource_version, bool* paged) {
+absl::StatusOr<ObjectList> Reflector::ListPages(const std::string& resource_version,
+                                                std::stop_token stop, bool* paged) {
   ListOptions options{.ns = options_.ns,
                       .label_selector = options_.label_selector,
                       .field_selector = options_.field_selector,
-                      .limit = kPageSize};
+                      .limit = kPageSize,
+                      .stop = std::move(stop)};
   if (options_.page_size > 0) {
     options.limit = options_.page_size;
   } else if (!paged_ && resource_version != "" && resource_version != "0") {
@@ -143,10 +145,10 @@ absl::StatusOr<ObjectList> Reflector::ListPages(const std::string& resource_vers
 absl::Status Reflector::List(std::stop_token stop) {
   const std::string version = RelistVersion();
   bool paged = false;
-  auto list = ListPages(version, &paged);
+  auto list = ListPages(version, stop, &paged);
   if (!list.ok() && (IsGone(list.status()) || IsTooLargeResourceVersion(list.status()))) {
     version_unavailable_ = true;
-    list = ListPages(RelistVersion(), &paged);
+    list = ListPages(RelistVersion(), stop, &paged);
   }
   if (!list.ok()) return list.status();
   if (version == "0" && paged) paged_ = true;
@@ -259,6 +261,9 @@ bool Reflector::EndInitial(const std::string& version, std::stop_token stop, Str
   stream.initial.clear();
   if (!fifo_.Push(std::move(event), stop)) return false;
   stream.initial_done = true;
+  // What follows counts as a watch of its own.
+  stream.began = clock_.Steady();
+  stream.events = 0;
   version_unavailable_ = false;
   SetLastVersion(version);
   return true;

@@ -51,7 +51,8 @@ class Reflector {
   // One round: the initial state, then watches until something asks for a list.
   void ListAndWatch(std::stop_token stop);
   absl::Status List(std::stop_token stop);
-  absl::StatusOr<ObjectList> ListPages(const std::string& resource_version, bool* paged);
+  absl::StatusOr<ObjectList> ListPages(const std::string& resource_version, std::stop_token stop,
+                                       bool* paged);
   // OK: the initial state is in the fifo and the stream was followed to its end (`stream`).
   absl::Status WatchList(std::stop_token stop, Stream& stream);
   Next WatchOnce(std::stop_token stop);

@@ -56,9 +56,9 @@ absl::StatusOr<Entry> Named(const std::vector<Source>& sources, const char* list
                         there.empty() ? "is none" : "are: " + there);
 }
 
-// "x-data" in base64, or the content of the file named by "x".
+// "x-data" in base64, or the content of the file named by "x", whose name is kept in `name`.
 absl::StatusOr<std::string> Pem(const YAML::Node& node, const std::string& field,
-                                const fs::path& folder) {
+                                const fs::path& folder, std::string& name) {
   if (const std::string data = Text(node, (field + "-data").c_str()); !data.empty()) {
     std::string decoded;
     if (!absl::Base64Unescape(data, &decoded)) {
@@ -70,6 +70,7 @@ absl::StatusOr<std::string> Pem(const YAML::Node& node, const std::string& field
   if (file.empty()) return std::string();
   auto bytes = base::ReadFile(folder / file, kMaxFile);
   if (!bytes.ok()) return base::Annotate(bytes.status(), "read " + field);
+  name = (folder / file).string();
   return bytes;
 }
 
@@ -80,7 +81,7 @@ absl::Status ReadCluster(const YAML::Node& cluster, const fs::path& folder, Clie
                                  config.server);
   }
   while (config.server.ends_with('/')) config.server.pop_back();
-  MEDLEY_ASSIGN_OR_RETURN(config.ca_data, Pem(cluster, "certificate-authority", folder));
+  MEDLEY_ASSIGN_OR_RETURN(config.ca_data, Pem(cluster, "certificate-authority", folder, config.ca_file));
   config.insecure_skip_tls_verify = Text(cluster, "insecure-skip-tls-verify") == "true";
   config.tls_server_name = Text(cluster, "tls-server-name");
   config.proxy_url = Text(cluster, "proxy-url");
@@ -134,8 +135,10 @@ absl::Status UseExec(const ExecPlugin& plugin, ClientConfig& config) {
 
 absl::Status ReadUser(const YAML::Node& user, const fs::path& folder, ClientConfig& config) {
   MEDLEY_RETURN_IF_ERROR(RefuseUnknown(user));
-  MEDLEY_ASSIGN_OR_RETURN(config.client_certificate_data, Pem(user, "client-certificate", folder));
-  MEDLEY_ASSIGN_OR_RETURN(config.client_key_data, Pem(user, "client-key", folder));
+  MEDLEY_ASSIGN_OR_RETURN(config.client_certificate_data,
+                          Pem(user, "client-certificate", folder, config.client_certificate_file));
+  MEDLEY_ASSIGN_OR_RETURN(config.client_key_data,
+                          Pem(user, "client-key", folder, config.client_key_file));
   if (config.client_certificate_data.empty() != config.client_key_data.empty()) {
     return base::InvalidArgument("the user has a client certificate without a key, or a key without one");
   }
@@ -283,7 +286,8 @@ absl::StatusOr<ClientConfig> InClusterConfig(const Environment& environment, con
   config.token_file = (folder / "token").string();
   MEDLEY_ASSIGN_OR_RETURN(config.token, base::ReadFile(config.token_file, kMaxFile));
   config.token = Trimmed(std::move(config.token));
-  MEDLEY_ASSIGN_OR_RETURN(config.ca_data, base::ReadFile(folder / "ca.crt", kMaxFile));
+  config.ca_file = (folder / "ca.crt").string();
+  MEDLEY_ASSIGN_OR_RETURN(config.ca_data, base::ReadFile(config.ca_file, kMaxFile));
   if (const auto ns = base::ReadFile(folder / "namespace", kMaxFile); ns.ok()) {
     config.ns = Trimmed(*ns);
   }

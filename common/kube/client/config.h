@@ -1,7 +1,8 @@
 // Where an API server is and who we are to it: from a kubeconfig file or from inside a pod.
 //
-// Pure but for reading files and running the user's credential plugin. Fields that name a file are kept as names
-// where the content may change while the program runs (tokens are rotated), and are read once for everything else.
+// Pure but for reading files and running the user's credential plugin. A field that names a file wins over the
+// field with its data: the file is read again when a minute old, after a 401 and after a failure of TLS (tokens
+// and certificates are rotated).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,20 +20,23 @@ struct ClientConfig {
   std::string ns = "default";  // for callers that were given no namespace
 
   std::string ca_data;  // PEM; empty: the system's certificates
+  std::string ca_file;
   bool insecure_skip_tls_verify = false;
   std::string tls_server_name;  // empty: the host of `server`
 
   std::string client_certificate_data;  // PEM
   std::string client_key_data;          // PEM
-  std::string token;                    // bearer
-  std::string token_file;               // read again when a minute old, and after a 401; wins over `token`
+  std::string client_certificate_file;
+  std::string client_key_file;
+  std::string token;  // bearer
+  std::string token_file;
   // Asked after a 401 for a new token: a credential plugin. Not set: there is none. Thread-safe.
   std::function<absl::StatusOr<std::string>()> token_source;
-  std::string proxy_url;                // empty: as the environment says
+  std::string proxy_url;  // empty: as the environment says
 
   std::string user_agent = "medley/0.1";
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds request_timeout{30'000};  // one try, not a watch
+  std::chrono::milliseconds request_timeout{30'000};  // one try; of a watch, until its first byte
   int max_retries = 10;                               // of 429 and of 5xx with Retry-After
   std::chrono::seconds max_retry_after{30};           // a longer Retry-After is cut to this
 };

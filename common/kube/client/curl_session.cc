@@ -1,12 +1,13 @@
 #include "common/kube/client/curl_session.h"
 
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <charconv>
 
-#include "common/base/file.h"
-#include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/kube/errors.h"
 
@@ -15,8 +16,13 @@ namespace {
 
 constexpr size_t kMaxBody = size_t{1} << 30;
 constexpr size_t kMaxIdle = 16;
-constexpr base::nanoseconds kTokenAge = base::seconds(60);
 constexpr int kPollMs = 1000;
+// A peer that went without a word (a node that lost power) is noticed after this, also in a quiet watch:
+// Go's client asks by HTTP/2 pings after 30 s and gives 15 s for the answer.
+constexpr long kKeepAliveIdleSeconds = 30;
+constexpr long kKeepAliveIntervalSeconds = 5;
+constexpr int kKeepAliveProbes = 3;
+constexpr unsigned kUnacknowledgedMs = 45'000;
 
 // libcurl's own global state, made once; its initialisation is thread-safe from 7.84 on.
 void InitCurl() {
@@ -38,22 +44,43 @@ curl_blob Blob(const std::string& text) {
 
 }  // namespace
 
-// One easy handle with its connection, and what its callbacks fill.
+// One easy handle with its connection, which it keeps between requests, and what its callbacks fill.
 class CurlSession::Handle {
  public:
-  explicit Handle(const ClientConfig& config) : curl_(curl_easy_init()) {
-    MEDLEY_CHECK(curl_ != nullptr, "curl_easy_init failed");
-    Setup(config);
+  Handle(const ClientConfig& config, const Credentials::Snapshot& who)
+      : tls_generation(who.tls_generation), multi_(curl_multi_init()), curl_(curl_easy_init()) {
+    MEDLEY_CHECK(curl_ != nullptr && multi_ != nullptr, "curl_easy_init failed");
+    Setup(config, who);
   }
   ~Handle() {
     curl_easy_cleanup(curl_);
+    curl_multi_cleanup(multi_);
     curl_slist_free_all(headers_);
     curl_slist_free_all(connect_to_);
   }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  CURL* curl() { return curl_; }
+  // Runs what was prepared until it is over, `stop`, or `give_up` (looked at every second) says true.
+  template <typename GiveUp>
+  CURLcode Perform(std::stop_token stop, const GiveUp& give_up) {
+    curl_multi_add_handle(multi_, curl_);
+    CURLcode code = CURLE_ABORTED_BY_CALLBACK;
+    {
+      const std::stop_callback wake(stop, [&] { curl_multi_wakeup(multi_); });
+      int running = 1;
+      while (!stop.stop_requested()) {
+        if (curl_multi_perform(multi_, &running) != CURLM_OK || running == 0 || give_up()) break;
+        curl_multi_poll(multi_, nullptr, 0, kPollMs, nullptr);
+      }
+    }
+    int left = 0;
+    if (const CURLMsg* message = curl_multi_info_read(multi_, &left); message != nullptr) {
+      code = message->data.result;
+    }
+    curl_multi_remove_handle(multi_, curl_);  // an unfinished one loses its connection
+    return code;
+  }
 
   void Prepare(const HttpRequest& request, const std::string& token, long timeout_ms) {
     response = HttpResponse();
@@ -108,6 +135,7 @@ class CurlSession::Handle {
   HttpResponse response;
   const std::function<bool(std::string_view)>* on_bytes = nullptr;  // for a 200, instead of the body
   bool refused_size = false;
+  const uint64_t tls_generation;
 
  private:
   template <typename T>
@@ -117,7 +145,14 @@ class CurlSession::Handle {
   }
   void Header(const std::string& line) { headers_ = curl_slist_append(headers_, line.c_str()); }
 
-  void Setup(const ClientConfig& config) {
+  // 0: go on. What the kernel does not know it does not do; connections work without.
+  static int OnSocket(void*, curl_socket_t socket, curlsocktype) {
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &kKeepAliveProbes, sizeof(kKeepAliveProbes));
+    ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof(kUnacknowledgedMs));
+    return CURL_SOCKOPT_OK;
+  }
+
+  void Setup(const ClientConfig& config, const Credentials::Snapshot& who) {
     base_ = config.server;
     Set(CURLOPT_NOSIGNAL, 1L);
     Set(CURLOPT_ERRORBUFFER, error_);
@@ -125,8 +160,9 @@ class CurlSession::Handle {
     Set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(config.connect_timeout.count()));
     Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     Set(CURLOPT_TCP_KEEPALIVE, 1L);
-    Set(CURLOPT_TCP_KEEPIDLE, 30L);
-    Set(CURLOPT_TCP_KEEPINTVL, 15L);
+    Set(CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleSeconds);
+    Set(CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalSeconds);
+    Set(CURLOPT_SOCKOPTFUNCTION, &Handle::OnSocket);
     Set(CURLOPT_PROTOCOLS_STR, "http,https");
     if (!config.proxy_url.empty()) {
       Set(CURLOPT_PROXY, config.proxy_url.c_str());
@@ -137,10 +173,10 @@ class CurlSession::Handle {
     Set(CURLOPT_WRITEDATA, this);
     Set(CURLOPT_HEADERFUNCTION, &Handle::OnHeader);
     Set(CURLOPT_HEADERDATA, this);
-    SetupTls(config);
+    SetupTls(config, who);
   }
 
-  void SetupTls(const ClientConfig& config) {
+  void SetupTls(const ClientConfig& config, const Credentials::Snapshot& who) {
     Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
     Set(CURLOPT_SSL_VERIFYPEER, config.insecure_skip_tls_verify ? 0L : 1L);
     Set(CURLOPT_SSL_VERIFYHOST, config.insecure_skip_tls_verify ? 0L : 2L);
@@ -149,9 +185,9 @@ class CurlSession::Handle {
       curl_blob value = Blob(text);
       Set(option, &value);
     };
-    blob(CURLOPT_CAINFO_BLOB, config.ca_data);
-    blob(CURLOPT_SSLCERT_BLOB, config.client_certificate_data);
-    blob(CURLOPT_SSLKEY_BLOB, config.client_key_data);
+    blob(CURLOPT_CAINFO_BLOB, who.ca);
+    blob(CURLOPT_SSLCERT_BLOB, who.certificate);
+    blob(CURLOPT_SSLKEY_BLOB, who.key);
     if (!config.tls_server_name.empty()) UseServerName(config);
   }
 
@@ -198,7 +234,8 @@ class CurlSession::Handle {
     return line.size();
   }
 
-  CURL* curl_;
+  CURLM* const multi_;
+  CURL* const curl_;
   curl_slist* headers_ = nullptr;
   curl_slist* connect_to_ = nullptr;
   std::string base_;
@@ -207,18 +244,22 @@ class CurlSession::Handle {
 };
 
 CurlSession::CurlSession(const ClientConfig& config, base::Clock& clock)
-    : config_(config), clock_(clock), token_(config.token) {
+    : config_(config), clock_(clock), credentials_(config, clock) {
   InitCurl();
 }
 
 CurlSession::~CurlSession() = default;
 
-std::unique_ptr<CurlSession::Handle> CurlSession::Take() {
+std::unique_ptr<CurlSession::Handle> CurlSession::Take(const Credentials::Snapshot& who) {
+  std::vector<std::unique_ptr<Handle>> old;  // closed without the lock
   base::MutexLock lock(mutex_);
-  if (idle_.empty()) return std::make_unique<Handle>(config_);
-  std::unique_ptr<Handle> handle = std::move(idle_.back());
-  idle_.pop_back();
-  return handle;
+  while (!idle_.empty()) {
+    std::unique_ptr<Handle> handle = std::move(idle_.back());
+    idle_.pop_back();
+    if (handle->tls_generation == who.tls_generation) return handle;
+    old.push_back(std::move(handle));
+  }
+  return std::make_unique<Handle>(config_, who);
 }
 
 void CurlSession::Give(std::unique_ptr<Handle> handle) {
@@ -226,50 +267,31 @@ void CurlSession::Give(std::unique_ptr<Handle> handle) {
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(handle));
 }
 
-bool CurlSession::AskForToken() {
-  auto text = config_.token_source();
-  if (!text.ok()) {
-    log::Warn("ask for a token", {{"error", base::ToString(text.status())}});
-    return false;
-  }
-  base::MutexLock lock(mutex_);
-  if (*text == token_) return false;
-  token_ = *std::move(text);
-  return true;
+template <typename Try>
+absl::StatusOr<HttpResponse> CurlSession::WithCredentials(const Try& once) {
+  const auto who = credentials_.Current();
+  absl::StatusOr<HttpResponse> response = once(*who);
+  const bool refused = response.ok() ? response->code == 401
+                                     : absl::IsFailedPrecondition(response.status());
+  if (!refused || !credentials_.Renew(*who)) return response;
+  return once(*credentials_.Current());
 }
 
-bool CurlSession::RefreshToken() {
-  if (config_.token_source) return AskForToken();
-  if (config_.token_file.empty()) return false;
-  auto text = base::ReadFile(config_.token_file, 1 << 20);
-  base::MutexLock lock(mutex_);
-  token_read_ = clock_.Steady();
-  if (!text.ok()) {
-    log::Warn("read token file", {{"error", base::ToString(text.status())}});
-    return false;
-  }
-  text->erase(text->find_last_not_of(" \t\r\n") + 1);
-  if (text->find_first_of("\r\n") != std::string::npos || *text == token_) return false;
-  token_ = *std::move(text);
-  return true;
+absl::StatusOr<HttpResponse> CurlSession::Exchange(const HttpRequest& request, const std::string& what,
+                                                   std::stop_token stop) {
+  return WithCredentials(
+      [&](const Credentials::Snapshot& who) { return ExchangeOnce(request, what, stop, who); });
 }
 
-std::string CurlSession::Token() {
-  bool old = false;
-  {
-    base::MutexLock lock(mutex_);
-    old = !config_.token_file.empty() && (!token_read_ || clock_.Steady() - *token_read_ >= kTokenAge);
+absl::StatusOr<HttpResponse> CurlSession::ExchangeOnce(const HttpRequest& request,
+                                                       const std::string& what, std::stop_token stop,
+                                                       const Credentials::Snapshot& who) {
+  std::unique_ptr<Handle> handle = Take(who);
+  handle->Prepare(request, who.token, static_cast<long>(config_.request_timeout.count()));
+  const CURLcode code = handle->Perform(stop, [] { return false; });
+  if (code == CURLE_ABORTED_BY_CALLBACK && stop.stop_requested()) {
+    return base::Cancelled("{}: stopped", what);
   }
-  if (old) RefreshToken();
-  base::MutexLock lock(mutex_);
-  return token_;
-}
-
-absl::StatusOr<HttpResponse> CurlSession::Exchange(const HttpRequest& request,
-                                                   const std::string& what) {
-  std::unique_ptr<Handle> handle = Take();
-  handle->Prepare(request, Token(), static_cast<long>(config_.request_timeout.count()));
-  const CURLcode code = curl_easy_perform(handle->curl());
   if (code != CURLE_OK) return handle->Error(code, what);
   HttpResponse response = std::move(handle->response);
   response.code = handle->Code();
@@ -280,48 +302,38 @@ absl::StatusOr<HttpResponse> CurlSession::Exchange(const HttpRequest& request,
 absl::StatusOr<HttpResponse> CurlSession::Stream(
     const std::string& path, const std::string& what, std::chrono::milliseconds timeout,
     std::stop_token stop, const std::function<bool(std::string_view)>& on_bytes) {
-  Handle handle(config_);
+  return WithCredentials([&](const Credentials::Snapshot& who) {
+    return StreamOnce(path, what, timeout, stop, on_bytes, who);
+  });
+}
+
+absl::StatusOr<HttpResponse> CurlSession::StreamOnce(
+    const std::string& path, const std::string& what, std::chrono::milliseconds timeout,
+    std::stop_token stop, const std::function<bool(std::string_view)>& on_bytes,
+    const Credentials::Snapshot& who) {
+  std::unique_ptr<Handle> handle = Take(who);
   bool ended = false;  // by on_bytes
   const std::function<bool(std::string_view)> sink = [&](std::string_view bytes) {
     ended = stop.stop_requested() || !on_bytes(bytes);
     return !ended;
   };
-  handle.Prepare({.path = path}, Token(), static_cast<long>(timeout.count()));
-  handle.on_bytes = &sink;
-  const std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi(curl_multi_init(), &curl_multi_cleanup);
-  MEDLEY_CHECK(multi != nullptr, "curl_multi_init failed");
-  curl_multi_add_handle(multi.get(), handle.curl());
+  handle->Prepare({.path = path}, who.token, static_cast<long>(timeout.count()));
+  handle->on_bytes = &sink;
   const base::SteadyTime answer_by = clock_.Steady() + config_.request_timeout;
   bool silent = false;
-  int running = 1;
-  {
-    const std::stop_callback wake(stop, [&] { curl_multi_wakeup(multi.get()); });
-    while (!stop.stop_requested()) {
-      if (curl_multi_perform(multi.get(), &running) != CURLM_OK || running == 0) break;
-      silent = handle.Code() == 0 && clock_.Steady() >= answer_by;
-      if (silent) break;
-      curl_multi_poll(multi.get(), nullptr, 0, kPollMs, nullptr);
-    }
-  }
-  CURLcode code = CURLE_OK;
-  int left = 0;
-  if (const CURLMsg* message = curl_multi_info_read(multi.get(), &left); message != nullptr) {
-    code = message->data.result;
-  }
-  HttpResponse response = std::move(handle.response);
-  response.code = handle.Code();
-  absl::Status error = absl::OkStatus();
+  const CURLcode code = handle->Perform(
+      stop, [&] { return silent = handle->Code() == 0 && clock_.Steady() >= answer_by; });
+  HttpResponse response = std::move(handle->response);
+  response.code = handle->Code();
   if (stop.stop_requested() || ended) {
     response.code = 200;
-  } else if (silent) {
-    error = base::DeadlineExceeded("{}: no answer", what);
-  } else if (code == CURLE_OPERATION_TIMEDOUT && response.code == 200) {
-    // Our own end of a watch that the server should have ended.
-  } else if (code != CURLE_OK) {
-    error = response.code == 200 ? StreamCut(what) : handle.Error(code, what);
+    return response;
   }
-  curl_multi_remove_handle(multi.get(), handle.curl());
-  if (!error.ok()) return error;
+  if (silent) return base::DeadlineExceeded("{}: no answer", what);
+  // A timeout after the 200 is our own end of a watch that the server should have ended.
+  if (code == CURLE_OPERATION_TIMEDOUT && response.code == 200) return response;
+  if (code != CURLE_OK) return response.code == 200 ? StreamCut(what) : handle->Error(code, what);
+  Give(std::move(handle));
   return response;
 }
 

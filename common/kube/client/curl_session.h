@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/kube/client/config.h"
+#include "common/kube/client/credentials.h"
 
 namespace medley::kube {
 
@@ -35,33 +36,38 @@ class CurlSession {
   CurlSession(const ClientConfig& config, base::Clock& clock);
   ~CurlSession();
 
-  // One try. Errors are those of the transport alone: Unavailable, DeadlineExceeded, ResourceExhausted
-  // (a body over 1 GiB), FailedPrecondition (TLS: a certificate that does not verify or is no PEM).
-  absl::StatusOr<HttpResponse> Exchange(const HttpRequest& request, const std::string& what);
+  // One try, and a second one when the server refuses our credentials and their files hold others by now.
+  // `stop` ends it at once. Errors are those of the transport alone: Unavailable, DeadlineExceeded,
+  // ResourceExhausted (a body over 1 GiB), FailedPrecondition (TLS: a certificate that does not verify or is
+  // no PEM), Cancelled.
+  absl::StatusOr<HttpResponse> Exchange(const HttpRequest& request, const std::string& what,
+                                        std::stop_token stop);
 
   // Gives the bytes of a 200 to `on_bytes` until it says false, the server ends, `stop`, or `timeout`
-  // (0: none). Any other code comes back with its body; for a 200 the body is empty. Error StreamCut: the
-  // transport failed after the 200.
+  // (0: none). Any other code comes back with its body; for a 200 the body is empty. Tries as Exchange.
+  // Error StreamCut: the transport failed after the 200.
   absl::StatusOr<HttpResponse> Stream(const std::string& path, const std::string& what,
                                       std::chrono::milliseconds timeout, std::stop_token stop,
                                       const std::function<bool(std::string_view)>& on_bytes);
 
-  // Reads the token file again, or asks the credential plugin, now (after a 401). True when the token changed.
-  bool RefreshToken();
-
  private:
   class Handle;
-  std::unique_ptr<Handle> Take();
+  template <typename Try>
+  absl::StatusOr<HttpResponse> WithCredentials(const Try& once);
+  absl::StatusOr<HttpResponse> ExchangeOnce(const HttpRequest& request, const std::string& what,
+                                            std::stop_token stop, const Credentials::Snapshot& who);
+  absl::StatusOr<HttpResponse> StreamOnce(const std::string& path, const std::string& what,
+                                          std::chrono::milliseconds timeout, std::stop_token stop,
+                                          const std::function<bool(std::string_view)>& on_bytes,
+                                          const Credentials::Snapshot& who);
+  std::unique_ptr<Handle> Take(const Credentials::Snapshot& who);
   void Give(std::unique_ptr<Handle> handle);
-  std::string Token();
-  bool AskForToken();
 
   const ClientConfig config_;
   base::Clock& clock_;
+  Credentials credentials_;
   base::Mutex mutex_;
   std::vector<std::unique_ptr<Handle>> idle_ ABSL_GUARDED_BY(mutex_);
-  std::string token_ ABSL_GUARDED_BY(mutex_);
-  std::optional<base::SteadyTime> token_read_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace medley::kube

@@ -117,23 +117,19 @@ class HttpClient::Transport {
   Transport(ClientConfig config, base::Clock& clock, uint64_t seed)
       : config_(std::move(config)), session_(config_, clock), clock_(clock), seed_(seed) {}
 
-  // With retries. Any code but 2xx is an error.
-  absl::StatusOr<std::string> Send(const HttpRequest& request, const std::string& what) {
+  // With retries. Any code but 2xx is an error. `stop` ends it, Shutdown its waits.
+  absl::StatusOr<std::string> Send(const HttpRequest& request, const std::string& what,
+                                   const std::stop_token& stop = {}) {
     base::Backoff backoff({.first = base::milliseconds(100), .max = base::seconds(5)},
                           seed_ + calls_.fetch_add(1));
-    bool refreshed = false;
     for (int retries = 0;; ++retries) {
-      MEDLEY_ASSIGN_OR_RETURN(HttpResponse response, session_.Exchange(request, what));
+      MEDLEY_ASSIGN_OR_RETURN(HttpResponse response, session_.Exchange(request, what, stop));
       if (response.code >= 200 && response.code < 300) return std::move(response.body);
       const absl::Status error = ErrorFromHttp(response.code, response.body, what, response.retry_after);
-      if (response.code == 401 && !refreshed) {
-        refreshed = true;
-        if (session_.RefreshToken()) continue;
-      }
       const bool may_retry = response.code == 429 || response.code >= 500;
       if (!may_retry || !response.retry_after || retries >= config_.max_retries) return error;
       const base::nanoseconds asked = std::min(*response.retry_after, config_.max_retry_after);
-      if (!clock_.SleepFor(std::max(asked, backoff.Next()), shutdown_.get_token())) return error;
+      if (!Wait(std::max(asked, backoff.Next()), stop)) return error;
     }
   }
 
@@ -143,6 +139,15 @@ class HttpClient::Transport {
   const uint64_t seed_;
   std::atomic<uint64_t> calls_{0};
   std::stop_source shutdown_;
+
+ private:
+  // False when it ended early.
+  bool Wait(base::nanoseconds time, const std::stop_token& stop) {
+    std::stop_source either;
+    const std::stop_callback by_caller(stop, [&] { either.request_stop(); });
+    const std::stop_callback by_shutdown(shutdown_.get_token(), [&] { either.request_stop(); });
+    return clock_.SleepFor(time, either.get_token());
+  }
 };
 
 HttpClient::HttpClient(ClientConfig config, base::Clock& clock, uint64_t seed)
@@ -156,9 +161,9 @@ void HttpClient::Shutdown() { transport_->shutdown_.request_stop(); }
 
 absl::StatusOr<Json> HttpClient::Call(std::string_view method, const std::string& path,
                                       const std::string& body, std::string_view content_type,
-                                      const std::string& what) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text,
-                          transport_->Send({std::string(method), path, body, std::string(content_type)}, what));
+                                      const std::string& what, const std::stop_token& stop) {
+  const HttpRequest request{std::string(method), path, body, std::string(content_type)};
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, transport_->Send(request, what, stop));
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return base::DataLoss("{}: the answer is no JSON object", what);
   return json;
@@ -178,7 +183,8 @@ absl::StatusOr<ObjectList> HttpClient::List(const Resource& resource, const List
   if (options.resource_version) query.Add("resourceVersion", *options.resource_version);
   if (options.limit > 0) query.Add("limit", std::to_string(options.limit));
   query.Add("continue", options.continue_token);
-  MEDLEY_ASSIGN_OR_RETURN(Json json, Call("GET", resource.Path(options.ns) + query.text(), "", "", what));
+  MEDLEY_ASSIGN_OR_RETURN(
+      Json json, Call("GET", resource.Path(options.ns) + query.text(), "", "", what, options.stop));
   return AsList(std::move(json), resource, what);
 }
 
@@ -249,7 +255,6 @@ absl::Status HttpClient::Watch(const Resource& resource, const WatchOptions& opt
   if (stop.stop_requested() || decoder.stopped()) return absl::OkStatus();
   if (!decoded.ok()) return base::Annotate(decoded, what);
   if (!response.ok()) return response.status();
-  if (response->code == 401) transport_->session_.RefreshToken();
   if (response->code != 200) {
     return ErrorFromHttp(response->code, response->body, what, response->retry_after);
   }
@@ -268,14 +273,11 @@ absl::Status HttpClient::StreamRaw(std::string_view path_and_query, std::stop_to
                                    const std::function<bool(std::string_view)>& on_bytes) {
   const std::string what = fmt::format("get '{}'", path_and_query);
   if (!path_and_query.starts_with('/')) return base::InvalidArgument("{}: a path begins with /", what);
-  for (bool refreshed = false;; refreshed = true) {
-    MEDLEY_ASSIGN_OR_RETURN(const HttpResponse response,
-                            transport_->session_.Stream(std::string(path_and_query), what,
-                                                        std::chrono::milliseconds(0), stop, on_bytes));
-    if (response.code == 200) return absl::OkStatus();
-    if (response.code == 401 && !refreshed && transport_->session_.RefreshToken()) continue;
-    return ErrorFromHttp(response.code, response.body, what, response.retry_after);
-  }
+  MEDLEY_ASSIGN_OR_RETURN(const HttpResponse response,
+                          transport_->session_.Stream(std::string(path_and_query), what,
+                                                      std::chrono::milliseconds(0), stop, on_bytes));
+  if (response.code == 200) return absl::OkStatus();
+  return ErrorFromHttp(response.code, response.body, what, response.retry_after);
 }
 
 }  // namespace medley::kube

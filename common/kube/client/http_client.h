@@ -1,8 +1,9 @@
-// Client over HTTP(S) with libcurl: TLS by OpenSSL, keep-alive and connection reuse, bearer tokens, client
-// certificates, retries of 429 and of 5xx that say Retry-After.
+// Client over HTTP(S) with libcurl: TLS by OpenSSL, bearer tokens and client certificates (both read again
+// when they are rotated), retries of 429 and of 5xx that say Retry-After.
 //
-// Thread-safe: calls run in parallel, each on a connection of its own from a pool. A Watch is interrupted
-// at once by its stop token. Destroy only after all calls have returned.
+// Thread-safe: calls run in parallel, each on a kept-alive connection from a pool. A try takes at most
+// request_timeout, a call at most max_retries more of them and the waits that the server asked for. A Watch
+// and a List are interrupted at once by their stop token. Destroy only after all calls have returned.
 // Owner: main, or a test. Example:
 //   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(path));
 //   kube::HttpClient client(std::move(config), clock, base::SystemSeed());
@@ -45,7 +46,8 @@ class HttpClient final : public Client {
  private:
   class Transport;
   absl::StatusOr<Json> Call(std::string_view method, const std::string& path, const std::string& body,
-                            std::string_view content_type, const std::string& what);
+                            std::string_view content_type, const std::string& what,
+                            const std::stop_token& stop = {});
   std::unique_ptr<Transport> transport_;
 };
 

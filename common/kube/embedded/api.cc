@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/kube/embedded/api_error.h"
+#include "common/kube/embedded/api_server.h"
 #include "common/kube/embedded/discovery.h"
 #include "common/kube/embedded/openapi.h"
 
@@ -68,25 +69,68 @@ std::string VerbOf(const HttpRequest& request, bool named) {
   return "";
 }
 
+absl::Status StatusOf(const Fault& fault) {
+  if (fault.code == 504) return TooLargeVersion(2, 1);
+  const std::string reason = !fault.reason.empty() ? fault.reason
+                             : fault.code == 410   ? "Expired"
+                             : fault.code == 409   ? "Conflict"
+                             : fault.code == 429   ? "TooManyRequests"
+                             : fault.code == 503   ? "ServiceUnavailable"
+                                                   : "InternalError";
+  Json details;
+  if (fault.retry_after_seconds > 0) details = {{"retryAfterSeconds", fault.retry_after_seconds}};
+  return ApiError(fault.code, reason, "scripted fault", std::move(details));
+}
+
+// False: stopped. (Not inlined: gcc 12 sees a use after free in copies of the token otherwise.)
+[[gnu::noinline]] bool Linger(base::nanoseconds delay, const std::stop_token& stop) {
+  base::SystemClock clock;
+  return clock.SleepFor(delay, stop);
+}
+
+// Half of the body, a wait, the rest; of a stream: a wait after the header.
+void SlowDown(base::nanoseconds delay, HttpResponse* response) {
+  if (response->stream) {
+    response->stream = [delay, rest = std::move(response->stream)](BodySink& sink, std::stop_token stop) {
+      if (Linger(delay, stop)) rest(sink, std::move(stop));
+    };
+    return;
+  }
+  response->stream = [delay, body = std::move(response->body)](BodySink& sink, std::stop_token stop) {
+    const std::string_view text(body);
+    if (!sink.Write(text.substr(0, text.size() / 2))) return;
+    if (Linger(delay, stop)) sink.Write(text.substr(text.size() / 2));
+  };
+}
+
 }  // namespace
 
 Api::Api(Options options, Rest& rest, FaultScript& faults)
-    : options_(std::move(options)), rest_(rest), faults_(faults) {}
+    : options_(std::move(options)), rest_(rest), faults_(faults), tokens_(options_.tokens) {}
+
+void Api::SetTokens(std::map<std::string, std::string> tokens) {
+  base::MutexLock lock(tokens_mutex_);
+  tokens_ = std::move(tokens);
+}
 
 void Api::SetLogReader(LogReader* reader) { logs_.Set(reader); }
 
 HttpResponse Api::Handle(const HttpRequest& request) {
+  if (options_.on_request) {
+    options_.on_request({request.method, request.path, request.user_agent, request.Is("watch")});
+  }
   absl::StatusOr<HttpResponse> response = Dispatch(request);
   return response.ok() ? std::move(*response) : ErrorAnswer(response.status());
 }
 
-absl::Status Api::Authenticate(const HttpRequest& request) const {
+absl::Status Api::Authenticate(const HttpRequest& request) {
   if (!options_.authenticate || !request.client_name.empty()) return absl::OkStatus();
   static constexpr std::string_view kBearer = "Bearer ";
   bool known = false;
   if (std::string_view(request.authorization).starts_with(kBearer)) {
     const std::string token = request.authorization.substr(kBearer.size());
-    for (const auto& [one, user] : options_.tokens) known = SameSecret(token, one) || known;
+    base::MutexLock lock(tokens_mutex_);
+    for (const auto& [one, user] : tokens_) known = SameSecret(token, one) || known;
   }
   return known ? absl::OkStatus() : ApiError(401, "Unauthorized", "Unauthorized");
 }
@@ -168,31 +212,21 @@ absl::StatusOr<Route> Api::Parse(const HttpRequest& request) const {
 }
 
 absl::StatusOr<HttpResponse> Api::Serve(const Route& route, const HttpRequest& request) {
-  std::optional<Fault> fault = faults_.Take(route.verb, route.info->resource.plural);
-  if (fault.has_value()) {
-    if (fault->kind == Fault::Kind::kDrop) {
-      HttpResponse response;
-      response.drop = true;
-      return response;
-    }
-    if (fault->kind == Fault::Kind::kStatus) {
-      if (fault->code == 504) return TooLargeVersion(2, 1);
-      const std::string reason = !fault->reason.empty()   ? fault->reason
-                                 : fault->code == 410     ? "Expired"
-                                 : fault->code == 409     ? "Conflict"
-                                 : fault->code == 429     ? "TooManyRequests"
-                                 : fault->code == 503     ? "ServiceUnavailable"
-                                                          : "InternalError";
-      Json details;
-      if (fault->retry_after_seconds > 0) {
-        details = {{"retryAfterSeconds", fault->retry_after_seconds}};
-      }
-      return ApiError(fault->code, reason, "scripted fault", std::move(details));
-    }
-    if (fault->kind == Fault::Kind::kSlowBody) {
-      base::SystemClock().SleepFor(fault->delay, std::stop_token());
-    }
+  const std::optional<Fault> fault = faults_.Take(route.verb, route.info->resource.plural);
+  if (fault.has_value() && fault->kind == Fault::Kind::kDrop) {
+    HttpResponse response;
+    response.drop = true;
+    return response;
   }
+  if (fault.has_value() && fault->kind == Fault::Kind::kStatus) return StatusOf(*fault);
+  auto response = ServeWell(route, request, fault);
+  const bool slow = fault.has_value() && fault->kind == Fault::Kind::kSlowBody;
+  if (slow && response.ok()) SlowDown(fault->delay, &*response);
+  return response;
+}
+
+absl::StatusOr<HttpResponse> Api::ServeWell(const Route& route, const HttpRequest& request,
+                                            std::optional<Fault> fault) {
   if (route.verb == "watch") return Watch(route, request, std::move(fault));
   if (route.name.empty()) {
     if (route.verb == "list") return List(route, request);

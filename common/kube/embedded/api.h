@@ -1,6 +1,7 @@
 // Routes a request to what answers it. Thread-safe; everything is borrowed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 namespace medley::kube {
 class LogReader;
+struct RequestSeen;
 }
 
 namespace medley::kube::embedded {
@@ -31,6 +33,7 @@ class Api {
   struct Options {
     std::map<std::string, std::string> tokens;
     bool authenticate = false;  // a token or a client certificate is needed
+    std::function<void(const RequestSeen&)> on_request;
     base::nanoseconds bookmark_interval = base::seconds(60);
     std::string address;
   };
@@ -38,12 +41,15 @@ class Api {
 
   HttpResponse Handle(const HttpRequest& request);
   void SetLogReader(LogReader* reader);
+  void SetTokens(std::map<std::string, std::string> tokens);
 
  private:
   absl::StatusOr<HttpResponse> Dispatch(const HttpRequest& request);
   absl::StatusOr<std::optional<HttpResponse>> Documents(const HttpRequest& request);
   absl::StatusOr<Route> Parse(const HttpRequest& request) const;
   absl::StatusOr<HttpResponse> Serve(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> ServeWell(const Route& route, const HttpRequest& request,
+                                         std::optional<Fault> fault);
   absl::StatusOr<HttpResponse> ServeObject(const Route& route, const HttpRequest& request);
   absl::StatusOr<HttpResponse> List(const Route& route, const HttpRequest& request);
   absl::StatusOr<HttpResponse> Watch(const Route& route, const HttpRequest& request,
@@ -57,11 +63,13 @@ class Api {
   absl::StatusOr<HttpResponse> Bind(const Route& route, const HttpRequest& request);
   absl::StatusOr<HttpResponse> Evict(const Route& route, const HttpRequest& request);
   absl::StatusOr<HttpResponse> Log(const Route& route, const HttpRequest& request);
-  absl::Status Authenticate(const HttpRequest& request) const;
+  absl::Status Authenticate(const HttpRequest& request);
 
   const Options options_;
   Rest& rest_;
   FaultScript& faults_;
+  base::Mutex tokens_mutex_;
+  std::map<std::string, std::string> tokens_ ABSL_GUARDED_BY(tokens_mutex_);
   LogAccess logs_;
 };
 

@@ -26,6 +26,7 @@ class ApiServer::Core {
         collector_(rest_),
         api_({.tokens = options_.tokens,
               .authenticate = !options_.tokens.empty() || !options_.client_ca.empty(),
+              .on_request = options_.on_request,
               .bookmark_interval = options_.bookmark_interval,
               .address = options_.address},
              rest_, faults_),
@@ -83,7 +84,10 @@ class ApiServer::Core {
 
   int port() const { return server_.port(); }
   void SetLogReader(LogReader* reader) { api_.SetLogReader(reader); }
+  void SetTokens(std::map<std::string, std::string> tokens) { api_.SetTokens(std::move(tokens)); }
   embedded::FaultScript& faults() { return faults_; }
+  embedded::HttpServer& server() { return server_; }
+  const embedded::HttpServer& server() const { return server_; }
 
  private:
   absl::Status CreateNamespaces() {
@@ -177,6 +181,9 @@ absl::Status ApiServer::WriteKubeconfig(const std::filesystem::path& path) const
   return core_->WriteKubeconfig(path);
 }
 void ApiServer::SetLogReader(LogReader* reader) { core_->SetLogReader(reader); }
+void ApiServer::SetTokens(std::map<std::string, std::string> tokens) { core_->SetTokens(std::move(tokens)); }
 embedded::FaultScript& ApiServer::faults() { return core_->faults(); }
+absl::Status ApiServer::SetListening(bool listening) { return core_->server().SetListening(listening); }
+int64_t ApiServer::connections() const { return core_->server().connections(); }
 
 }  // namespace medley::kube

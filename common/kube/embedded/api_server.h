@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +31,14 @@ class LogReader;
 namespace embedded {
 class FaultScript;
 }
+
+// What a test may want to know of a request.
+struct RequestSeen {
+  std::string method;
+  std::string path;
+  std::string user_agent;
+  bool watch = false;
+};
 
 struct ApiServerOptions {
   std::string address = "127.0.0.1";
@@ -49,6 +58,8 @@ struct ApiServerOptions {
   int64_t max_body = 3 << 20;    // bytes of a request
   base::nanoseconds bookmark_interval = base::seconds(60);
   uint64_t seed = 1;  // of UIDs and generated names
+  // Called before each request is served, by many threads at once. Null: nobody asks.
+  std::function<void(const RequestSeen&)> on_request;
 };
 
 class ApiServer {
@@ -68,8 +79,13 @@ class ApiServer {
   absl::Status WriteKubeconfig(const std::filesystem::path& path) const;
   // Serves pods/log from now on; borrowed until SetLogReader(nullptr) or Stop. Without one: 404.
   void SetLogReader(LogReader* reader);
-  // Faults for tests.
+  // From now on these count, not those of the options; for a server that asks for them.
+  void SetTokens(std::map<std::string, std::string> tokens);
+
+  // Faults for tests: scripted ones, and connections refused until SetListening(true) (errors as Start).
   embedded::FaultScript& faults();
+  absl::Status SetListening(bool listening);
+  int64_t connections() const;  // accepted so far
 
  private:
   class Core;

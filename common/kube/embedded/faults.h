@@ -3,7 +3,8 @@
 //   server.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .plural = "pods", .code = 429,
 //                        .retry_after_seconds = 1, .times = 2});
 //
-// Each request takes the oldest fault that matches it. Thread-safe.
+// Each request takes the oldest fault that matches it. A server to which no connection can be made:
+// ApiServer::SetListening(false). Thread-safe.
 #pragma once
 
 #include <deque>
@@ -26,7 +27,7 @@ struct Fault {
     kWatchClose,  // the stream ends properly after `events` events
     kBookmark,    // a bookmark comes at once
     kDrop,        // the connection is closed without an answer
-    kSlowBody,    // `delay` passes before the answer
+    kSlowBody,    // the answer stops in the middle of its body (a watch: before it) for `delay`
   };
   Kind kind = Kind::kStatus;
   std::string verb;    // get, list, watch, create, update, patch, delete; empty: any

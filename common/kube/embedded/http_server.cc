@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/kube/embedded/connection.h"
 
@@ -22,6 +23,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 constexpr int kSweepMillis = 500;
+constexpr int kBacklog = 128;
 
 std::string Reason(const boost::system::error_code& error) { return error.message(); }
 
@@ -40,17 +42,13 @@ class HttpServer::Core {
     const auto address = asio::ip::make_address(options_.address, error);
     if (error) return base::InvalidArgument("address '{}': {}", options_.address, Reason(error));
     const tcp::endpoint endpoint(address, static_cast<uint16_t>(options_.port));
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(128, error);
+    if (Bind(endpoint, error)) acceptor_.listen(kBacklog, error);
     if (error) {
       const bool used = error == asio::error::address_in_use;
       return base::FailedPrecondition("cannot listen: address {}:{} {}", options_.address,
                                       options_.port, used ? "is in use" : Reason(error));
     }
     port_ = acceptor_.local_endpoint().port();
-    acceptor_.non_blocking(true);
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_ < 0) return base::ErrnoStatus(errno, "eventfd");
     thread_ = std::jthread([this](std::stop_token stop) { Accept(stop); });
@@ -60,8 +58,7 @@ class HttpServer::Core {
   void Stop() {
     if (wake_ < 0) return;
     thread_.request_stop();
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = ::write(wake_, &one, sizeof(one));
+    Wake();
     thread_.join();
     ::close(wake_);
     wake_ = -1;
@@ -71,8 +68,19 @@ class HttpServer::Core {
     peers_.clear();  // joins
   }
 
+  absl::Status SetListening(bool listening) {
+    base::MutexLock lock(mutex_);
+    if (!thread_.joinable()) return base::FailedPrecondition("set listening: the server does not run");
+    wanted_ = listening;
+    Wake();
+    const bool done = changed_.WaitFor(mutex_, {}, base::seconds(20),
+                                       [&] { return listening_ == wanted_ || !listen_error_.ok(); });
+    return done ? listen_error_ : base::DeadlineExceeded("set listening: no change");
+  }
+
   int port() const { return port_; }
   bool tls() const { return tls_ != nullptr; }
+  int64_t connections() const { return connections_; }
 
  private:
   // The socket outlives the thread, so that it may be shut down from here at any time.
@@ -87,6 +95,39 @@ class HttpServer::Core {
     std::atomic<bool> done = false;
     std::jthread thread;  // last: joins before the rest goes
   };
+
+  void Wake() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = ::write(wake_, &one, sizeof(one));
+  }
+
+  bool Bind(const tcp::endpoint& endpoint, boost::system::error_code& error) {
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.non_blocking(true, error);
+    return !error;
+  }
+
+  // Of thread_: what SetListening asks for. A socket that is bound but does not listen keeps the port and
+  // refuses who comes.
+  void FollowListening() {
+    base::MutexLock lock(mutex_);
+    if (wanted_ == listening_) return;
+    boost::system::error_code error;
+    if (!wanted_) {
+      const tcp::endpoint endpoint = acceptor_.local_endpoint(error);
+      acceptor_.close(error);
+      for (Peer& peer : peers_) peer.End();
+      peers_.clear();  // joins
+      Bind(endpoint, error);
+    } else {
+      acceptor_.listen(kBacklog, error);
+    }
+    if (error) listen_error_ = base::FailedPrecondition("port {}: {}", port_, Reason(error));
+    listening_ = wanted_;
+    changed_.NotifyAll();
+  }
 
   absl::Status LoadTls() {
     if (options_.certificate.empty() && options_.key.empty()) return absl::OkStatus();
@@ -110,10 +151,15 @@ class HttpServer::Core {
 
   void Accept(std::stop_token stop) {
     while (!stop.stop_requested()) {
-      pollfd fds[2] = {{acceptor_.native_handle(), POLLIN, 0}, {wake_, POLLIN, 0}};
+      // A socket that does not listen would say "hung up" all the time.
+      const int listener = listening_ ? acceptor_.native_handle() : -1;
+      pollfd fds[2] = {{listener, POLLIN, 0}, {wake_, POLLIN, 0}};
       ::poll(fds, 2, kSweepMillis);
       Sweep();
-      if ((fds[0].revents & POLLIN) == 0) continue;
+      uint64_t ignored = 0;
+      if ((fds[1].revents & POLLIN) != 0) [[maybe_unused]] const auto n = ::read(wake_, &ignored, sizeof(ignored));
+      FollowListening();
+      if ((fds[0].revents & POLLIN) == 0 || !listening_) continue;
       boost::system::error_code error;
       tcp::socket socket(io_);
       acceptor_.accept(socket, error);
@@ -123,6 +169,7 @@ class HttpServer::Core {
         Refuse(std::move(socket));
         continue;
       }
+      ++connections_;
       Serve(std::move(socket));
     }
   }
@@ -158,6 +205,12 @@ class HttpServer::Core {
   int port_ = 0;
   int wake_ = -1;
   std::list<Peer> peers_;  // of thread_, and of Stop after it has joined
+  std::atomic<int64_t> connections_ = 0;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = true;
+  std::atomic<bool> listening_ = true;  // written by thread_ with the mutex
+  absl::Status listen_error_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 
@@ -168,5 +221,7 @@ absl::Status HttpServer::Start() { return core_->Start(); }
 void HttpServer::Stop() { core_->Stop(); }
 int HttpServer::port() const { return core_->port(); }
 bool HttpServer::tls() const { return core_->tls(); }
+absl::Status HttpServer::SetListening(bool listening) { return core_->SetListening(listening); }
+int64_t HttpServer::connections() const { return core_->connections(); }
 
 }  // namespace medley::kube::embedded

@@ -33,8 +33,12 @@ class HttpServer {
   // address or certificate.
   absl::Status Start();
   void Stop();
+  // False: every connection ends and new ones are refused, until true. Returns when it is so. Errors:
+  // FailedPrecondition when the port was taken meanwhile; before Start and after Stop.
+  absl::Status SetListening(bool listening);
   int port() const;
   bool tls() const;
+  int64_t connections() const;  // accepted so far
 
  private:
   class Core;

@@ -3,7 +3,6 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/kube/client/http_client.h"
-#include "common/kube/embedded/faults.h"
 #include "common/kube/errors.h"
 #include "tests/integration/kube/test_server.h"
 
@@ -12,7 +11,6 @@ namespace {
 
 using base::IsOk;
 using base::StatusIs;
-using embedded::Fault;
 
 class ClientTest : public testing::TestWithParam<ServerKind> {
  protected:
@@ -34,13 +32,6 @@ class ClientTest : public testing::TestWithParam<ServerKind> {
   std::unique_ptr<HttpClient> client_;
 };
 INSTANTIATE_TEST_SUITE_P(On, ClientTest, testing::ValuesIn(ServersUnderTest()), ServerName);
-
-// With a server that misbehaves as scripted.
-class FaultyServerTest : public ClientTest {
- protected:
-  embedded::FaultScript& faults() { return server_.embedded()->faults(); }
-};
-INSTANTIATE_TEST_SUITE_P(On, FaultyServerTest, testing::Values(ServerKind::kEmbedded), ServerName);
 
 TEST_P(ClientTest, VerbsAndTypedErrors) {
   const Key key{ns_, "a"};
@@ -84,32 +75,6 @@ TEST_P(ClientTest, NamesThatWouldChangeThePathAreRefused) {
   EXPECT_THAT(client_->GetRaw("version"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_P(FaultyServerTest, E4_RetryAfterIsHonouredForALimitedNumberOfTries) {
-  faults().Add(
-      {.kind = Fault::Kind::kStatus, .verb = "list", .code = 429, .retry_after_seconds = 1});
-  const auto began = clock_.Steady();
-  EXPECT_THAT(client_->List(maps_, {.ns = ns_}), IsOk());
-  EXPECT_GE(clock_.Steady() - began, base::seconds(1));
-  faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 503});  // says no time
-  const absl::Status error = client_->List(maps_, {.ns = ns_}).status();
-  EXPECT_EQ(HttpCode(error), 503);
-}
-
-TEST_P(FaultyServerTest, NobodyListens) {
-  server_.embedded()->Stop();
-  EXPECT_TRUE(IsConnectionRefused(client_->List(maps_, {}).status()));
-  EXPECT_TRUE(IsConnectionRefused(client_->Watch(maps_, {}, {}, [](WatchEvent) { return true; })));
-}
-
-TEST_P(FaultyServerTest, RequestsAreBoundedInTime) {
-  ClientConfig config;
-  config.server = server_.embedded()->url();
-  config.request_timeout = std::chrono::milliseconds(100);
-  HttpClient hasty(std::move(config), clock_, 1);
-  faults().Add({.kind = Fault::Kind::kSlowBody, .verb = "list", .delay = base::seconds(3)});
-  EXPECT_THAT(hasty.List(maps_, {.ns = ns_}), StatusIs(absl::StatusCode::kDeadlineExceeded));
-}
-
 TEST_P(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
   const auto list = client_->List(maps_, {.ns = ns_});
   ASSERT_THAT(list, IsOk());
@@ -143,22 +108,6 @@ TEST_P(ClientTest, AWatchIsInterruptedAtOnceWhileNothingHappens) {
                 IsOk());
     EXPECT_LT(clock_.Steady() - stopped, base::seconds(5));
   });
-}
-
-TEST_P(FaultyServerTest, HalfLinesAndCutsAreStreamCutsNotData) {
-  ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
-  ASSERT_THAT(client_->Create(maps_, Map("b", "1")), IsOk());
-  for (const Fault::Kind kind : {Fault::Kind::kHalfLine, Fault::Kind::kWatchCut}) {
-    faults().Add({.kind = kind, .verb = "watch", .events = 1});
-    int events = 0;
-    const absl::Status status =
-        client_->Watch(maps_, {.ns = ns_, .resource_version = "0"}, {}, [&](WatchEvent) {
-          ++events;
-          return true;
-        });
-    EXPECT_TRUE(IsStreamCut(status)) << base::ToString(status);
-    EXPECT_EQ(events, 1);
-  }
 }
 
 }  // namespace

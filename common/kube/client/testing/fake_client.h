@@ -1,7 +1,7 @@
 // A scripted server at the level of the Client interface, for tests. Thread-safe.
 //
 // LISTs and WATCHes are answered from queues, in order, and what was asked is kept. A LIST without a script
-// waits for one until the client is destroyed or 20 s have passed; a WATCH without one stays open until its
+// waits for one until its stop token, Close or 20 s have passed; a WATCH without one stays open until its
 // stop token. The other verbs call hooks.
 #pragma once
 
@@ -87,7 +87,8 @@ class FakeClient final : public Client {
     base::MutexLock lock(mutex_);
     lists_.push_back(options);
     changed_.NotifyAll();
-    changed_.WaitFor(mutex_, {}, std::chrono::seconds(20), [&] { return closed_ || !list_script_.empty(); });
+    changed_.WaitFor(mutex_, options.stop, std::chrono::seconds(20),
+                     [&] { return closed_ || !list_script_.empty(); });
     if (list_script_.empty()) return Unscripted().status();
     auto answer = std::move(list_script_.front());
     list_script_.pop_front();

@@ -1,0 +1,195 @@
+// Section H of the client's checklist: every fault that can be scripted, as a client meets it. Where a real
+// API server does the same without a script, the test runs there too.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/client/http_client.h"
+#include "common/kube/embedded/faults.h"
+#include "common/kube/errors.h"
+#include "tests/integration/kube/test_server.h"
+
+namespace medley::kube {
+namespace {
+
+using base::IsOk;
+using base::seconds;
+using embedded::Fault;
+using Type = WatchEvent::Type;
+
+class FaultTest : public testing::TestWithParam<ServerKind> {
+ protected:
+  explicit FaultTest(ApiServerOptions options = {})
+      : server_(GetParam(), clock_, std::move(options)), ns_(server_.ns()) {
+    ClientConfig config = server_.config();
+    config.max_retries = 0;
+    client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
+  }
+  void Script(Fault fault) { server_.embedded()->faults().Add(std::move(fault)); }
+  absl::Status List(std::optional<std::string> version = std::nullopt) {
+    return client_->List(maps_, {.ns = ns_, .resource_version = std::move(version)}).status();
+  }
+  absl::StatusOr<Object> Put(const std::string& name) {
+    return client_->Create(maps_, Object(maps_, {ns_, name}));
+  }
+  // The events until the stream ends by itself or has brought `most`.
+  absl::Status Watch(const std::string& version, size_t most = 100) {
+    events_.clear();
+    return client_->Watch(maps_, {.ns = ns_, .resource_version = version}, {}, [&](WatchEvent event) {
+      events_.push_back(std::move(event));
+      return events_.size() < most;
+    });
+  }
+
+  const Resource maps_ = resources::ConfigMaps();
+  base::SystemClock clock_;
+  TestServer server_;
+  const std::string ns_;
+  std::unique_ptr<HttpClient> client_;
+  std::vector<WatchEvent> events_;
+};
+
+// The bounded window of changes, for which alone 410 is real.
+class SmallWindowTest : public FaultTest {
+ protected:
+  SmallWindowTest() : FaultTest({.event_window = 2}) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(On, FaultTest, testing::Values(ServerKind::kEmbedded), ServerName);
+INSTANTIATE_TEST_SUITE_P(On, SmallWindowTest, testing::ValuesIn(ServersUnderTest()), ServerName);
+
+TEST_P(SmallWindowTest, H_410OnAWatchFromBeforeTheWindow) {
+  std::string first;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    const auto made = Put(name);
+    ASSERT_THAT(made, IsOk());
+    if (first.empty()) first = made->resource_version();
+  }
+  // A real server's window is larger, but it began later than its first versions.
+  const absl::Status status = Watch(server_.real() ? "1" : first, 1);
+  if (status.ok()) {
+    ASSERT_EQ(events_.size(), 1u);
+    EXPECT_EQ(events_[0].type, Type::kError);
+    EXPECT_TRUE(IsGone(ErrorFromStatusObject(events_[0].object, "watch")));
+  } else {
+    EXPECT_TRUE(IsGone(status)) << base::ToString(status);
+  }
+}
+
+TEST_P(SmallWindowTest, H_TooLargeVersionOfAList) {
+  const absl::Status status = List("4000000000000");
+  EXPECT_TRUE(IsTooLargeResourceVersion(status)) << base::ToString(status);
+}
+
+TEST_P(FaultTest, H_410OnList) {
+  Script({.verb = "list", .code = 410});
+  EXPECT_TRUE(IsGone(List()));
+  EXPECT_THAT(List(), IsOk());
+}
+
+TEST_P(FaultTest, H_410OnWatch) {
+  Script({.kind = Fault::Kind::kWatchGone, .verb = "watch"});
+  EXPECT_THAT(Watch("0"), IsOk());
+  ASSERT_EQ(events_.size(), 1u);
+  EXPECT_EQ(events_[0].type, Type::kError);
+  EXPECT_TRUE(IsGone(ErrorFromStatusObject(events_[0].object, "watch")));
+}
+
+TEST_P(FaultTest, H_TooLargeVersion) {
+  Script({.verb = "list", .code = 504});
+  EXPECT_TRUE(IsTooLargeResourceVersion(List("5")));
+  Script({.verb = "watch", .code = 504});
+  EXPECT_TRUE(IsTooLargeResourceVersion(Watch("5")));
+}
+
+TEST_P(FaultTest, H_429WithRetryAfter) {
+  Script({.verb = "list", .code = 429, .retry_after_seconds = 7});
+  const absl::Status status = List();
+  EXPECT_TRUE(IsTooManyRequests(status));
+  EXPECT_EQ(RetryAfter(status), seconds(7));
+  Script({.kind = Fault::Kind::kWatchError, .verb = "watch", .code = 429});
+  EXPECT_THAT(Watch("0"), IsOk());
+  ASSERT_EQ(events_.size(), 1u);
+  EXPECT_TRUE(IsTooManyRequests(ErrorFromStatusObject(events_[0].object, "watch")));
+}
+
+TEST_P(FaultTest, H_500) {
+  Script({.verb = "create", .code = 500});
+  EXPECT_EQ(HttpCode(Put("a").status()), 500);
+  EXPECT_THAT(Put("a"), IsOk());  // it was not made
+}
+
+TEST_P(FaultTest, H_Refused) {
+  ASSERT_THAT(Put("a"), IsOk());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_THAT(server_.embedded()->SetListening(false), IsOk());
+    EXPECT_TRUE(IsConnectionRefused(List()));
+    EXPECT_TRUE(IsConnectionRefused(Watch("0")));
+    ASSERT_THAT(server_.embedded()->SetListening(true), IsOk());
+    EXPECT_THAT(client_->Get(maps_, {ns_, "a"}), IsOk());
+  }
+}
+
+TEST_P(FaultTest, H_Dropped) {
+  Script({.kind = Fault::Kind::kDrop, .verb = "list"});
+  const absl::Status status = List();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << base::ToString(status);
+  EXPECT_FALSE(IsConnectionRefused(status));
+  EXPECT_EQ(HttpCode(status), 0);
+}
+
+TEST_P(FaultTest, H_MidStreamCutAndHalfALine) {
+  ASSERT_THAT(Put("a"), IsOk());
+  ASSERT_THAT(Put("b"), IsOk());
+  for (const Fault::Kind kind : {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine}) {
+    Script({.kind = kind, .verb = "watch", .events = 1});
+    const absl::Status status = Watch("0");
+    EXPECT_TRUE(IsStreamCut(status)) << base::ToString(status);
+    EXPECT_EQ(events_.size(), 1u);  // what came whole counts, the half does not
+  }
+}
+
+TEST_P(FaultTest, H_Bookmark) {
+  Script({.kind = Fault::Kind::kBookmark, .verb = "watch"});
+  ASSERT_THAT(Put("a"), IsOk());
+  EXPECT_THAT(Watch("0", 2), IsOk());
+  ASSERT_EQ(events_.size(), 2u);
+  EXPECT_EQ(events_[1].type, Type::kBookmark);
+  EXPECT_FALSE(events_[1].object.resource_version().empty());
+  EXPECT_EQ(events_[1].object.kind(), "ConfigMap");
+}
+
+TEST_P(FaultTest, H_SubSecondClose) {
+  Script({.kind = Fault::Kind::kWatchClose, .verb = "watch"});
+  const auto began = clock_.Steady();
+  EXPECT_THAT(Watch("0"), IsOk());
+  EXPECT_LT(clock_.Steady() - began, seconds(1));
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_P(FaultTest, H_Conflict) {
+  const auto made = Put("a");
+  ASSERT_THAT(made, IsOk());
+  Script({.verb = "update", .code = 409});
+  EXPECT_TRUE(IsConflict(client_->Update(maps_, *made).status()));
+  EXPECT_THAT(client_->Update(maps_, *made), IsOk());
+}
+
+TEST_P(FaultTest, H_SlowBody) {
+  ASSERT_THAT(Put("a"), IsOk());
+  for (const char* verb : {"list", "watch"}) {
+    Script({.kind = Fault::Kind::kSlowBody, .verb = verb, .delay = base::milliseconds(300)});
+    const auto began = clock_.Steady();
+    if (std::string_view(verb) == "list") {
+      const auto list = client_->List(maps_, {.ns = ns_});
+      ASSERT_THAT(list, IsOk());
+      EXPECT_EQ(list->items.size(), 1u);  // whole
+    } else {
+      EXPECT_THAT(Watch("0", 1), IsOk());
+      EXPECT_EQ(events_.size(), 1u);
+    }
+    EXPECT_GE(clock_.Steady() - began, base::milliseconds(300)) << verb;
+  }
+}
+
+}  // namespace
+}  // namespace medley::kube
