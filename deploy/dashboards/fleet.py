@@ -42,7 +42,7 @@ def make():
             [(f"max by (pool) (medley_pool_usd_per_unit_hour{{{POOL}}})", "{{pool}}")], "currencyUSD", low=0, step=True)
     d.lines("Cost of a million samples", "Price per hour over measured throughput, of each job.",
             [(f"sum by (namespace, job) (medley_job_usd_per_hour{{{JOBS}}}) / 3600 / "
-              f"(medley_job_throughput_samples_per_second{{{JOBS}}} > 0) * 1e6", "{{namespace}}/{{job}}")],
+              f"max by (namespace, job) (medley_job_throughput_samples_per_second{{{JOBS}}} > 0) * 1e6", "{{namespace}}/{{job}}")],
             "currencyUSD", low=0)
     d.row("Capacity")
     d.lines("Units in use", "Units that pods of Medley hold, by pool.",

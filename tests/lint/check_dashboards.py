@@ -27,8 +27,11 @@ def plain(query, variables=()):
 
 
 def dashboards():
-    return {os.path.basename(path): json.load(open(path, encoding="utf-8"))
-            for path in sorted(glob.glob(os.path.join(ROOT, "charts", "medley", "dashboards", "*.json")))}
+    found = {}
+    for path in sorted(glob.glob(os.path.join(ROOT, "charts", "medley", "dashboards", "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            found[os.path.basename(path)] = json.load(file)
+    return found
 
 
 def targets(dashboard):
@@ -136,7 +139,7 @@ def main():
         for panel in dashboard["panels"]:
             problems += [f"{file}: {panel.get('title')}: {problem}" for problem in check_panel(panel)]
         for panel, target in targets(dashboard):
-            where = f"{file}: {panel['title']}: {target['refId']}"
+            where = f"{file}: {panel['id']} {panel['title']}: {target['refId']}"
             named[where] = plain(target["expr"], variables)
             problems += [f"{where}: {name} is not in docs/metrics.md" for name in series_of(target["expr"]) - known]
     for what in ("uid", "title"):

@@ -129,7 +129,7 @@ class Cluster:
         return done.stdout
 
     def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        self.kubectl("apply", "--validate=false", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
     def job(self, name):
         return json.loads(self.kubectl("get", "trainingjob", name, "-o", "json"))

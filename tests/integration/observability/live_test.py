@@ -123,8 +123,8 @@ class Story:
             self.fired.setdefault("annotations", {})[alert["labels"]["alertname"]] = alert["annotations"]
 
     def train(self):
-        objective = {"minThroughput": 100, "maxUsdPerHour": "5", "budgetUsd": "50", "deadline": "24h"}
-        self.cluster.apply(job("long", objective, epochs=1000000))
+        objective = {"minThroughput": 100, "maxUsdPerHour": "5", "budgetUsd": "50", "deadline": "200h"}
+        self.cluster.apply(job("long", objective, epochs=100000))
         wait_for("the long job trains", lambda: self.prometheus.now(
             'medley_job_stage_throughput_samples_per_second{job="long"} and on (job) medley_job_loss{job="long"}'))
         coordinator = self.cluster.pods("long", "coordinator")[0]
@@ -191,9 +191,12 @@ class Story:
             job("lost", {"maxUsdPerHour": "5"}, resources={"pools": ["atlantis"]}),
             job("bad", {"maxUsdPerHour": "5"}, data=absent, resources={"pools": ["local"]}))
         self.fires("MedleyPoolWithoutPrice", "MedleyPlanInfeasible", "MedleyJobNotPlanned", "MedleyJobFailed")
+        self.cluster.apply(job("homeless", {"maxUsdPerHour": "5"}, resources={"pools": ["local"]},
+                               template={"spec": {"nodeSelector": {"no": "such-node"}}}))
+        self.fires("MedleyJobWaitsForPods")
 
     def stand_still(self):
-        """Trainers that hang: the job runs, and does not train. Its pods are not ready while it began."""
+        """Trainers that hang: the job runs, and does not train."""
         stopped = [self.cluster.process_of(pod) for pod in self.cluster.pods("long", "trainer")]
         stopped = [pid for pid in stopped if pid]
         for pid in stopped:
@@ -206,12 +209,10 @@ class Story:
                     os.kill(pid, signal.SIGCONT)
                 except ProcessLookupError:
                     pass  # the job went on without it
-        self.fired["MedleyJobWaitsForPods"] = self.prometheus.now(
-            'max_over_time(ALERTS{alertname="MedleyJobWaitsForPods", alertstate="firing"}[1h])')
 
     def delete(self, operator):
         self.before_deletion = get(f"http://{operator}/metrics")
-        for name in ("long", "small", "dear", "lost", "bad"):
+        for name in ("long", "small", "dear", "lost", "bad", "homeless"):
             self.cluster.kubectl("delete", "trainingjob", name, "--wait=false")
         self.cluster.kubectl("delete", "resourcepool", "unpriced", "--wait=false")
         self.after_deletion = wait_for("no series of a job is left", lambda: (
