@@ -51,6 +51,8 @@ def adult(w):
 
 def life(w):
     """A long job of the same kind starts; every later step disturbs it."""
+    pools = [d for d in example() if d["kind"] == "ResourcePool"]
+    w.kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(pools))
     document = next(d for d in example() if d["kind"] == "TrainingJob")
     document["metadata"] = {"name": "life", "namespace": NAMESPACE}
     spec = document["spec"]
