@@ -63,16 +63,44 @@ Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
   return out;
 }
 
-Json Gvk(const Resource& r) { return {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}; }
+// A structural schema as version 2 of the document has it. What is left out, kubectl could not cope
+// with: a real server does the same (ToStructuralOpenAPIV2).
+Json InV2(const Json& schema) {
+  Json out = schema;
+  for (const char* junctor : {"allOf", "anyOf", "oneOf", "not"}) out.erase(junctor);
+  const bool open = out.value("x-kubernetes-preserve-unknown-fields", false);
+  const bool nullable = out.value("nullable", false);
+  if (open || nullable) {
+    out.erase("items");
+    out.erase("properties");
+    out.erase("nullable");
+    if (nullable || out.value("type", "") == "object") out.erase("type");
+  }
+  if (out.value("type", "") == "array" && !out.contains("items")) out.erase("type");
+  for (const char* inner : {"items", "additionalProperties"}) {
+    if (out.contains(inner) && out[inner].is_object()) out[inner] = InV2(out[inner]);
+  }
+  if (out.contains("properties")) {
+    for (Json& property : out["properties"]) property = InV2(property);
+  }
+  return out;
+}
+
+Json Gvk(const Resource& r) {
+  return {{"group", r.group}, {"version", r.version}, {"kind", r.kind}};
+}
 
 // The definitions of some kinds and all that they refer to. v2 cannot say everything a CRD can.
 Json Schemas(const Registry& registry, const std::vector<InfoPtr>& infos, const std::string& prefix,
              bool v3) {
   Json out = Json::object();
-  std::set<std::string> wanted = {std::string(kMeta) + "DeleteOptions", std::string(kMeta) + "Status"};
+  std::set<std::string> wanted = {std::string(kMeta) + "DeleteOptions",
+                                  std::string(kMeta) + "Status"};
   for (const InfoPtr& info : infos) {
     const std::string name = DefinitionName(*info);
-    const Json& schema = info->builtin ? registry.definitions().all().at(name) : info->schema_document;
+    const bool as_it_is = info->builtin || v3;
+    const Json& own = info->builtin ? registry.definitions().all().at(name) : info->schema_document;
+    const Json schema = as_it_is ? own : InV2(own);
     CollectRefs(schema, &wanted);
     out[name] = WithRefs(schema, prefix, v3);
     out[name]["x-kubernetes-group-version-kind"] = Json::array({Gvk(info->resource)});
@@ -125,8 +153,8 @@ Json Paths(const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3
     paths[r.Path(ns, "{name}")] = {
         {"get", Operation(*info, "get", ref, v3, {})},
         {"put", Operation(*info, "put", ref, v3, {"dryRun", "fieldManager", "fieldValidation"})},
-        {"patch",
-         Operation(*info, "patch", ref, v3, {"dryRun", "fieldManager", "fieldValidation", "force"})},
+        {"patch", Operation(*info, "patch", ref, v3,
+                            {"dryRun", "fieldManager", "fieldValidation", "force"})},
         {"delete", Operation(*info, "delete", ref, v3, {"dryRun", "gracePeriodSeconds"})}};
   }
   return paths;
@@ -164,7 +192,8 @@ absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& regi
     const Json document = OpenApiV2(registry);
     const bool protobuf = request.accept.find("proto-openapi.spec.v2") != std::string::npos;
     response.body = protobuf ? OpenApiV2Protobuf(document) : Dump(document);
-    if (protobuf) response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    if (protobuf)
+      response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     return response;
   }
   if (parts.size() == 2 && parts[1] == "v3") {

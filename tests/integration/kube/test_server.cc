@@ -68,7 +68,7 @@ spec:
                   required: [name]
                   properties: {name: {type: string}, weight: {type: integer}}
               share: {x-kubernetes-int-or-string: true}
-              anything: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              anything: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {path: {type: string}}}
           status:
             type: object
             properties:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
 namespace medley::kube {
@@ -48,6 +49,19 @@ TEST_P(KubectlTest, DiscoversAndExplains) {
   EXPECT_THAT(Ok("get crd"), HasSubstr("widgets.test.example.com"));
   EXPECT_THAT(Ok("wait --for=condition=Established crd/widgets.test.example.com --timeout=10s"),
               HasSubstr("condition met"));
+}
+
+// kubectl up to 1.23 checks fields itself, by version 2 of the OpenAPI document, and would refuse those that a schema
+// leaves open beside the ones that it names.
+TEST_P(KubectlTest, FieldsThatAreLeftOpenAreNotChecked) {
+  const auto document = nlohmann::json::parse(Ok("get --raw /openapi/v2"));
+  const nlohmann::json::json_pointer at("/definitions/com.example.test.v1.Widget/properties/spec/properties/anything");
+  ASSERT_TRUE(document.contains(at));
+  EXPECT_FALSE(document[at].contains("properties")) << document[at];
+  EXPECT_FALSE(document[at].contains("type")) << document[at];
+  std::string widget = kWidget;
+  widget.replace(widget.find("size: 3"), 7, "size: 3, anything: {path: p, more: {a: 1}}");
+  EXPECT_THAT(Ok("apply -f -", widget), HasSubstr("widget.test.example.com/a created"));
 }
 
 TEST_P(KubectlTest, AppliesGetsDescribesAndDeletes) {
