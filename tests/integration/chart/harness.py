@@ -81,6 +81,15 @@ def container(deployment):
     return deployment["spec"]["template"]["spec"]["containers"][0]
 
 
+def pod_specs(objects):
+    """(name, pod spec) of everything that makes pods."""
+    for item in objects:
+        if item["kind"] == "Deployment":
+            yield item["metadata"]["name"], item["spec"]["template"]["spec"]
+        elif item["kind"] == "Pod":
+            yield item["metadata"]["name"], item["spec"]
+
+
 def wait_for(what, condition, patience=PATIENCE):
     """The first value of `condition` that is true."""
     end = time.monotonic() + patience
