@@ -16,6 +16,8 @@ std::string ProfilerName(std::string_view job, std::string_view pool);
 std::string SpecConfigMapName(std::string_view job);
 std::string PlanConfigMapName(std::string_view job);
 std::string TokenSecretName(std::string_view job);
+std::string DisruptionBudgetName(std::string_view job);
+std::string PodGroupName(std::string_view job);
 // Shared by all jobs of the namespace whose profile has this hash.
 std::string ProfileConfigMapName(std::string_view hash, std::string_view pool);
 

@@ -29,7 +29,8 @@ const Json& Defaults() {
     "resources": {},
     "elasticity": {"enabled": true, "minUnits": 1, "maxUnits": 64,
                    "replan": {"onPriceChange": true, "minSaving": "10%", "cooldown": "5m"}},
-    "runPolicy": {"suspend": false, "backoffLimit": 6, "cleanPodPolicy": "Running", "managedBy": "medley.dev/operator"},
+    "runPolicy": {"suspend": false, "backoffLimit": 6, "cleanPodPolicy": "Running", "managedBy": "medley.dev/operator",
+                  "disruptionBudget": {"enabled": true, "maxUnavailable": 1}, "schedulingPolicy": {"podGroup": "Auto"}},
     "checkpoint": {"interval": "60s", "keep": 3}})");
   return defaults;
 }
@@ -46,6 +47,13 @@ model::ScheduleKind ParseSchedule(const std::string& text) {
   if (text == "GPIPE") return model::ScheduleKind::kGpipe;
   if (text == "ASYNC_1F1B") return model::ScheduleKind::kAsync1F1B;
   return model::ScheduleKind::kSync1F1B;
+}
+
+PodGroupChoice ParsePodGroup(const std::string& text) {
+  if (text == "None") return PodGroupChoice::kNone;
+  if (text == "SchedulerPlugins") return PodGroupChoice::kSchedulerPlugins;
+  if (text == "Volcano") return PodGroupChoice::kVolcano;
+  return PodGroupChoice::kAuto;
 }
 
 std::optional<VolumeMount> ReadVolume(const JsonReader& parent) {
@@ -71,8 +79,14 @@ RunPolicy ReadRunPolicy(const JsonReader& reader) {
                             : clean == "None" ? CleanPodPolicy::kNone
                                               : CleanPodPolicy::kRunning;
   policy.managed_by = reader.String("managedBy", kThisOperator);
-  policy.queue = reader.Child("schedulingPolicy").String("queue");
-  policy.priority_class = reader.Child("schedulingPolicy").String("priorityClass");
+  const JsonReader scheduling = reader.Child("schedulingPolicy");
+  policy.queue = scheduling.String("queue");
+  policy.priority_class = scheduling.String("priorityClass");
+  policy.scheduler_name = scheduling.String("schedulerName");
+  policy.pod_group = ParsePodGroup(scheduling.String("podGroup"));
+  const JsonReader budget = reader.Child("disruptionBudget");
+  policy.disruption_budget = budget.Bool("enabled", true);
+  policy.max_unavailable = static_cast<int>(budget.Int("maxUnavailable", 1));
   return policy;
 }
 
@@ -101,6 +115,11 @@ void ApplyJobDefaults(Json& spec) {
   if (spec["model"].is_object() && spec["model"].contains("name")) {
     Fill(spec["model"], Json{{"parameters", {{"embeddingDim", 16}, {"embeddingRows", 65536}}}});
   }
+}
+
+bool ManagedByThisOperator(const kube::Object& job) {
+  const Json& value = job.At("/spec/runPolicy/managedBy");
+  return !value.is_string() || value == kThisOperator;
 }
 
 bool TrainingJob::managed_by_us() const { return run_policy.managed_by == kThisOperator; }

@@ -42,6 +42,7 @@ struct Elasticity {
 };
 
 enum class CleanPodPolicy { kAll, kRunning, kNone };
+enum class PodGroupChoice { kAuto, kNone, kSchedulerPlugins, kVolcano };
 
 struct RunPolicy {
   bool suspend = false;
@@ -52,6 +53,10 @@ struct RunPolicy {
   std::string managed_by = "medley.dev/operator";
   std::string queue;
   std::string priority_class;
+  std::string scheduler_name;  // empty: the cluster's default
+  PodGroupChoice pod_group = PodGroupChoice::kAuto;
+  bool disruption_budget = true;
+  int max_unavailable = 1;  // pods that evictions may take at the same time
 };
 
 // A volume source of Kubernetes as it stands in the manifest, and where pods see it.
@@ -89,6 +94,10 @@ struct TrainingJob {
  private:
   std::string name_;
 };
+
+// Whether spec.runPolicy.managedBy leaves the job to this operator, readable or not: of another
+// controller's job nothing is read, checked or written.
+bool ManagedByThisOperator(const kube::Object& job);
 
 // The defaults of the CRD's schema, for API servers that do not apply them and for files that never
 // saw one.

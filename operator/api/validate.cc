@@ -163,6 +163,11 @@ void CheckRunPolicy(Rules& rules, const Json& spec) {
   rules.Require(
       Text(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
       "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator");
+  const std::string pod_group = Text(spec, "/runPolicy/schedulingPolicy/podGroup");
+  rules.Require(pod_group == "Auto" || pod_group == "None" ||
+                    Has(spec, "/runPolicy/schedulingPolicy/schedulerName"),
+                "spec.runPolicy.schedulingPolicy.podGroup needs schedulerName: the default "
+                "scheduler knows no PodGroups");
   rules.Require(Seconds(spec, "/checkpoint/interval") >= 1,
                 "spec.checkpoint.interval must be at least 1s");
   rules.Require(!Has(spec, "/checkpoint/volume") ||

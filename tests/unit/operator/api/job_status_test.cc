@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/api/manifest_cases.h"
+
 namespace medley::ops {
 namespace {
 
@@ -37,6 +39,25 @@ JobStatus Full() {
 TEST(JobStatusTest, SurvivesJson) {
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).ToJson(), Full().ToJson());
   EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());
+}
+
+// An API server cuts off what its schema does not know.
+void ExpectKnown(const kube::Json& value, const kube::Json& schema, const std::string& path) {
+  if (value.is_array()) {
+    for (const kube::Json& item : value) ExpectKnown(item, schema.at("items"), path + "[]");
+  }
+  if (!value.is_object() || schema.contains("additionalProperties")) return;
+  for (const auto& [name, field] : value.items()) {
+    ASSERT_TRUE(schema.contains("properties") && schema["properties"].contains(name))
+        << path << "." << name;
+    ExpectKnown(field, schema["properties"][name], path + "." + name);
+  }
+}
+
+TEST(JobStatusTest, TheSchemaKnowsEveryField) {
+  const kube::Json crd = LoadYaml("deploy/crds/trainingjobs.yaml");
+  const kube::Json& schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+  ExpectKnown(Full().ToJson(), schema["properties"]["status"], "status");
 }
 
 TEST(JobStatusTest, MoneyIsAQuantityString) {

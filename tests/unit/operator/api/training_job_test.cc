@@ -40,7 +40,8 @@ TEST(TrainingJobTest, ReadsEverything) {
                    "replan": {"onPriceChange": false, "minSaving": "12.5%", "cooldown": "30s"}},
     "runPolicy": {"suspend": true, "backoffLimit": 0, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 0,
                   "cleanPodPolicy": "All", "managedBy": "other.dev/x",
-                  "schedulingPolicy": {"queue": "q", "priorityClass": "high"}},
+                  "disruptionBudget": {"enabled": false, "maxUnavailable": 3},
+                  "schedulingPolicy": {"queue": "q", "priorityClass": "high", "schedulerName": "volcano", "podGroup": "None"}},
     "template": {"metadata": {"labels": {"team": "ads"}}, "spec": {"nodeSelector": {"a": "b"}}}})"));
   ASSERT_THAT(job, IsOk());
   EXPECT_EQ(job->objective, (Objective{20000, 7200, 5, 12.5}));
@@ -49,7 +50,12 @@ TEST(TrainingJobTest, ReadsEverything) {
   EXPECT_EQ(job->run_policy.ttl_seconds_after_finished, 0);
   EXPECT_EQ(job->run_policy.active_deadline_seconds, 60);
   EXPECT_EQ(job->run_policy.queue, "q");
+  EXPECT_EQ(job->run_policy.scheduler_name, "volcano");
+  EXPECT_EQ(job->run_policy.pod_group, PodGroupChoice::kNone);
+  EXPECT_FALSE(job->run_policy.disruption_budget);
+  EXPECT_EQ(job->run_policy.max_unavailable, 3);
   EXPECT_FALSE(job->managed_by_us());
+  EXPECT_FALSE(ManagedByThisOperator(job->object));
   EXPECT_EQ(job->data_volume->mount_path, "/data");
   EXPECT_EQ(job->data_volume->source.dump(), R"({"persistentVolumeClaim":{"claimName":"d"}})");
   EXPECT_FALSE(job->checkpoint_volume.has_value());
