@@ -2,6 +2,8 @@
 
 #include <absl/strings/escaping.h>
 
+#include <algorithm>
+
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 
@@ -17,6 +19,12 @@ kube::Object Owned(const TrainingJob& job, const kube::Resource& resource,
   object.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
   object.SetController(job.object).IgnoreError();  // a new object has no other controller
   return object;
+}
+
+// Selects the namespace of this name, or every namespace.
+Json Namespace(const std::string& name) {
+  if (name.empty()) return Json::object();
+  return {{"matchLabels", {{"kubernetes.io/metadata.name", name}}}};
 }
 
 }  // namespace
@@ -53,17 +61,37 @@ kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& sett
   ingress.push_back({{"from", Json::array({{{"podSelector", members}}})}});
   ingress.push_back(
       {{"from",
-        Json::array({{{"namespaceSelector", Json::object()},
+        Json::array({{{"namespaceSelector", Namespace(settings.operator_namespace)},
                       {"podSelector",
                        {{"matchLabels", {{"app.kubernetes.io/name", "medley-operator"}}}}}}})},
        {"ports", Json::array({{{"port", settings.listen_port}, {"protocol", "TCP"}}})}});
   if (settings.metrics_port > 0) {
-    ingress.push_back(
-        {{"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}});
+    Json scrapers = {
+        {"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}};
+    if (!settings.metrics_namespace.empty()) {
+      scrapers["from"] =
+          Json::array({{{"namespaceSelector", Namespace(settings.metrics_namespace)}}});
+    }
+    ingress.push_back(std::move(scrapers));
   }
   policy.mutable_json()["spec"] = {
       {"podSelector", members}, {"policyTypes", {"Ingress"}}, {"ingress", std::move(ingress)}};
   return policy;
+}
+
+kube::Object DisruptionBudget(const TrainingJob& job, int pods) {
+  kube::Object budget =
+      Owned(job, kube::resources::PodDisruptionBudgets(), DisruptionBudgetName(job.name()));
+  budget.mutable_json()["spec"] = {
+      {"minAvailable", std::max(0, pods - job.run_policy.max_unavailable)},
+      // What is not ready protects nobody, and must not keep a node from being drained.
+      {"unhealthyPodEvictionPolicy", "AlwaysAllow"},
+      {"selector",
+       {{"matchLabels", {{kJobNameLabel, job.name()}}},
+        {"matchExpressions", Json::array({{{"key", kRoleLabel},
+                                           {"operator", "In"},
+                                           {"values", {"coordinator", "server", "trainer"}}}})}}}};
+  return budget;
 }
 
 kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash,

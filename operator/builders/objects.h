@@ -16,8 +16,12 @@ kube::Object SpecConfigMap(const TrainingJob& job);
 // "token": what the job's processes show each other.
 kube::Object TokenSecret(const TrainingJob& job, const std::string& token);
 // Members of the job reach each other; of everything else only the operator reaches them, and
-// scrapers the metrics.
+// scrapers the port of the metrics. What pods may call is not bounded.
 kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& settings);
+// Evictions take at most maxUnavailable of the job's `pods` pods at the same time. Says
+// minAvailable and not maxUnavailable: the latter counts against .spec of /scale, which is
+// maxUnits, not the plan.
+kube::Object DisruptionBudget(const TrainingJob& job, int pods);
 // The stored profile of one pool: JSON of medley.profile.v1.Profile. Owned by nobody, reused by
 // later jobs.
 kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash,

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "operator/api/resources.h"
+#include "operator/builders/pod_group.h"
+#include "operator/builders/restricted.h"
 #include "operator/builders/template_overlay.h"
 
 namespace medley::ops {
@@ -28,7 +30,9 @@ Json Labels(const TrainingJob& job, const Shape& shape) {
   labels[kJobNameLabel] = job.name();
   labels[kRoleLabel] = ToString(shape.role);
   if (shape.pool != nullptr) labels[kPoolLabel] = shape.pool->name;
-  if (!job.run_policy.queue.empty()) labels["kueue.x-k8s.io/queue-name"] = job.run_policy.queue;
+  // Volcano reads its queue from the PodGroup.
+  if (!job.run_policy.queue.empty() && WantedPodGroup(job.run_policy) != PodGroupKind::kVolcano)
+    labels["kueue.x-k8s.io/queue-name"] = job.run_policy.queue;
   labels.update(shape.labels);
   return labels;
 }
@@ -76,7 +80,12 @@ Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape
     container["ports"].push_back(
         {{"name", "metrics"}, {"containerPort", settings.metrics_port}, {"protocol", "TCP"}});
   }
+  if (!settings.image_pull_policy.empty())
+    container["imagePullPolicy"] = settings.image_pull_policy;
+  for (const std::string& name : settings.image_pull_secrets)
+    spec["imagePullSecrets"].push_back({{"name", name}});
   spec["containers"] = Json::array({std::move(container)});
+  if (!job.run_policy.scheduler_name.empty()) spec["schedulerName"] = job.run_policy.scheduler_name;
   if (!job.run_policy.priority_class.empty())
     spec["priorityClassName"] = job.run_policy.priority_class;
   if (shape.pool != nullptr && !shape.pool->node_selector.empty())
@@ -102,6 +111,7 @@ void SetEnv(Json& env, const Json& entry) {
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape,
             Json& spec) {
   spec = OverlayPodSpec(std::move(spec), job.template_spec);
+  FillRestricted(spec);
   spec["restartPolicy"] = shape.restart_policy;
   if (shape.pool != nullptr) {
     for (const auto& [key, value] : shape.pool->node_selector) spec["nodeSelector"][key] = value;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/kube/object.h"
 
@@ -15,7 +16,12 @@ namespace medley::ops {
 struct WorkerSettings {
   std::string image = "medley-worker:0.1.0";
   int listen_port = 7070;
-  int metrics_port = 0;  // 0: off
+  int metrics_port = 0;                              // 0: off
+  std::string image_pull_policy = "";                // empty: Kubernetes decides by the tag
+  std::vector<std::string> image_pull_secrets = {};  // names, in the job's namespace
+  // Where the NetworkPolicies of jobs look for the operator and for scrapers; empty: everywhere.
+  std::string operator_namespace = "";
+  std::string metrics_namespace = "";
 };
 
 struct WorkerIdentity {

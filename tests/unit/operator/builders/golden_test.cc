@@ -9,7 +9,9 @@
 #include "common/base/testing/status_matchers.h"
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"
+#include "operator/builders/pod_group.h"
 #include "operator/builders/pods.h"
+#include "tests/unit/operator/builders/sample_job.h"
 
 namespace medley::ops {
 namespace {
@@ -34,31 +36,8 @@ void ExpectGolden(const std::string& name, const kube::Object& object) {
 class GoldenTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto job = TrainingJob::FromObject(kube::Object(Json::parse(R"({
-      "apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
-      "metadata": {"name": "adult", "namespace": "ml", "uid": "u-1"},
-      "spec": {"model": {"name": "ctrdnn", "parameters": {"hidden": [400, 400, 400]}},
-        "data": {"train": {"uri": "file:///data/adult.csv", "format": "csv"},
-                 "schema": {"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3], "numeric": [0, 2]},
-                 "volume": {"persistentVolumeClaim": {"claimName": "datasets"}, "mountPath": "/data"}},
-        "checkpoint": {"volume": {"persistentVolumeClaim": {"claimName": "ck"}, "mountPath": "/checkpoints/"}},
-        "runPolicy": {"schedulingPolicy": {"priorityClass": "high", "queue": "ads"}},
-        "template": {"metadata": {"labels": {"team": "ads", "medley.dev/role": "no"}, "annotations": {"a": "b"}},
-          "spec": {"tolerations": [{"key": "team", "operator": "Exists"}],
-                   "nodeSelector": {"zone": "a", "gpu": "wrong"},
-                   "containers": [{"env": [{"name": "MEDLEY_TOKEN", "value": "stolen"},
-                                           {"name": "OMP_NUM_THREADS", "value": "2"}],
-                                   "imagePullPolicy": "Always"}]}}}})")));
-    ASSERT_THAT(job, base::IsOk());
-    job_ = *job;
-    auto pool =
-        ResourcePool::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "v100-spot"},
-      "spec": {"class": "GPU", "limit": 4, "price": {"usdPerUnitHour": "2.42"}, "nodeSelector": {"gpu": "v100"},
-               "tolerations": [{"key": "gpu", "operator": "Exists"}],
-               "unit": {"resources": {"cpu": "4", "nvidia.com/gpu": 1},
-                        "env": [{"name": "SPEED", "value": "2"}]}}})")));
-    ASSERT_THAT(pool, base::IsOk());
-    pool_ = *pool;
+    job_ = ReadJob(SampleJobJson());
+    pool_ = SamplePool();
     settings_ = {"registry/medley-worker:1", 7070, 9090};
   }
 
@@ -82,6 +61,8 @@ TEST_F(GoldenTest, Others) {
   ExpectGolden("spec-configmap", SpecConfigMap(job_));
   ExpectGolden("token-secret", TokenSecret(job_, "0123"));
   ExpectGolden("network-policy", JobNetworkPolicy(job_, settings_));
+  ExpectGolden("disruption-budget", DisruptionBudget(job_, 4));
+  ExpectGolden("pod-group", PodGroup(job_, PodGroupKind::kSchedulerPlugins, 3));
   ExpectGolden("profile-configmap", ProfileConfigMap("ml", "00ff", "v100-spot", "{}"));
 }
 
