@@ -1,5 +1,7 @@
 #include "common/base/status.h"
 
+#include <absl/strings/cord.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +22,10 @@ std::string ToString(const absl::Status& status) {
 
 absl::Status Annotate(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
-  return MakeStatus(status.code(), fmt::format("{}: {}", context, Message(status)));
+  absl::Status annotated = MakeStatus(status.code(), fmt::format("{}: {}", context, Message(status)));
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { annotated.SetPayload(type, payload); });
+  return annotated;
 }
 
 absl::Status ErrnoStatus(int error, std::string_view what) {

@@ -1,4 +1,5 @@
-// absl::Status <-> grpc::Status: the same codes, the same message. Pure, thread-safe.
+// absl::Status <-> grpc::Status: the same codes, the same message, the same details (common/base/details.h). Pure,
+// thread-safe.
 #pragma once
 
 #include <absl/status/status.h>

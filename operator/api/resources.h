@@ -23,6 +23,8 @@ inline constexpr char kPoolLabel[] = "medley.dev/pool";
 inline constexpr char kStageLabel[] = "medley.dev/stage";
 inline constexpr char kEpochLabel[] = "medley.dev/epoch";      // in which the pod was made
 inline constexpr char kProfileLabel[] = "medley.dev/profile";  // hash, on ConfigMaps of profiles
+// On pods and plans: the term of the leader that made them (common/model/leader_term.h).
+inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 

@@ -1,7 +1,9 @@
 // medley-operator: watches TrainingJobs and ResourcePools and runs them. See docs/api.md.
 #include <signal.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <thread>
@@ -12,6 +14,7 @@
 #include "common/base/status.h"
 #include "common/kube/client/config.h"
 #include "common/kube/client/http_client.h"
+#include "common/kube/leader/elector.h"
 #include "operator/app/check.h"
 #include "operator/app/operator_app.h"
 
@@ -19,6 +22,7 @@ namespace {
 
 using medley::base::FromSeconds;
 
+constexpr medley::base::seconds kGrace{30};
 constexpr double kCheckPatience = 60;  // seconds: a scheduling service that has just been installed
 
 struct Flags {
@@ -31,6 +35,10 @@ struct Flags {
   double schedule_window = 60;
   std::string scheduler_token_file, scheduler_ca, scheduler_cert, scheduler_key;
   bool check = false;
+  std::optional<bool> leader_elect;
+  std::string lease_name = "medley-operator";
+  std::string lease_namespace;
+  double lease_duration = 15, renew_deadline = 10, retry_period = 2;
   medley::ops::OperatorOptions options;
 };
 
@@ -86,6 +94,23 @@ void Define(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
+void DefineElection(CLI::App& app, Flags& flags) {
+  app.add_flag_function(
+      "--leader-elect,!--no-leader-elect", [&flags](int64_t count) { flags.leader_elect = count > 0; },
+      "Work only while holding the Lease, for several replicas; the default in a cluster");
+  app.add_option("--lease-name", flags.lease_name, "Name of the Lease")->capture_default_str();
+  app.add_option("--lease-namespace", flags.lease_namespace,
+                 "Its namespace; absent: the service account's, or the kubeconfig's");
+  app.add_option("--lease-duration", flags.lease_duration,
+                 "Whole seconds without renewal after which another may lead")
+      ->capture_default_str();
+  app.add_option("--renew-deadline", flags.renew_deadline,
+                 "Seconds without renewal after which a leader ends itself")
+      ->capture_default_str();
+  app.add_option("--retry-period", flags.retry_period, "Seconds between two tries to lead or renew")
+      ->capture_default_str();
+}
+
 absl::StatusOr<medley::kube::ClientConfig> Configure(const Flags& flags) {
   const auto environment = medley::kube::ProcessEnvironment();
   if (flags.kubeconfig.empty()) {
@@ -116,13 +141,50 @@ absl::Status ReadSecrets(const Flags& flags, medley::ops::OperatorOptions& optio
   return absl::OkStatus();
 }
 
+bool InCluster(const Flags& flags) {
+  const auto environment = medley::kube::ProcessEnvironment();
+  return flags.kubeconfig.empty() && medley::kube::InClusterConfig(environment).ok();
+}
+
+// The election's own client: one try a call, bounded, so that a slow answer cannot use up the deadline.
+medley::kube::ClientConfig ElectionConfig(const Flags& flags, medley::kube::ClientConfig config) {
+  const auto timeout = medley::kube::RequestTimeout(FromSeconds(flags.renew_deadline));
+  config.request_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  config.connect_timeout = std::min(config.connect_timeout, config.request_timeout);
+  config.max_retries = 0;
+  config.user_agent += " (leader election)";
+  return config;
+}
+
+medley::kube::LeaderElector::Options ElectorOptions(const Flags& flags, const medley::kube::ClientConfig& config,
+                                                    uint64_t seed) {
+  char host[256] = "localhost";
+  gethostname(host, sizeof host - 1);
+  medley::kube::LeaderElector::Options options;
+  options.lease = {flags.lease_namespace.empty() ? config.ns : flags.lease_namespace, flags.lease_name};
+  options.identity =
+      medley::kube::LeaderIdentity(host, medley::base::SystemSeed(), medley::base::SystemSeed());
+  options.lease_duration = FromSeconds(flags.lease_duration);
+  options.renew_deadline = FromSeconds(flags.renew_deadline);
+  options.retry_period = FromSeconds(flags.retry_period);
+  options.release_on_cancel = true;
+  options.seed = seed;
+  return options;
+}
+
 absl::Status Run(Flags& flags, std::stop_token stop) {
   medley::base::SystemClock clock;
   MEDLEY_ASSIGN_OR_RETURN(medley::kube::ClientConfig config, Configure(flags));
   config.user_agent = "medley-operator/0.1";
   MEDLEY_RETURN_IF_ERROR(ReadSecrets(flags, flags.options));
   const uint64_t seed = medley::base::SystemSeed();
-  medley::kube::HttpClient client(std::move(config), clock, seed);
+  medley::kube::HttpClient client(config, clock, seed);
+  std::unique_ptr<medley::kube::HttpClient> election_client;
+  if (flags.leader_elect.value_or(InCluster(flags))) {
+    election_client = std::make_unique<medley::kube::HttpClient>(ElectionConfig(flags, config), clock, seed + 1);
+    flags.options.election =
+        medley::ops::OperatorOptions::Election{election_client.get(), ElectorOptions(flags, config, seed)};
+  }
   std::stop_callback give_up(stop, [&client] { client.Shutdown(); });
   flags.options.seed = seed;
   if (flags.check)
@@ -134,12 +196,17 @@ absl::Status Run(Flags& flags, std::stop_token stop) {
   medley::ops::OperatorApp app(flags.options, client, clock);
   MEDLEY_RETURN_IF_ERROR(app.Start(stop));
   std::cout << "medley-operator: http port " << app.http_port() << std::endl;
-  medley::base::Mutex mutex;
-  medley::base::CondVar never;
-  {
-    medley::base::MutexLock lock(mutex);
-    never.Wait(mutex, stop, [] { return false; });
+  if (const absl::Status ended = app.Wait(stop); !ended.ok()) {
+    // Another leads: nothing that this process still does may reach the cluster.
+    std::cerr << "medley-operator: " << medley::base::ToString(ended) << std::endl;
+    std::_Exit(EXIT_FAILURE);
   }
+  // Parts that do not stop in time are not waited for.
+  std::jthread grace([&clock](std::stop_token done) {
+    if (!clock.SleepFor(kGrace, done)) return;
+    std::cerr << "medley-operator: not stopped within " << medley::base::ToSeconds(kGrace) << " s" << std::endl;
+    std::_Exit(EXIT_FAILURE);
+  });
   app.Stop();
   return absl::OkStatus();
 }
@@ -150,6 +217,7 @@ int main(int argc, char** argv) {
   CLI::App app("Runs TrainingJobs on Kubernetes");
   Flags flags;
   Define(app, flags);
+  DefineElection(app, flags);
   CLI11_PARSE(app, argc, argv);
   medley::log::Configure("operator", medley::log::ParseLevel(flags.log_level));
   // Signals go to one thread that waits for them, so that no handler runs anywhere.

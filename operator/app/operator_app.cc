@@ -4,6 +4,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/kube/cache/informer_factory.h"
+#include "common/kube/leader/fenced_client.h"
 #include "common/metrics/metrics.h"
 #include "operator/api/resources.h"
 #include "operator/controllers/job_reconciler.h"
@@ -59,7 +60,14 @@ class OperatorApp::Graph {
   Graph(OperatorOptions options, kube::Client& client, base::Clock& clock);
   ~Graph() { Stop(); }
 
-  absl::Status Start(std::stop_token stop) { return manager_.Start(std::move(stop)); }
+  absl::Status Start(std::stop_token stop) {
+    if (const auto& election = options_.election) {
+      MEDLEY_RETURN_IF_ERROR(manager_.Elect(*election->client, election->elector));
+    }
+    return manager_.Start(std::move(stop));
+  }
+  absl::Status Wait(std::stop_token stop) { return manager_.Wait(std::move(stop)); }
+  bool leading() const { return manager_.leading(); }
   void Stop() {
     stopping_.request_stop();
     const absl::Status stopped = manager_.Stop();
@@ -79,9 +87,11 @@ class OperatorApp::Graph {
 
   const OperatorOptions options_;
   base::Clock& clock_;
+  Manager manager_;
   std::stop_source stopping_;
   metrics::Registry registry_;
-  MeteredClient client_;
+  MeteredClient metered_;      // for caches
+  kube::FencedClient client_;  // for everything that writes
   OperatorMetrics metrics_;
   ReconcileMetrics job_reconciles_;
   ReconcileMetrics pool_reconciles_;
@@ -103,20 +113,21 @@ class OperatorApp::Graph {
   PoolReconciler pool_reconciler_;
   Controller job_controller_;
   Controller pool_controller_;
-  Manager manager_;
   HttpEndpoints endpoints_;
 };
 
 OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      client_(client, clock, registry_),
+      manager_(clock),
+      metered_(client, clock, registry_),
+      client_(metered_, [this] { return manager_.Guard(); }),
       metrics_(registry_),
       job_reconciles_(registry_, "trainingjob", options_.workers),
       pool_reconciles_(registry_, "resourcepool", 1),
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
-      informers_(client_, clock, options_.seed),
+      informers_(metered_, clock, options_.seed),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
       pods_(informers_.For(kube::resources::Pods())),
@@ -147,7 +158,6 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
           job_reconciler_, clock),
       pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
                        pool_reconciler_, clock),
-      manager_(clock),
       endpoints_({options_.http_address, options_.http_port},
                  {[this] { return MetricsPage(); },
                   [this] { return manager_.Healthy(); }, [this] { return manager_.Ready(); }}) {
@@ -161,7 +171,8 @@ JobDeps OperatorApp::Graph::Deps() {
   std::function<uint64_t()> entropy =
       options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
   return {client_,       clock_,  stores,   scheduler_,         links_,
-          observations_, events_, metrics_, std::move(entropy), options_.job};
+          observations_, events_, metrics_, std::move(entropy), options_.job,
+          [this] { return manager_.term(); }, [this](int64_t term) { manager_.HeardOfTerm(term); }};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {
@@ -196,6 +207,9 @@ std::string OperatorApp::Graph::MetricsPage() {
         std::pair("nodes", &nodes_), std::pair("resourcequotas", &quotas_), std::pair("configmaps", &config_maps_)}) {
     metrics_.SetCached(resource, informer->store().Size());
   }
+  metrics_.SetLeader(manager_.leading());
+  registry_.GetGauge("medley_leader_term", "Changes of the leader that this operator knows of")
+      .Set(static_cast<double>(manager_.term()));
   return metrics_.Text();
 }
 
@@ -264,6 +278,10 @@ OperatorApp::OperatorApp(OperatorOptions options, kube::Client& client, base::Cl
 OperatorApp::~OperatorApp() = default;
 
 absl::Status OperatorApp::Start(std::stop_token stop) { return graph_->Start(std::move(stop)); }
+
+absl::Status OperatorApp::Wait(std::stop_token stop) { return graph_->Wait(std::move(stop)); }
+
+bool OperatorApp::leading() const { return graph_->leading(); }
 
 void OperatorApp::Stop() { graph_->Stop(); }
 

@@ -20,6 +20,7 @@
 
 #include "common/base/clock.h"
 #include "common/kube/client.h"
+#include "common/kube/leader/elector.h"
 #include "common/rpc/channel.h"
 #include "operator/controllers/job_deps.h"
 
@@ -35,6 +36,12 @@ struct OperatorOptions {
   int workers = 4;                    // jobs reconciled at the same time
   uint64_t seed = 1;                  // of jitter; differs between processes
   std::function<uint64_t()> entropy;  // for tokens; null: the operating system's
+  // Replicas: of those with the same Lease one works, the others stand by. Absent: this one works.
+  struct Election {
+    kube::Client* client = nullptr;  // borrowed; the election's alone, see LeaderElector::Create
+    kube::LeaderElector::Options elector;
+  };
+  std::optional<Election> election;
   JobOptions job;
 };
 
@@ -44,10 +51,14 @@ class OperatorApp {
   OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock);
   ~OperatorApp();  // Stop
 
-  // Returns when the caches are filled and the controllers run. Errors: Unavailable (port in use),
-  // DeadlineExceeded (the API server does not answer).
+  // Returns when the caches are filled and the controllers run, or with an election this one stands by. Errors:
+  // Unavailable (port in use), DeadlineExceeded (the API server does not answer), InvalidArgument (the election's).
   absl::Status Start(std::stop_token stop);
-  void Stop();  // idempotent; jobs go on without it
+  // Until `stop` (OK), or until the lead is lost (Aborted): then the process should exit at once, without Stop.
+  absl::Status Wait(std::stop_token stop);
+  // Idempotent; jobs go on without it. A leader gives its Lease up when its controllers have stopped.
+  void Stop();
+  bool leading() const;
   int http_port() const;
 
  private:

@@ -62,6 +62,10 @@ struct JobDeps {
   OperatorMetrics& metrics;
   std::function<uint64_t()> entropy;  // for tokens
   JobOptions options;
+  // Of this process's lead; 0 without leader election.
+  std::function<int64_t()> leader_term = [] { return int64_t{0}; };
+  // Somebody has served a leader of this newer term.
+  std::function<void(int64_t)> heard_of_term = [](int64_t) {};
 };
 
 // What a plan was last considered with; a change of any part asks for another look.
@@ -81,6 +85,7 @@ struct JobMemory {
   std::optional<JobStatus> status;
   std::optional<kube::Json> written_status;
   std::optional<PlanRecord> record;
+  std::string record_version;  // resourceVersion of the ConfigMap that holds `record`; empty: none
   base::SteadyTime status_written_at{};
   bool base_objects_made = false;
   std::string token;

@@ -61,6 +61,7 @@ class JobPass {
   absl::Status Accept(const model::PlanResult& result, const Pools& pools,
                       const model::Profile& profile, const std::string& reason);
   absl::Status SaveRecord(const PlanRecord& record);
+  absl::Status RecordOfAnother(const kube::Object& map);
   void ReadRecord();
 
   // pass_run.cc
@@ -69,7 +70,8 @@ class JobPass {
   absl::Status EnsureMembers(const std::string& coordinator);
   absl::Status ReplaceMember(const kube::Object& pod);
   std::string HowItEnded(const kube::Object& pod);
-  absl::Status CreatePod(const kube::Object& pod);
+  absl::Status CreatePod(kube::Object pod);
+  absl::Status FoundInstead(const kube::Object& pod);
   absl::Status ApplyPlan();
   absl::Status DeleteLeftovers();
   void DrainLeaving();
@@ -107,6 +109,11 @@ class JobPass {
   absl::Status Finalize();
   absl::Status DeletePods(bool only_running);
 
+  // pass_term.cc
+  absl::Status CheckTerm();
+  absl::Status Deposed(const absl::Status& refusal, const char* what);
+  kube::ObjectPtr Current(const kube::Resource& resource, const kube::Key& key, kube::ObjectPtr cached) const;
+
   // pass_status.cc
   void Observe();
   void ObserveSwitches();
@@ -138,6 +145,7 @@ class JobPass {
   std::shared_ptr<const Observation> observed_;
   std::shared_ptr<CoordinatorLink> link_;
   bool spec_ok_ = true;
+  bool first_ = false;  // of this process over this job
   std::optional<base::nanoseconds> again_;
 };
 

@@ -48,9 +48,15 @@ absl::StatusOr<Result> JobPass::Run() {
   if (memory_.uid != object_.uid()) {
     memory_ = JobMemory();
     memory_.uid = object_.uid();
+    first_ = true;
   }
-  status_ = memory_.status ? *memory_.status : JobStatus::FromJson(object_.At("/status"));
-  if (!memory_.written_status) memory_.written_status = object_.At("/status");
+  if (!memory_.written_status) {
+    const kube::ObjectPtr current =
+        Current(TrainingJobs(), object_.key(), std::make_shared<const kube::Object>(object_));
+    const bool same = current != nullptr && current->uid() == object_.uid();
+    memory_.written_status = same ? current->At("/status") : object_.At("/status");
+  }
+  status_ = memory_.status ? *memory_.status : JobStatus::FromJson(*memory_.written_status);
   std::set<std::string> there;
   for (const kube::ObjectPtr& pod : Pods()) there.insert(pod->uid());
   std::erase_if(memory_.deleted, [&](const std::string& uid) { return !there.contains(uid); });

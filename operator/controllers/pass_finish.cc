@@ -17,7 +17,9 @@ absl::Status JobPass::Suspend() {
     std::string what = "nothing was running";
     if (link != nullptr && record_) {
       const auto step =
-          link->Suspend("spec.runPolicy.suspend", deps_.options.suspend_timeout, stop_);
+          link->Suspend("spec.runPolicy.suspend", deps_.options.suspend_timeout,
+                        deps_.leader_term(), stop_);
+      MEDLEY_RETURN_IF_ERROR(Deposed(step.status(), "suspend"));
       what = step.ok() ? fmt::format("checkpoint at step {}", *step)
                        : "no checkpoint was taken now, the last one counts: " +
                              base::Message(step.status());
@@ -41,6 +43,7 @@ absl::Status JobPass::Suspend() {
     if (!gone.ok() && !kube::IsNotFound(gone)) return gone;
     record_.reset();
     memory_.record.reset();
+    memory_.record_version.clear();
   }
   memory_.considered.reset();
   return DeletePods(false);

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "common/kube/errors.h"
 #include "operator/api/names.h"
+#include "operator/api/resources.h"
 #include "operator/builders/slots.h"
 #include "operator/controllers/job_pass.h"
 
@@ -29,11 +30,13 @@ std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& res
 void JobPass::ReadRecord() {
   record_ = memory_.record;
   if (record_) return;
+  const kube::Key key{object_.key().ns, PlanConfigMapName(object_.key().name)};
   const kube::ObjectPtr map =
-      deps_.stores.config_maps.Get({object_.key().ns, PlanConfigMapName(object_.key().name)});
+      Current(kube::resources::ConfigMaps(), key, deps_.stores.config_maps.Get(key));
   if (map == nullptr) return;
   const auto owner = map->controller();
   if (!owner || owner->uid != object_.uid()) return;  // of a job that had this name before
+  memory_.record_version = map->resource_version();
   auto record = ReadPlanRecord(*map);
   if (!record.ok()) {
     log::Warn("the stored plan is unreadable; the job is planned again",
@@ -43,16 +46,41 @@ void JobPass::ReadRecord() {
   record_ = memory_.record = *std::move(record);
 }
 
+// Only over what this process has read or written: an operator that led before or after must not lose its plan.
 absl::Status JobPass::SaveRecord(const PlanRecord& record) {
-  const kube::Object map = PlanConfigMap(*job_, record);
-  auto written = deps_.client.Create(kube::resources::ConfigMaps(), map);
-  if (kube::IsAlreadyExists(written.status())) {
-    written = deps_.client.Update(kube::resources::ConfigMaps(), map);
+  kube::Object map = PlanConfigMap(*job_, record);
+  map.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
+  const kube::Resource maps = kube::resources::ConfigMaps();
+  absl::StatusOr<kube::Object> written = base::NotFound("not written yet");
+  if (!memory_.record_version.empty()) {
+    kube::Object next = map;
+    next.mutable_json()["metadata"]["resourceVersion"] = memory_.record_version;
+    written = deps_.client.Update(maps, next);
+  }
+  if (kube::IsNotFound(written.status())) written = deps_.client.Create(maps, map);
+  if (kube::IsAlreadyExists(written.status()) || kube::IsConflict(written.status())) {
+    MEDLEY_RETURN_IF_ERROR(RecordOfAnother(map));
+    map.mutable_json()["metadata"]["resourceVersion"] = memory_.record_version;
+    written = deps_.client.Update(maps, map);
   }
   if (!written.ok())
     return base::Annotate(written.status(), "write ConfigMap " + map.key().ToString());
   record_ = memory_.record = record;
+  memory_.record_version = written->resource_version();
   return absl::OkStatus();
+}
+
+// Reads the plan that is there instead. OK: it is of a job that had this name before, and may be replaced.
+absl::Status JobPass::RecordOfAnother(const kube::Object& map) {
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Object there,
+                          deps_.client.Get(kube::resources::ConfigMaps(), map.key()));
+  memory_.record_version = there.resource_version();
+  const auto owner = there.controller();
+  if (!owner || owner->uid != object_.uid()) return absl::OkStatus();
+  memory_.record.reset();
+  if (auto record = ReadPlanRecord(there); record.ok()) memory_.record = *std::move(record);
+  return base::Aborted("write ConfigMap {}: another operator (term {}) has written it; the job goes on from there",
+                       map.key().ToString(), there.annotation(kLeaderTermAnnotation));
 }
 
 std::optional<model::PlanResult> JobPass::Ask(const Pools& pools, const model::Profile& profile,

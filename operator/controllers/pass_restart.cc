@@ -30,6 +30,7 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
   if (observed_ == nullptr) {
     if (const auto link = deps_.links.Find(job_->key())) observed_ = link->latest();
   }
+  MEDLEY_RETURN_IF_ERROR(CheckTerm());
   if (observed_ != nullptr && observed_->phase == JobPhase::kComplete) {
     *over = true;
     Observe();

@@ -39,6 +39,7 @@ absl::Status JobPass::RunPlan() {
     MEDLEY_ASSIGN_OR_RETURN(const std::string token, Token());
     link_ = deps_.links.For(job_->key(), coordinator, token);
     observed_ = link_->latest();  // null before the first
+    MEDLEY_RETURN_IF_ERROR(CheckTerm());
     if (observed_ != nullptr) Observe();
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(&over));
     if (over) return absl::OkStatus();
@@ -76,23 +77,34 @@ absl::StatusOr<std::string> JobPass::EnsureCoordinator() {
   return ip + ":" + std::to_string(deps_.options.worker.listen_port);
 }
 
-absl::Status JobPass::CreatePod(const kube::Object& pod) {
+absl::Status JobPass::CreatePod(kube::Object pod) {
+  pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
   const auto made = deps_.client.Create(kube::resources::Pods(), pod);
   if (made.ok()) {
     deps_.metrics.CountCreatedPods(1);
     return absl::OkStatus();
   }
-  // The name is deterministic: it is there already and the cache is behind, or it is still going.
-  if (kube::IsAlreadyExists(made.status())) {
-    Again(base::seconds(1));
-    return absl::OkStatus();
-  }
+  if (kube::IsAlreadyExists(made.status())) return FoundInstead(pod);
   if (made.status().code() == absl::StatusCode::kPermissionDenied ||
       made.status().code() == absl::StatusCode::kInvalidArgument) {
     Event(EventRecorder::Type::kWarning, "FailedCreatePod",
           "pod " + pod.key().name + ": " + base::Message(made.status()));
   }
   return base::Annotate(made.status(), "create pod " + pod.key().ToString());
+}
+
+// Names are deterministic: one that is there already is this job's, made by an earlier pass or by
+// another leader, and the cache is behind; or it is going; or it is a stranger's.
+absl::Status JobPass::FoundInstead(const kube::Object& pod) {
+  Again(base::seconds(1));
+  const auto there = deps_.client.Get(kube::resources::Pods(), pod.key());
+  if (!there.ok() || there->deleting()) return absl::OkStatus();  // gone, or going: the next pass makes it
+  const auto owner = there->controller();
+  if (owner && owner->uid == object_.uid()) return absl::OkStatus();
+  const std::string whose = owner ? owner->kind + " " + owner->name : "nobody";
+  Event(EventRecorder::Type::kWarning, "FailedCreatePod",
+        fmt::format("pod {} is there already and belongs to {}", pod.key().name, whose));
+  return base::AlreadyExists("create pod {}: one of this name belongs to {}", pod.key().ToString(), whose);
 }
 
 absl::Status JobPass::DeletePod(const kube::Object& pod) {
@@ -210,7 +222,8 @@ absl::Status JobPass::ApplyPlan() {
     memory_.applied_epoch = epoch;
     return absl::OkStatus();
   }
-  const auto answer = link_->ApplyPlan(*record_, stop_);
+  const auto answer = link_->ApplyPlan(*record_, deps_.leader_term(), stop_);
+  MEDLEY_RETURN_IF_ERROR(Deposed(answer.status(), "apply the plan"));
   if (answer.status().code() == absl::StatusCode::kFailedPrecondition && observed_ != nullptr &&
       observed_->epoch >= epoch) {
     // The coordinator recovered into a newer epoch meanwhile: the plan stands, under a newer
@@ -258,7 +271,8 @@ void JobPass::DrainLeaving() {
     if (seconds.is_number()) grace = std::min(grace, seconds.get<double>());
   }
   if (leaving.empty()) return;
-  const absl::Status told = link_->Drain(leaving, base::FromSeconds(grace), stop_);
+  const absl::Status told =
+      link_->Drain(leaving, base::FromSeconds(grace), deps_.leader_term(), stop_);
   if (!told.ok())
     log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
 }

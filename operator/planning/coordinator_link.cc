@@ -92,6 +92,7 @@ Observation FromProto(const pb::Observation& in) {
   out.bad_rows = in.bad_rows();
   out.last_checkpoint_step = in.last_checkpoint_step();
   out.retryable = in.retryable();
+  out.leader_term = in.leader_term();
   return out;
 }
 
@@ -145,7 +146,8 @@ void CoordinatorLink::Follow(std::stop_token stop) {
   }
 }
 
-absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, std::stop_token stop) {
+absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int64_t term,
+                                                   std::stop_token stop) {
   pb::ApplyPlanRequest request;
   model::ToProto(record.plan, *request.mutable_plan());
   for (const MemberSlot& slot : record.slots) {
@@ -157,6 +159,7 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, std
     out.set_index(slot.index);
   }
   request.set_reason(record.reason);
+  request.set_leader_term(term);
   for (const auto& [pool, price] : record.usd_per_unit_hour)
     (*request.mutable_usd_per_unit_hour())[pool] = price;
   grpc::ClientContext context;
@@ -170,8 +173,9 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, std
 }
 
 absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members,
-                                    base::nanoseconds notice, std::stop_token stop) {
+                                    base::nanoseconds notice, int64_t term, std::stop_token stop) {
   pb::DrainRequest request;
+  request.set_leader_term(term);
   for (const std::string& member : members) request.add_members(member);
   const auto whole = std::chrono::duration_cast<base::seconds>(notice);
   request.mutable_notice()->set_seconds(whole.count());
@@ -186,8 +190,10 @@ absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members,
 }
 
 absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason,
-                                                 base::nanoseconds timeout, std::stop_token stop) {
+                                                 base::nanoseconds timeout, int64_t term,
+                                                 std::stop_token stop) {
   pb::SuspendRequest request;
+  request.set_leader_term(term);
   request.set_reason(reason);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = token_, .timeout = timeout});

@@ -39,13 +39,15 @@ class CoordinatorLink {
   // The last one heard; null before the first.
   std::shared_ptr<const Observation> latest() const;
 
+  // `term`: of this operator's lead. An error of which model::NewerTerm knows the newer term: another
+  // operator has led since.
   // Idempotent by epoch. Errors: FailedPrecondition (an older epoch than the one in force),
   // Unavailable.
-  absl::StatusOr<int64_t> ApplyPlan(const PlanRecord& record, std::stop_token stop);
-  absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice,
+  absl::StatusOr<int64_t> ApplyPlan(const PlanRecord& record, int64_t term, std::stop_token stop);
+  absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice, int64_t term,
                      std::stop_token stop);
   // The step of the checkpoint.
-  absl::StatusOr<int64_t> Suspend(const std::string& reason, base::nanoseconds timeout,
+  absl::StatusOr<int64_t> Suspend(const std::string& reason, base::nanoseconds timeout, int64_t term,
                                   std::stop_token stop);
 
  private:

@@ -63,6 +63,7 @@ struct Observation {
   int64_t bad_rows = 0;
   int64_t last_checkpoint_step = 0;
   bool retryable = false;
+  int64_t leader_term = 0;  // the newest that the coordinator has served
   bool operator==(const Observation&) const = default;
 };
 

@@ -3,6 +3,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/leader_term.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
@@ -185,6 +186,7 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
       return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no token");
     }
     base::MutexLock lock(mutex_);
+    if (grpc::Status status = Fence(request->leader_term()); !status.ok()) return status;
     const int64_t epoch = request->plan().epoch();
     if (epoch < seen_.epoch())
       return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "older epoch");
@@ -223,13 +225,15 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
   grpc::Status Drain(grpc::ServerContext*, const job_pb::DrainRequest* request,
                      job_pb::DrainResponse*) override {
     base::MutexLock lock(mutex_);
+    if (grpc::Status status = Fence(request->leader_term()); !status.ok()) return status;
     drained_.insert(request->members().begin(), request->members().end());
     return grpc::Status::OK;
   }
 
-  grpc::Status Suspend(grpc::ServerContext*, const job_pb::SuspendRequest*,
+  grpc::Status Suspend(grpc::ServerContext*, const job_pb::SuspendRequest* request,
                        job_pb::SuspendResponse* response) override {
     base::MutexLock lock(mutex_);
+    if (grpc::Status status = Fence(request->leader_term()); !status.ok()) return status;
     ++suspends_;
     seen_.set_phase(job_pb::JOB_PHASE_SUSPENDED);
     Changed();
@@ -237,6 +241,15 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
     return grpc::Status::OK;
   }
 
+  // As the real one: see worker/coordinator/core.
+  grpc::Status Fence(int64_t term) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (term < seen_.leader_term()) {
+      ++refused_;
+      return rpc::ToGrpc(model::StaleTerm(term, seen_.leader_term()));
+    }
+    seen_.set_leader_term(term);
+    return grpc::Status::OK;
+  }
   void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (seen_.epoch() > 0) {
       job_pb::SwitchRecord& record = *seen_.add_switches();
@@ -267,6 +280,7 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
   std::set<std::string> members_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> drained_ ABSL_GUARDED_BY(mutex_);
   int suspends_ ABSL_GUARDED_BY(mutex_) = 0;
+  int refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 FakeCoordinator::FakeCoordinator() : service_(std::make_unique<Service>()) {
@@ -291,6 +305,19 @@ std::set<std::string> FakeCoordinator::drained() const {
 int FakeCoordinator::suspends() const {
   base::MutexLock lock(service_->mutex_);
   return service_->suspends_;
+}
+int FakeCoordinator::refused() const {
+  base::MutexLock lock(service_->mutex_);
+  return service_->refused_;
+}
+int64_t FakeCoordinator::leader_term() const {
+  base::MutexLock lock(service_->mutex_);
+  return service_->seen_.leader_term();
+}
+void FakeCoordinator::ServeTerm(int64_t term) {
+  base::MutexLock lock(service_->mutex_);
+  service_->seen_.set_leader_term(term);
+  service_->Changed();
 }
 void FakeCoordinator::SetAutoCommit(bool on) {
   base::MutexLock lock(service_->mutex_);

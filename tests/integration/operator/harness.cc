@@ -195,7 +195,7 @@ absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const kube::LogOptio
   return absl::OkStatus();
 }
 
-void OperatorHarness::StartOperator() {
+OperatorOptions OperatorHarness::Options() {
   OperatorOptions options;
   options.scheduler_address = scheduler_.address();
   options.job.worker.listen_port = coordinator_.port();
@@ -203,7 +203,11 @@ void OperatorHarness::StartOperator() {
   options.job.recheck = base::seconds(2);
   options.job.scheduler_retry = base::milliseconds(300);
   options.job.default_warm_up_seconds = 1;
-  app_ = std::make_unique<OperatorApp>(std::move(options), *operators_, clock_);
+  return options;
+}
+
+void OperatorHarness::StartOperator() {
+  app_ = std::make_unique<OperatorApp>(Options(), *operators_, clock_);
   ASSERT_THAT(app_->Start({}), base::IsOk());
 }
 

@@ -71,6 +71,10 @@ class FakeCoordinator {
   std::set<std::string> members() const;
   std::set<std::string> drained() const;
   int suspends() const;
+  // Requests of leaders that were deposed, and the newest term served.
+  int refused() const;
+  int64_t leader_term() const;
+  void ServeTerm(int64_t term);  // as if a leader of this term had been here
   // A plan is in force as soon as it is applied; false: after Commit.
   void SetAutoCommit(bool on);
   void Commit();
@@ -97,6 +101,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
 
+  OperatorOptions Options();
   void StartOperator();
   void StopOperator();
   kube::Json JobJson(const std::string& name = "adult");

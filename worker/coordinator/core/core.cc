@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/leader_term.h"
 
 namespace medley::worker {
 namespace {
@@ -23,6 +24,7 @@ CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
 
 void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant now) {
   last_epoch_ = journal.last_epoch();
+  leader_term_ = journal.leader_term();
   if (journal.has_desired()) desired_ = journal.desired();
   if (journal.has_first_plan()) first_plan_ = journal.first_plan();
   from_epoch_ = journal.from_epoch();
@@ -64,8 +66,18 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   Log(false, fmt::format("restarted: waiting for {} members of epoch {}", active.members.size(), active.epoch));
 }
 
+absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
+  if (leader_term < leader_term_) return model::StaleTerm(leader_term, leader_term_);
+  if (leader_term == leader_term_) return absl::OkStatus();
+  Log(false, fmt::format("served by the leader of term {}, {} before", leader_term, leader_term_));
+  leader_term_ = leader_term;
+  Journal(now);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now) {
   MEDLEY_RETURN_IF_ERROR(ValidateApply(request));
+  MEDLEY_RETURN_IF_ERROR(AcceptTerm(request.leader_term(), now));
   if (over()) return base::FailedPrecondition("the job is over: {}", message_);
   Hold(now);
   if (desired_ && request.plan().epoch() < desired_->plan().epoch()) {
@@ -97,7 +109,14 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
   return epoch_of();
 }
 
-void CoordinatorCore::Drain(const std::vector<std::string>& members, Instant now) {
+absl::Status CoordinatorCore::Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now) {
+  MEDLEY_RETURN_IF_ERROR(AcceptTerm(leader_term, now));
+  PlanOut(members, now);
+  return absl::OkStatus();
+}
+
+// They will leave: the operator says so, or they do.
+void CoordinatorCore::PlanOut(const std::vector<std::string>& members, Instant now) {
   Hold(now);
   for (const std::string& name : members) {
     const auto found = members_.find(name);
@@ -111,9 +130,10 @@ void CoordinatorCore::Drain(const std::vector<std::string>& members, Instant now
   Advance(now);
 }
 
-void CoordinatorCore::Suspend(const std::string& reason, Instant now) {
+absl::Status CoordinatorCore::Suspend(const std::string& reason, int64_t leader_term, Instant now) {
+  MEDLEY_RETURN_IF_ERROR(AcceptTerm(leader_term, now));
   Hold(now);
-  if (over() || suspending_) return;
+  if (over() || suspending_) return absl::OkStatus();
   suspending_ = true;
   suspend_deadline_ = now.steady + options_.checkpoint_timeout;
   message_ = reason;
@@ -121,6 +141,7 @@ void CoordinatorCore::Suspend(const std::string& reason, Instant now) {
     AbandonNext({.text = "the job is suspended"}, false, now);
   }
   Advance(now);
+  return absl::OkStatus();
 }
 
 void CoordinatorCore::OnMessage(const std::string& member, const std::string& instance,
@@ -139,7 +160,7 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
     if (message.has_halted()) OnHalted(member, message.halted(), now);
     if (message.has_checkpointed()) OnCheckpointed(member, message.checkpointed(), now);
     if (message.has_evaluated()) OnEvaluated(member, message.evaluated(), now);
-    if (message.has_leaving()) return Drain({member}, now);
+    if (message.has_leaving()) return PlanOut({member}, now);
   }
   Advance(now);
 }

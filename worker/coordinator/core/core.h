@@ -37,10 +37,12 @@ class CoordinatorCore {
   // `journal`: the last state of an earlier process of this coordinator.
   CoordinatorCore(CoreOptions options, Instant now, const std::optional<job::v1::CoordinatorState>& journal);
 
+  // The operator's requests carry the term of the leader that asks; one older than the newest served is refused
+  // (model::StaleTerm). A newer one is journaled before the request has any effect.
   // The epoch that the plan has or will get. Errors: InvalidArgument, FailedPrecondition (older, or the job is over).
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
-  void Drain(const std::vector<std::string>& members, Instant now);
-  void Suspend(const std::string& reason, Instant now);
+  absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);
+  absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
 
   // Messages of one process in their order; the first is Hello. Others before Hello are ignored.
   void OnMessage(const std::string& member, const std::string& instance, const job::v1::SessionRequest& message,
@@ -65,6 +67,8 @@ class CoordinatorCore {
   enum class Ending { kNone, kEvaluating };
 
   // core.cc: inputs
+  absl::Status AcceptTerm(int64_t leader_term, Instant now);
+  void PlanOut(const std::vector<std::string>& members, Instant now);
   void OnHello(const job::v1::Hello& hello, Instant now);
   void LoseHolder(const Cause& why, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
@@ -142,6 +146,7 @@ class CoordinatorCore {
   std::optional<EpochInfo> next_;    // being prepared
   std::optional<Ledger> ledger_;
   Mode mode_ = Mode::kIdle;
+  int64_t leader_term_ = 0;  // the newest served
   int64_t last_epoch_ = 0;
   int64_t from_epoch_ = 0;  // the last epoch that was in force; 0: none yet
 

@@ -66,6 +66,7 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   out.set_bad_rows(bad_rows_);
   out.set_last_checkpoint_step(last_checkpoint_);
   out.set_retryable(retryable_);
+  out.set_leader_term(leader_term_);
   return out;
 }
 
@@ -77,6 +78,7 @@ void CoordinatorCore::Journal(Instant now) {
 job::v1::CoordinatorState CoordinatorCore::DurableState() const {
   job::v1::CoordinatorState state;
   state.set_last_epoch(last_epoch_);
+  state.set_leader_term(leader_term_);
   if (desired_) *state.mutable_desired() = *desired_;
   if (first_plan_) *state.mutable_first_plan() = *first_plan_;
   if (active_) {

@@ -64,16 +64,19 @@ absl::StatusOr<int64_t> Engine::ApplyPlan(const job::v1::ApplyPlanRequest& reque
   return epoch;
 }
 
-void Engine::Drain(const std::vector<std::string>& members) {
+absl::Status Engine::Drain(const std::vector<std::string>& members, int64_t leader_term) {
   MutexLock lock(mutex_);
-  core_->Drain(members, Now());
+  const absl::Status status = core_->Drain(members, leader_term, Now());
   Carry();
+  return status;
 }
 
-absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, const std::function<bool()>& cancelled) {
+absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leader_term,
+                                        const std::function<bool()>& cancelled) {
   MutexLock lock(mutex_);
-  core_->Suspend(reason, Now());
+  const absl::Status status = core_->Suspend(reason, leader_term, Now());
   Carry();
+  if (!status.ok()) return status;
   while (!core_->over()) {
     if (stop_.stop_requested() || cancelled()) return base::Cancelled("stopped waiting for the job to be suspended");
     changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),

@@ -33,9 +33,11 @@ class Engine {
 
   // For the operator.
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request);
-  void Drain(const std::vector<std::string>& members);
-  // Returns the checkpoint's step once suspended. Errors: FailedPrecondition (the job ended otherwise), Cancelled.
-  absl::StatusOr<int64_t> Suspend(const std::string& reason, const std::function<bool()>& cancelled);
+  absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term);
+  // Returns the checkpoint's step once suspended. Errors: FailedPrecondition (the job ended otherwise, or an older
+  // term), Cancelled.
+  absl::StatusOr<int64_t> Suspend(const std::string& reason, int64_t leader_term,
+                                  const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
   void FinalObservationRead();  // by somebody: Wait need not linger for it

@@ -63,15 +63,14 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
 
   grpc::Status Drain(ServerContext* context, const job::v1::DrainRequest* request, job::v1::DrainResponse*) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    engine_.Drain({request->members().begin(), request->members().end()});
-    return grpc::Status::OK;
+    return rpc::ToGrpc(engine_.Drain({request->members().begin(), request->members().end()}, request->leader_term()));
   }
 
   grpc::Status Suspend(ServerContext* context, const job::v1::SuspendRequest* request,
                        job::v1::SuspendResponse* response) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     const absl::StatusOr<int64_t> step =
-        engine_.Suspend(request->reason(), [context] { return context->IsCancelled(); });
+        engine_.Suspend(request->reason(), request->leader_term(), [context] { return context->IsCancelled(); });
     if (step.ok()) response->set_step(*step);
     return rpc::ToGrpc(step.status());
   }

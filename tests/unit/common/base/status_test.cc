@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "common/base/details.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 
@@ -28,6 +29,14 @@ TEST(StatusTest, AnnotateKeepsTheCode) {
   const absl::Status status = Annotate(ErrnoStatus(ENOENT, "opening x"), "loading the catalog");
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("loading the catalog: opening x: ")));
   EXPECT_THAT(Annotate(absl::OkStatus(), "nothing"), IsOk());
+}
+
+TEST(StatusTest, DetailsStayWithAnAnnotatedError) {
+  const absl::Status status = Annotate(WithDetails(Aborted("taken"), "holder=b"), "taking x");
+  EXPECT_EQ(Details(status), "holder=b");
+  EXPECT_EQ(Details(Aborted("taken")), "");
+  EXPECT_THAT(WithDetails(absl::OkStatus(), "nothing"), IsOk());
+  EXPECT_EQ(Details(absl::OkStatus()), "");
 }
 
 TEST(RngTest, IsReproducibleAndUniform) {

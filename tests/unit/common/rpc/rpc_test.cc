@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 
+#include "common/base/details.h"
 #include "common/base/status.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
@@ -147,6 +148,9 @@ TEST(RpcStatusTest, CodesAndMessagesSurviveBothWays) {
     const absl::Status status =
         base::MakeStatus(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
     EXPECT_EQ(FromGrpc(ToGrpc(status)), status) << code;
+    const absl::Status detailed = base::WithDetails(status, "leader-term=3");
+    EXPECT_EQ(FromGrpc(ToGrpc(detailed)), detailed) << code;
+    EXPECT_EQ(base::Details(FromGrpc(ToGrpc(detailed), "what")), status.ok() ? "" : "leader-term=3") << code;
   }
 }
 

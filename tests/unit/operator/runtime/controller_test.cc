@@ -1,7 +1,9 @@
 // Section E of the client's checklist.
 #include "operator/runtime/controller.h"
 
+#include <algorithm>
 #include <map>
+#include <type_traits>
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
@@ -179,6 +181,88 @@ TEST_F(ControllerTest, E1_ExceptionsAreCaughtCountedAndTreatedAsErrors) {
   EXPECT_EQ(metrics_.exceptions, 2);
 }
 
+// A limiter that tells what it was asked.
+class SpyLimiter : public kube::RateLimiter {
+ public:
+  SpyLimiter(std::atomic<int>& failures, std::atomic<int>& forgotten) : failures_(failures), forgotten_(forgotten) {}
+  base::nanoseconds When(const Key& key) override {
+    ++failures_;
+    return limiter_.When(key);
+  }
+  void Forget(const Key& key) override {
+    ++forgotten_;
+    limiter_.Forget(key);
+  }
+  int Requeues(const Key& key) const override { return limiter_.Requeues(key); }
+
+ private:
+  std::atomic<int>& failures_;
+  std::atomic<int>& forgotten_;
+  kube::ExponentialRateLimiter limiter_;
+};
+
+TEST_F(ControllerTest, E1_OnlyErrorsAreRateLimitedSuccessAndRequeueAfterForget) {
+  std::atomic<int> failures = 0, forgotten = 0;
+  reconciler_.script = [](int call) -> absl::StatusOr<Result> {
+    if (call <= 2) return base::Unavailable("not yet");
+    return call == 3 ? Result{.requeue_after = seconds(60)} : Result{};
+  };
+  Controller::Options options;
+  options.name = "test";
+  options.limiter = std::make_unique<SpyLimiter>(failures, forgotten);
+  options.metrics = &metrics_;
+  controller_ = std::make_unique<Controller>(std::move(options), reconciler_, clock_);
+  ASSERT_THAT(controller_->Start(), base::IsOk());
+  controller_->Enqueue(key_);
+  AdvanceUntil(3);
+  ASSERT_TRUE(metrics_.WaitFor(Outcome::kRequeueAfter, 1));
+  EXPECT_EQ(failures, 2);
+  EXPECT_EQ(forgotten, 1);
+  clock_.Advance(seconds(60));
+  ASSERT_TRUE(metrics_.WaitFor(Outcome::kSuccess, 1));
+  EXPECT_EQ(failures, 2);
+  EXPECT_EQ(forgotten, 2);
+}
+
+TEST_F(ControllerTest, E1_OneWorkerByDefaultAndAKeyIsNeverOnTwo) {
+  EXPECT_EQ(Controller::Options().workers, 1);
+  base::Mutex mutex;
+  base::CondVar changed;
+  bool open = false;
+  int running = 0, most = 0;
+  reconciler_.script = [&](int) -> absl::StatusOr<Result> {
+    base::MutexLock lock(mutex);
+    most = std::max(most, ++running);
+    changed.NotifyAll();
+    changed.WaitFor(mutex, {}, seconds(20), [&] { return open; });
+    --running;
+    return Result{};
+  };
+  Controller::Options options;
+  options.name = "wide";
+  options.workers = 4;
+  controller_ = std::make_unique<Controller>(std::move(options), reconciler_, clock_);
+  ASSERT_THAT(controller_->Start(), base::IsOk());
+  controller_->Enqueue(key_);
+  ASSERT_TRUE(reconciler_.WaitForCalls(key_, 1));
+  controller_->Enqueue(key_);  // while it is worked on: once more, afterwards
+  controller_->Enqueue(key_);
+  const Key other{"ns", "other"};
+  controller_->Enqueue(other);
+  ASSERT_TRUE(reconciler_.WaitForCalls(other, 1));  // a different key runs beside it
+  EXPECT_EQ(reconciler_.Calls(key_), 1);
+  {
+    base::MutexLock lock(mutex);
+    EXPECT_TRUE(changed.WaitFor(mutex, {}, seconds(20), [&] { return running == 2; }));
+    open = true;
+    changed.NotifyAll();
+  }
+  ASSERT_TRUE(reconciler_.WaitForCalls(key_, 2));
+  controller_->Stop();
+  EXPECT_EQ(reconciler_.Calls(key_), 2);
+  EXPECT_EQ(most, 2);
+}
+
 TEST_F(ControllerTest, E2_OwnerMappingAndSelf) {
   const kube::Object job = Job("j", "u1", "1", 1);
   client_.ScriptList(kube::ObjectList{{job}, "10", ""});
@@ -215,6 +299,37 @@ TEST_F(ControllerTest, E2_AnUpdateEnqueuesOldAndNewOwnerAndADeletionItsOwner) {
   ASSERT_THAT(controller.Start(), base::IsOk());
   EXPECT_TRUE(reconciler_.WaitForCalls({"ns", "a"}, 1));
   EXPECT_TRUE(reconciler_.WaitForCalls({"ns", "b"}, 1));
+}
+
+TEST_F(ControllerTest, E2_ATombstoneEnqueuesTheOwnerThatWasLastSeen) {
+  client_.ScriptList(kube::ObjectList{{}, "10", ""});
+  jobs_ = MakeInformer(kJobs);
+  jobs_->Start();
+  ASSERT_THAT(jobs_->WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_TRUE(client_.WaitForWatches(1));
+  client_.ScriptList(kube::ObjectList{{PodOf(Job("a", "ua", "1", 1), "11")}, "11", ""});
+  kube::Object gone;
+  gone.mutable_json() = {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}};
+  client_.ScriptWatch({.events = {{WatchEvent::Type::kError, gone}}});
+  client_.ScriptList(kube::ObjectList{{}, "20", ""});  // it went while nobody watched
+  pods_ = MakeInformer(kube::resources::Pods());
+  Controller& controller = Make();
+  ASSERT_THAT(controller.AddSource(*pods_, MapController(*jobs_)), base::IsOk());
+  pods_->Start();
+  ASSERT_THAT(controller.Start(), base::IsOk());
+  ASSERT_TRUE(reconciler_.WaitForCalls({"ns", "a"}, 1));
+  const base::SystemClock real;
+  const auto deadline = real.Steady() + seconds(20);
+  while (reconciler_.Calls({"ns", "a"}) < 2 && real.Steady() < deadline) {
+    clock_.Advance(base::milliseconds(100));  // the reflector's pause before it lists again
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(reconciler_.Calls({"ns", "a"}), 2);
+}
+
+TEST_F(ControllerTest, E3_CachedObjectsCannotBeChanged) {
+  static_assert(std::is_same_v<kube::ObjectPtr, std::shared_ptr<const kube::Object>>);
+  static_assert(std::is_same_v<KeyMapper, std::function<std::vector<Key>(const kube::Object&)>>);
 }
 
 TEST_F(ControllerTest, E3_GenerationFilterPassesSpecChangesOnly) {

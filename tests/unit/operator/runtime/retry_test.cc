@@ -40,6 +40,38 @@ TEST(RetryTest, E3_FiveTriesOnConflictOnly) {
   EXPECT_EQ(calls, 1);
 }
 
+// Sleeps take no time; they are kept.
+class LeapingClock final : public base::Clock {
+ public:
+  base::WallTime Now() const override { return {}; }
+  base::SteadyTime Steady() const override { return now_; }
+  bool SleepUntil(base::SteadyTime deadline, std::stop_token stop) override {
+    sleeps.push_back(base::ToSeconds(deadline - now_));
+    now_ = deadline;
+    return !stop.stop_requested();
+  }
+  std::vector<double> sleeps;
+
+ private:
+  base::SteadyTime now_{base::seconds(1000)};
+};
+
+TEST(RetryTest, E3_TenMillisecondsBetweenTriesGiveOrTakeATenth) {
+  LeapingClock clock;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_TRUE(kube::IsConflict(RetryOnConflict(clock, seed, {}, [] { return Conflict(); })));
+  }
+  ASSERT_EQ(clock.sleeps.size(), 80u);
+  for (const double sleep : clock.sleeps) {
+    EXPECT_GE(sleep, 0.009);
+    EXPECT_LE(sleep, 0.011);
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THAT(RetryOnConflict(clock, 1, stop.get_token(), [] { return Conflict(); }),
+              base::StatusIs(absl::StatusCode::kCancelled));
+}
+
 TEST(RetryTest, E3_ReadsAnewEachTimeAndWritesWithTheVersionRead) {
   base::SystemClock clock;
   kube::FakeClient client;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/leader_term.h"
 #include "tests/unit/worker/coordinator/core/sim_world.h"
 
 namespace medley::worker {
@@ -265,6 +266,47 @@ TEST(ScoresTest, AucOfHandWorkedHistograms) {
   EXPECT_DOUBLE_EQ(metrics.at("auc"), 3.5 / 4);  // pairs: 1.5 of 2 from the middle bucket, 2 of 2 from the last
   EXPECT_DOUBLE_EQ(metrics.at("log_loss"), 0.5);
   EXPECT_TRUE(Scores().Metrics().empty());
+}
+
+// G7: requests of a leader that was deposed change nothing.
+TEST_F(CoreTest, G7_AnOlderLeaderIsRefused) {
+  job::v1::ApplyPlanRequest plan = sim::MakePlan(1, 1, 1, 1, "a");
+  plan.set_leader_term(4);
+  ASSERT_THAT(core_.ApplyPlan(plan, Now()), IsOkAndHolds(1));
+  EXPECT_EQ(Seen().leader_term(), 4);
+  Take();
+  job::v1::ApplyPlanRequest late = sim::MakePlan(2, 2, 2, 1, "b");
+  late.set_leader_term(3);
+  const absl::Status refused = core_.ApplyPlan(late, Now()).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("term 3 was deposed")));
+  EXPECT_EQ(model::NewerTerm(refused), 4);
+  EXPECT_EQ(model::NewerTerm(core_.Drain({"job-0-a-0"}, 3, Now())), 4);
+  EXPECT_EQ(model::NewerTerm(core_.Suspend("late", 3, Now())), 4);
+  EXPECT_TRUE(core_.TakeCommands().empty());
+  EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_WAITING);
+  EXPECT_EQ(Seen().leader_term(), 4);
+  // The same leader, and a newer one, are served; an older plan is another error than an older leader.
+  ASSERT_THAT(core_.ApplyPlan(plan, Now()), IsOkAndHolds(1));
+  late.set_leader_term(5);
+  ASSERT_THAT(core_.ApplyPlan(late, Now()), IsOkAndHolds(2));
+  plan.set_leader_term(5);
+  EXPECT_FALSE(model::NewerTerm(core_.ApplyPlan(plan, Now()).status()).has_value());
+}
+
+TEST_F(CoreTest, G7_TheTermIsJournaledBeforeAnythingElseAndOutlivesTheCoordinator) {
+  ASSERT_TRUE(core_.ApplyPlan(sim::MakePlan(1, 1, 1, 1, "a"), Now()).ok());
+  Take();
+  ASSERT_TRUE(core_.Drain({}, 7, Now()).ok());
+  const std::vector<Command> commands = core_.TakeCommands();
+  std::optional<job::v1::CoordinatorState> journal;
+  for (const Command& command : commands) {
+    EXPECT_FALSE(std::holds_alternative<SendCommand>(command));
+    if (const auto* written = std::get_if<JournalCommand>(&command)) journal = written->state;
+  }
+  ASSERT_TRUE(journal.has_value());
+  EXPECT_EQ(journal->leader_term(), 7);
+  CoordinatorCore next(Options(), Now(), journal);
+  EXPECT_EQ(model::NewerTerm(next.Drain({}, 6, Now())), 7);
 }
 
 TEST(RosterTest, SharesFollowTheUnitsThatAreThere) {

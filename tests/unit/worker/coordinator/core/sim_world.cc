@@ -211,10 +211,10 @@ void World::Disturb() {
   } else if (what == 8 && !living.empty()) {
     any().Disconnect();  // the same process comes back
   } else if (what == 9 && core_ && !living.empty()) {
-    core_->Drain({any().slot.member()}, Now());
+    core_->Drain({any().slot.member()}, 0, Now()).IgnoreError();  // of no leader's term
     Execute();
   } else if (what == 10 && core_) {
-    core_->Suspend("asked", Now());
+    core_->Suspend("asked", 0, Now()).IgnoreError();
     Execute();
   } else if (!living.empty()) {
     Member& member = any();

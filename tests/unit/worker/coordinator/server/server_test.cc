@@ -12,6 +12,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/leader_term.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
@@ -181,12 +182,14 @@ class CoordinatorServerTest : public testing::Test {
     slot.set_pool("cpu");
     return request;
   }
-  absl::Status Apply(int port, const std::string& token) {
+  absl::Status Apply(int port, const std::string& token, int64_t leader_term = 0) {
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = token, .timeout = base::seconds(10), .wait_for_ready = true});
     job::v1::ApplyPlanResponse response;
-    return rpc::FromGrpc(stub->ApplyPlan(&context, Plan(), &response));
+    job::v1::ApplyPlanRequest plan = Plan();
+    plan.set_leader_term(leader_term);
+    return rpc::FromGrpc(stub->ApplyPlan(&context, plan, &response));
   }
   // Follows the job to its end; the last observation.
   job::v1::Observation Watch(int port) {
@@ -282,6 +285,33 @@ TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {
   auto server = CoordinatorServer::Start(Options(), clock_);
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(Apply((*server)->port(), "wrong"), StatusIs(absl::StatusCode::kUnauthenticated));
+}
+
+TEST_F(CoordinatorServerTest, G7_AnOlderLeaderIsRefusedAlsoAfterARestart) {
+  for (const bool restarted : {false, true}) {
+    SCOPED_TRACE(restarted);
+    auto server = CoordinatorServer::Start(Options(), clock_);
+    ASSERT_THAT(server, IsOk());
+    const int port = (*server)->port();
+    if (!restarted) {
+      ASSERT_THAT(Apply(port, "secret", 3), IsOk());
+    }
+    EXPECT_EQ(model::NewerTerm(Apply(port, "secret", 2)), 3);
+    const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
+    job::v1::DrainRequest drain;
+    drain.set_leader_term(2);
+    job::v1::DrainResponse drained;
+    grpc::ClientContext draining;
+    rpc::Prepare(draining, {.token = "secret", .timeout = base::seconds(10)});
+    EXPECT_EQ(model::NewerTerm(rpc::FromGrpc(stub->Drain(&draining, drain, &drained))), 3);
+    job::v1::SuspendRequest suspend;
+    suspend.set_leader_term(2);
+    job::v1::SuspendResponse suspended;
+    grpc::ClientContext suspending;
+    rpc::Prepare(suspending, {.token = "secret", .timeout = base::seconds(10)});
+    EXPECT_EQ(model::NewerTerm(rpc::FromGrpc(stub->Suspend(&suspending, suspend, &suspended))), 3);
+    EXPECT_THAT(Apply(port, "secret", 3), IsOk());
+  }
 }
 
 TEST_F(CoordinatorServerTest, APortInUseIsNamed) {

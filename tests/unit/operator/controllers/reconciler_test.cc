@@ -1,0 +1,35 @@
+// Section E of the client's checklist: what is gone needs nothing.
+#include "common/base/testing/fake_clock.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/kube/client/testing/fake_client.h"
+#include "operator/controllers/job_reconciler.h"
+#include "operator/controllers/pool_reconciler.h"
+
+namespace medley::ops {
+namespace {
+
+TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
+  base::FakeClock clock;
+  kube::FakeClient client;  // without hooks: every call fails
+  metrics::Registry registry;
+  OperatorMetrics metrics(registry);
+  kube::Store empty;
+  SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
+  CoordinatorLinks links(clock, 1, [](const kube::Key&) {});
+  ObservationSender observations(
+      {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("nobody"); },
+      [](const absl::StatusOr<model::Prediction>&) {});
+  EventRecorder events(client, clock, {});
+  const JobStores stores{empty, empty, empty, empty, empty, empty};
+  const JobDeps deps{client, clock,  stores,  scheduler, links, observations,
+                     events, metrics, [] { return uint64_t{1}; }, {}};
+  const auto job = JobReconciler(deps, {}).Reconcile({"ns", "gone"});
+  ASSERT_THAT(job, base::IsOk());
+  EXPECT_FALSE(job->requeue_after.has_value());
+  const auto pool = PoolReconciler(deps).Reconcile({"", "gone"});
+  ASSERT_THAT(pool, base::IsOk());
+  EXPECT_FALSE(pool->requeue_after.has_value());
+}
+
+}  // namespace
+}  // namespace medley::ops
