@@ -241,7 +241,7 @@ TEST_P(LeaderTest, G7_ALeaderWhoseTermsBeganAnewTakesANewerOne) {
   app.Stop();
 }
 
-// Pods have names that follow from the plan: one of this job's is found again (G7_APausedLeader...), a stranger's is told.
+// Pods have names that follow from the plan: one of this job's is found again, a stranger's is told.
 TEST_P(LeaderTest, F4_AStrangersPodOfTheSameNameIsToldAndNotTouched) {
   kube::Object stranger(kube::resources::Pods(), {ns_, "adult-0-cpu-1"});
   stranger.mutable_json()["spec"]["containers"] = Json::array({{{"name", "c"}, {"image", "i"}}});
