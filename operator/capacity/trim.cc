@@ -1,0 +1,148 @@
+#include "operator/capacity/trim.h"
+
+#include <initializer_list>
+#include <string_view>
+
+#include "operator/api/resources.h"
+#include "operator/builders/worker_env.h"
+#include "operator/capacity/pod_demand.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kOwnPrefix = "medley.dev/";
+
+void KeepFields(Json& object, std::initializer_list<std::string_view> names) {
+  if (!object.is_object()) return;
+  Json kept = Json::object();
+  for (const std::string_view name : names) {
+    const auto found = object.find(name);
+    if (found != object.end()) kept[std::string(name)] = std::move(*found);
+  }
+  object = std::move(kept);
+}
+
+void KeepOwn(Json& metadata, const char* field) {
+  if (!metadata.is_object() || !metadata.contains(field)) return;
+  Json kept = Json::object();
+  for (const auto& [name, value] : metadata[field].items()) {
+    if (std::string_view(name).substr(0, kOwnPrefix.size()) == kOwnPrefix) kept[name] = value;
+  }
+  if (kept.empty()) {
+    metadata.erase(field);
+  } else {
+    metadata[field] = std::move(kept);
+  }
+}
+
+void KeepList(Json& object, const char* field, std::initializer_list<std::string_view> names) {
+  if (!object.is_object() || !object.contains(field) || !object[field].is_array()) return;
+  for (Json& entry : object[field]) KeepFields(entry, names);
+}
+
+// Where the pod stands is read from few conditions.
+void TrimStatus(Json& status) {
+  KeepFields(status, {"phase", "reason", "podIP", "nominatedNodeName", "conditions",
+                      "containerStatuses"});
+  KeepList(status, "conditions", {"type", "status", "reason"});
+  KeepList(status, "containerStatuses", {"name", "state", "lastState", "restartCount"});
+  if (status.contains("conditions")) {
+    Json kept = Json::array();
+    for (Json& condition : status["conditions"]) {
+      const std::string type = condition.value("type", "");
+      if (type == "PodScheduled" || type == "DisruptionTarget" || type == "Ready") {
+        kept.push_back(std::move(condition));
+      }
+    }
+    status["conditions"] = std::move(kept);
+  }
+  if (!status.contains("containerStatuses")) return;
+  for (Json& container : status["containerStatuses"]) {
+    if (container.contains("state") && container["state"].contains("running")) {
+      container["state"]["running"] = Json::object();
+    }
+    if (container.contains("lastState") && container["lastState"].empty()) {
+      container.erase("lastState");
+    }
+  }
+}
+
+// One container that asks for all that the pod asks for, with the one variable that is read.
+Json Folded(const kube::Object& pod, const PodAmounts& amounts) {
+  Json container = {{"name", kWorkerContainer}, {"resources", Json::object()}};
+  Amounts beyond;  // a limit requests its own amount
+  for (const auto& [name, amount] : amounts.requests) {
+    const auto limit = amounts.limits.find(name);
+    if (limit == amounts.limits.end() || limit->second != amount) beyond[name] = amount;
+  }
+  if (!beyond.empty()) container["resources"]["requests"] = WriteAmounts(beyond);
+  if (!amounts.limits.empty()) container["resources"]["limits"] = WriteAmounts(amounts.limits);
+  for (const Json& each : pod.At("/spec/containers")) {
+    const auto env = each.find("env");
+    if (env == each.end() || !env->is_array()) continue;
+    for (const Json& entry : *env) {
+      if (entry.value("name", "") == kCoordinatorVariable) container["env"] = Json::array({entry});
+    }
+  }
+  return container;
+}
+
+void TrimMetadata(Json& metadata) {
+  KeepFields(metadata, {"name", "namespace", "uid", "resourceVersion", "labels", "annotations",
+                        "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"});
+  KeepOwn(metadata, "annotations");
+}
+
+}  // namespace
+
+void TrimPod(kube::Object& pod) {
+  const bool own = !pod.label(kJobNameLabel).empty();
+  const Json container = Folded(pod, AmountsOf(pod));
+  Json& json = pod.mutable_json();
+  KeepFields(json, {"metadata", "spec", "status"});
+  TrimMetadata(json["metadata"]);
+  KeepOwn(json["metadata"], "labels");
+  Json& spec = json["spec"];
+  KeepFields(spec, {"nodeName", "priorityClassName", "activeDeadlineSeconds"});
+  spec["containers"] = Json::array({container});
+  Json& status = json["status"];
+  if (!own) {
+    json["metadata"].erase("ownerReferences");
+    KeepFields(status, {"phase", "nominatedNodeName"});
+    return;
+  }
+  TrimStatus(status);
+  if (!json["metadata"].contains("ownerReferences")) return;
+  KeepList(json["metadata"], "ownerReferences", {"apiVersion", "kind", "name", "uid", "controller"});
+}
+
+void TrimNode(kube::Object& node) {
+  Json& json = node.mutable_json();
+  KeepFields(json, {"metadata", "spec", "status"});
+  TrimMetadata(json["metadata"]);
+  json["metadata"].erase("ownerReferences");
+  KeepFields(json["spec"], {"unschedulable", "taints"});
+  Json& status = json["status"];
+  KeepFields(status, {"allocatable", "conditions"});
+  KeepList(status, "conditions", {"type", "status"});
+}
+
+void Trim(const kube::Resource& resource, kube::Object& object) {
+  if (resource == kube::resources::Pods()) return TrimPod(object);
+  if (resource == kube::resources::Nodes()) return TrimNode(object);
+  TrimAny(object);
+}
+
+void TrimAny(kube::Object& object) {
+  Json& json = object.mutable_json();
+  if (!json.is_object() || !json.contains("metadata")) return;
+  Json& metadata = json["metadata"];
+  metadata.erase("managedFields");
+  if (metadata.contains("annotations")) {
+    metadata["annotations"].erase("kubectl.kubernetes.io/last-applied-configuration");
+  }
+}
+
+}  // namespace medley::ops

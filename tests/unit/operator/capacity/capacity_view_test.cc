@@ -1,0 +1,165 @@
+#include "operator/capacity/capacity_view.h"
+
+#include <gtest/gtest.h>
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+kube::Object Node(const char* name, const char* allocatable, const char* spec = "{}") {
+  return kube::Object(Json{{"metadata", {{"name", name}, {"labels", {{"kind", "a"}}}}},
+                           {"spec", Json::parse(spec)},
+                           {"status", {{"allocatable", Json::parse(allocatable)}}}});
+}
+
+kube::Object Pod(const char* name, const char* job, const char* role, const char* node,
+                 const char* cpu = "2") {
+  Json json = {
+      {"metadata",
+       {{"name", name},
+        {"namespace", "ns"},
+        {"labels",
+         {{"medley.dev/job-name", job}, {"medley.dev/role", role}, {"medley.dev/pool", "a"}}}}},
+      {"spec", {{"containers", Json::array({{{"resources", {{"requests", {{"cpu", cpu}}}}}}})}}},
+      {"status", {{"phase", "Running"}}}};
+  if (*node != '\0') json["spec"]["nodeName"] = node;
+  return kube::Object(json);
+}
+
+class CapacityViewTest : public testing::Test {
+ protected:
+  CapacityViewTest() {
+    pool_.name = "a";
+    pool_.limit = 10;
+    unit_.amounts.requests = {{"cpu", 2000}};
+    unit_.node_selector = {{"kind", "a"}};
+  }
+  int For(const char* job) const { return view_.UnitsFor(pool_, unit_, {"ns", job}).units; }
+  int Free() const { return view_.UnitsOf(pool_, unit_).free; }
+
+  CapacityView view_;
+  ResourcePool pool_;
+  PodDemand unit_;
+};
+
+TEST_F(CapacityViewTest, UnitsAreCountedNodeByNode) {
+  view_.PutNode(Node("n1", R"({"cpu": "5"})"));
+  view_.PutNode(Node("n2", R"({"cpu": "3"})"));
+  view_.PutPod(Pod("p", "j", "trainer", "n1"));
+  view_.PutPod(Pod("q", "", "", "n2", "1500m"));
+  const PoolUnits units = view_.UnitsOf(pool_, unit_);
+  EXPECT_EQ(units.capacity, 3);  // 2 + 1: halves of two nodes make no unit
+  EXPECT_EQ(units.used, 1);
+  EXPECT_EQ(units.free, 1);
+}
+
+TEST_F(CapacityViewTest, ANodeWithoutCpuNumbersHasEnoughButNoOtherResource) {
+  view_.PutNode(Node("n", "{}"));
+  EXPECT_EQ(Free(), 10);
+  unit_.amounts.requests["nvidia.com/gpu"] = 1;
+  EXPECT_EQ(Free(), 0);
+}
+
+TEST_F(CapacityViewTest, NodesThatDoNotServe) {
+  view_.PutNode(Node("n", R"({"cpu": "8"})", R"({"unschedulable": true})"));
+  EXPECT_EQ(Free(), 0);
+  view_.PutNode(Node("n", R"({"cpu": "8"})"));
+  EXPECT_EQ(Free(), 4);
+  view_.PutNode(Node("n", R"({"cpu": "8"})",
+                     R"({"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]})"));
+  EXPECT_EQ(Free(), 0);
+  unit_.tolerations = Json::array({{{"key", "gpu"}, {"operator", "Exists"}}});
+  EXPECT_EQ(Free(), 4);
+  unit_.node_selector = {{"kind", "b"}};
+  EXPECT_EQ(Free(), 0);
+}
+
+TEST_F(CapacityViewTest, AJobMayKeepWhatItHoldsButItsCoordinatorStays) {
+  view_.PutNode(Node("n", R"({"cpu": "8"})"));
+  view_.PutPod(Pod("m1", "mine", "trainer", "n"));
+  view_.PutPod(Pod("m2", "mine", "server", "n"));
+  view_.PutPod(Pod("o", "other", "trainer", "n"));
+  EXPECT_EQ(For("mine"), 3);
+  EXPECT_EQ(For("third"), 1);
+  view_.PutPod(Pod("m0", "mine", "coordinator", "n", "100m"));
+  EXPECT_EQ(For("mine"), 2);
+  pool_.limit = 2;
+  EXPECT_EQ(For("mine"), 1);
+  EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).bound, "spec.limit of pool a");
+}
+
+TEST_F(CapacityViewTest, UnitsOnANodeThatGoesAreNobodys) {
+  view_.PutNode(Node("n1", R"({"cpu": "4"})"));
+  view_.PutNode(Node("n2", R"({"cpu": "4"})"));
+  view_.PutPod(Pod("m1", "mine", "trainer", "n1"));
+  view_.PutPod(Pod("m2", "mine", "trainer", "n2"));
+  EXPECT_EQ(For("mine"), 4);
+  view_.PutNode(Node("n1", R"({"cpu": "4"})",
+                     R"({"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]})"));
+  EXPECT_EQ(For("mine"), 2);
+  EXPECT_EQ(view_.JobsOn("n1"), (std::set<kube::Key>{{"ns", "mine"}}));
+  EXPECT_EQ(view_.NoticeOf("n1")->sign, "taint karpenter.sh/disrupted");
+  // A pod that is about to go does not hold the pool's limit against the one that replaces it.
+  pool_.limit = 2;
+  EXPECT_EQ(For("third"), 1);
+  EXPECT_TRUE(view_.NodesToAvoid(unit_).empty());
+  unit_.tolerations = Json::array({{{"operator", "Exists"}}});
+  EXPECT_EQ(view_.NodesToAvoid(unit_), std::vector<std::string>{"n1"});
+}
+
+TEST_F(CapacityViewTest, UnitsThatWaitForANodeWillTakeOne) {
+  view_.PutNode(Node("n", R"({"cpu": "8"})"));
+  view_.PutPod(Pod("o", "other", "trainer", ""));
+  EXPECT_EQ(For("mine"), 3);
+  EXPECT_EQ(For("other"), 4);
+  EXPECT_EQ(Free(), 3);
+}
+
+TEST_F(CapacityViewTest, AutoscaledPoolsAreBoundedByTheLimitAlone) {
+  pool_.scaling = PoolScaling::kAutoscaled;
+  EXPECT_EQ(For("mine"), 10);
+  EXPECT_EQ(Free(), 10);
+}
+
+TEST_F(CapacityViewTest, QuotasOfTheNamespaceBoundToo) {
+  pool_.scaling = PoolScaling::kAutoscaled;
+  const auto quota = [](const char* ns, const char* hard, const char* used) {
+    return kube::Object(Json{{"metadata", {{"name", "q"}, {"namespace", ns}}},
+                             {"status", {{"hard", Json::parse(hard)}, {"used", Json::parse(used)}}}});
+  };
+  view_.PutPod(Pod("m", "mine", "trainer", ""));
+  view_.PutQuota(quota("else", R"({"pods": "0"})", "{}"));
+  EXPECT_EQ(For("mine"), 10);
+  view_.PutQuota(quota("ns", R"({"requests.cpu": "9"})", R"({"requests.cpu": "3"})"));
+  EXPECT_EQ(For("mine"), 4);  // 6 left and 2 of its own
+  EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).bound, "ResourceQuota q: requests.cpu");
+  view_.EraseQuota({"ns", "q"});
+  EXPECT_EQ(For("mine"), 10);
+}
+
+TEST_F(CapacityViewTest, LimitRangesOfTheNamespaceGiveDefaults) {
+  view_.PutLimitRange(kube::Object(Json::parse(R"({"metadata": {"name": "l", "namespace": "ns"},
+      "spec": {"limits": [{"type": "Container", "defaultRequest": {"memory": "1Gi"}}]}})")));
+  kube::Object pod = Pod("p", "j", "trainer", "");
+  EXPECT_EQ(AmountOf(view_.Demand(pod).amounts.requests, "memory"), 1LL << 30);
+  pod.mutable_json()["metadata"]["namespace"] = "else";
+  EXPECT_EQ(AmountOf(view_.Demand(pod).amounts.requests, "memory"), 0);
+}
+
+TEST_F(CapacityViewTest, OnlyChangesThatMatterCount) {
+  EXPECT_TRUE(view_.PutNode(Node("n", R"({"cpu": "8"})")));
+  kube::Object heartbeat = Node("n", R"({"cpu": "8"})");
+  heartbeat.mutable_json()["metadata"]["resourceVersion"] = "7";
+  EXPECT_FALSE(view_.PutNode(heartbeat));
+  EXPECT_TRUE(view_.PutPod(Pod("p", "j", "trainer", "n")));
+  EXPECT_FALSE(view_.PutPod(Pod("p", "j", "trainer", "n")));
+  kube::Object ended = Pod("p", "j", "trainer", "n");
+  ended.mutable_json()["status"]["phase"] = "Failed";
+  EXPECT_TRUE(view_.PutPod(ended));
+  EXPECT_FALSE(view_.ErasePod({"ns", "p"}));
+  EXPECT_EQ(Free(), 4);
+}
+
+}  // namespace
+}  // namespace medley::ops
