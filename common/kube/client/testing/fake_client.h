@@ -20,7 +20,8 @@ class FakeClient final : public Client {
     std::vector<WatchEvent> events;
     absl::Status end;      // after the events
     bool hold = false;     // stay open after the events, until stopped
-    std::function<void()> before_end;
+    std::function<void()> before_events = nullptr;
+    std::function<void()> before_end = nullptr;
   };
 
   void ScriptList(absl::StatusOr<ObjectList> answer) {
@@ -107,6 +108,7 @@ class FakeClient final : public Client {
         watch_script_.pop_front();
       }
     }
+    if (script.before_events) script.before_events();
     for (WatchEvent& event : script.events) {
       if (stop.stop_requested() || !on_event(std::move(event))) return absl::OkStatus();
     }

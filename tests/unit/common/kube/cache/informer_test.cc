@@ -140,6 +140,115 @@ TEST_F(InformerTest, C8_ALateHandlerHearsOfTheWholeStore) {
   EXPECT_FALSE(informer.HandlerSynced(*id));
 }
 
+// As upstream: a handler that is added while the informer runs hears of what is there, and then of what comes.
+TEST_F(InformerTest, TestAddWhileActive) {
+  Recorder first;
+  Recorder second;
+  std::atomic<bool> may_go = false;
+  client_.ScriptList(PodList({Pod("pod1", "1")}, "10"));
+  client_.ScriptWatch({.events = {Added("pod2", "11")}, .hold = true, .before_events = [&] {
+                         while (!may_go) std::this_thread::yield();
+                       }});
+  Informer& informer = Make();
+  const auto handle1 = informer.AddHandler(first.Handler());
+  EXPECT_FALSE(informer.HandlerSynced(*handle1));
+  informer.Start();
+  EXPECT_THAT(first.WaitFor(1), ElementsAre("add pod1 1 initial"));
+  while (!informer.HandlerSynced(*handle1)) std::this_thread::yield();
+
+  std::atomic<bool> held = true;  // observed before it has synced
+  EventHandler slow = second.Handler();
+  slow.on_add = [&, on_add = slow.on_add](const ObjectPtr& object, bool initial) {
+    while (held) std::this_thread::yield();
+    on_add(object, initial);
+  };
+  const auto handle2 = informer.AddHandler(slow);
+  EXPECT_FALSE(informer.HandlerSynced(*handle2));
+  held = false;
+  may_go = true;
+  EXPECT_THAT(second.WaitFor(2), ElementsAre("add pod1 1 initial", "add pod2 11"));
+  while (!informer.HandlerSynced(*handle2)) std::this_thread::yield();
+  EXPECT_THAT(first.WaitFor(2), ElementsAre("add pod1 1 initial", "add pod2 11"));
+}
+
+TEST_F(InformerTest, C4_DeletedAndRecreatedMayComeAsOneUpdateOfTwoUids) {
+  std::vector<std::string> uids;
+  Recorder recorder;
+  Object again = Pod("a", "14");
+  again.mutable_json()["metadata"]["uid"] = "uid-of-the-next";
+  client_.ScriptList(PodList({Pod("a", "1")}, "10"));
+  client_.ScriptWatch({.events = {ErrorEvent(410, "Expired")}});
+  client_.ScriptList(PodList({again}, "15"));
+  Informer& informer = Make();
+  EventHandler handler = recorder.Handler();
+  handler.on_update = [&, record = handler.on_update](const ObjectPtr& before, const ObjectPtr& now) {
+    uids = {before->uid(), now->uid()};
+    record(before, now);
+  };
+  ASSERT_THAT(informer.AddHandler(handler), base::IsOk());
+  informer.Start();
+  while (client_.lists().size() < 2) {
+    clock_.Advance(seconds(2));
+    std::this_thread::yield();
+  }
+  EXPECT_THAT(recorder.WaitFor(2), ElementsAre("add a 1 initial", "update a 14 from 1"));
+  EXPECT_THAT(uids, ElementsAre("uid-a", "uid-of-the-next"));
+}
+
+TEST_F(InformerTest, C6_AWriteThatChangedNothingReachesOnlyWhoseResyncIsDue) {
+  Recorder never;
+  Recorder resynced;
+  client_.ScriptList(PodList({Pod("a", "1")}, "10"));
+  client_.ScriptWatch({.events = {Modified("a", "1"), Added("b", "12")}, .hold = true});
+  Informer& informer = Make();
+  ASSERT_THAT(informer.AddHandler(never.Handler()), base::IsOk());
+  ASSERT_THAT(informer.AddHandler(resynced.Handler(), seconds(2)), base::IsOk());
+  informer.Start();
+  EXPECT_THAT(never.WaitFor(2), ElementsAre("add a 1 initial", "add b 12"));
+  EXPECT_THAT(resynced.WaitFor(2), ElementsAre("add a 1 initial", "add b 12"));
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  clock_.Advance(seconds(2));
+  EXPECT_THAT(resynced.WaitFor(4),
+              ElementsAre("add a 1 initial", "add b 12", "update a 1 from 1", "update b 12 from 12"));
+  EXPECT_EQ(never.size(), 2u);
+}
+
+TEST_F(InformerTest, C7_ResyncIsLocalAndAtLeastASecondApart) {
+  Recorder recorder;
+  client_.ScriptList(PodList({Pod("a", "1")}, "10"));
+  Informer& informer = Make();
+  ASSERT_THAT(informer.AddHandler(recorder.Handler(), base::milliseconds(1)), base::IsOk());
+  informer.Start();
+  recorder.WaitFor(1);
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  clock_.Advance(base::milliseconds(999));
+  EXPECT_EQ(recorder.size(), 1u);
+  clock_.Advance(base::milliseconds(1));
+  EXPECT_EQ(recorder.WaitFor(2).size(), 2u);
+  EXPECT_EQ(client_.lists().size(), 1u);
+  EXPECT_LE(client_.watches().size(), 1u);
+}
+
+TEST(InformerDeathTest, C8_AnExceptionInAHandlerEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        FakeClient client;
+        base::FakeClock clock;
+        Informer::Options options;
+        options.reflector.resource = resources::Pods();
+        options.reflector.watch_list = false;
+        client.ScriptList(PodList({Pod("a", "1")}, "10"));
+        Informer informer(client, clock, options);
+        EventHandler handler;
+        handler.on_add = [](const ObjectPtr&, bool) { throw std::runtime_error("a handler must not"); };
+        if (!informer.AddHandler(handler).ok()) return;
+        informer.Start();
+        base::SystemClock().SleepFor(seconds(30), {});
+      },
+      "a handler must not");
+}
+
 TEST_F(InformerTest, TestRealFIFO_HasSyncedCorrectOnEmptyList) {
   Recorder recorder;
   Informer& informer = Make();

@@ -69,10 +69,31 @@ TEST_F(ReflectorTest, A1_FirstListAtZeroThenAtTheLastVersion) {
   EXPECT_EQ(reflector_->LastResourceVersion(), "15");
 }
 
+// As upstream: the second page of a list expired, so all comes at once, at the version that was asked for.
 TEST_F(ReflectorTest, TestReflectorFullListIfExpired) {
+  options_.page_size = 4;
+  client_.ScriptList(PodList({Pod("a", "1")}, "10"));
+  client_.ScriptWatch({.end = HttpError(500, "InternalError")});
+  client_.ScriptList(PodList({Pod("a", "1")}, "11", "C1"));
+  client_.ScriptList(Gone());
+  client_.ScriptList(PodList({Pod("a", "1"), Pod("b", "2")}, "11"));
+  RunUntilWatch(2);
+  const auto lists = client_.lists();
+  ASSERT_EQ(lists.size(), 4u);
+  EXPECT_EQ(lists[0].resource_version, "0");
+  EXPECT_EQ(lists[1].resource_version, "10");
+  EXPECT_EQ(lists[1].limit, 4);
+  EXPECT_EQ(lists[2].resource_version, std::nullopt);
+  EXPECT_EQ(lists[2].continue_token, "C1");
+  EXPECT_EQ(lists[3].resource_version, "10");
+  EXPECT_EQ(lists[3].limit, 0);
+  EXPECT_EQ(Events()[1].objects.size(), 2u);
+}
+
+TEST_F(ReflectorTest, A2_AnExpiredListIsTriedAgainAtOnceWithoutAVersion) {
   client_.ScriptList(PodList({}, "10"));
   client_.ScriptWatch({.end = HttpError(500, "InternalError")});
-  client_.ScriptList(Gone());  // A2: at once again with "", in the same round
+  client_.ScriptList(Gone());  // at once again with "", in the same round
   client_.ScriptList(PodList({}, "20"));
   client_.ScriptWatch({.end = HttpError(500, "InternalError")});
   client_.ScriptList(PodList({}, "21"));
@@ -85,13 +106,23 @@ TEST_F(ReflectorTest, TestReflectorFullListIfExpired) {
   EXPECT_EQ(clock_.sleeps().size(), 2u);       // none between the two tries
 }
 
+// As upstream, for each shape in which servers say it.
 TEST_F(ReflectorTest, TestReflectorFullListIfTooLarge) {
-  client_.ScriptList(HttpError(504, "Timeout", "Too large resource version: 1000, current: 20"));
+  Json modern = StatusJson(504, "Timeout", "Too large resource version");
+  modern["details"]["causes"] = {{{"reason", "ResourceVersionTooLarge"}, {"message", "Too large resource version"}}};
+  client_.ScriptList(ErrorFromHttp(504, modern.dump(), "test"));
   client_.ScriptList(PodList({}, "20"));
-  RunUntilWatch(1);
-  EXPECT_EQ(client_.lists()[0].resource_version, "0");
-  EXPECT_EQ(client_.lists()[1].resource_version, std::nullopt);
-  EXPECT_TRUE(clock_.sleeps().empty());
+  client_.ScriptWatch({.end = HttpError(500, "InternalError")});
+  client_.ScriptList(HttpError(504, "Timeout", "Too large resource version: 1000, current: 20"));
+  client_.ScriptList(PodList({}, "30"));
+  RunUntilWatch(2);
+  const auto lists = client_.lists();
+  ASSERT_EQ(lists.size(), 4u);
+  EXPECT_EQ(lists[0].resource_version, "0");
+  EXPECT_EQ(lists[1].resource_version, std::nullopt);
+  EXPECT_EQ(lists[2].resource_version, "20");
+  EXPECT_EQ(lists[3].resource_version, std::nullopt);
+  EXPECT_EQ(clock_.sleeps().size(), 1u);  // after the 500 alone
 }
 
 TEST_F(ReflectorTest, A2_TheMarkStaysUntilAListSucceeds) {
@@ -210,6 +241,36 @@ TEST_F(ReflectorTest, A5_WatchListRetriesAfter410And429) {
   EXPECT_TRUE(client_.lists().empty());
 }
 
+TEST_F(ReflectorTest, A5_AnyOtherErrorOfTheInitialEventsListsAndTriesWatchListNextTime) {
+  options_.watch_list = true;
+  client_.ScriptWatch({.events = {Added("a", "5")}, .end = StreamCut("test")});
+  client_.ScriptList(PodList({Pod("a", "5")}, "10"));
+  client_.ScriptWatch({.end = HttpError(403, "Forbidden")});
+  client_.ScriptWatch({.events = {Bookmark("11", true)}, .hold = true});
+  Start(fake_);
+  while (client_.watches().size() < 3) {
+    fake_.Advance(seconds(1));
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(client_.watches()[1].send_initial_events);
+  EXPECT_TRUE(client_.watches()[2].send_initial_events);
+  EXPECT_EQ(client_.watches()[2].resource_version, "10");
+  EXPECT_EQ(client_.lists().size(), 1u);
+}
+
+TEST_F(ReflectorTest, A5_TheStreamAfterTheInitialEventsIsAWatchOfItsOwn) {
+  options_.watch_list = true;
+  client_.ScriptWatch({.events = {Added("a", "5"), Bookmark("9", true)}});  // ends with its bookmark: very short
+  client_.ScriptWatch({.events = {Bookmark("10", true)}, .hold = true});
+  Start(fake_);
+  while (client_.watches().size() < 2) {
+    fake_.Advance(seconds(1));
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(client_.watches()[1].send_initial_events);  // B2
+  EXPECT_EQ(client_.watches()[1].resource_version, "9");
+}
+
 TEST_F(ReflectorTest, B1_WatchFromTheLastVersionWithBookmarksAndARandomTimeout) {
   client_.ScriptList(PodList({}, "10"));
   for (int i = 0; i < 20; ++i) client_.ScriptWatch({.before_end = LongEnough()});
@@ -271,13 +332,16 @@ TEST_F(ReflectorTest, B4_GoneListsFromTheLastVersionFirst) {
   EXPECT_EQ(client_.lists()[1].resource_version, "12");
 }
 
+// As upstream: 429 when the watch opens, then 429 as its event.
 TEST_F(ReflectorTest, TestBackoffOnTooManyRequests) {
   client_.ScriptList(PodList({}, "10"));
+  client_.ScriptWatch({.end = TooMany()});
   client_.ScriptWatch({.events = {Added("a", "12"), ErrorEvent(429, "TooManyRequests")}});
-  RunUntilWatch(2);
+  RunUntilWatch(3);
   EXPECT_EQ(client_.lists().size(), 1u);
-  EXPECT_EQ(client_.watches()[1].resource_version, "12");
-  EXPECT_EQ(clock_.sleeps().size(), 1u);
+  EXPECT_EQ(client_.watches()[1].resource_version, "10");
+  EXPECT_EQ(client_.watches()[2].resource_version, "12");
+  EXPECT_EQ(clock_.sleeps().size(), 2u);
 }
 
 TEST_F(ReflectorTest, TestRetryInternalError) {

@@ -93,6 +93,33 @@ TEST(EventFifoTest, TestRealFIFO_ReplaceAtomic) {
   EXPECT_TRUE(fifo.HasSynced());
 }
 
+// As upstream: what is known and not listed is told as deleted first, and only all of it makes the list done.
+TEST(EventFifoTest, TestRealFIFO_HasSyncedCorrectOnDeletion) {
+  Store store;
+  for (const char* name : {"foo", "bar", "baz"}) store.Put(PodPtr(name, "5"));
+  EventFifo fifo;
+  ASSERT_TRUE(fifo.Push(
+      {.type = FifoEvent::Type::kReplaced, .objects = {PodPtr("foo", "5")}, .resource_version = "9"}, {}));
+  EXPECT_FALSE(fifo.HasSynced());
+  const auto batch = fifo.Pop({});
+  ASSERT_EQ(batch.size(), 1u);
+  EXPECT_FALSE(fifo.HasSynced());
+  const auto replaced = store.Replace(batch[0].objects, batch[0].resource_version);
+  ASSERT_EQ(replaced.vanished.size(), 2u);
+  EXPECT_EQ(replaced.vanished[0]->key().name, "bar");
+  EXPECT_EQ(replaced.vanished[1]->key().name, "baz");
+  ASSERT_EQ(replaced.put.size(), 1u);
+  EXPECT_FALSE(fifo.HasSynced());  // C9
+  fifo.Processed(batch);
+  EXPECT_TRUE(fifo.HasSynced());
+}
+
+TEST(EventFifoTest, TestRealFIFO_PopShouldUnblockWhenClosed) {
+  EventFifo fifo;
+  std::jthread consumer([&] { EXPECT_TRUE(fifo.Pop({}).empty()); });
+  fifo.Close();
+}
+
 TEST(EventFifoTest, C1_CloseWakesPopAndAFullQueueHoldsTheProducer) {
   EventFifo fifo(1);
   std::jthread consumer([&] {

@@ -93,6 +93,40 @@ TEST_F(DelayingQueueTest, TestCopyShifting) {
   EXPECT_EQ(Get(), K("first"));
 }
 
+// Keeps until when its first sleeper wants to sleep; sleeps for ever.
+class FirstSleep final : public base::Clock {
+ public:
+  base::WallTime Now() const override { return {}; }
+  base::SteadyTime Steady() const override { return base::SteadyTime(seconds(1000)); }
+  bool SleepUntil(base::SteadyTime deadline, std::stop_token stop) override {
+    base::MutexLock lock(mutex_);
+    sleeps_.push_back(deadline - Steady());
+    changed_.NotifyAll();
+    changed_.Wait(mutex_, stop, [] { return false; });
+    return false;
+  }
+  nanoseconds Wait() {
+    base::MutexLock lock(mutex_);
+    changed_.WaitFor(mutex_, {}, seconds(10), [&] { return !sleeps_.empty(); });
+    return sleeps_.empty() ? nanoseconds(0) : sleeps_.front();
+  }
+
+ private:
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<nanoseconds> sleeps_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST(DelayingQueueHeartbeatTest, D3_LooksEvery10SecondsAndD5_EveryHalfSecondWithMetrics) {
+  FirstSleep plain;
+  DelayingQueue queue(plain);
+  EXPECT_EQ(plain.Wait(), seconds(10));
+  FirstSleep measured;
+  QueueMetrics metrics;
+  DelayingQueue watched(measured, &metrics);
+  EXPECT_EQ(measured.Wait(), milliseconds(500));
+}
+
 TEST_F(DelayingQueueTest, D3_IgnoredAfterShutDown) {
   queue_.AddAfter(K("a"), milliseconds(1));
   queue_.ShutDown();
