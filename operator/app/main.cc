@@ -60,6 +60,16 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--worker-image", o.job.worker.image, "Image of medley-worker")
       ->envname("MEDLEY_WORKER_IMAGE")
       ->capture_default_str();
+  app.add_option("--worker-image-pull-policy", o.job.worker.image_pull_policy,
+                 "When nodes fetch it; empty: Kubernetes decides by the tag")
+      ->check(CLI::IsMember({"", "Always", "IfNotPresent", "Never"}));
+  app.add_option("--worker-image-pull-secret", o.job.worker.image_pull_secrets,
+                 "Secret of the jobs' namespaces with which nodes fetch it; may be repeated");
+  app.add_option("--operator-namespace", o.job.worker.operator_namespace,
+                 "Namespace from which the operator reaches jobs, for their NetworkPolicies; empty: "
+                 "that of the service account in a cluster, else any");
+  app.add_option("--metrics-namespace", o.job.worker.metrics_namespace,
+                 "Namespace whose pods may read the metrics of jobs; empty: any");
   app.add_option("--namespace", o.ns, "Run only the jobs of this namespace; empty: all");
   app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")
       ->capture_default_str();
@@ -111,10 +121,12 @@ void DefineElection(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-absl::StatusOr<medley::kube::ClientConfig> Configure(const Flags& flags) {
+absl::StatusOr<medley::kube::ClientConfig> Configure(Flags& flags) {
   const auto environment = medley::kube::ProcessEnvironment();
   if (flags.kubeconfig.empty()) {
     auto in_cluster = medley::kube::InClusterConfig(environment);
+    std::string& ns = flags.options.job.worker.operator_namespace;
+    if (in_cluster.ok() && ns.empty()) ns = in_cluster->ns;
     if (in_cluster.ok()) return in_cluster;
   }
   std::filesystem::path path = flags.kubeconfig;

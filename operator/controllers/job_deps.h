@@ -12,6 +12,7 @@
 #include "common/kube/cache/store.h"
 #include "common/kube/client.h"
 #include "operator/api/job_status.h"
+#include "operator/builders/pod_group.h"
 #include "operator/builders/worker_env.h"
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
@@ -89,6 +90,16 @@ struct JobMemory {
   base::SteadyTime status_written_at{};
   bool base_objects_made = false;
   std::string token;
+  // What the objects that follow the plan were made for, and the kind of group that pods join.
+  struct PlanObjects {
+    int members = 0;
+    bool budget = true;
+    int max_unavailable = 1;
+    std::optional<PodGroupKind> group;
+    bool operator==(const PlanObjects&) const = default;
+  };
+  std::optional<PlanObjects> plan_objects;
+  std::optional<PodGroupKind> pod_group;
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod

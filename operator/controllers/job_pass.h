@@ -39,9 +39,15 @@ class JobPass {
   absl::Status Steps();
   bool Admit();
   absl::Status EnsureFinalizer();
-  absl::Status EnsureBaseObjects();
-  absl::StatusOr<std::string> Token();
   std::optional<Pools> UsablePools();  // nothing: the condition says why
+
+  // pass_objects.cc
+  absl::Status EnsureBaseObjects();
+  absl::Status EnsurePlanObjects();  // once the record has the slots of the plan
+  absl::StatusOr<std::string> Token();
+  absl::Status EnsureOwned(const kube::Resource& resource, const kube::Object& object);
+  absl::Status CheckOwned(const kube::Object& existing);
+  absl::Status Put(const kube::Resource& resource, const kube::Object& object);  // applied
 
   // pass_profile.cc: the merged profile, or nothing while profilers run (or the job failed).
   absl::StatusOr<std::optional<model::Profile>> Profiles(const Pools& pools);

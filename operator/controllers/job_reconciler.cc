@@ -13,6 +13,7 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
     memories_.erase(key);
     return Result{};
   }
+  if (!ManagedByThisOperator(*object)) return Result{};
   std::shared_ptr<JobMemory> memory;
   {
     base::MutexLock lock(mutex_);

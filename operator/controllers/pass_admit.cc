@@ -140,40 +140,6 @@ absl::Status JobPass::EnsureFinalizer() {
   return patched.status();
 }
 
-absl::StatusOr<std::string> JobPass::Token() {
-  if (!memory_.token.empty()) return memory_.token;
-  const kube::Key key{job_->key().ns, TokenSecretName(job_->name())};
-  auto secret = deps_.client.Get(kube::resources::Secrets(), key);
-  if (kube::IsNotFound(secret.status())) {
-    std::string token;
-    for (int i = 0; i < 4; ++i) token += fmt::format("{:016x}", deps_.entropy());
-    secret = deps_.client.Create(kube::resources::Secrets(), TokenSecret(*job_, token));
-  }
-  if (!secret.ok()) return base::Annotate(secret.status(), "secret " + key.ToString());
-  memory_.token = TokenOf(*secret);
-  if (memory_.token.empty())
-    return base::FailedPrecondition("secret {} has no token", key.ToString());
-  return memory_.token;
-}
-
-absl::Status JobPass::EnsureBaseObjects() {
-  if (memory_.base_objects_made) return absl::OkStatus();
-  MEDLEY_RETURN_IF_ERROR(Token().status());
-  const auto ensure = [&](const kube::Resource& resource,
-                          const kube::Object& object) -> absl::Status {
-    const auto made = deps_.client.Create(resource, object);
-    if (made.ok() || kube::IsAlreadyExists(made.status())) return absl::OkStatus();
-    return base::Annotate(made.status(), "create " + resource.kind + " " + object.key().ToString());
-  };
-  MEDLEY_RETURN_IF_ERROR(ensure(kube::resources::ConfigMaps(), SpecConfigMap(*job_)));
-  MEDLEY_RETURN_IF_ERROR(
-      ensure(kube::resources::Services(), CoordinatorService(*job_, deps_.options.worker)));
-  MEDLEY_RETURN_IF_ERROR(
-      ensure(kube::resources::NetworkPolicies(), JobNetworkPolicy(*job_, deps_.options.worker)));
-  memory_.base_objects_made = true;
-  return absl::OkStatus();
-}
-
 const ResourcePool* JobPass::Pools::Find(std::string_view name) const {
   for (const ResourcePool& pool : pools) {
     if (pool.name == name) return &pool;

@@ -45,6 +45,7 @@ absl::Status JobPass::RunPlan() {
     if (over) return absl::OkStatus();
     // Make before break: pods of the new plan first, the plan at once (the coordinator waits for
     // its members), and the pods of the old plan only when the new one is in force.
+    MEDLEY_RETURN_IF_ERROR(EnsurePlanObjects());
     MEDLEY_RETURN_IF_ERROR(EnsureMembers(coordinator));
     MEDLEY_RETURN_IF_ERROR(ApplyPlan());
     DrainLeaving();
@@ -145,8 +146,10 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
     const kube::ObjectPtr object = deps_.stores.pools.Get({"", slot.pool});
     if (object == nullptr) continue;  // Replan finds another place for it
     MEDLEY_ASSIGN_OR_RETURN(const ResourcePool pool, ResourcePool::FromObject(*object));
-    MEDLEY_RETURN_IF_ERROR(CreatePod(
-        MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch)));
+    kube::Object made =
+        MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch);
+    if (memory_.pod_group) JoinPodGroup(*job_, *memory_.pod_group, made);
+    MEDLEY_RETURN_IF_ERROR(CreatePod(made));
   }
   return absl::OkStatus();
 }
