@@ -169,11 +169,17 @@ void CheckUnique(const Check& c) {
   }
 }
 
+// The real server names the number of items, not the items.
+void BadCount(const Check& c, int64_t size, const std::string& want) {
+  if (c.errors->size() >= kMaxFieldErrors) return;
+  c.errors->push_back(InvalidValue(c.path, size, fmt::format("{} should have {}", c.In(), want)));
+}
+
 void CheckArray(const Check& c) {
   const auto size = static_cast<int64_t>(c.value.size());
   const int64_t low = Count(c, "minItems");
   const int64_t high = Count(c, "maxItems");
-  if (low >= 0 && size < low) c.Bad(fmt::format("{} should have at least {} items", c.In(), low));
+  if (low >= 0 && size < low) BadCount(c, size, fmt::format("at least {} items", low));
   if (high >= 0 && size > high) {
     c.Add("FieldValueTooMany", fmt::format("Too many: {}: must have at most {} items", size, high));
   }
@@ -189,10 +195,8 @@ void CheckObject(const Check& c) {
   const auto size = static_cast<int64_t>(c.value.size());
   const int64_t low = Count(c, "minProperties");
   const int64_t high = Count(c, "maxProperties");
-  if (low >= 0 && size < low) c.Bad(fmt::format("{} should have at least {} properties", c.In(), low));
-  if (high >= 0 && size > high) {
-    c.Bad(fmt::format("{} should have at most {} properties", c.In(), high));
-  }
+  if (low >= 0 && size < low) BadCount(c, size, fmt::format("at least {} properties", low));
+  if (high >= 0 && size > high) BadCount(c, size, fmt::format("at most {} properties", high));
   if (const Json* required = c.Keyword("required"); required != nullptr && required->is_array()) {
     for (const Json& name : *required) {
       if (name.is_string() && !c.value.contains(name.get_ref<const std::string&>()) &&

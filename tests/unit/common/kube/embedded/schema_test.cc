@@ -39,7 +39,7 @@ TEST_F(SchemaTest, SaysWhatTheRealServerSays) {
   EXPECT_EQ(First(R"({"type":"string","minLength":2})", "\"b\""),
             "spec: Invalid value: \"b\": spec in body should be at least 2 chars long");
   EXPECT_EQ(First(R"({"type":"array","minItems":1,"items":{"type":"string"}})", "[]"),
-            "spec: Invalid value: []: spec in body should have at least 1 items");
+            "spec: Invalid value: 0: spec in body should have at least 1 items");
   EXPECT_THAT(First(R"({"type":"string","format":"date-time"})", "\"x\""),
               HasSubstr("must be of type date-time"));
 }
