@@ -1,12 +1,15 @@
 // Client and servers over real gRPC on loopback ports.
 #include "worker/ps/parameter_server.h"
 
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "common/base/testing/status_matchers.h"
 #include "common/rpc/server.h"
+#include "medley/job/v1/parameter_server.pb.h"
+#include "tests/unit/worker/token_check.h"
 #include "worker/ps/client.h"
 
 namespace medley::worker {
@@ -84,6 +87,11 @@ TEST_F(PsTest, StopAbortsAWaitingPull) {
   std::jthread stopper([&] { source.request_stop(); });
   std::vector<std::vector<float>> rows;
   EXPECT_THAT(client.Pull(2, {}, rows, {source.get_token()}), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(PsTest, EveryMethodNeedsTheToken) {
+  StartShards(1, 1);
+  ExpectEveryMethodNeedsTheToken(addresses_[0], *job::v1::PullRequest::descriptor()->file(), 3);
 }
 
 TEST_F(PsTest, FencingTokenAndLostShard) {

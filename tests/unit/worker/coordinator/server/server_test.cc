@@ -1,6 +1,7 @@
 // The coordinator over real gRPC on loopback, with members that obey and count.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -17,6 +18,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
+#include "tests/unit/worker/token_check.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/checkpoint/writer.h"
 #include "worker/coordinator/server/server.h"
@@ -285,6 +287,8 @@ TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {
   auto server = CoordinatorServer::Start(Options(), clock_);
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(Apply((*server)->port(), "wrong"), StatusIs(absl::StatusCode::kUnauthenticated));
+  ExpectEveryMethodNeedsTheToken("127.0.0.1:" + std::to_string((*server)->port()),
+                                 *job::v1::ApplyPlanRequest::descriptor()->file(), 7);
 }
 
 TEST_F(CoordinatorServerTest, G7_AnOlderLeaderIsRefusedAlsoAfterARestart) {

@@ -1,0 +1,17 @@
+// Calls every method of every service of a proto file without the job's token, and with a wrong
+// one.
+#pragma once
+
+#include <string>
+
+namespace google::protobuf {
+class FileDescriptor;
+}
+
+namespace medley::worker {
+
+// `methods`: how many there must be, so that a file without services tests nothing unseen.
+void ExpectEveryMethodNeedsTheToken(const std::string& address,
+                                    const google::protobuf::FileDescriptor& file, int methods);
+
+}  // namespace medley::worker
