@@ -168,10 +168,9 @@ class Bench {
   }
 
   void Saw(const kube::Object& pod) {
-    if (pod.label(ops::kJobNameLabel).empty()) return;
     base::MutexLock lock(mutex_);
     const std::string name = pod.key().name;
-    if (created_.insert(pod.uid()).second) {
+    if (!pod.label(ops::kJobNameLabel).empty() && created_.insert(pod.uid()).second) {
       created_at_[name] = {pod.uid(), clock_.Steady()};
       names_.insert(name);
     }

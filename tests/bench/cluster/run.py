@@ -58,6 +58,7 @@ def main():
     parser.add_argument("--kubeconfig", help="a control plane that is there, for this bench alone")
     parser.add_argument("--keep-logs", help="folder for the logs")
     options, rest = parser.parse_known_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     folder = tempfile.mkdtemp(prefix="medley-cluster-bench-")
     logs = options.keep_logs or folder
     os.makedirs(logs, exist_ok=True)
