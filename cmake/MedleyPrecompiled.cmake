@@ -24,6 +24,10 @@ function(medley_precompile KIND)
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   medley_compile_alike(${name})
   target_precompile_headers(${name} PRIVATE ${precompiled_common} ${A_HEADERS})
+  # What ccache takes for the precompiled header, which holds its checkout's path and so never is the same twice. Headers
+  # of the system that change are seen all the same: they are named as dependencies of each file.
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.gch.sum CONTENT
+    "${KIND} ${precompiled_common} ${A_HEADERS} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MEDLEY_SANITIZE}\n")
 endfunction()
 
 function(medley_use_precompiled NAME KIND)
