@@ -1,5 +1,6 @@
 // The commands of `medley`: each file adds one. A command sets `exit_status` when it runs.
-// Exit status: 0 done, 1 failed (a sentence on stderr), 2 answered "infeasible".
+// Exit status: 0 done, 1 failed (a sentence on stderr), 2 answered "infeasible", 3 the job that was asked for has
+// failed; above 100 the command line was wrong.
 #pragma once
 
 namespace CLI {
@@ -9,6 +10,8 @@ class App;
 namespace medley::cli {
 
 void AddRun(CLI::App& app, int& exit_status);
+void AddTop(CLI::App& app, int& exit_status);
+void AddLogs(CLI::App& app, int& exit_status);
 void AddPlan(CLI::App& app, int& exit_status);
 void AddExplain(CLI::App& app, int& exit_status);
 void AddPrices(CLI::App& app, int& exit_status);

@@ -1,54 +1,48 @@
-// medley completion bash: a completion script made from the commands as they are registered.
+// medley completion bash: a script that asks `medley __complete` what may come next; completion kubectl: the same for
+// `kubectl medley`.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
-#include <string>
 
 #include "cli/commands.h"
 
 namespace medley::cli {
 namespace {
 
-std::string Options(const CLI::App& command) {
-  std::string words;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-  }
-  return words;
+constexpr char kBash[] = R"sh(# bash completion for medley; load it with: source <(medley completion bash)
+_medley() {
+  local answer directive
+  answer=$("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || return
+  directive=${answer##*:}
+  answer=${answer%:*}
+  local IFS=$'\n'
+  COMPREPLY=($answer)
+  if [ "$directive" = 0 ]; then
+    COMPREPLY+=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+  fi
 }
+complete -o filenames -F _medley medley
+)sh";
 
-std::string BashScript(const CLI::App& app) {
-  std::string names, cases;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names += command->get_name() + " ";
-    cases += "    " + command->get_name() + ") words=\"" + Options(*command) + "\" ;;\n";
-  }
-  return "# bash completion for medley; load it with: source <(medley completion bash)\n"
-         "_medley() {\n"
-         "  local current=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\"\n"
-         "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-         "    COMPREPLY=($(compgen -W \"" + names + "\" -- \"$current\"))\n"
-         "    return\n"
-         "  fi\n"
-         "  case \"${COMP_WORDS[1]}\" in\n" + cases +
-         "  esac\n"
-         "  case \"$current\" in\n"
-         "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$current\")) ;;\n"
-         "    *) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n"
-         "  esac\n"
-         "}\n"
-         "complete -o filenames -F _medley medley\n";
-}
+// kubectl (1.26 and later) runs kubectl_complete-PLUGIN from PATH.
+constexpr char kKubectl[] = R"sh(#!/bin/sh
+# Completion of `kubectl medley`. Save it as an executable kubectl_complete-medley in PATH.
+exec kubectl-medley __complete "$@"
+)sh";
 
 }  // namespace
 
 void AddCompletion(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("completion", "Print a shell completion script");
   command->require_subcommand(1);
-  command->add_subcommand("bash", "for bash: source <(medley completion bash)")->callback([&app, &exit_status] {
-    std::fputs(BashScript(app).c_str(), stdout);
-    exit_status = 0;
-  });
+  const auto print = [&](const char* name, const char* what, const char* script) {
+    command->add_subcommand(name, what)->callback([script, &exit_status] {
+      std::fputs(script, stdout);
+      exit_status = 0;
+    });
+  };
+  print("bash", "for bash: source <(medley completion bash)", kBash);
+  print("kubectl", "for kubectl medley: an executable kubectl_complete-medley in PATH", kKubectl);
 }
 
 }  // namespace medley::cli

@@ -1,4 +1,5 @@
-// medley explain FILE: why this plan. What binds, stage by stage, and why not the others.
+// medley explain JOB|FILE: why this plan. Of a job in a cluster, its whole story; of a planning request, what binds,
+// stage by stage, and why not the others.
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -6,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "cli/cluster/story_view.h"
 #include "cli/commands.h"
 #include "cli/plan_input.h"
 #include "common/base/quantity.h"
@@ -119,13 +121,40 @@ int Run(const PlanFlags& flags) {
   return 0;
 }
 
+// A name is a job's; what has a dot or a slash (but mtj/NAME), or is "-", is a file.
+bool IsFile(const std::string& argument) {
+  const std::string name = JobName(argument);
+  return name == "-" || name.find_first_of("./") != std::string::npos;
+}
+
+int RunJob(const ClusterFlags& flags, const std::string& job) {
+  base::SystemClock clock;
+  const auto cluster = Connect(flags, clock);
+  const auto story = cluster.ok() ? ReadStory(*cluster, job) : absl::StatusOr<Story>(cluster.status());
+  if (!story.ok()) {
+    std::fprintf(stderr, "medley explain: %s\n", base::Message(story.status()).c_str());
+    return 1;
+  }
+  for (const std::string& line : StoryLines(*story, clock.Now())) std::printf("%s\n", line.c_str());
+  return StoryExitStatus(*story);
+}
+
 }  // namespace
 
 void AddExplain(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("explain", "Say why a plan is as it is, and why not another");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Say why a job runs as it does, waits or failed; or why a plan is as it is, and why not another");
   const auto flags = std::make_shared<PlanFlags>();
+  const auto cluster = std::make_shared<ClusterFlags>();
+  command
+      ->add_option("JOB", flags->file,
+                   "TrainingJob of a cluster; or a planning request: a file with a dot or a slash, - for standard input")
+      ->required();
   AddPlanFlags(*command, *flags);
-  command->callback([flags, &exit_status] { exit_status = Run(*flags); });
+  AddClusterFlags(*command, *cluster);
+  command->callback([flags, cluster, &exit_status] {
+    exit_status = IsFile(flags->file) ? Run(*flags) : RunJob(*cluster, flags->file);
+  });
 }
 
 }  // namespace medley::cli

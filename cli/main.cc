@@ -1,19 +1,35 @@
-// medley: the user's tool. One line a command.
+// medley: the user's tool. One line a command. As kubectl-medley it is kubectl's plugin `kubectl medley`.
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "cli/commands.h"
+#include "cli/complete.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Medley trains one model on the cheapest mix of unlike machines that is fast enough.", "medley");
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "medley";
+  const bool plugin = program.starts_with("kubectl-");
+  CLI::App app("Medley trains one model on the cheapest mix of unlike machines that is fast enough.",
+               plugin ? "kubectl medley" : "medley");
   app.require_subcommand(1);
   int exit_status = 0;
   medley::cli::AddRun(app, exit_status);
-  medley::cli::AddPlan(app, exit_status);
+  medley::cli::AddTop(app, exit_status);
   medley::cli::AddExplain(app, exit_status);
+  medley::cli::AddPlan(app, exit_status);
+  medley::cli::AddLogs(app, exit_status);
   medley::cli::AddPrices(app, exit_status);
   medley::cli::AddProfile(app, exit_status);
   medley::cli::AddVersion(app, exit_status);
   medley::cli::AddCompletion(app, exit_status);
+  // What completion scripts and kubectl ask; its words may be anything, so they are not parsed.
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (program.starts_with("kubectl_complete-")) return medley::cli::PrintCompletions(app, words);
+  if (!words.empty() && words[0] == "__complete") {
+    return medley::cli::PrintCompletions(app, {words.begin() + 1, words.end()});
+  }
   CLI11_PARSE(app, argc, argv);
   return exit_status;
 }

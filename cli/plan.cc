@@ -1,9 +1,11 @@
-// medley plan FILE: plans offline and prints the plan as a table, JSON or YAML.
+// medley plan FILE: plans offline and prints the plan as a table, JSON or YAML. --from JOB: the question of a job in a
+// cluster, planned here and compared with what it runs.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <memory>
 
+#include "cli/cluster/comparison.h"
 #include "cli/commands.h"
 #include "cli/plan_input.h"
 #include "cli/plan_pareto.h"
@@ -97,45 +99,106 @@ absl::Status SavePolicy(const std::string& file, Planned& planned) {
   return absl::OkStatus();
 }
 
+std::string Encoded(const google::protobuf::Message& message, const std::string& output) {
+  return output == "json" ? model::ToJson(message, true) : model::ToYaml(message);
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "medley plan: %s\n", base::Message(status).c_str());
+  return 1;
+}
+
 int Run(const PlanFlags& flags) {
   auto planned = PlanFile(flags);
   const absl::Status saved = planned.ok() ? SavePolicy(flags.save_policy, *planned) : planned.status();
-  if (!saved.ok()) {
-    std::fprintf(stderr, "medley plan: %s\n", base::Message(saved).c_str());
-    return 1;
-  }
+  if (!saved.ok()) return Fail(saved);
   if (flags.output == "table") {
     PrintTable(*planned);
   } else {
     scheduler::v1::PlanResponse message;
     model::ToProto(planned->result, message);
-    const std::string text = flags.output == "json" ? model::ToJson(message, true) : model::ToYaml(message);
-    std::fputs(text.c_str(), stdout);
+    std::fputs(Encoded(message, flags.output).c_str(), stdout);
   }
   return planned->result.plan ? 0 : 2;
+}
+
+absl::StatusOr<JobQuestion> QuestionOf(const PlanFlags& flags, const ClusterFlags& cluster_flags,
+                                       const std::string& job) {
+  base::SystemClock clock;
+  MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(cluster_flags, clock));
+  MEDLEY_ASSIGN_OR_RETURN(const JobObjects objects, ReadJobObjects(cluster, job));
+  MEDLEY_ASSIGN_OR_RETURN(JobQuestion question, AskOf(objects, !flags.prices.empty(), clock.Now()));
+  MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, question.request));
+  return question;
+}
+
+absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster, const std::string& job) {
+  MEDLEY_ASSIGN_OR_RETURN(JobQuestion question, QuestionOf(flags, cluster, job));
+  MEDLEY_ASSIGN_OR_RETURN(Asked asked, WithPrices(flags, question.request,
+                                                  {question.catalog_revision, question.price_time}));
+  question.request = asked.request;
+  if (flags.output == "request") {
+    scheduler::v1::PlanRequest message;
+    model::ToProto(question.request, message);
+    std::fputs(model::ToYaml(message).c_str(), stdout);
+    return 0;
+  }
+  MEDLEY_ASSIGN_OR_RETURN(Planned planned, PlanAsked(std::move(asked), "job " + job));
+  MEDLEY_RETURN_IF_ERROR(SavePolicy(flags.save_policy, planned));
+  const Comparison comparison = Compare(question, planned.result);
+  if (flags.output == "table") {
+    PrintTable(planned);
+    if (comparison.running) std::printf("\n");
+    for (const std::string& line : ComparisonLines(comparison, planned.result)) std::printf("%s\n", line.c_str());
+    for (const std::string& note : question.notes) std::printf("note: %s\n", note.c_str());
+  } else {
+    scheduler::v1::PlanResponse message;
+    model::ToProto(planned.result, message);
+    const std::string json = ComparisonJson(question, comparison, model::ToJson(message));
+    std::fputs(json.c_str(), stdout);  // JSON is YAML
+  }
+  return planned.result.plan ? 0 : 2;
 }
 
 }  // namespace
 
 void AddPlan(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("plan", "Plan offline: the cheapest mix of machines for a request");
+  CLI::App* command =
+      app.add_subcommand("plan", "Plan offline: the cheapest mix of machines for a request, or for a job of a cluster");
   const auto flags = std::make_shared<PlanFlags>();
+  const auto cluster = std::make_shared<ClusterFlags>();
+  const auto from = std::make_shared<std::string>();
+  CLI::Option* file = command->add_option("file", flags->file,
+                                          "planning request, YAML or JSON (docs/planning.md); - reads standard input");
+  command->add_option("--from", *from, "in place of a file: the question of this TrainingJob of a cluster")
+      ->excludes(file);
   AddPlanFlags(*command, *flags);
-  command->add_option("-o,--output", flags->output, "table, json or yaml")
-      ->check(CLI::IsMember({"table", "json", "yaml"}))
+  command->add_option("-o,--output", flags->output, "table, json or yaml; with --from also request: the question itself")
+      ->check(CLI::IsMember({"table", "json", "yaml", "request"}))
       ->capture_default_str();
   command->add_option("--policy", flags->policy, "trained policy to begin with (rl-lstm, rl-rnn)");
   command->add_flag("--inference-only", flags->inference_only, "use the policy as it is, do not train it")
       ->needs("--policy");
   command->add_option("--save-policy", flags->save_policy, "write the policy that planning ended with to this file");
   const auto pareto = std::make_shared<ParetoFlags>();
-  CLI::Option* front = command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower");
+  CLI::Option* front = command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower")
+                           ->excludes("--from");
   command->add_option("--points", pareto->points, "at most so many plans of the front")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(front);
   command->add_option("--svg", pareto->svg, "a file to draw the front into")->needs(front);
-  command->callback([flags, pareto, &exit_status] {
-    exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : Run(*flags);
+  AddClusterFlags(*command, *cluster);
+  command->callback([flags, cluster, from, pareto, &exit_status] {
+    if (!from->empty()) {
+      const auto status = PlanJob(*flags, *cluster, *from);
+      exit_status = status.ok() ? *status : Fail(status.status());
+    } else if (flags->file.empty()) {
+      exit_status = Fail(base::InvalidArgument("give a planning request, or --from JOB"));
+    } else if (flags->output == "request") {
+      exit_status = Fail(base::InvalidArgument("-o request goes with --from"));
+    } else {
+      exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : Run(*flags);
+    }
   });
 }
 

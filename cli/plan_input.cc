@@ -57,21 +57,14 @@ absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
   if (!parsed.ok()) return base::Annotate(parsed, flags.file);
   auto request = model::FromProto(message);
   if (!request.ok()) return base::Annotate(request.status(), flags.file);
-  if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, *request));
-  MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
-  const absl::Status estimated = sched::AddAnalyticProfiles(*request, hardware);
-  if (!estimated.ok()) return base::Annotate(estimated, flags.file);
-  if (!flags.planner.empty()) request->planner.name = flags.planner;
-  if (flags.seed) request->planner.seed = *flags.seed;
-  MEDLEY_RETURN_IF_ERROR(UsePolicy(flags, request->planner.recurrent));
+  const absl::Status adjusted = AdjustRequest(flags, *request);
+  if (!adjusted.ok()) return base::Annotate(adjusted, flags.file);
   return request;
 }
 
 }  // namespace
 
 void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("file", flags.file, "planning request, YAML or JSON (docs/planning.md); - reads standard input")
-      ->required();
   command.add_option("--planner", flags.planner, "planner to use in place of the file's");
   command.add_option("--profile", flags.profile, "profile file whose model is planned in place of the file's");
   command.add_option("--hardware", flags.hardware, "datasheets in place of the built-in ones (medley profile --list)");
@@ -105,17 +98,32 @@ absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file) {
   return catalog.ok() ? std::move(catalog) : base::Annotate(catalog.status(), file);
 }
 
+absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request) {
+  if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, request));
+  MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
+  MEDLEY_RETURN_IF_ERROR(sched::AddAnalyticProfiles(request, hardware));
+  if (!flags.planner.empty()) request.planner.name = flags.planner;
+  if (flags.seed) request.planner.seed = *flags.seed;
+  return UsePolicy(flags, request.planner.recurrent);
+}
+
 absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, ReadRequest(flags));
+  return WithPrices(flags, std::move(request), {});
+}
+
+absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin) {
+  if (flags.prices.empty()) {
+    sched::CatalogStore none;
+    sched::ResolvePrices(*none.Get(), request);
+    return Asked{std::move(request), origin};
+  }
   base::SystemClock clock;
   sched::CatalogStore store;
-  if (!flags.prices.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
-    auto entries =
-        sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
-    if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
-    store.Publish(std::move(*entries), clock.Now());
-  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
+  auto entries = sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
+  if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
+  store.Publish(std::move(*entries), clock.Now());
   const sched::CatalogSnapshot catalog = store.Get();
   sched::ResolvePrices(*catalog, request);
   return Asked{std::move(request), {catalog->revision, catalog->price_time}};
@@ -123,9 +131,13 @@ absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags) {
 
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(Asked asked, AskedByFile(flags));
+  return PlanAsked(std::move(asked), flags.file);
+}
+
+absl::StatusOr<Planned> PlanAsked(Asked asked, const std::string& what) {
   const base::SystemClock clock;
   auto result = sched::MakePlan(asked.request, asked.origin, sched::BuiltinPlanners(), clock, {});
-  if (!result.ok()) return base::Annotate(result.status(), flags.file);
+  if (!result.ok()) return base::Annotate(result.status(), what);
   return Planned{std::move(asked.request), std::move(*result)};
 }
 

@@ -29,7 +29,7 @@ struct PlanFlags {
   std::string output = "table";
 };
 
-// Options of both commands.
+// Options of both commands, without the question itself.
 void AddPlanFlags(CLI::App& command, PlanFlags& flags);
 
 // The question of a file.
@@ -41,6 +41,11 @@ struct Asked {
 // Errors: what is wrong with the file: its name and the field's path.
 absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags);
 
+// What the flags change of a request: profile, datasheets, planner, seed, policy.
+absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request);
+// With the prices of --prices for resources without one; else those that it has, of `origin`.
+absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin);
+
 struct Planned {
   model::PlanRequest request;  // with prices
   model::PlanResult result;
@@ -48,6 +53,8 @@ struct Planned {
 
 // Errors: what is wrong with the file (its name and the field's path), the planner or the request.
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags);
+// `what` begins errors.
+absl::StatusOr<Planned> PlanAsked(Asked asked, const std::string& what);
 
 // A model with what profiles it has, from a layer table (profile.v1.Model), a profile (profile.v1.Profile) or a
 // planning request. Errors: what is wrong with the file, as the kind that its fields tell.

@@ -10,8 +10,6 @@
 namespace medley::cli {
 namespace {
 
-std::string Usd(double value) { return base::FormatDecimal(value, value < 0.01 ? 6 : 4); }
-
 std::string Cut(const std::string& line, int width) {
   // Counts bytes; frames hold ASCII only.
   return static_cast<int>(line.size()) <= width ? line : line.substr(0, static_cast<size_t>(std::max(0, width)));
@@ -33,12 +31,6 @@ std::string Bar(double percent, int width) {
 }
 
 }  // namespace
-
-std::string Thousands(double value) {
-  std::string digits = fmt::format("{:.0f}", std::abs(value));
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
-  return (value <= -0.5 ? "-" : "") + digits;
-}
 
 std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
   std::vector<std::string> lines;
@@ -93,16 +85,6 @@ std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::stri
   for (size_t i = messages.size() - shown; i < messages.size(); ++i) lines.push_back(messages[i]);
   for (std::string& line : lines) line = Cut(line, width);
   return lines;
-}
-
-std::string Screen::Replace(const std::vector<std::string>& frame) {
-  std::string out;
-  if (lines_ > 0) out += fmt::format("\x1b[{}A", lines_);  // cursor up
-  for (const std::string& line : frame) out += "\x1b[2K" + line + "\n";  // erase the line
-  // What the last frame had below this one's end.
-  for (size_t i = frame.size(); i < lines_; ++i) out += "\x1b[2K\n";
-  lines_ = std::max(lines_, frame.size());
-  return out;
 }
 
 }  // namespace medley::cli

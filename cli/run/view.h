@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/format.h"
 #include "cli/run/snapshot.h"
+#include "cli/screen.h"
 
 namespace medley::cli {
 
@@ -17,20 +19,5 @@ std::string ProgressLine(const Snapshot& view);
 // A whole screen of at most `width` columns: state, plan, pools with prices, progress bar, the last messages.
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
                                int width);
-
-// Writes frames over one another on a terminal; elsewhere nothing.
-class Screen {
- public:
-  // What to print so that `frame` replaces the one before.
-  std::string Replace(const std::vector<std::string>& frame);
-  // What to print to leave the last frame standing.
-  void Leave() { lines_ = 0; }
-
- private:
-  size_t lines_ = 0;
-};
-
-// 12345.6 -> "12,346".
-std::string Thousands(double value);
 
 }  // namespace medley::cli

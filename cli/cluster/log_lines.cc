@@ -1,0 +1,57 @@
+#include "cli/cluster/log_lines.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace medley::cli {
+namespace {
+
+constexpr int kColours[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};
+
+}  // namespace
+
+LogLine ParseLogLine(std::string pod, std::string_view line) {
+  LogLine parsed;
+  parsed.pod = std::move(pod);
+  const size_t space = line.find(' ');
+  const std::string_view first = line.substr(0, space);
+  const auto time = first.size() >= 20 && first[4] == '-' ? base::ParseTime(first)
+                                                          : absl::StatusOr<base::WallTime>(absl::UnknownError(""));
+  if (!time.ok()) {
+    parsed.text = std::string(line);
+    return parsed;
+  }
+  parsed.time = *time;
+  parsed.timestamp = std::string(first);
+  if (space != std::string_view::npos) parsed.text = std::string(line.substr(space + 1));
+  return parsed;
+}
+
+std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs) {
+  std::vector<LogLine> all;
+  for (std::vector<LogLine>& log : logs) {
+    base::WallTime last{};
+    for (LogLine& line : log) {
+      line.time = std::max(line.time, last);
+      last = line.time;
+      all.push_back(std::move(line));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const LogLine& a, const LogLine& b) { return a.time < b.time; });
+  return all;
+}
+
+void LogPrinter::Expect(const std::string& pod) { width_ = std::max(width_, pod.size()); }
+
+std::string LogPrinter::Line(const LogLine& line) {
+  Expect(line.pod);
+  std::string prefix = fmt::format("{:<{}} |", line.pod, width_);
+  if (colours_) {
+    const auto [found, fresh] = colour_of_.try_emplace(line.pod, static_cast<int>(colour_of_.size()));
+    prefix = fmt::format("\x1b[{}m{}\x1b[0m", kColours[static_cast<size_t>(found->second) % std::size(kColours)], prefix);
+  }
+  return prefix + " " + (timestamps_ && !line.timestamp.empty() ? line.timestamp + " " : "") + line.text + "\n";
+}
+
+}  // namespace medley::cli

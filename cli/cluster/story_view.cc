@@ -1,0 +1,159 @@
+#include "cli/cluster/story_view.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/cluster/advice.h"
+#include "cli/cluster/story_parts.h"
+#include "cli/cluster/top_view.h"
+#include "cli/format.h"
+#include "cli/table.h"
+#include "operator/api/resources.h"
+#include "operator/api/training_job.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr size_t kEventsShown = 12;
+constexpr size_t kSwitchesShown = 5;
+
+// Lines of a section, indented, under its heading; nothing when there are none.
+void Section(const std::string& heading, const std::vector<std::string>& body, std::vector<std::string>& lines) {
+  if (body.empty()) return;
+  lines.emplace_back();
+  lines.push_back(heading);
+  for (const std::string& line : body) lines.push_back(line.empty() ? "" : "  " + line);
+}
+
+std::string Headline(const Story& story, const ops::JobStatus& status) {
+  std::string line = fmt::format("job {} is {}", story.job.key().ToString(),
+                                 story.job.deleting() ? "going: it was deleted" : status.Phase());
+  if (status.observed && status.observed->samples_total > 0) {
+    const ops::ObservedStatus& seen = *status.observed;
+    line += fmt::format(", {} % done: {} of {} samples", seen.progress_percent,
+                        Thousands(static_cast<double>(seen.samples)), Thousands(static_cast<double>(seen.samples_total)));
+    if (seen.loss != 0) line += fmt::format(", loss {:.4f}", seen.loss);
+    if (!status.finished() && seen.estimated_remaining_seconds > 0) {
+      line += fmt::format(", {} left", Span(static_cast<double>(seen.estimated_remaining_seconds)));
+    }
+    for (const auto& [name, value] : seen.metrics) line += fmt::format(", {} {:.4f}", name, value);
+  }
+  return line;
+}
+
+std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& status) {
+  std::vector<std::string> body;
+  const std::string managed_by = story.job.String("/spec/runPolicy/managedBy");
+  if (!managed_by.empty() && managed_by != ops::kThisOperator) {
+    body.push_back(fmt::format("spec.runPolicy.managedBy is {}: Medley leaves the job to that controller", managed_by));
+    return body;
+  }
+  if (status.conditions.all().empty()) {
+    body.emplace_back("the operator has not looked at the job yet");
+    body.emplace_back("to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
+    return body;
+  }
+  for (const ops::Condition* condition : InTheWay(status)) {
+    body.push_back(fmt::format("{}={}, {}: {}", condition->type, ops::ToString(condition->status), condition->reason,
+                               condition->message));
+    if (const std::string advice = Advice(condition->reason); !advice.empty()) body.push_back("to do: " + advice);
+  }
+  if (status.observed_generation != 0 && status.observed_generation < story.job.generation()) {
+    body.emplace_back("the last edit of the spec has not been looked at yet");
+  }
+  if (status.finished()) return body;
+  for (std::string& line : PodTroubles(story)) body.push_back(std::move(line));
+  return body;
+}
+
+// Where units are, when the job waits for some.
+std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status) {
+  const bool waits = !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition) &&
+                     !status.conditions.IsTrue(ops::kSuspendedCondition);
+  if (!waits || story.pools.empty()) return {};
+  std::vector<std::string> lines = TopLines(TakeTop({}, story.pools, {}), false, 0);
+  // After the sums, the word that there are no jobs, and the empty lines around them.
+  lines.erase(lines.begin(), lines.begin() + 4);
+  return lines;
+}
+
+std::vector<std::string> Money(const ops::JobStatus& status) {
+  std::vector<std::string> body;
+  if (!status.cost) return body;
+  body.push_back(fmt::format("spent  {} USD, {} USD per million samples", Usd(status.cost->spent_usd),
+                             Usd(status.cost->usd_per_million_samples)));
+  const double saved = status.cost->saved_usd;
+  const std::string than = "against the first plan at the prices paid since";
+  if (saved > 0) {
+    body.push_back(fmt::format("saved  {} USD ({:.0f} %) {}", Usd(saved), 100 * saved / (saved + status.cost->spent_usd),
+                               than));
+  } else if (saved < 0) {
+    body.push_back(fmt::format("cost   {} USD more {}", Usd(-saved), than));
+  } else {
+    body.push_back("saved  nothing " + than);
+  }
+  return body;
+}
+
+std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime now) {
+  std::vector<std::string> body;
+  std::vector<ops::RescaleStatus> switches = status.rescales;
+  if (switches.empty() && status.last_rescale) switches.push_back(*status.last_rescale);
+  std::reverse(switches.begin(), switches.end());
+  for (size_t i = 0; i < std::min(switches.size(), kSwitchesShown); ++i) {
+    const ops::RescaleStatus& s = switches[i];
+    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
+                               s.recovery ? "recovery" : "rescale", s.from_epoch, s.to_epoch, s.reason, Ago(s.at, now),
+                               s.pause_seconds,
+                               s.lost_steps > 0 ? fmt::format(", {} steps trained again", s.lost_steps) : ""));
+  }
+  if (switches.size() > kSwitchesShown) {
+    body.push_back(fmt::format("and {} before", switches.size() - kSwitchesShown));
+  }
+  if (status.restarts > 0) body.push_back(fmt::format("{} restarts in all", status.restarts));
+  return body;
+}
+
+std::vector<std::string> Events(const Story& story, base::WallTime now) {
+  Table table({"AGO", "TIMES", "REASON", "OBJECT", "MESSAGE"});
+  const size_t first = story.events.size() - std::min(story.events.size(), kEventsShown);
+  for (size_t i = first; i < story.events.size(); ++i) {
+    const kube::Object& event = story.events[i];
+    const kube::Json& count = event.At("/count");
+    const std::string last = event.String("/lastTimestamp");
+    table.Add({Ago(last.empty() ? event.String("/eventTime") : last, now),
+               count.is_number_integer() ? count.dump() : "1", event.String("/reason"),
+               event.String("/involvedObject/kind") == "Pod" ? event.String("/involvedObject/name") : "job",
+               event.String("/message")});
+  }
+  return story.events.empty() ? std::vector<std::string>() : Lines(table.Text());
+}
+
+}  // namespace
+
+std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
+  const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
+  std::vector<std::string> lines = {Headline(story, status)};
+  const bool failed = status.conditions.IsTrue(ops::kFailedCondition);
+  Section(failed ? "why it failed" : "what is in the way", Trouble(story, status), lines);
+  Section("pools", PoolLines(story, status), lines);
+  Section("goals", Goals(story, status, now), lines);
+  Section("plan", Plan(story, status, now), lines);
+  Section("one pool alone", Alternatives(status), lines);
+  Section("predicted against measured", Prediction(story, status), lines);
+  Section("money", Money(status), lines);
+  Section("epoch switches, the last first", Switches(status, now), lines);
+  Section("events, the last below", Events(story, now), lines);
+  Section("not seen", story.unseen, lines);
+  return lines;
+}
+
+int StoryExitStatus(const Story& story) {
+  const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
+  if (status.conditions.IsTrue(ops::kFailedCondition)) return 3;
+  return !status.finished() && status.conditions.IsFalse(ops::kPlannedCondition) ? 2 : 0;
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,228 @@
+#include "cli/cluster/top_view.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "cli/format.h"
+#include "cli/table.h"
+#include "operator/api/job_status.h"
+#include "operator/api/pool_status.h"
+#include "operator/api/resource_pool.h"
+#include "operator/api/training_job.h"
+
+namespace medley::cli {
+namespace {
+
+using kube::Json;
+
+std::string Told(const ops::Condition& condition) { return condition.reason + ": " + condition.message; }
+
+std::string JobTrouble(const ops::JobStatus& status) {
+  if (status.conditions.IsTrue(ops::kFailedCondition)) return Told(*status.conditions.Find(ops::kFailedCondition));
+  if (status.finished() || status.conditions.IsTrue(ops::kSuspendedCondition)) return "";
+  const ops::Condition* planned = status.conditions.Find(ops::kPlannedCondition);
+  if (planned != nullptr && planned->status != ops::ConditionStatus::kTrue) return Told(*planned);
+  if (status.conditions.IsTrue(ops::kRestartingCondition)) {
+    return Told(*status.conditions.Find(ops::kRestartingCondition));
+  }
+  const ops::Condition* ready = status.conditions.Find(ops::kPodsReadyCondition);
+  const bool runs = status.conditions.IsTrue(ops::kRunningCondition);
+  return !runs && ready != nullptr && ready->status == ops::ConditionStatus::kFalse ? Told(*ready) : "";
+}
+
+TopJob TakeJob(const kube::Object& object, base::WallTime now) {
+  const ops::JobStatus status = ops::JobStatus::FromJson(object.At("/status"));
+  const auto job = ops::TrainingJob::FromObject(object);
+  TopJob row;
+  row.ns = object.key().ns;
+  row.name = object.key().name;
+  row.status = object.deleting() ? "Terminating" : status.Phase();
+  row.trouble = JobTrouble(status);
+  row.age = Ago(object.String("/metadata/creationTimestamp"), now);
+  row.restarts = status.restarts;
+  if (job.ok()) {
+    row.goal = job->objective.min_throughput;
+    if (!job->managed_by_us()) row.trouble = "managed by " + job->run_policy.managed_by;
+  }
+  const bool runs = status.conditions.IsTrue(ops::kRunningCondition) && !status.finished();
+  if (status.observed) {
+    if (runs) row.throughput = status.observed->throughput;
+    row.progress_percent = status.observed->progress_percent;
+    if (runs && status.observed->samples_total > 0) {
+      row.remaining_seconds = static_cast<double>(status.observed->estimated_remaining_seconds);
+    }
+  }
+  if (status.cost) {
+    row.spent_usd = status.cost->spent_usd;
+    row.saved_usd = status.cost->saved_usd;
+  }
+  if (status.plan) {
+    row.epoch = status.plan->epoch;
+    row.plan = status.plan->summary;
+    // What is bought: a plan without pods costs nothing.
+    if (status.replicas > 0 && !status.finished()) row.usd_per_hour = status.plan->usd_per_hour;
+  }
+  return row;
+}
+
+TopPool TakePool(const kube::Object& object, base::WallTime now) {
+  const ops::PoolStatus status = ops::PoolStatus::FromJson(object.At("/status"));
+  TopPool row;
+  row.name = object.key().name;
+  row.cls = object.String("/spec/class");
+  row.usd_per_unit_hour = status.usd_per_unit_hour;
+  row.price_source = status.price_source;
+  row.price_age = Ago(status.price_time, now);
+  row.limit = status.units.limit;
+  row.capacity = status.units.capacity;
+  row.used = status.units.used;
+  row.free = status.units.free;
+  for (const char* type : {ops::kPricedCondition, ops::kAvailableCondition}) {
+    const ops::Condition* condition = status.conditions.Find(type);
+    if (condition != nullptr && condition->status != ops::ConditionStatus::kTrue && row.trouble.empty()) {
+      row.trouble = Told(*condition);
+    }
+  }
+  if (status.conditions.all().empty()) row.trouble = "the operator has not looked at it yet";
+  return row;
+}
+
+struct Total {
+  int jobs = 0;
+  int running = 0;
+  double usd_per_hour = 0;
+  double spent_usd = 0;
+  double saved_usd = 0;
+};
+
+Total Sum(const TopView& view) {
+  Total total;
+  for (const TopJob& job : view.jobs) {
+    ++total.jobs;
+    total.running += job.throughput > 0 ? 1 : 0;
+    total.usd_per_hour += job.usd_per_hour;
+    total.spent_usd += job.spent_usd;
+    total.saved_usd += job.saved_usd;
+  }
+  return total;
+}
+
+std::string JobsTable(const TopView& view, bool namespaces) {
+  std::vector<std::string> header = {"JOB",      "STATUS", "SAMPLES/S", "GOAL",  "USD/H", "SPENT",
+                                     "PROGRESS", "ETA",    "EPOCH",     "PLAN"};
+  if (namespaces) header.insert(header.begin(), "NAMESPACE");
+  Table table(header);
+  for (const TopJob& job : view.jobs) {
+    std::vector<std::string> row = {job.name,
+                                    job.status,
+                                    OrDash(job.throughput > 0, Thousands(job.throughput)),
+                                    OrDash(job.goal > 0, Thousands(job.goal)),
+                                    OrDash(job.usd_per_hour > 0, Usd(job.usd_per_hour)),
+                                    OrDash(job.spent_usd > 0, Usd(job.spent_usd)),
+                                    OrDash(job.progress_percent >= 0, fmt::format("{} %", job.progress_percent)),
+                                    OrDash(job.remaining_seconds >= 0, Span(job.remaining_seconds)),
+                                    OrDash(job.epoch > 0, std::to_string(job.epoch)),
+                                    !job.trouble.empty() ? job.trouble : job.plan.empty() ? "-" : job.plan};
+    if (namespaces) row.insert(row.begin(), job.ns);
+    table.Add(std::move(row));
+  }
+  return table.Text();
+}
+
+std::string PoolsTable(const TopView& view) {
+  Table table({"POOL", "CLASS", "USD/UNIT-H", "PRICE AGE", "CAPACITY", "USED", "FREE", "LIMIT", ""});
+  for (const TopPool& pool : view.pools) {
+    table.Add({pool.name, pool.cls, OrDash(pool.usd_per_unit_hour > 0, Usd(pool.usd_per_unit_hour)), pool.price_age, std::to_string(pool.capacity),
+               std::to_string(pool.used), std::to_string(pool.free), std::to_string(pool.limit), pool.trouble});
+  }
+  return table.Text();
+}
+
+void Append(std::vector<std::string> more, std::vector<std::string>& lines) {
+  for (std::string& line : more) lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+std::string Trouble(const kube::Object& job) { return JobTrouble(ops::JobStatus::FromJson(job.At("/status"))); }
+
+TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools, base::WallTime now) {
+  TopView view;
+  for (const kube::Object& job : jobs) view.jobs.push_back(TakeJob(job, now));
+  for (const kube::Object& pool : pools) view.pools.push_back(TakePool(pool, now));
+  std::sort(view.jobs.begin(), view.jobs.end(),
+            [](const TopJob& a, const TopJob& b) { return std::tie(a.ns, a.name) < std::tie(b.ns, b.name); });
+  std::sort(view.pools.begin(), view.pools.end(),
+            [](const TopPool& a, const TopPool& b) { return a.name < b.name; });
+  return view;
+}
+
+std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width) {
+  std::vector<std::string> lines;
+  const Total total = Sum(view);
+  lines.push_back(fmt::format("{} job{}, {} training, {} USD/h now; {} USD spent, {} saved against first plans", total.jobs,
+                              total.jobs == 1 ? "" : "s", total.running, Usd(total.usd_per_hour), Usd(total.spent_usd),
+                              Usd(total.saved_usd)));
+  lines.emplace_back();
+  if (view.jobs.empty()) {
+    lines.emplace_back(namespaces ? "no TrainingJobs" : "no TrainingJobs in this namespace (-A: in all)");
+  } else {
+    Append(Lines(JobsTable(view, namespaces)), lines);
+  }
+  lines.emplace_back();
+  if (!view.pools_known) {
+    lines.emplace_back("ResourcePools: this user may not list them (ClusterRole medley-pool-viewer)");
+  } else if (view.pools.empty()) {
+    lines.emplace_back("no ResourcePools: nothing can be planned (docs/pools-and-prices.md)");
+  } else {
+    Append(Lines(PoolsTable(view)), lines);
+  }
+  for (std::string& line : lines) {
+    if (width > 0 && line.size() > static_cast<size_t>(width)) line.resize(static_cast<size_t>(width));
+  }
+  return lines;
+}
+
+std::string TopJson(const TopView& view) {
+  Json jobs = Json::array();
+  for (const TopJob& job : view.jobs) {
+    Json item = {{"namespace", job.ns},
+                 {"name", job.name},
+                 {"status", job.status},
+                 {"throughput", job.throughput},
+                 {"goal", job.goal},
+                 {"usdPerHour", job.usd_per_hour},
+                 {"spentUsd", job.spent_usd},
+                 {"savedUsd", job.saved_usd},
+                 {"epoch", job.epoch},
+                 {"restarts", job.restarts},
+                 {"plan", job.plan}};
+    if (job.progress_percent >= 0) item["progressPercent"] = job.progress_percent;
+    if (job.remaining_seconds >= 0) item["remainingSeconds"] = job.remaining_seconds;
+    if (!job.trouble.empty()) item["trouble"] = job.trouble;
+    jobs.push_back(std::move(item));
+  }
+  Json pools = Json::array();
+  for (const TopPool& pool : view.pools) {
+    Json item = {{"name", pool.name},         {"class", pool.cls},  {"usdPerUnitHour", pool.usd_per_unit_hour},
+                 {"capacity", pool.capacity}, {"used", pool.used},  {"free", pool.free},
+                 {"limit", pool.limit}};
+    if (!pool.price_source.empty()) item["priceSource"] = pool.price_source;
+    if (!pool.trouble.empty()) item["trouble"] = pool.trouble;
+    pools.push_back(std::move(item));
+  }
+  const Total total = Sum(view);
+  const Json json = {{"jobs", std::move(jobs)},
+                     {"pools", std::move(pools)},
+                     {"total",
+                      {{"jobs", total.jobs},
+                       {"training", total.running},
+                       {"usdPerHour", total.usd_per_hour},
+                       {"spentUsd", total.spent_usd},
+                       {"savedUsd", total.saved_usd}}}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace medley::cli

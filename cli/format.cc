@@ -1,0 +1,50 @@
+#include "cli/format.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/quantity.h"
+
+namespace medley::cli {
+
+std::string Thousands(double value) {
+  std::string digits = fmt::format("{:.0f}", std::abs(value));
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  if (value <= -0.5) digits.insert(digits.begin(), '-');
+  return digits;
+}
+
+std::string Usd(double value) {
+  return base::FormatDecimal(value, std::abs(value) < 0.01 ? 6 : 4);
+}
+
+std::string Percent(double from, double to) {
+  return from == 0 ? "" : fmt::format("{:+.1f} %", (to / from - 1) * 100);
+}
+
+std::string Span(double seconds) {
+  const auto s = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
+  if (s < 120) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m", (s + 30) / 60);
+  if (s < 48 * 3600) return fmt::format("{}h{:02}m", s / 3600, s % 3600 / 60);
+  return fmt::format("{}d{:02}h", s / 86400, s % 86400 / 3600);
+}
+
+std::string Ago(std::string_view time, base::WallTime now) {
+  const auto then = base::ParseTime(time);
+  return time.empty() || !then.ok() ? "-" : Span(base::ToSeconds(now - *then));
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace medley::cli

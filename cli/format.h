@@ -1,0 +1,27 @@
+// Numbers and times as people read them. Pure; ASCII.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+
+namespace medley::cli {
+
+// 12345.6 -> "12,346".
+std::string Thousands(double value);
+// Four decimals, six below a cent.
+std::string Usd(double value);
+// `text`, or "-" for what is not known.
+inline std::string OrDash(bool known, const std::string& text) { return known ? text : "-"; }
+// "+3.8 %", from a to b; "" when a is 0.
+std::string Percent(double from, double to);
+// "45s", "12m", "3h05m", "2d04h".
+std::string Span(double seconds);
+// Span since `time` (RFC 3339); "-" when it is empty or unreadable.
+std::string Ago(std::string_view time, base::WallTime now);
+// Text cut at newlines.
+std::vector<std::string> Lines(const std::string& text);
+
+}  // namespace medley::cli

@@ -1,0 +1,33 @@
+// Every reason that a condition of a TrainingJob or of a ResourcePool may have. tests/lint/check_reasons.py holds that
+// the controllers use no other, and that docs/troubleshooting.md has a section for each; `medley explain` says what to
+// do about each (cli/cluster/advice). Pure constants.
+#pragma once
+
+#include <string_view>
+
+namespace medley::ops {
+
+inline constexpr std::string_view kReasons[] = {
+    // Planned
+    "PlanFound", "InvalidSpec", "InvalidModel", "PoolNotFound", "PoolUnpriced", "UnknownPlanner", "Infeasible",
+    "SchedulerUnavailable", "Profiling",
+    // PodsReady
+    "AllRunning", "PodsStarting",
+    // Running
+    "EpochCommitted",
+    // Rescaling: why the plan changes, and that it has
+    "FirstPlan", "PriceChanged", "ObjectiveChanged", "CapacityChanged", "ThroughputBelowGoal", "MemberUnschedulable",
+    "PoolGone", "MaxUnitsLowered", "Rescaled",
+    // Suspended
+    "Suspended", "Resumed",
+    // Restarting
+    "CoordinatorRestarted", "CoordinatorLost", "CoordinatorFailed", "Restarted",
+    // Complete and Failed
+    "TrainingComplete", "TrainingFailed", "ProfileFailed", "BackoffLimitExceeded", "DeadlineExceeded",
+    // Priced, of pools
+    "FixedPrice", "CatalogPrice", "NotInCatalog",
+    // Available, of pools
+    "UnitsExist", "NoNodes",
+};
+
+}  // namespace medley::ops
