@@ -1,6 +1,7 @@
 // medley: the user's tool. One line a command. As kubectl-medley it is kubectl's plugin `kubectl medley`.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (program.starts_with("kubectl_complete-")) return medley::cli::PrintCompletions(app, words);
   if (!words.empty() && words[0] == "__complete") {
-    return medley::cli::PrintCompletions(app, {words.begin() + 1, words.end()});
+    return medley::cli::PrintCompletions(app, std::vector<std::string>(words.begin() + 1, words.end()));
   }
   CLI11_PARSE(app, argc, argv);
   return exit_status;

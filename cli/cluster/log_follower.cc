@@ -1,9 +1,11 @@
 #include "cli/cluster/log_follower.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "common/base/backoff.h"
 #include "common/base/mutex.h"

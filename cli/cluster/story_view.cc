@@ -69,11 +69,11 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
 }
 
 // Where units are, when the job waits for some.
-std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status) {
+std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status, base::WallTime now) {
   const bool waits = !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition) &&
                      !status.conditions.IsTrue(ops::kSuspendedCondition);
   if (!waits || story.pools.empty()) return {};
-  std::vector<std::string> lines = TopLines(TakeTop({}, story.pools, {}), false, 0);
+  std::vector<std::string> lines = TopLines(TakeTop({}, story.pools, now), false, 0);
   // After the sums, the word that there are no jobs, and the empty lines around them.
   lines.erase(lines.begin(), lines.begin() + 4);
   return lines;
@@ -138,7 +138,7 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   std::vector<std::string> lines = {Headline(story, status)};
   const bool failed = status.conditions.IsTrue(ops::kFailedCondition);
   Section(failed ? "why it failed" : "what is in the way", Trouble(story, status), lines);
-  Section("pools", PoolLines(story, status), lines);
+  Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
   Section("plan", Plan(story, status, now), lines);
   Section("one pool alone", Alternatives(status), lines);

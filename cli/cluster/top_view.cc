@@ -146,8 +146,6 @@ void Append(std::vector<std::string> more, std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string Trouble(const kube::Object& job) { return JobTrouble(ops::JobStatus::FromJson(job.At("/status"))); }
-
 TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools, base::WallTime now) {
   TopView view;
   for (const kube::Object& job : jobs) view.jobs.push_back(TakeJob(job, now));

@@ -54,7 +54,4 @@ std::vector<std::string> TopLines(const TopView& view, bool namespaces, int widt
 // {"jobs": [...], "pools": [...], "total": {...}}
 std::string TopJson(const TopView& view);
 
-// The one condition that says why nothing goes on, as "Reason: sentence"; "" when things go on.
-std::string Trouble(const kube::Object& job);
-
 }  // namespace medley::cli

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Reasons of conditions: those that the controllers set are those of operator/api/reasons.h, and docs/troubleshooting.md has
+a section for each and for no other."""
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+REASON = r'"([A-Z][a-z]+(?:[A-Z][a-z]+)*)"'
+# Calls of the controllers that set a condition's reason, or hand one on.
+CALLS = re.compile(r"\b(?:SetCondition|conditions\.Set|Finish|Restart|refuse|Accept|Consider)\s*\(")
+ASSIGNED = re.compile(r"\breason\s*=\s*" + REASON + r'|return\s+' + REASON + ";")
+# Strings of those calls that are no reasons.
+NOT_REASONS = {"ReplanConsidered"}
+
+
+def listed():
+    text = open(os.path.join(ROOT, "operator/api/reasons.h"), encoding="utf-8").read()
+    return re.findall(REASON, text[text.index("kReasons[]"):])
+
+
+def arguments(text, start):
+    """From the opening parenthesis at `start` to the one that closes it; strings are kept."""
+    depth, i, quoted = 0, start, False
+    while i < len(text):
+        c = text[i]
+        if quoted:
+            if c == "\\":
+                i += 1
+            elif c == '"':
+                quoted = False
+        elif c == '"':
+            quoted = True
+        elif c == "(":
+            depth += 1
+        elif c == ")":
+            depth -= 1
+            if depth == 0:
+                return text[start:i]
+        i += 1
+    return text[start:]
+
+
+def used():
+    found = {}
+    folder = os.path.join(ROOT, "operator/controllers")
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".cc"):
+            continue
+        text = open(os.path.join(folder, name), encoding="utf-8").read()
+        text = re.sub(r"//[^\n]*", "", text)
+        for call in CALLS.finditer(text):
+            for reason in re.findall(REASON, arguments(text, call.end() - 1)):
+                found.setdefault(reason, name)
+        for pair in ASSIGNED.findall(text):
+            for reason in pair:
+                if reason:
+                    found.setdefault(reason, name)
+    return {r: n for r, n in found.items() if r not in NOT_REASONS}
+
+
+def documented():
+    text = open(os.path.join(ROOT, "docs/troubleshooting.md"), encoding="utf-8").read()
+    return re.findall(r"^### ([A-Z]\w+)$", text, re.M)
+
+
+def main():
+    problems = []
+    reasons = listed()
+    for reason in sorted({r for r in reasons if reasons.count(r) > 1}):
+        problems.append(f"operator/api/reasons.h: {reason} is there twice")
+    for reason, name in sorted(used().items()):
+        if reason not in reasons:
+            problems.append(f"operator/controllers/{name}: reason {reason} is not in operator/api/reasons.h")
+    sections = documented()
+    for reason in sorted(set(reasons) - set(sections)):
+        problems.append(f"docs/troubleshooting.md: no section '### {reason}'")
+    for reason in sorted(set(sections) - set(reasons)):
+        problems.append(f"docs/troubleshooting.md: {reason} is no reason of operator/api/reasons.h")
+    for problem in problems:
+        print(problem)
+    print(f"check_reasons: {len(reasons)} reasons, {len(problems)} problems")
+    return 1 if problems or not reasons else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+
+#include "cli/cluster/comparison.h"
+#include "cli/cluster/job_question.h"
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/cli/cluster/objects.h"
+
+namespace medley::cli {
+namespace {
+
+using base::StatusIs;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing_objects::Json;
+
+kube::Object Profile(const std::string& pool) {
+  Json layers = Json::array();
+  for (const char* name : {"emb", "fc1", "loss"}) {
+    layers.push_back({{"name", name},
+                      {"kind", "FULLY_CONNECTED"},
+                      {"outputBytes", 4},
+                      {"weightBytes", 1000},
+                      {"profiles", {{{"resourceType", pool}, {"computeSeconds", 0.01}, {"computeParallel", 0.9}}}}});
+  }
+  const Json profile = {{"id", "p-" + pool},
+                        {"profileBatchSize", 512},
+                        {"samplesPerEpoch", 976800},
+                        {"model", {{"name", "ctrdnn"}, {"layers", layers}}}};
+  return kube::Object(Json{{"metadata", {{"name", "medley-profile-x-" + pool}, {"namespace", "team"}}},
+                           {"data", {{"profile.json", profile.dump()}}}});
+}
+
+JobObjects Objects() {
+  JobObjects objects;
+  objects.job = testing_objects::Job(testing_objects::RunningStatus());
+  objects.pools = testing_objects::Pools();
+  objects.profiles = {{"cpu-spot", Profile("cpu-spot")}, {"v100-spot", Profile("v100-spot")}};
+  objects.pods = {testing_objects::Pod("adult-0-v100-spot-0", "trainer", "v100-spot", "1", {{"phase", "Running"}}),
+                  testing_objects::Pod("adult-1-v100-spot-9", "trainer", "v100-spot", "1", {{"phase", "Failed"}})};
+  const auto job = ops::TrainingJob::FromObject(objects.job);
+  objects.plan = ops::PlanConfigMap(*job, testing_objects::Record());
+  return objects;
+}
+
+TEST(JobQuestionTest, IsWhatTheOperatorWouldAsk) {
+  const auto question = AskOf(Objects(), false, testing_objects::Now());
+  ASSERT_THAT(question, base::IsOk());
+  const model::PlanRequest& request = question->request;
+  ASSERT_EQ(request.resources.size(), 2u);
+  EXPECT_EQ(request.resources[0].name, "cpu-spot") << "in the order of spec.resources.pools";
+  EXPECT_DOUBLE_EQ(request.resources[0].price_per_unit_hour, 0.04);
+  EXPECT_FALSE(request.resources[0].offering);
+  EXPECT_EQ(request.resources[0].limit, 10) << "free";
+  EXPECT_EQ(request.resources[1].limit, 8) << "free and what the job holds, not what has failed";
+  EXPECT_EQ(request.server_type, "cpu-spot");
+  EXPECT_DOUBLE_EQ(request.constraints.min_throughput, 20000);
+  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60) << "40 minutes have passed";
+  EXPECT_DOUBLE_EQ(request.constraints.budget_usd, 5 - 0.83);
+  EXPECT_DOUBLE_EQ(request.training.remaining_samples, 2930400 - 1203200);
+  EXPECT_EQ(request.planner.name, "auto");
+  EXPECT_EQ(question->catalog_revision, 17);
+  EXPECT_EQ(question->price_time, "2026-11-21T12:05:00Z");
+  EXPECT_TRUE(question->notes.empty());
+  EXPECT_THAT(model::Validate(request), base::IsOk());
+}
+
+TEST(JobQuestionTest, OfferingsStayForAPriceFile) {
+  const auto question = AskOf(Objects(), true, testing_objects::Now());
+  ASSERT_THAT(question, base::IsOk());
+  ASSERT_TRUE(question->request.resources[0].offering);
+  EXPECT_EQ(question->request.resources[0].price_per_unit_hour, 0);
+}
+
+TEST(JobQuestionTest, PoolsWithoutProfileOrPriceAreLeftOutWithAWord) {
+  JobObjects objects = Objects();
+  objects.profiles.erase("v100-spot");
+  const auto question = AskOf(objects, false, testing_objects::Now());
+  ASSERT_THAT(question, base::IsOk());
+  EXPECT_EQ(question->request.resources.size(), 1u);
+  EXPECT_THAT(question->notes, ElementsAre(HasSubstr("pool v100-spot is left out: the job's layers have not been")));
+  objects.profiles.clear();
+  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("job team/adult")));
+  objects.pools.erase(objects.pools.begin());
+  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'v100-spot', which does not exist")));
+}
+
+TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
+  JobObjects objects = Objects();
+  Json status = testing_objects::RunningStatus();
+  status["conditions"] = {testing_objects::Condition("Complete", "True", "TrainingComplete", "all")};
+  objects.job = testing_objects::Job(status);
+  const auto question = AskOf(objects, false, testing_objects::Now());
+  ASSERT_THAT(question, base::IsOk());
+  EXPECT_DOUBLE_EQ(question->request.constraints.deadline_seconds, 7200);
+  EXPECT_DOUBLE_EQ(question->request.training.remaining_samples, 0);
+  EXPECT_THAT(question->notes, Contains(HasSubstr("the job is over")));
+}
+
+TEST(JobQuestionTest, BrokenObjectsAreNamed) {
+  JobObjects objects = Objects();
+  objects.profiles["cpu-spot"].mutable_json()["data"]["profile.json"] = "{";
+  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the stored profile of pool cpu-spot")));
+  objects = Objects();
+  objects.plan->mutable_json()["data"] = Json::object();
+  const auto question = AskOf(objects, false, testing_objects::Now());
+  ASSERT_THAT(question, base::IsOk());
+  EXPECT_FALSE(question->record);
+  EXPECT_EQ(question->notes.size(), 1u);
+}
+
+TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {
+  const auto question = AskOf(Objects(), false, testing_objects::Now());
+  ASSERT_THAT(question, base::IsOk());
+  model::PlanResult result;
+  result.plan = model::ProvisionedPlan{};
+  result.plan->throughput = 20000;
+  result.plan->cost_per_hour = 1.5;
+  result.execution_plan = testing_objects::Record().plan;
+  Comparison same = Compare(*question, result);
+  EXPECT_TRUE(same.running);
+  EXPECT_TRUE(same.same);
+  EXPECT_NEAR(same.usd_per_hour, 6 * 0.04 + 2.42, 1e-9) << "at the prices of now";
+  EXPECT_NEAR(same.stay_usd, 1727200 / 20874.3 / 3600 * 2.66, 1e-6);
+  EXPECT_THAT(ComparisonLines(same, result), Contains("the running plan is what would be planned now"));
+  result.execution_plan->stages[0].groups[0].units = 2;
+  const Comparison other = Compare(*question, result);
+  EXPECT_FALSE(other.same);
+  EXPECT_THAT(ComparisonLines(other, result), Contains(HasSubstr("USD less (-")));
+  const Json json = Json::parse(ComparisonJson(*question, other, R"({"planner": "exact"})"));
+  EXPECT_EQ(json["plan"]["planner"], "exact");
+  EXPECT_EQ(json["running"]["epoch"], 4);
+  EXPECT_FALSE(json["running"]["same"].get<bool>());
+}
+
+}  // namespace
+}  // namespace medley::cli

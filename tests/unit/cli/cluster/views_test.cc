@@ -1,0 +1,199 @@
+// What medley top and medley explain print, as files: tests/golden/cli. MEDLEY_GOLDEN_UPDATE=1 rewrites them, for review.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "cli/cluster/advice.h"
+#include "cli/cluster/story_view.h"
+#include "cli/cluster/top_view.h"
+#include "cli/format.h"
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "operator/api/reasons.h"
+#include "tests/unit/cli/cluster/objects.h"
+
+namespace medley::cli {
+namespace {
+
+using testing_objects::Condition;
+using testing_objects::Event;
+using testing_objects::Job;
+using testing_objects::Json;
+using testing_objects::JobWithoutStatus;
+using testing_objects::Now;
+using testing_objects::Pod;
+using testing_objects::Pools;
+using testing_objects::RunningStatus;
+using testing_objects::RunningStory;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+void ExpectGolden(const std::string& name, const std::string& text) {
+  const char* source = std::getenv("MEDLEY_SOURCE_DIR");
+  const std::string path = std::string(source == nullptr ? "." : source) + "/tests/golden/cli/" + name;
+  if (std::getenv("MEDLEY_GOLDEN_UPDATE") != nullptr) ASSERT_THAT(base::WriteFileAtomic(path, text), base::IsOk());
+  const auto golden = base::ReadFile(path);
+  ASSERT_THAT(golden, base::IsOk());
+  EXPECT_EQ(text, *golden) << name;
+}
+
+Json WaitingStatus(const char* reason, const char* message, const char* state = "False") {
+  return {{"observedGeneration", 2}, {"conditions", {Condition("Planned", state, reason, message)}}};
+}
+
+Json EndedStatus(const char* type, const char* reason, const char* message) {
+  Json status = RunningStatus();
+  status["conditions"] = {Condition("Planned", "True", "PlanFound", "p"), Condition(type, "True", reason, message),
+                          Condition("Running", "False", reason, message)};
+  status["replicas"] = 0;
+  status["completionTime"] = "2026-11-21T12:09:00Z";
+  return status;
+}
+
+TEST(TopViewTest, TableAndJson) {
+  kube::Object waiting = Job(WaitingStatus("Infeasible", "minThroughput: needed 40000, available 23100"));
+  waiting.mutable_json()["metadata"]["name"] = "greedy";
+  kube::Object fresh = JobWithoutStatus();
+  fresh.mutable_json()["metadata"]["name"] = "fresh";
+  kube::Object done = Job(EndedStatus("Complete", "TrainingComplete", "all"));
+  done.mutable_json()["metadata"]["name"] = "done";
+  std::vector<kube::Object> pools = Pools();
+  pools[0].mutable_json()["status"]["conditions"][1] = Condition("Available", "False", "NoNodes", "no ready node");
+  const TopView view = TakeTop({Job(RunningStatus()), waiting, fresh, done}, pools, Now());
+  ExpectGolden("top.txt", Joined(TopLines(view, false, 0)));
+  ExpectGolden("top-all.txt", Joined(TopLines(view, true, 60)));
+  ExpectGolden("top.json", TopJson(view));
+}
+
+TEST(TopViewTest, NothingThere) {
+  TopView view = TakeTop({}, {}, Now());
+  EXPECT_THAT(TopLines(view, false, 0), Contains(HasSubstr("-A: in all")));
+  EXPECT_THAT(TopLines(view, true, 0), Contains(HasSubstr("no ResourcePools")));
+  view.pools_known = false;
+  EXPECT_THAT(TopLines(view, true, 0), Contains(HasSubstr("may not list")));
+  EXPECT_EQ(Json::parse(TopJson(view))["jobs"].size(), 0u);
+}
+
+TEST(TopViewTest, StatusesThatMakeNoSenseDoNoHarm) {
+  for (const char* text : {R"({"plan": 7, "observed": "x", "conditions": {}})", R"([1])", R"("s")", "null",
+                           R"({"plan": {"stages": [1, null]}, "cost": {"spentUsd": "many"}})"}) {
+    const TopView view = TakeTop({Job(Json::parse(text))}, {}, Now());
+    EXPECT_EQ(view.jobs.size(), 1u) << text;
+    Story story;
+    story.job = Job(Json::parse(text));
+    EXPECT_FALSE(StoryLines(story, Now()).empty()) << text;
+  }
+}
+
+TEST(StoryViewTest, Running) {
+  ExpectGolden("explain-running.txt", Joined(StoryLines(RunningStory(), Now())));
+  EXPECT_EQ(StoryExitStatus(RunningStory()), 0);
+}
+
+TEST(StoryViewTest, Infeasible) {
+  Story story = RunningStory();
+  story.job = Job(WaitingStatus("Infeasible", "minThroughput: needed 40000, available 23100"));
+  story.record.reset();
+  story.pods.clear();
+  story.events = {Event("2026-11-21T12:00:00Z", "Infeasible", "minThroughput: needed 40000, available 23100")};
+  ExpectGolden("explain-infeasible.txt", Joined(StoryLines(story, Now())));
+  EXPECT_EQ(StoryExitStatus(story), 2);
+}
+
+TEST(StoryViewTest, Failed) {
+  Story story = RunningStory();
+  story.job = Job(EndedStatus("Failed", "TrainingFailed", "/data/a.csv:17: column 2 is 'x', no number"));
+  ExpectGolden("explain-failed.txt", Joined(StoryLines(story, Now())));
+  EXPECT_EQ(StoryExitStatus(story), 3);
+}
+
+TEST(StoryViewTest, Complete) {
+  Story story = RunningStory();
+  Json status = EndedStatus("Complete", "TrainingComplete", "2930400 samples trained in 5724 steps");
+  status["observed"]["metrics"] = {{"auc", 0.9021}};
+  status["observed"]["progressPercent"] = 100;
+  story.job = Job(status);
+  const std::string text = Joined(StoryLines(story, Now()));
+  EXPECT_THAT(text, HasSubstr("auc 0.9021"));
+  EXPECT_THAT(text, Not(HasSubstr("in the way")));
+  EXPECT_EQ(StoryExitStatus(story), 0);
+}
+
+TEST(StoryViewTest, PodsThatDoNotRunAreNamedWithTheirCause) {
+  Story story = RunningStory();
+  Json status = RunningStatus();
+  status["conditions"] = {Condition("Planned", "True", "PlanFound", "p"),
+                          Condition("PodsReady", "False", "PodsStarting", "3 of 7 pods of the plan run")};
+  story.job = Job(status);
+  story.pods = {
+      Pod("a", "trainer", "cpu-spot", "0",
+          {{"phase", "Pending"},
+           {"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/3 nodes are available"}}}}}),
+      Pod("b", "trainer", "cpu-spot", "0",
+          {{"phase", "Pending"},
+           {"containerStatuses", {{{"name", "worker"}, {"state", {{"waiting", {{"reason", "ImagePullBackOff"}}}}}}}}}),
+      Pod("c", "trainer", "cpu-spot", "0", {{"phase", "Running"}})};
+  const std::string text = Joined(StoryLines(story, Now()));
+  EXPECT_THAT(text, HasSubstr("pod a is not scheduled: 0/3 nodes are available"));
+  EXPECT_THAT(text, HasSubstr("pod b waits: ImagePullBackOff"));
+  EXPECT_THAT(text, Not(HasSubstr("pod c")));
+  EXPECT_THAT(text, HasSubstr("to do: "));
+}
+
+TEST(StoryViewTest, EveryStateHasAWord) {
+  const auto text = [](Json status) {
+    Story story;
+    story.job = Job(std::move(status));
+    return Joined(StoryLines(story, Now()));
+  };
+  EXPECT_THAT(text(Json::object()), HasSubstr("the operator has not looked at the job yet"));
+  EXPECT_THAT(text(WaitingStatus("Profiling", "the layers are being measured on: cpu", "Unknown")),
+              HasSubstr("Planned=Unknown, Profiling"));
+  EXPECT_THAT(text(WaitingStatus("SchedulerUnavailable", "no answer", "Unknown")), HasSubstr("medley-scheduler"));
+  Json suspended = RunningStatus();
+  suspended["conditions"] = {Condition("Suspended", "True", "Suspended", "checkpoint at step 7"),
+                             Condition("Planned", "True", "PlanFound", "p")};
+  EXPECT_THAT(text(suspended), HasSubstr("set spec.runPolicy.suspend to false"));
+  Json moving = RunningStatus();
+  moving["conditions"].push_back(Condition("Rescaling", "True", "PriceChanged", "from epoch 4 to epoch 5"));
+  EXPECT_THAT(text(moving), HasSubstr("Rescaling=True, PriceChanged"));
+  EXPECT_THAT(text(moving), HasSubstr("the job is moving"));
+  Json restarting = RunningStatus();
+  restarting["conditions"].push_back(Condition("Restarting", "True", "CoordinatorLost", "the pod is gone"));
+  EXPECT_THAT(text(restarting), HasSubstr("Restarting=True, CoordinatorLost"));
+  Story foreign;
+  foreign.job = JobWithoutStatus();
+  foreign.job.mutable_json()["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  EXPECT_THAT(Joined(StoryLines(foreign, Now())), HasSubstr("leaves the job to that controller"));
+}
+
+TEST(AdviceTest, EveryReasonIsKnown) {
+  for (const std::string_view reason : ops::kReasons) EXPECT_TRUE(IsKnownReason(reason)) << reason;
+  EXPECT_FALSE(IsKnownReason("NoSuchReason"));
+  EXPECT_THAT(Advice("Infeasible"), HasSubstr("medley plan --from"));
+  EXPECT_EQ(Advice("PlanFound"), "");
+}
+
+TEST(FormatTest, NumbersAndTimes) {
+  EXPECT_EQ(Span(0), "0s");
+  EXPECT_EQ(Span(119), "119s");
+  EXPECT_EQ(Span(1720), "29m");
+  EXPECT_EQ(Span(11100), "3h05m");
+  EXPECT_EQ(Span(200000), "2d07h");
+  EXPECT_EQ(Ago("", Now()), "-");
+  EXPECT_EQ(Ago("2026-11-21T12:05:00Z", Now()), "5m");
+  EXPECT_EQ(Percent(20, 25), "+25.0 %");
+  EXPECT_EQ(Percent(0, 25), "");
+  EXPECT_EQ(Usd(0.00042), "0.00042");
+  EXPECT_EQ(Lines("a\n\nb"), (std::vector<std::string>{"a", "", "b"}));
+}
+
+}  // namespace
+}  // namespace medley::cli
