@@ -57,8 +57,7 @@ absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
   if (!parsed.ok()) return base::Annotate(parsed, flags.file);
   auto request = model::FromProto(message);
   if (!request.ok()) return base::Annotate(request.status(), flags.file);
-  const absl::Status adjusted = AdjustRequest(flags, *request);
-  if (!adjusted.ok()) return base::Annotate(adjusted, flags.file);
+  MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, *request));
   return request;
 }
 
@@ -101,7 +100,8 @@ absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file) {
 absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request) {
   if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, request));
   MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
-  MEDLEY_RETURN_IF_ERROR(sched::AddAnalyticProfiles(request, hardware));
+  const absl::Status estimated = sched::AddAnalyticProfiles(request, hardware);
+  if (!estimated.ok()) return flags.file.empty() ? estimated : base::Annotate(estimated, flags.file);
   if (!flags.planner.empty()) request.planner.name = flags.planner;
   if (flags.seed) request.planner.seed = *flags.seed;
   return UsePolicy(flags, request.planner.recurrent);

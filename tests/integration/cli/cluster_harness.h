@@ -1,0 +1,71 @@
+// An API server with Medley's CRDs and scripted objects, and the program `medley` run against it as a user does.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "cli/cluster/connection.h"
+#include "common/base/mutex.h"
+#include "common/kube/node/log_reader.h"
+#include "tests/integration/kube/test_server.h"
+
+namespace medley::cli {
+
+struct Ended {
+  int status = -1;
+  std::string output;  // stdout and stderr
+};
+
+// `line` by a shell in the source folder, with the programs in PATH; at most a minute.
+Ended Shell(const std::string& line);
+
+// Logs that a test writes; follows like a kubelet. Thread-safe.
+class ScriptedLogs final : public kube::LogReader {
+ public:
+  // One more line, with its time.
+  void Write(const std::string& pod, const std::string& line);
+  // The container has ended: whoever follows gets the end of the stream.
+  void End(const std::string& pod);
+  // Breaks off whoever follows, as a connection that is lost.
+  void Cut(const std::string& pod);
+  absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+                       const std::function<bool(std::string_view)>& sink) override;
+
+ private:
+  struct Log {
+    std::vector<std::string> lines;
+    bool ended = false;
+    int cuts = 0;
+  };
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::map<std::string, Log> logs_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ClusterTest : public testing::Test {
+ protected:
+  explicit ClusterTest(bool installed = true);
+  ~ClusterTest() override;
+
+  // medley ARGUMENTS, with this server's kubeconfig in the environment.
+  Ended Medley(const std::string& arguments) { return Shell("KUBECONFIG=" + kubeconfig() + " medley " + arguments); }
+  std::string kubeconfig() const { return (folder_ / "kubeconfig").string(); }
+  Cluster Connected();
+
+  // Creates the object in this test's namespace, with its status.
+  void Put(const kube::Resource& resource, const kube::Object& object);
+  void PutStatus(const kube::Resource& resource, const kube::Key& key, const kube::Json& status);
+  // The job `adult` that runs, its pools, profiles, plan and Events: tests/unit/cli/cluster/objects.h.
+  void PutRunningJob();
+  void PutPod(const std::string& name, const char* role, const char* stage, const char* state);
+
+  base::SystemClock clock_;
+  std::filesystem::path folder_;
+  ScriptedLogs logs_;
+  kube::TestServer server_;
+};
+
+}  // namespace medley::cli
