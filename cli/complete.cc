@@ -20,8 +20,9 @@ std::vector<std::string> ValuesOf(const std::string& option, const std::string& 
 }
 
 bool TakesFile(const std::string& option) {
-  for (const char* name : {"--kubeconfig", "--prices", "--profile", "--hardware", "--policy", "--save-policy", "--svg",
-                           "--folder", "--programs", "--token-file", "--ca", "--analytic"}) {
+  for (const char* name :
+       {"--kubeconfig", "--prices", "--profile", "--hardware", "--policy", "--save-policy", "--svg",
+        "--folder", "--programs", "--token-file", "--ca", "--analytic"}) {
     if (option == name) return true;
   }
   return false;
@@ -35,7 +36,8 @@ const CLI::Option* Find(const CLI::App& command, const std::string& word) {
 }
 
 void Keep(const std::string& prefix, Candidates& candidates) {
-  std::erase_if(candidates.words, [&](const std::string& word) { return !word.starts_with(prefix); });
+  std::erase_if(candidates.words,
+                [&](const std::string& word) { return !word.starts_with(prefix); });
   std::sort(candidates.words.begin(), candidates.words.end());
 }
 
@@ -47,7 +49,8 @@ std::vector<std::string> OptionNames(const CLI::App& command) {
   return names;
 }
 
-Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& words, const JobNames& jobs) {
+Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& words,
+                      const JobNames& jobs) {
   const std::string& name = command.get_name();
   const std::string& before = words[words.size() - 2];
   const std::string& typed = words.back();
@@ -71,7 +74,8 @@ Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& w
 }
 
 // The value after any of `names`, or "".
-std::string ValueAfter(const std::vector<std::string>& words, std::initializer_list<std::string_view> names) {
+std::string ValueAfter(const std::vector<std::string>& words,
+                       std::initializer_list<std::string_view> names) {
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     if (std::find(names.begin(), names.end(), words[i]) != names.end()) return words[i + 1];
   }
@@ -79,7 +83,8 @@ std::string ValueAfter(const std::vector<std::string>& words, std::initializer_l
 }
 
 std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
-  const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}), ValueAfter(words, {"--context"}),
+  const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}),
+                                    ValueAfter(words, {"--context"}),
                                     ValueAfter(words, {"-n", "--namespace"})};
   auto config = kube::FindCluster(flags, kube::ProcessEnvironment());
   if (!config.ok()) return {};
@@ -98,7 +103,8 @@ std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Candidates Complete(const CLI::App& app, const std::vector<std::string>& words, const JobNames& jobs) {
+Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
+                    const JobNames& jobs) {
   Candidates candidates;
   if (words.empty()) return candidates;
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });

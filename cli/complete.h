@@ -1,4 +1,5 @@
-// What may come next on a command line of `medley`: commands, options, values, names in the cluster.
+// What may come next on a command line of `medley`: commands, options, values, names in the
+// cluster.
 #pragma once
 
 #include <functional>
@@ -16,14 +17,17 @@ struct Candidates {
   bool files = false;  // the shell should offer files as well
 };
 
-// Names of TrainingJobs, as the words before say (-n, --context, ...); empty when the cluster does not answer.
+// Names of TrainingJobs, as the words before say (-n, --context, ...); empty when the cluster does
+// not answer.
 using JobNames = std::function<std::vector<std::string>(const std::vector<std::string>& words)>;
 
-// `words`: after the program's name; the last is the one being typed, maybe empty. Pure but for `jobs`.
-Candidates Complete(const CLI::App& app, const std::vector<std::string>& words, const JobNames& jobs);
+// `words`: after the program's name; the last is the one being typed, maybe empty. Pure but for
+// `jobs`.
+Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
+                    const JobNames& jobs);
 
-// Prints candidates as cobra's __complete does, which kubectl and the bash script read: one a line, then ":4" (no
-// files) or ":0". Asks the cluster for job names, for 2 s at most.
+// Prints candidates as cobra's __complete does, which kubectl and the bash script read: one a line,
+// then ":4" (no files) or ":0". Asks the cluster for job names, for 2 s at most.
 int PrintCompletions(const CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace medley::cli

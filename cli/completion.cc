@@ -1,5 +1,5 @@
-// medley completion bash: a script that asks `medley __complete` what may come next; completion kubectl: the same for
-// `kubectl medley`.
+// medley completion bash: a script that asks `medley __complete` what may come next; completion
+// kubectl: the same for `kubectl medley`.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -9,7 +9,8 @@
 namespace medley::cli {
 namespace {
 
-constexpr char kBash[] = R"sh(# bash completion for medley; load it with: source <(medley completion bash)
+constexpr char kBash[] =
+    R"sh(# bash completion for medley; load it with: source <(medley completion bash)
 _medley() {
   local answer directive
   answer=$("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || return

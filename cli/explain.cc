@@ -1,5 +1,5 @@
-// medley explain JOB|FILE: why this plan. Of a job in a cluster, its whole story; of a planning request, what binds,
-// stage by stage, and why not the others.
+// medley explain JOB|FILE: why this plan. Of a job in a cluster, its whole story; of a planning
+// request, what binds, stage by stage, and why not the others.
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -33,14 +33,17 @@ void ExplainStages(const Planned& planned) {
     if (slowest) {
       std::printf("  sets the pace: %s samples/s\n", Number(s.throughput, 1).c_str());
     } else {
-      std::printf("  could do %s samples/s, %s %% more than the pipeline; one unit fewer would be too slow or below "
-                  "minUnits\n",
-                  Number(s.throughput, 1).c_str(), Number((s.throughput / plan.throughput - 1) * 100, 1).c_str());
+      std::printf(
+          "  could do %s samples/s, %s %% more than the pipeline; one unit fewer would be too slow "
+          "or below "
+          "minUnits\n",
+          Number(s.throughput, 1).c_str(),
+          Number((s.throughput / plan.throughput - 1) * 100, 1).c_str());
     }
   }
   if (plan.server_units > 0) {
-    std::printf("servers: %d x %s bear the parameters of sparse layers at that pace\n", plan.server_units,
-                planned.request.server_type.c_str());
+    std::printf("servers: %d x %s bear the parameters of sparse layers at that pace\n",
+                plan.server_units, planned.request.server_type.c_str());
   }
 }
 
@@ -66,7 +69,9 @@ void ExplainConstraints(const Planned& planned) {
     ++found;
     std::printf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
   }
-  if (found == 0) std::printf("  nothing is at its bound: units come whole, and this is the cheapest whole choice\n");
+  if (found == 0)
+    std::printf(
+        "  nothing is at its bound: units come whole, and this is the cheapest whole choice\n");
 }
 
 void ExplainAlternatives(const Planned& planned) {
@@ -83,7 +88,8 @@ void ExplainAlternatives(const Planned& planned) {
       std::printf("  %s: this is the plan\n", a.label.c_str());
     } else {
       std::printf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
-                  Number(a.plan->cost_usd, 4).c_str(), Number((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
+                  Number(a.plan->cost_usd, 4).c_str(),
+                  Number((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
                   Number(a.plan->throughput, 1).c_str());
     }
   }
@@ -96,8 +102,10 @@ void ExplainProof(const model::PlanResult& result) {
     std::printf("proof: no plan that meets the constraints costs less than %s USD\n",
                 Number(*result.lower_bound_usd, 4).c_str());
   } else {
-    std::printf("proof: time ran out; no plan costs less than %s USD, this one may be up to %s %% too dear\n",
-                Number(*result.lower_bound_usd, 4).c_str(), Number(*result.gap * 100, 3).c_str());
+    std::printf(
+        "proof: time ran out; no plan costs less than %s USD, this one may be up to %s %% too "
+        "dear\n",
+        Number(*result.lower_bound_usd, 4).c_str(), Number(*result.gap * 100, 3).c_str());
   }
 }
 
@@ -130,7 +138,8 @@ bool IsFile(const std::string& argument) {
 int RunJob(const ClusterFlags& flags, const std::string& job) {
   base::SystemClock clock;
   const auto cluster = Connect(flags, clock);
-  const auto story = cluster.ok() ? ReadStory(*cluster, job) : absl::StatusOr<Story>(cluster.status());
+  const auto story =
+      cluster.ok() ? ReadStory(*cluster, job) : absl::StatusOr<Story>(cluster.status());
   if (!story.ok()) {
     std::fprintf(stderr, "medley explain: %s\n", base::Message(story.status()).c_str());
     return 1;
@@ -142,13 +151,15 @@ int RunJob(const ClusterFlags& flags, const std::string& job) {
 }  // namespace
 
 void AddExplain(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand(
-      "explain", "Say why a job runs as it does, waits or failed; or why a plan is as it is, and why not another");
+  CLI::App* command = app.add_subcommand("explain",
+                                         "Say why a job runs as it does, waits or failed; or why a "
+                                         "plan is as it is, and why not another");
   const auto flags = std::make_shared<PlanFlags>();
   const auto cluster = std::make_shared<ClusterFlags>();
   command
       ->add_option("JOB", flags->file,
-                   "TrainingJob of a cluster; or a planning request: a file with a dot or a slash, - for standard input")
+                   "TrainingJob of a cluster; or a planning request: a file with a dot or a slash, "
+                   "- for standard input")
       ->required();
   AddPlanFlags(*command, *flags);
   AddClusterFlags(*command, *cluster);

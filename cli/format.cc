@@ -11,14 +11,13 @@ namespace medley::cli {
 
 std::string Thousands(double value) {
   std::string digits = fmt::format("{:.0f}", std::abs(value));
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   if (value <= -0.5) digits.insert(digits.begin(), '-');
   return digits;
 }
 
-std::string Usd(double value) {
-  return base::FormatDecimal(value, std::abs(value) < 0.01 ? 6 : 4);
-}
+std::string Usd(double value) { return base::FormatDecimal(value, std::abs(value) < 0.01 ? 6 : 4); }
 
 std::string Percent(double from, double to) {
   return from == 0 ? "" : fmt::format("{:+.1f} %", (to / from - 1) * 100);

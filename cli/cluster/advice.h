@@ -6,7 +6,8 @@
 
 namespace medley::cli {
 
-// What to do about a condition with this reason; "" when nothing is to be done, or for a reason that is not known.
+// What to do about a condition with this reason; "" when nothing is to be done, or for a reason
+// that is not known.
 std::string Advice(std::string_view reason);
 
 // True for a reason that Advice knows, also where nothing is to be done.

@@ -15,7 +15,8 @@ constexpr int kPage = 500;
 
 absl::Status NotInstalled(const Cluster& cluster) {
   return base::NotFound(
-      "Medley is not installed in the cluster at {}: it has no CustomResourceDefinition trainingjobs.medley.dev; install "
+      "Medley is not installed in the cluster at {}: it has no CustomResourceDefinition "
+      "trainingjobs.medley.dev; install "
       "the chart charts/medley, or choose another cluster with --context",
       cluster.client->config().server);
 }
@@ -27,19 +28,25 @@ absl::Status NoSuchJob(const Cluster& cluster, const std::string& name) {
   for (const kube::Object& job : jobs.ok() ? jobs->items : std::vector<kube::Object>()) {
     there += (there.empty() ? "" : ", ") + job.key().name;
   }
-  return base::NotFound("there is no TrainingJob '{}' in namespace '{}'; {}", name, cluster.ns,
-                        there.empty() ? "there are none (another namespace: -n)" : "there are: " + there);
+  return base::NotFound(
+      "there is no TrainingJob '{}' in namespace '{}'; {}", name, cluster.ns,
+      there.empty() ? "there are none (another namespace: -n)" : "there are: " + there);
 }
 
 }  // namespace
 
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags) {
   constexpr char kGroup[] = "Cluster";
-  command.add_option("--kubeconfig", flags.kubeconfig.kubeconfig, "kubeconfig in place of $KUBECONFIG and ~/.kube/config")
+  command
+      .add_option("--kubeconfig", flags.kubeconfig.kubeconfig,
+                  "kubeconfig in place of $KUBECONFIG and ~/.kube/config")
       ->group(kGroup);
-  command.add_option("--context", flags.kubeconfig.context, "context of the kubeconfig in place of the current one")
+  command
+      .add_option("--context", flags.kubeconfig.context,
+                  "context of the kubeconfig in place of the current one")
       ->group(kGroup);
-  command.add_option("-n,--namespace", flags.kubeconfig.ns, "namespace in place of the context's")->group(kGroup);
+  command.add_option("-n,--namespace", flags.kubeconfig.ns, "namespace in place of the context's")
+      ->group(kGroup);
 }
 
 absl::StatusOr<Cluster> Connect(const ClusterFlags& flags, base::Clock& clock) {
@@ -59,23 +66,28 @@ absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster) 
   const std::string why = base::Message(error);
   switch (error.code()) {
     case absl::StatusCode::kUnauthenticated:
-      return base::Unauthenticated("the API server at {} does not accept the kubeconfig's credentials: {}", server, why);
+      return base::Unauthenticated(
+          "the API server at {} does not accept the kubeconfig's credentials: {}", server, why);
     case absl::StatusCode::kPermissionDenied:
       return base::PermissionDenied(
-          "the API server forbids it: {}; the ClusterRoles medley-viewer (jobs) and medley-pool-viewer (pools) allow to "
-          "look", why);
+          "the API server forbids it: {}; the ClusterRoles medley-viewer (jobs) and "
+          "medley-pool-viewer (pools) allow to "
+          "look",
+          why);
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       if (kube::HttpCode(error) != 0) return error;
-      return base::Unavailable("no answer from the API server at {}: {}; is it up, and is it the right context?", server,
-                               why);
+      return base::Unavailable(
+          "no answer from the API server at {}: {}; is it up, and is it the right context?", server,
+          why);
     default:
       return error;
   }
 }
 
 std::string JobName(const std::string& argument) {
-  for (const char* prefix : {"mtj/", "trainingjob/", "trainingjobs/", "trainingjob.medley.dev/", "trainingjobs.medley.dev/"}) {
+  for (const char* prefix : {"mtj/", "trainingjob/", "trainingjobs/", "trainingjob.medley.dev/",
+                             "trainingjobs.medley.dev/"}) {
     if (argument.starts_with(prefix)) return argument.substr(std::string_view(prefix).size());
   }
   return argument;
@@ -89,14 +101,16 @@ absl::StatusOr<kube::Object> GetJob(const Cluster& cluster, const std::string& a
   return job;
 }
 
-absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster, const kube::Resource& resource,
+absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster,
+                                                  const kube::Resource& resource,
                                                   const kube::ListOptions& options) {
   kube::ListOptions page = options;
   page.limit = kPage;
   std::vector<kube::Object> all;
   do {
     auto list = cluster.client->List(resource, page);
-    if (kube::IsNotFound(list.status()) && resource.group == ops::kGroup) return NotInstalled(cluster);
+    if (kube::IsNotFound(list.status()) && resource.group == ops::kGroup)
+      return NotInstalled(cluster);
     if (!list.ok()) return ExplainApiError(list.status(), cluster);
     for (kube::Object& item : list->items) all.push_back(std::move(item));
     page.continue_token = list->continue_token;

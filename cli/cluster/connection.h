@@ -29,15 +29,17 @@ struct Cluster {
 // By kubectl's rules (kube::FindCluster). Asks nothing of the cluster yet. Errors: a sentence.
 absl::StatusOr<Cluster> Connect(const ClusterFlags& flags, base::Clock& clock);
 
-// An error of the API as a sentence that says what to do: no answer, credentials refused, forbidden. Others stay.
+// An error of the API as a sentence that says what to do: no answer, credentials refused,
+// forbidden. Others stay.
 absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster);
 
-// TrainingJob `name` ("adult", "mtj/adult"). Errors: as above; NotFound with the jobs that there are, or that Medley is
-// not installed.
+// TrainingJob `name` ("adult", "mtj/adult"). Errors: as above; NotFound with the jobs that there
+// are, or that Medley is not installed.
 absl::StatusOr<kube::Object> GetJob(const Cluster& cluster, const std::string& name);
 
 // Objects of medley.dev. Errors: as above; NotFound when Medley is not installed.
-absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster, const kube::Resource& resource,
+absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster,
+                                                  const kube::Resource& resource,
                                                   const kube::ListOptions& options);
 
 // "mtj/adult" and "trainingjobs.medley.dev/adult" -> "adult".

@@ -22,10 +22,12 @@ double SecondsSince(const std::string& time, base::WallTime now) {
 
 // Units of the pool that the job's own pods hold.
 int Held(const JobObjects& objects, const std::string& pool) {
-  return static_cast<int>(std::count_if(objects.pods.begin(), objects.pods.end(), [&](const kube::Object& pod) {
-    const std::string phase = pod.String("/status/phase");
-    return pod.label(ops::kPoolLabel) == pool && !pod.deleting() && phase != "Succeeded" && phase != "Failed";
-  }));
+  return static_cast<int>(
+      std::count_if(objects.pods.begin(), objects.pods.end(), [&](const kube::Object& pod) {
+        const std::string phase = pod.String("/status/phase");
+        return pod.label(ops::kPoolLabel) == pool && !pod.deleting() && phase != "Succeeded" &&
+               phase != "Failed";
+      }));
 }
 
 struct Usable {
@@ -35,15 +37,16 @@ struct Usable {
 };
 
 // Why the pool cannot be planned with, or "".
-std::string Unusable(const JobObjects& objects, const ops::ResourcePool& pool, const std::string& ns) {
+std::string Unusable(const JobObjects& objects, const ops::ResourcePool& pool,
+                     const std::string& ns) {
   if (!pool.Allows(ns)) return "namespace '" + ns + "' may not use it";
   if (pool.usd_per_unit_hour <= 0 && !pool.offering) return "it has no price";
   if (!objects.profiles.contains(pool.name)) return "the job's layers have not been measured on it";
   return "";
 }
 
-absl::Status AddPool(const JobObjects& objects, const kube::Object& object, const std::string& ns, bool named,
-                     bool keep_offerings, Usable& usable, JobQuestion& question) {
+absl::Status AddPool(const JobObjects& objects, const kube::Object& object, const std::string& ns,
+                     bool named, bool keep_offerings, Usable& usable, JobQuestion& question) {
   MEDLEY_ASSIGN_OR_RETURN(ops::ResourcePool pool, ops::ResourcePool::FromObject(object));
   const ops::PoolStatus status = ops::PoolStatus::FromJson(object.At("/status"));
   if (!keep_offerings || !pool.offering) {
@@ -53,19 +56,22 @@ absl::Status AddPool(const JobObjects& objects, const kube::Object& object, cons
   }
   const std::string why = Unusable(objects, pool, ns);
   if (!why.empty()) {
-    if (named || pool.Allows(ns)) question.notes.push_back("pool " + pool.name + " is left out: " + why);
+    if (named || pool.Allows(ns))
+      question.notes.push_back("pool " + pool.name + " is left out: " + why);
     return absl::OkStatus();
   }
-  auto profile = ops::ParseProfile(objects.profiles.at(pool.name).String("/data/profile.json"), pool.name);
-  if (!profile.ok()) return base::Annotate(profile.status(), "the stored profile of pool " + pool.name);
+  auto profile =
+      ops::ParseProfile(objects.profiles.at(pool.name).String("/data/profile.json"), pool.name);
+  if (!profile.ok())
+    return base::Annotate(profile.status(), "the stored profile of pool " + pool.name);
   usable.profiles.push_back(*std::move(profile));
   usable.units.push_back(std::min(pool.limit, status.units.free + Held(objects, pool.name)));
   usable.pools.push_back(std::move(pool));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::TrainingJob& job, bool keep_offerings,
-                                   JobQuestion& question) {
+absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::TrainingJob& job,
+                                   bool keep_offerings, JobQuestion& question) {
   Usable usable;
   const bool named = !job.pools.empty();
   std::vector<std::string> wanted = job.pools;
@@ -76,7 +82,8 @@ absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::Trainin
     const auto pool = std::find_if(objects.pools.begin(), objects.pools.end(),
                                    [&](const kube::Object& p) { return p.key().name == name; });
     if (pool == objects.pools.end()) {
-      return base::NotFound("spec.resources.pools names ResourcePool '{}', which does not exist", name);
+      return base::NotFound("spec.resources.pools names ResourcePool '{}', which does not exist",
+                            name);
     }
     MEDLEY_RETURN_IF_ERROR(
         AddPool(objects, *pool, job.key().ns, named, keep_offerings, usable, question));
@@ -84,15 +91,16 @@ absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::Trainin
   if (!usable.pools.empty()) return usable;
   std::string why;
   for (const std::string& note : question.notes) why += (why.empty() ? "" : "; ") + note;
-  return base::FailedPrecondition("there is nothing to plan job {} on: {}", job.key().ToString(),
-                                  why.empty() ? "no ResourcePool may be used from its namespace" : why);
+  return base::FailedPrecondition(
+      "there is nothing to plan job {} on: {}", job.key().ToString(),
+      why.empty() ? "no ResourcePool may be used from its namespace" : why);
 }
 
 ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
   ops::JobProgress progress;
   if (status.observed && status.observed->samples_total > 0) {
-    progress.remaining_samples =
-        static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
+    progress.remaining_samples = static_cast<double>(
+        std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
   }
   // Of a finished job: as if it began anew.
   if (status.finished()) return ops::JobProgress();
@@ -103,17 +111,20 @@ ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
 
 }  // namespace
 
-absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings, base::WallTime now) {
+absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings,
+                                  base::WallTime now) {
   const std::string name = "job " + objects.job.key().ToString();
   JobQuestion question;
   const auto job = ops::TrainingJob::FromObject(objects.job);
   if (!job.ok()) return base::Annotate(job.status(), name);
   question.status = ops::JobStatus::FromJson(objects.job.At("/status"));
-  MEDLEY_ASSIGN_OR_RETURN(const Usable usable, UsablePools(objects, *job, keep_offerings, question));
+  MEDLEY_ASSIGN_OR_RETURN(const Usable usable,
+                          UsablePools(objects, *job, keep_offerings, question));
   const auto profile = ops::MergeProfiles(usable.profiles);
   if (!profile.ok()) return base::Annotate(profile.status(), name);
   std::vector<ops::PoolOffer> offers;
-  for (size_t i = 0; i < usable.pools.size(); ++i) offers.push_back({&usable.pools[i], usable.units[i]});
+  for (size_t i = 0; i < usable.pools.size(); ++i)
+    offers.push_back({&usable.pools[i], usable.units[i]});
   question.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(question.status, now));
   if (objects.plan) {
     auto record = ops::ReadPlanRecord(*objects.plan);
@@ -121,7 +132,8 @@ absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings
     if (!record.ok()) question.notes.push_back(base::Message(record.status()));
   }
   if (question.status.plan) question.catalog_revision = question.status.plan->catalog_revision;
-  if (question.status.finished()) question.notes.push_back("the job is over: planned as if it began anew");
+  if (question.status.finished())
+    question.notes.push_back("the job is over: planned as if it began anew");
   return question;
 }
 
@@ -142,7 +154,8 @@ absl::StatusOr<JobObjects> ReadJobObjects(const Cluster& cluster, const std::str
       ListAll(cluster, kube::resources::ConfigMaps(),
               {.ns = key.ns, .label_selector = std::string(ops::kProfileLabel) + "=" + hash}));
   for (const kube::Object& map : maps) objects.profiles[map.label(ops::kPoolLabel)] = map;
-  auto plan = cluster.client->Get(kube::resources::ConfigMaps(), {key.ns, ops::PlanConfigMapName(key.name)});
+  auto plan = cluster.client->Get(kube::resources::ConfigMaps(),
+                                  {key.ns, ops::PlanConfigMapName(key.name)});
   if (plan.ok()) {
     const auto owner = plan->controller();
     if (owner && owner->uid == objects.job.uid()) objects.plan = *std::move(plan);

@@ -16,8 +16,9 @@ LogLine ParseLogLine(std::string pod, std::string_view line) {
   parsed.pod = std::move(pod);
   const size_t space = line.find(' ');
   const std::string_view first = line.substr(0, space);
-  const auto time = first.size() >= 20 && first[4] == '-' ? base::ParseTime(first)
-                                                          : absl::StatusOr<base::WallTime>(absl::UnknownError(""));
+  const auto time = first.size() >= 20 && first[4] == '-'
+                        ? base::ParseTime(first)
+                        : absl::StatusOr<base::WallTime>(absl::UnknownError(""));
   if (!time.ok()) {
     parsed.text = std::string(line);
     return parsed;
@@ -38,7 +39,8 @@ std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs) {
       all.push_back(std::move(line));
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const LogLine& a, const LogLine& b) { return a.time < b.time; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LogLine& a, const LogLine& b) { return a.time < b.time; });
   return all;
 }
 
@@ -48,10 +50,14 @@ std::string LogPrinter::Line(const LogLine& line) {
   Expect(line.pod);
   std::string prefix = fmt::format("{:<{}} |", line.pod, width_);
   if (colours_) {
-    const auto [found, fresh] = colour_of_.try_emplace(line.pod, static_cast<int>(colour_of_.size()));
-    prefix = fmt::format("\x1b[{}m{}\x1b[0m", kColours[static_cast<size_t>(found->second) % std::size(kColours)], prefix);
+    const auto [found, fresh] =
+        colour_of_.try_emplace(line.pod, static_cast<int>(colour_of_.size()));
+    prefix =
+        fmt::format("\x1b[{}m{}\x1b[0m",
+                    kColours[static_cast<size_t>(found->second) % std::size(kColours)], prefix);
   }
-  return prefix + " " + (timestamps_ && !line.timestamp.empty() ? line.timestamp + " " : "") + line.text + "\n";
+  return prefix + " " + (timestamps_ && !line.timestamp.empty() ? line.timestamp + " " : "") +
+         line.text + "\n";
 }
 
 }  // namespace medley::cli

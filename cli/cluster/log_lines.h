@@ -12,20 +12,21 @@ namespace medley::cli {
 
 struct LogLine {
   std::string pod;
-  base::WallTime time{};   // zero: the line bears none
-  std::string timestamp;   // as it stands in the log
+  base::WallTime time{};  // zero: the line bears none
+  std::string timestamp;  // as it stands in the log
   std::string text;
 };
 
-// "2026-11-21T07:15:00.123Z text" as the API gives it with timestamps=true; a line without one keeps all its text.
+// "2026-11-21T07:15:00.123Z text" as the API gives it with timestamps=true; a line without one
+// keeps all its text.
 LogLine ParseLogLine(std::string pod, std::string_view line);
 
-// By time; lines of one pod keep their order, also where its clock went back, and one without a time stays behind the
-// line before it.
+// By time; lines of one pod keep their order, also where its clock went back, and one without a
+// time stays behind the line before it.
 std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs);
 
-// "adult-coordinator | text": names padded to the longest so far, a colour for each pod in the order of appearance.
-// Not thread-safe.
+// "adult-coordinator | text": names padded to the longest so far, a colour for each pod in the
+// order of appearance. Not thread-safe.
 class LogPrinter {
  public:
   LogPrinter(bool colours, bool timestamps) : colours_(colours), timestamps_(timestamps) {}

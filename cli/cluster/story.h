@@ -16,10 +16,11 @@ namespace medley::cli {
 struct Story {
   kube::Object job;
   std::vector<kube::Object> pools;
-  std::vector<kube::Object> pods;    // of the job
-  std::vector<kube::Object> events;  // of the job and of its pods, oldest first
+  std::vector<kube::Object> pods;         // of the job
+  std::vector<kube::Object> events;       // of the job and of its pods, oldest first
   std::optional<ops::PlanRecord> record;  // ConfigMap JOB-plan
-  std::vector<std::string> unseen;        // what this user may not read, or what could not be read, in words
+  std::vector<std::string>
+      unseen;  // what this user may not read, or what could not be read, in words
 };
 
 // Reads only. Errors: of the job itself (GetJob); what else cannot be read is told in `unseen`.

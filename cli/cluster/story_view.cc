@@ -20,7 +20,8 @@ constexpr size_t kEventsShown = 12;
 constexpr size_t kSwitchesShown = 5;
 
 // Lines of a section, indented, under its heading; nothing when there are none.
-void Section(const std::string& heading, const std::vector<std::string>& body, std::vector<std::string>& lines) {
+void Section(const std::string& heading, const std::vector<std::string>& body,
+             std::vector<std::string>& lines) {
   if (body.empty()) return;
   lines.emplace_back();
   lines.push_back(heading);
@@ -33,7 +34,8 @@ std::string Headline(const Story& story, const ops::JobStatus& status) {
   if (status.observed && status.observed->samples_total > 0) {
     const ops::ObservedStatus& seen = *status.observed;
     line += fmt::format(", {} % done: {} of {} samples", seen.progress_percent,
-                        Thousands(static_cast<double>(seen.samples)), Thousands(static_cast<double>(seen.samples_total)));
+                        Thousands(static_cast<double>(seen.samples)),
+                        Thousands(static_cast<double>(seen.samples_total)));
     if (seen.loss != 0) line += fmt::format(", loss {:.4f}", seen.loss);
     if (!status.finished() && seen.estimated_remaining_seconds > 0) {
       line += fmt::format(", {} left", Span(static_cast<double>(seen.estimated_remaining_seconds)));
@@ -47,18 +49,21 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
   std::vector<std::string> body;
   const std::string managed_by = story.job.String("/spec/runPolicy/managedBy");
   if (!managed_by.empty() && managed_by != ops::kThisOperator) {
-    body.push_back(fmt::format("spec.runPolicy.managedBy is {}: Medley leaves the job to that controller", managed_by));
+    body.push_back(fmt::format(
+        "spec.runPolicy.managedBy is {}: Medley leaves the job to that controller", managed_by));
     return body;
   }
   if (status.conditions.all().empty()) {
     body.emplace_back("the operator has not looked at the job yet");
-    body.emplace_back("to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
+    body.emplace_back(
+        "to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
     return body;
   }
   for (const ops::Condition* condition : InTheWay(status)) {
-    body.push_back(fmt::format("{}={}, {}: {}", condition->type, ops::ToString(condition->status), condition->reason,
-                               condition->message));
-    if (const std::string advice = Advice(condition->reason); !advice.empty()) body.push_back("to do: " + advice);
+    body.push_back(fmt::format("{}={}, {}: {}", condition->type, ops::ToString(condition->status),
+                               condition->reason, condition->message));
+    if (const std::string advice = Advice(condition->reason); !advice.empty())
+      body.push_back("to do: " + advice);
   }
   if (status.observed_generation != 0 && status.observed_generation < story.job.generation()) {
     body.emplace_back("the last edit of the spec has not been looked at yet");
@@ -69,7 +74,8 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
 }
 
 // Where units are, when the job waits for some.
-std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status, base::WallTime now) {
+std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status,
+                                   base::WallTime now) {
   const bool waits = !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition) &&
                      !status.conditions.IsTrue(ops::kSuspendedCondition);
   if (!waits || story.pools.empty()) return {};
@@ -82,13 +88,14 @@ std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& sta
 std::vector<std::string> Money(const ops::JobStatus& status) {
   std::vector<std::string> body;
   if (!status.cost) return body;
-  body.push_back(fmt::format("spent  {} USD, {} USD per million samples", Usd(status.cost->spent_usd),
+  body.push_back(fmt::format("spent  {} USD, {} USD per million samples",
+                             Usd(status.cost->spent_usd),
                              Usd(status.cost->usd_per_million_samples)));
   const double saved = status.cost->saved_usd;
   const std::string than = "against the first plan at the prices paid since";
   if (saved > 0) {
-    body.push_back(fmt::format("saved  {} USD ({:.0f} %) {}", Usd(saved), 100 * saved / (saved + status.cost->spent_usd),
-                               than));
+    body.push_back(fmt::format("saved  {} USD ({:.0f} %) {}", Usd(saved),
+                               100 * saved / (saved + status.cost->spent_usd), than));
   } else if (saved < 0) {
     body.push_back(fmt::format("cost   {} USD more {}", Usd(-saved), than));
   } else {
@@ -104,10 +111,11 @@ std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime n
   std::reverse(switches.begin(), switches.end());
   for (size_t i = 0; i < std::min(switches.size(), kSwitchesShown); ++i) {
     const ops::RescaleStatus& s = switches[i];
-    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
-                               s.recovery ? "recovery" : "rescale", s.from_epoch, s.to_epoch, s.reason, Ago(s.at, now),
-                               s.pause_seconds,
-                               s.lost_steps > 0 ? fmt::format(", {} steps trained again", s.lost_steps) : ""));
+    body.push_back(
+        fmt::format("{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
+                    s.recovery ? "recovery" : "rescale", s.from_epoch, s.to_epoch, s.reason,
+                    Ago(s.at, now), s.pause_seconds,
+                    s.lost_steps > 0 ? fmt::format(", {} steps trained again", s.lost_steps) : ""));
   }
   if (switches.size() > kSwitchesShown) {
     body.push_back(fmt::format("and {} before", switches.size() - kSwitchesShown));
@@ -125,7 +133,8 @@ std::vector<std::string> Events(const Story& story, base::WallTime now) {
     const std::string last = event.String("/lastTimestamp");
     table.Add({Ago(last.empty() ? event.String("/eventTime") : last, now),
                count.is_number_integer() ? count.dump() : "1", event.String("/reason"),
-               event.String("/involvedObject/kind") == "Pod" ? event.String("/involvedObject/name") : "job",
+               event.String("/involvedObject/kind") == "Pod" ? event.String("/involvedObject/name")
+                                                             : "job",
                event.String("/message")});
   }
   return story.events.empty() ? std::vector<std::string>() : Lines(table.Text());

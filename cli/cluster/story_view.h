@@ -1,5 +1,5 @@
-// `medley explain JOB`: why this plan, what it costs and saves, how good the prediction was, why the job moved, why it
-// waits or failed and what would have to change. Pure.
+// `medley explain JOB`: why this plan, what it costs and saves, how good the prediction was, why
+// the job moved, why it waits or failed and what would have to change. Pure.
 #pragma once
 
 #include <string>

@@ -12,14 +12,14 @@ namespace medley::cli {
 struct TopJob {
   std::string ns;
   std::string name;
-  std::string status;   // the phase
-  std::string trouble;  // "Infeasible: ..." while something is in the way
-  double throughput = 0;  // samples/s measured; 0: nothing runs
-  double goal = 0;        // 0: none
+  std::string status;       // the phase
+  std::string trouble;      // "Infeasible: ..." while something is in the way
+  double throughput = 0;    // samples/s measured; 0: nothing runs
+  double goal = 0;          // 0: none
   double usd_per_hour = 0;  // of what runs; 0: nothing does
   double spent_usd = 0;
   double saved_usd = 0;
-  int progress_percent = -1;   // -1: not known
+  int progress_percent = -1;  // -1: not known
   double remaining_seconds = -1;
   int64_t epoch = 0;
   int restarts = 0;
@@ -46,9 +46,11 @@ struct TopView {
   bool pools_known = true;     // false: this user may not see them
 };
 
-TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools, base::WallTime now);
+TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools,
+                base::WallTime now);
 
-// Jobs, pools and a line of sums. `namespaces`: with that column. `width`: columns at most, 0 for any.
+// Jobs, pools and a line of sums. `namespaces`: with that column. `width`: columns at most, 0 for
+// any.
 std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width);
 
 // {"jobs": [...], "pools": [...], "total": {...}}

@@ -51,7 +51,7 @@ HEAVY = {
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
     r"boost/": ["scheduler-service/serve_rest", "common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
     r"curl/": ["common/kube/client", "scheduler-service/feeds", "tests"],
-    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench"],
+    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/model", "common/kube/client", "common/kube/embedded", "scheduler-service/catalog", "cli",
                    "tests"],

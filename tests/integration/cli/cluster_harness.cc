@@ -30,17 +30,25 @@ kube::ApiServerOptions Options(bool installed) {
 }
 
 // The layers of the job of objects.h, measured on one pool.
-kube::Object ProfileMap(const std::string& hash, const std::string& pool, double seconds, bool servers) {
+kube::Object ProfileMap(const std::string& hash, const std::string& pool, double seconds,
+                        bool servers) {
   Json layers = Json::array();
   for (const char* name : {"emb", "fc1", "loss"}) {
-    Json numbers = {{"resourceType", pool},     {"computeSeconds", seconds}, {"computeParallel", 0.95},
-                    {"transferSeconds", 0.0001}, {"commParallel", 0.9},       {"origin", "measured"}};
+    Json numbers = {{"resourceType", pool},    {"computeSeconds", seconds},
+                    {"computeParallel", 0.95}, {"transferSeconds", 0.0001},
+                    {"commParallel", 0.9},     {"origin", "measured"}};
     if (servers && std::string(name) == "emb") numbers["serverSeconds"] = 0.0005;
-    layers.push_back({{"name", name}, {"kind", "FULLY_CONNECTED"}, {"outputBytes", 64}, {"weightBytes", 100000},
+    layers.push_back({{"name", name},
+                      {"kind", "FULLY_CONNECTED"},
+                      {"outputBytes", 64},
+                      {"weightBytes", 100000},
                       {"profiles", {numbers}}});
   }
-  const Json profile = {{"id", "profile-" + pool}, {"profileBatchSize", 512}, {"samplesPerEpoch", 976800},
-                        {"stateFactor", 3},        {"model", {{"name", "ctrdnn"}, {"layers", layers}}}};
+  const Json profile = {{"id", "profile-" + pool},
+                        {"profileBatchSize", 512},
+                        {"samplesPerEpoch", 976800},
+                        {"stateFactor", 3},
+                        {"model", {{"name", "ctrdnn"}, {"layers", layers}}}};
   kube::Object map(kube::resources::ConfigMaps(), {"", ops::ProfileConfigMapName(hash, pool)});
   map.SetLabel(ops::kProfileLabel, hash);
   map.SetLabel(ops::kPoolLabel, pool);
@@ -51,13 +59,15 @@ kube::Object ProfileMap(const std::string& hash, const std::string& pool, double
 }  // namespace
 
 Ended Shell(const std::string& line) {
-  const std::string command = "cd '" + Variable("MEDLEY_SOURCE_DIR") + "' && export PATH='" + Variable("MEDLEY_BIN_DIR") +
-                              "':\"$PATH\" && { " + line + "; } 2>&1";
+  const std::string command = "cd '" + Variable("MEDLEY_SOURCE_DIR") + "' && export PATH='" +
+                              Variable("MEDLEY_BIN_DIR") + "':\"$PATH\" && { " + line + "; } 2>&1";
   Ended ended;
-  FILE* pipe = popen(("timeout 60 bash -c \"$(cat <<'END'\n" + command + "\nEND\n)\"").c_str(), "r");
+  FILE* pipe =
+      popen(("timeout 60 bash -c \"$(cat <<'END'\n" + command + "\nEND\n)\"").c_str(), "r");
   if (pipe == nullptr) return ended;
   char buffer[4096];
-  for (size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) ended.output.append(buffer, n);
+  for (size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    ended.output.append(buffer, n);
   const int code = pclose(pipe);
   ended.status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
   return ended;
@@ -81,7 +91,8 @@ void ScriptedLogs::Cut(const std::string& pod) {
   changed_.NotifyAll();
 }
 
-absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions& options,
+                                   std::stop_token stop,
                                    const std::function<bool(std::string_view)>& sink) {
   size_t next = 0;
   int cuts = 0;
@@ -104,7 +115,8 @@ absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions&
       if (options.follow && !changed_.WaitFor(mutex_, stop, base::seconds(30), more)) break;
       for (; next < log.lines.size(); ++next) {
         const std::string& line = log.lines[next];
-        if (options.since && *base::ParseTime(line.substr(0, line.find(' '))) < *options.since) continue;
+        if (options.since && *base::ParseTime(line.substr(0, line.find(' '))) < *options.since)
+          continue;
         text += line + "\n";
       }
       over = log.ended || log.cuts != cuts || !options.follow;
@@ -116,7 +128,8 @@ absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions&
 }
 
 ClusterTest::ClusterTest(bool installed)
-    : folder_(*base::MakeTempDir("medley-cli-")), server_(kube::ServerKind::kEmbedded, clock_, Options(installed)) {
+    : folder_(*base::MakeTempDir("medley-cli-")),
+      server_(kube::ServerKind::kEmbedded, clock_, Options(installed)) {
   server_.WriteKubeconfig(folder_ / "kubeconfig");
   server_.embedded()->SetLogReader(&logs_);
 }
@@ -147,9 +160,10 @@ void ClusterTest::Put(const kube::Resource& resource, const kube::Object& object
   if (!object.At("/status").is_null()) PutStatus(resource, made->key(), object.At("/status"));
 }
 
-void ClusterTest::PutStatus(const kube::Resource& resource, const kube::Key& key, const Json& status) {
-  const auto put =
-      server_.client().Patch(resource, key, kube::PatchType::kMerge, {{"status", status}}, {}, "status");
+void ClusterTest::PutStatus(const kube::Resource& resource, const kube::Key& key,
+                            const Json& status) {
+  const auto put = server_.client().Patch(resource, key, kube::PatchType::kMerge,
+                                          {{"status", status}}, {}, "status");
   ASSERT_TRUE(put.ok()) << base::ToString(put.status());
 }
 
@@ -176,13 +190,17 @@ void ClusterTest::PutRunningJob() {
   Put(kube::resources::Events(), event);
 }
 
-void ClusterTest::PutPod(const std::string& name, const char* role, const char* stage, const char* state) {
-  kube::Object pod = testing_objects::Pod(
-      name, role, "cpu-spot", stage,
-      {{"phase", "Running"},
-       {"containerStatuses",
-        {{{"name", "worker"}, {"image", "i"}, {"imageID", ""}, {"ready", true}, {"restartCount", 0},
-          {"state", {{state, Json::object()}}}}}}});
+void ClusterTest::PutPod(const std::string& name, const char* role, const char* stage,
+                         const char* state) {
+  kube::Object pod = testing_objects::Pod(name, role, "cpu-spot", stage,
+                                          {{"phase", "Running"},
+                                           {"containerStatuses",
+                                            {{{"name", "worker"},
+                                              {"image", "i"},
+                                              {"imageID", ""},
+                                              {"ready", true},
+                                              {"restartCount", 0},
+                                              {"state", {{state, Json::object()}}}}}}});
   const auto job = server_.client().Get(ops::TrainingJobs(), {server_.ns(), "adult"});
   ASSERT_TRUE(job.ok());
   pod.mutable_json()["metadata"]["ownerReferences"][0]["uid"] = job->uid();

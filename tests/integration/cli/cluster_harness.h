@@ -1,4 +1,5 @@
-// An API server with Medley's CRDs and scripted objects, and the program `medley` run against it as a user does.
+// An API server with Medley's CRDs and scripted objects, and the program `medley` run against it as
+// a user does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,14 +52,17 @@ class ClusterTest : public testing::Test {
   ~ClusterTest() override;
 
   // medley ARGUMENTS, with this server's kubeconfig in the environment.
-  Ended Medley(const std::string& arguments) { return Shell("KUBECONFIG=" + kubeconfig() + " medley " + arguments); }
+  Ended Medley(const std::string& arguments) {
+    return Shell("KUBECONFIG=" + kubeconfig() + " medley " + arguments);
+  }
   std::string kubeconfig() const { return (folder_ / "kubeconfig").string(); }
   Cluster Connected();
 
   // Creates the object in this test's namespace, with its status.
   void Put(const kube::Resource& resource, const kube::Object& object);
   void PutStatus(const kube::Resource& resource, const kube::Key& key, const kube::Json& status);
-  // The job `adult` that runs, its pools, profiles, plan and Events: tests/unit/cli/cluster/objects.h.
+  // The job `adult` that runs, its pools, profiles, plan and Events:
+  // tests/unit/cli/cluster/objects.h.
   void PutRunningJob();
   void PutPod(const std::string& name, const char* role, const char* stage, const char* state);
 

@@ -62,10 +62,13 @@ TEST_F(LogsTest, OfAllPodsInTheOrderOfTime) {
   logs_.Write("adult-coordinator", Line(3, "three"));
   const Cluster cluster = Connected();
   ASSERT_THAT(ReadLogs(cluster, {.job = "adult"}, sink_, note_), base::IsOk());
-  EXPECT_THAT(Seen(), ElementsAre("adult-coordinator: one", "adult-0-v100-spot-0: two", "adult-coordinator: three"));
+  EXPECT_THAT(Seen(), ElementsAre("adult-coordinator: one", "adult-0-v100-spot-0: two",
+                                  "adult-coordinator: three"));
   EXPECT_EQ(Medley("logs adult --role coordinator --timestamps").output,
-            "adult-coordinator | 2026-11-21T12:00:01.5Z one\nadult-coordinator | 2026-11-21T12:00:03.5Z three\n");
-  EXPECT_EQ(Medley("logs adult --tail 1 --stage 1").output, "adult-0-v100-spot-0 | two\n") << "by the plan in force";
+            "adult-coordinator | 2026-11-21T12:00:01.5Z one\nadult-coordinator | "
+            "2026-11-21T12:00:03.5Z three\n");
+  EXPECT_EQ(Medley("logs adult --tail 1 --stage 1").output, "adult-0-v100-spot-0 | two\n")
+      << "by the plan in force";
   EXPECT_THAT(Medley("logs adult --color always --tail 1").output, HasSubstr("\x1b[36m"));
   EXPECT_THAT(Medley("logs adult --role server").output, HasSubstr("has no such pods now"));
   EXPECT_GT(Medley("logs adult --role boss").status, 100);
@@ -93,17 +96,24 @@ TEST_F(LogsTest, FollowsPodsThatComeAndGoUntilTheJobIsOver) {
   PutPod("adult-1-cpu-spot-7", "trainer", "1", "running");
   EXPECT_TRUE(Eventually("adult-1-cpu-spot-7: new here"));
   logs_.End("adult-1-cpu-spot-7");
-  const auto gone = server_.client().Delete(kube::resources::Pods(), {server_.ns(), "adult-1-cpu-spot-7"},
-                                            {.grace_period_seconds = 0});
+  const auto gone = server_.client().Delete(
+      kube::resources::Pods(), {server_.ns(), "adult-1-cpu-spot-7"}, {.grace_period_seconds = 0});
   EXPECT_THAT(gone, base::IsOk());
   logs_.Write("adult-coordinator", Line(4, "last word"));
   EXPECT_TRUE(Eventually("adult-coordinator: last word"));
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"},
-            {{"conditions", {testing_objects::Condition("Complete", "True", "TrainingComplete", "all")}}});
+            {{"conditions",
+              {testing_objects::Condition("Complete", "True", "TrainingComplete", "all")}}});
   logs_.End("adult-coordinator");
-  PutStatus(kube::resources::Pods(), {server_.ns(), "adult-coordinator"}, {{"phase", "Succeeded"},
-            {"containerStatuses", {{{"name", "worker"}, {"image", "i"}, {"imageID", ""}, {"ready", false},
-                                    {"restartCount", 0}, {"state", {{"terminated", {{"exitCode", 0}}}}}}}}});
+  PutStatus(kube::resources::Pods(), {server_.ns(), "adult-coordinator"},
+            {{"phase", "Succeeded"},
+             {"containerStatuses",
+              {{{"name", "worker"},
+                {"image", "i"},
+                {"imageID", ""},
+                {"ready", false},
+                {"restartCount", 0},
+                {"state", {{"terminated", {{"exitCode", 0}}}}}}}}});
   EXPECT_TRUE(Eventually("over"));
 }
 
@@ -127,7 +137,8 @@ TEST_F(LogsTest, FollowingIsBounded) {
     PutPod(name, "server", "", "running");
   }
   std::jthread follower = Follow({.job = "adult", .max_pods = 1});
-  EXPECT_TRUE(Eventually("only 1 logs are followed at once (--max-pods); choose with --role or --stage"));
+  EXPECT_TRUE(
+      Eventually("only 1 logs are followed at once (--max-pods); choose with --role or --stage"));
   follower.request_stop();
   EXPECT_TRUE(Eventually("over"));
 }

@@ -16,8 +16,12 @@ using kube::Json;
 
 inline base::WallTime Now() { return *base::ParseTime("2026-11-21T12:10:00Z"); }
 
-inline Json Condition(const char* type, const char* status, const char* reason, const char* message) {
-  return {{"type", type}, {"status", status}, {"reason", reason}, {"message", message},
+inline Json Condition(const char* type, const char* status, const char* reason,
+                      const char* message) {
+  return {{"type", type},
+          {"status", status},
+          {"reason", reason},
+          {"message", message},
           {"lastTransitionTime", "2026-11-21T12:00:00Z"}};
 }
 
@@ -53,9 +57,10 @@ inline Json RunningStatus() {
                   "lostSteps": 2, "at": "2026-11-21T11:50:00Z"},
                  {"fromEpoch": 3, "toEpoch": 4, "reason": "PriceChanged", "pauseSeconds": 0.41,
                   "at": "2026-11-21T12:07:00Z"}]})");
-  status["conditions"] = {Condition("Planned", "True", "PlanFound", "emb@4xcpu-spot"),
-                          Condition("PodsReady", "True", "AllRunning", "all 7 pods of the plan run"),
-                          Condition("Running", "True", "EpochCommitted", "samples are trained")};
+  status["conditions"] = {
+      Condition("Planned", "True", "PlanFound", "emb@4xcpu-spot"),
+      Condition("PodsReady", "True", "AllRunning", "all 7 pods of the plan run"),
+      Condition("Running", "True", "EpochCommitted", "samples are trained")};
   return status;
 }
 
@@ -65,32 +70,38 @@ inline kube::Object Job(Json status) {
   return job;
 }
 
-inline kube::Object Pool(const char* name, const char* cls, double price, int capacity, int used, int free) {
-  return kube::Object(Json{
-      {"apiVersion", "medley.dev/v1alpha1"},
-      {"kind", "ResourcePool"},
-      {"metadata", {{"name", name}}},
-      {"spec",
-       {{"class", cls},
-        {"limit", 32},
-        {"unit", {{"resources", {{"cpu", "1"}}}}},
-        {"price",
-         {{"offering",
-           {{"provider", "aws"}, {"region", "r"}, {"instanceType", name}, {"capacityType", "spot"}}}}}}},
-      {"status",
-       {{"usdPerUnitHour", std::to_string(price)},
-        {"priceTime", "2026-11-21T12:05:00Z"},
-        {"priceSource", "feed"},
-        {"conditions", {Condition("Priced", "True", "CatalogPrice", "known"),
-                        Condition("Available", "True", "UnitsExist", "nodes hold units")}},
-        {"units", {{"limit", 32}, {"capacity", capacity}, {"used", used}, {"free", free}}}}}});
+inline kube::Object Pool(const char* name, const char* cls, double price, int capacity, int used,
+                         int free) {
+  return kube::Object(
+      Json{{"apiVersion", "medley.dev/v1alpha1"},
+           {"kind", "ResourcePool"},
+           {"metadata", {{"name", name}}},
+           {"spec",
+            {{"class", cls},
+             {"limit", 32},
+             {"unit", {{"resources", {{"cpu", "1"}}}}},
+             {"price",
+              {{"offering",
+                {{"provider", "aws"},
+                 {"region", "r"},
+                 {"instanceType", name},
+                 {"capacityType", "spot"}}}}}}},
+           {"status",
+            {{"usdPerUnitHour", std::to_string(price)},
+             {"priceTime", "2026-11-21T12:05:00Z"},
+             {"priceSource", "feed"},
+             {"conditions",
+              {Condition("Priced", "True", "CatalogPrice", "known"),
+               Condition("Available", "True", "UnitsExist", "nodes hold units")}},
+             {"units", {{"limit", 32}, {"capacity", capacity}, {"used", used}, {"free", free}}}}}});
 }
 
 inline std::vector<kube::Object> Pools() {
   return {Pool("v100-spot", "GPU", 2.42, 8, 1, 7), Pool("cpu-spot", "CPU", 0.04, 16, 6, 10)};
 }
 
-inline kube::Object Pod(const std::string& name, const char* role, const char* pool, const char* stage, Json status) {
+inline kube::Object Pod(const std::string& name, const char* role, const char* pool,
+                        const char* stage, Json status) {
   kube::Object pod(Json{{"apiVersion", "v1"},
                         {"kind", "Pod"},
                         {"metadata",
@@ -98,11 +109,16 @@ inline kube::Object Pod(const std::string& name, const char* role, const char* p
                           {"namespace", "team"},
                           {"uid", "p-" + name},
                           {"labels",
-                           {{"medley.dev/job-name", "adult"}, {"medley.dev/role", role}, {"medley.dev/pool", pool},
+                           {{"medley.dev/job-name", "adult"},
+                            {"medley.dev/role", role},
+                            {"medley.dev/pool", pool},
                             {"medley.dev/stage", stage}}},
                           {"ownerReferences",
-                           {{{"apiVersion", "medley.dev/v1alpha1"}, {"kind", "TrainingJob"}, {"name", "adult"},
-                             {"uid", "u-1"}, {"controller", true}}}}}},
+                           {{{"apiVersion", "medley.dev/v1alpha1"},
+                             {"kind", "TrainingJob"},
+                             {"name", "adult"},
+                             {"uid", "u-1"},
+                             {"controller", true}}}}}},
                         {"status", std::move(status)}});
   return pod;
 }
@@ -111,7 +127,8 @@ inline ops::PlanRecord Record() {
   ops::PlanRecord record;
   record.plan.job_uid = "u-1";
   record.plan.epoch = 4;
-  record.plan.stages = {{{{0, 1}}, {{"cpu-spot", 4, 1}}, {}, 0}, {{{1, 3}}, {{"v100-spot", 1, 1}}, {}, 0}};
+  record.plan.stages = {{{{0, 1}}, {{"cpu-spot", 4, 1}}, {}, 0},
+                        {{{1, 3}}, {{"v100-spot", 1, 1}}, {}, 0}};
   record.plan.servers = model::Servers{"cpu-spot", 2};
   record.plan.estimate = {20110, 2.58, 1.37, 1912, {}};
   record.plan.provenance = {"exact", 1, 17, "2026-11-21T12:05:00Z", "id", 1.37, 0};
@@ -130,8 +147,8 @@ inline ops::PlanRecord Record() {
   return record;
 }
 
-inline kube::Object Event(const char* at, const char* reason, const char* message, const char* kind = "TrainingJob",
-                          const char* name = "adult") {
+inline kube::Object Event(const char* at, const char* reason, const char* message,
+                          const char* kind = "TrainingJob", const char* name = "adult") {
   return kube::Object(Json{{"involvedObject", {{"kind", kind}, {"name", name}, {"uid", "u-1"}}},
                            {"reason", reason},
                            {"message", message},
@@ -144,8 +161,10 @@ inline Story RunningStory() {
   story.job = Job(RunningStatus());
   story.pools = Pools();
   story.pods = {Pod("adult-coordinator", "coordinator", "", "", {{"phase", "Running"}})};
-  story.events = {Event("2026-11-21T12:06:00Z", "ReplanConsidered", "PriceChanged: move (Saves): 1.37 against 1.90 USD"),
-                  Event("2026-11-21T12:07:00Z", "Rescaled", "epoch 3 -> 4: training stood still for 0.410 s")};
+  story.events = {
+      Event("2026-11-21T12:06:00Z", "ReplanConsidered",
+            "PriceChanged: move (Saves): 1.37 against 1.90 USD"),
+      Event("2026-11-21T12:07:00Z", "Rescaled", "epoch 3 -> 4: training stood still for 0.410 s")};
   story.record = Record();
   return story;
 }
