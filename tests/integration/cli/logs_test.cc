@@ -1,9 +1,11 @@
 // medley logs against an API server whose pods' logs a test writes.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "cli/cluster/log_follower.h"
+#include "common/base/status.h"
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
 #include "operator/api/resources.h"
