@@ -10,11 +10,14 @@
 namespace medley::cli {
 
 std::string Thousands(double value) {
-  std::string digits = fmt::format("{:.0f}", std::abs(value));
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  if (value <= -0.5) digits.insert(digits.begin(), '-');
-  return digits;
+  const std::string digits = fmt::format("{:.0f}", std::abs(value));
+  std::string out;
+  if (value <= -0.5) out.push_back('-');
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out.push_back(',');
+    out.push_back(digits[i]);
+  }
+  return out;
 }
 
 std::string Usd(double value) { return base::FormatDecimal(value, std::abs(value) < 0.01 ? 6 : 4); }
