@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/cluster/connection.h"
+#include "common/base/log.h"
 #include "operator/api/resources.h"
 
 namespace medley::cli {
@@ -76,8 +77,12 @@ Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& w
 // The value after any of `names`, or "".
 std::string ValueAfter(const std::vector<std::string>& words,
                        std::initializer_list<std::string_view> names) {
-  for (size_t i = 0; i + 1 < words.size(); ++i) {
-    if (std::find(names.begin(), names.end(), words[i]) != names.end()) return words[i + 1];
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (const std::string_view name : names) {
+      if (words[i] == name && i + 1 < words.size()) return words[i + 1];
+      const bool joined = words[i].size() > name.size() && words[i].starts_with(name);
+      if (joined && words[i][name.size()] == '=') return words[i].substr(name.size() + 1);
+    }
   }
   return "";
 }
@@ -86,6 +91,7 @@ std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
   const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}),
                                     ValueAfter(words, {"--context"}),
                                     ValueAfter(words, {"-n", "--namespace"})};
+  log::Configure("medley", log::Level::kError);  // warnings would stand in the command line
   auto config = kube::FindCluster(flags, kube::ProcessEnvironment());
   if (!config.ok()) return {};
   config->connect_timeout = std::chrono::milliseconds(2000);

@@ -135,6 +135,12 @@ bool IsFile(const std::string& argument) {
   return name == "-" || name.find_first_of("./") != std::string::npos;
 }
 
+// Of a job nothing is planned: its story is told.
+bool HasPlanFlags(const PlanFlags& flags) {
+  return !flags.prices.empty() || !flags.planner.empty() || !flags.profile.empty() ||
+         !flags.hardware.empty() || flags.seed.has_value();
+}
+
 int RunJob(const ClusterFlags& flags, const std::string& job) {
   base::SystemClock clock;
   const auto cluster = Connect(flags, clock);
@@ -164,6 +170,14 @@ void AddExplain(CLI::App& app, int& exit_status) {
   AddPlanFlags(*command, *flags);
   AddClusterFlags(*command, *cluster);
   command->callback([flags, cluster, &exit_status] {
+    if (!IsFile(flags->file) && HasPlanFlags(*flags)) {
+      std::fprintf(stderr,
+                   "medley explain: %s is a job's name; planning options go with a file, or with "
+                   "medley plan --from %s\n",
+                   flags->file.c_str(), flags->file.c_str());
+      exit_status = 1;
+      return;
+    }
     exit_status = IsFile(flags->file) ? Run(*flags) : RunJob(*cluster, flags->file);
   });
 }

@@ -14,6 +14,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text_tree.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::cli {
@@ -164,7 +165,9 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
     scheduler::v1::PlanResponse message;
     model::ToProto(planned.result, message);
     const std::string json = ComparisonJson(question, comparison, model::ToJson(message));
-    std::fputs(json.c_str(), stdout);  // JSON is YAML
+    const std::string text =
+        flags.output == "json" ? json : model::TreeToYaml(kube::Json::parse(json, nullptr, false));
+    std::fputs(text.c_str(), stdout);
   }
   return planned.result.plan ? 0 : 2;
 }

@@ -14,7 +14,7 @@ class Screen {
   // What to print so that `frame` replaces the one before.
   std::string Replace(const std::vector<std::string>& frame) {
     std::string out;
-    if (lines_ > 0) out += fmt::format("\x1b[{}A", lines_);               // cursor up
+    if (lines_ > 0) out += fmt::format("\x1b[{}A", lines_);                // cursor up
     for (const std::string& line : frame) out += "\x1b[2K" + line + "\n";  // erase the line
     // What the last frame had below this one's end.
     for (size_t i = frame.size(); i < lines_; ++i) out += "\x1b[2K\n";

@@ -10,22 +10,19 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"InvalidSpec", "correct the field that is named; what is immutable needs a new TrainingJob"},
       {"InvalidModel",
        "correct spec.model or spec.data.schema so that they fit each other; both are immutable: "
-       "delete the job and make it "
-       "anew"},
+       "delete the job and make it anew"},
       {"PoolNotFound",
        "make the ResourcePool, allow the namespace in its spec.namespaces, or name another in "
        "spec.resources"},
       {"PoolUnpriced",
        "give the pool spec.price.usdPerUnitHour, or a feed to the scheduling service that knows "
-       "its spec.price.offering "
-       "(medley prices --server)"},
+       "its spec.price.offering (medley prices --server)"},
       {"UnknownPlanner",
        "name a planner of the scheduling service in spec.planner.name, or leave it out: auto"},
       {"Infeasible",
        "ask for less (spec.objective), allow more (spec.elasticity.maxUnits, a pool's spec.limit, "
-       "ResourceQuotas), or add "
-       "nodes or pools; it is planned again by itself when any of them changes (medley plan --from "
-       "shows the numbers)"},
+       "ResourceQuotas), or add nodes or pools; it is planned again by itself when any of them "
+       "changes (medley plan --from JOB shows the numbers)"},
       {"SchedulerUnavailable",
        "see why the scheduling service does not answer: kubectl -n medley-system get pods -l "
        "app.kubernetes.io/name=medley-scheduler; what runs goes on meanwhile"},
@@ -43,6 +40,17 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"PoolGone",
        "make the ResourcePool again if it went by mistake; the job moves to what is left"},
       {"MaxUnitsLowered", ""},
+      {"CapacityLowered",
+       "nothing, if the smaller plan reaches the goal; else raise the quota or limit that the "
+       "Event "
+       "names, or add nodes"},
+      {"SpotNotice", "nothing: the job leaves the machine before it is taken back"},
+      {"NodeDraining",
+       "nothing: the job leaves the node; when every node of a pool is drained, add others"},
+      {"PodDisrupted", "nothing: the pod is replaced before it goes"},
+      {"NodeLost",
+       "nothing for the job; mend or delete the node (kubectl delete node), so that its pods are "
+       "given up"},
       {"PriceChanged", ""},
       {"ObjectiveChanged", ""},
       {"FirstPlan", ""},
@@ -56,8 +64,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"CoordinatorFailed", "read its last lines: medley logs JOB --role coordinator"},
       {"TrainingFailed",
        "mend what the sentence names (data, model, checkpoint volume), delete the job and make it "
-       "again; it goes on from no "
-       "checkpoint of another job"},
+       "again, from the beginning"},
       {"ProfileFailed",
        "mend what the profiler names (data path, schema, memory), delete the job and make it "
        "again"},

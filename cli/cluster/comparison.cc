@@ -45,18 +45,21 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   table.Add({"running plan", Thousands(c.throughput),
              OrDash(c.measured_throughput > 0, Thousands(c.measured_throughput)),
              Usd(c.usd_per_hour), Usd(c.stay_usd)});
-  table.Add({"plan of now", Thousands(result.plan->throughput), "-",
-             Usd(result.plan->cost_per_hour), Usd(c.move_usd)});
+  table.Add({"new plan", Thousands(result.plan->throughput), "-", Usd(result.plan->cost_per_hour),
+             Usd(c.move_usd)});
   std::vector<std::string> lines = Lines(table.Text());
   lines.push_back("running: " + c.summary);
   if (c.same) {
     lines.emplace_back("the running plan is what would be planned now");
+  } else if (c.stay_usd <= 0) {
+    lines.emplace_back(
+        "a pool of the running plan has no price now: what staying costs is not known");
   } else if (c.move_usd < c.stay_usd) {
-    lines.push_back(fmt::format(
-        "the plan of now would cost {} USD less ({}) for what is left, without the move itself",
-        Usd(c.stay_usd - c.move_usd), Percent(c.stay_usd, c.move_usd)));
+    lines.push_back(
+        fmt::format("the new plan would cost {} USD less ({}) for what is left, the move apart",
+                    Usd(c.stay_usd - c.move_usd), Percent(c.stay_usd, c.move_usd)));
   } else {
-    lines.push_back(fmt::format("the plan of now would cost {} USD more ({}) for what is left",
+    lines.push_back(fmt::format("the new plan would cost {} USD more ({}) for what is left",
                                 Usd(c.move_usd - c.stay_usd), Percent(c.stay_usd, c.move_usd)));
   }
   return lines;

@@ -20,9 +20,9 @@
 namespace medley::cli {
 namespace {
 
-constexpr int kTickSeconds = 2;                 // the job and its pods are looked at anew
-constexpr int64_t kMaxLog = int64_t{64} << 20;  // bytes of one pod, when not followed
-constexpr size_t kMaxLine = size_t{1} << 20;    // longer ones are cut
+constexpr int kTickSeconds = 2;                   // the job and its pods are looked at anew
+constexpr int64_t kMaxLogs = int64_t{256} << 20;  // bytes of all pods, when not followed
+constexpr size_t kMaxLine = size_t{1} << 20;      // longer ones are cut
 
 std::string Selector(const LogChoice& choice) {
   std::string selector = std::string(ops::kJobNameLabel) + "=" + choice.job;
@@ -111,6 +111,7 @@ class Follower {
  private:
   struct Stream {
     std::atomic<bool> ended{false};
+    bool refused = false;   // for good; the thread's while it runs
     base::WallTime last{};  // of the newest line; the thread's while it runs
     std::jthread thread;
   };
@@ -140,7 +141,7 @@ class Follower {
     const auto found = streams_.find(id);
     base::WallTime last{};
     if (found != streams_.end()) {
-      if (!found->second->ended || !start.running) return;
+      if (!found->second->ended || found->second->refused || !start.running) return;
       last = found->second->last;  // the connection ended, the container did not
     } else if (Living() >= choice_.max_pods) {
       if (!std::exchange(told_of_bound_, true)) {
@@ -179,7 +180,10 @@ class Follower {
       if (!rest.empty() && ended.ok()) Emit(pod.name, again, rest += '\n', stream);
       if (ended.ok() || kube::IsNotFound(ended)) return;
       const int code = kube::HttpCode(ended);
-      if (code >= 400 && code < 500 && code != 429) return Note(NoLog(pod, ended));
+      if (code >= 400 && code < 500 && code != 429) {
+        stream.refused = true;
+        return Note(NoLog(pod, ExplainApiError(ended, cluster_)));
+      }
       clock_.SleepFor(backoff.Next(), stop);
     }
   }
@@ -200,8 +204,10 @@ class Follower {
     if (text.size() > kMaxLine) text.resize(kMaxLine);
   }
 
+  // Once, as long as nothing else is to be told.
   void Note(const std::string& sentence) {
     base::MutexLock lock(mutex_);
+    if (sentence == std::exchange(last_note_, sentence)) return;
     note_(sentence);
   }
 
@@ -224,6 +230,7 @@ class Follower {
   const LogSink& sink_;
   const LogNote& note_;
   base::Mutex mutex_;  // of sink_ and note_
+  std::string last_note_ ABSL_GUARDED_BY(mutex_);
   bool told_of_bound_ = false;
   std::map<std::string, std::unique_ptr<Stream>> streams_;  // by uid and start
 };
@@ -265,16 +272,19 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
         cluster.ns + "/" + choice.job);
   }
   std::vector<std::vector<LogLine>> logs;
+  const int64_t most = kMaxLogs / static_cast<int64_t>(pods.size());
   for (const kube::Object& pod : pods) {
     const auto text = cluster.client->GetRaw(LogPath(pod.key(), choice) + Limits(choice) +
-                                             "&limitBytes=" + std::to_string(kMaxLog));
+                                             "&limitBytes=" + std::to_string(most));
     if (!text.ok()) {
       if (!kube::IsNotFound(text.status()))
         note(NoLog(pod.key(), ExplainApiError(text.status(), cluster)));
       continue;
     }
-    if (static_cast<int64_t>(text->size()) >= kMaxLog)
-      note("the log of pod " + pod.key().name + " is cut at 64 MiB");
+    if (static_cast<int64_t>(text->size()) >= most) {
+      note(fmt::format("the log of pod {} is cut after {} MiB: --tail and --since choose a part",
+                       pod.key().name, most >> 20));
+    }
     std::vector<LogLine>& lines = logs.emplace_back();
     for (size_t begin = 0; begin < text->size();) {
       const size_t end = std::min(text->find('\n', begin), text->size());

@@ -10,7 +10,8 @@
 
 namespace medley::cli {
 
-// Conditions that say why nothing goes on, the worst first; empty when all is well.
+// Conditions that say why it does not train or what it is busy with, the worst first; empty when
+// all is well.
 std::vector<const ops::Condition*> InTheWay(const ops::JobStatus& status);
 
 // Pods that do not run, and why.

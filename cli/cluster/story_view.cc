@@ -73,6 +73,12 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
   return body;
 }
 
+std::string TroubleHeading(const ops::JobStatus& status) {
+  if (status.conditions.IsTrue(ops::kFailedCondition)) return "why it failed";
+  const bool goes_on = status.finished() || status.conditions.IsTrue(ops::kRunningCondition);
+  return goes_on ? "what is going on" : "why it does not train";
+}
+
 // Where units are, when the job waits for some.
 std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status,
                                    base::WallTime now) {
@@ -145,8 +151,7 @@ std::vector<std::string> Events(const Story& story, base::WallTime now) {
 std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
   std::vector<std::string> lines = {Headline(story, status)};
-  const bool failed = status.conditions.IsTrue(ops::kFailedCondition);
-  Section(failed ? "why it failed" : "what is in the way", Trouble(story, status), lines);
+  Section(TroubleHeading(status), Trouble(story, status), lines);
   Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
   Section("plan", Plan(story, status, now), lines);

@@ -13,7 +13,7 @@ struct TopJob {
   std::string ns;
   std::string name;
   std::string status;       // the phase
-  std::string trouble;      // "Infeasible: ..." while something is in the way
+  std::string trouble;      // "Infeasible: ..." while it stands still
   double throughput = 0;    // samples/s measured; 0: nothing runs
   double goal = 0;          // 0: none
   double usd_per_hour = 0;  // of what runs; 0: nothing does

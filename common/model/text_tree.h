@@ -1,4 +1,4 @@
-// Text as a tree of values, and back. Internal to common/model.
+// Text as a tree of values, and back.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -17,7 +17,8 @@ inline constexpr std::string_view kReasons[] = {
     "EpochCommitted",
     // Rescaling: why the plan changes, and that it has
     "FirstPlan", "PriceChanged", "ObjectiveChanged", "CapacityChanged", "ThroughputBelowGoal", "MemberUnschedulable",
-    "PoolGone", "MaxUnitsLowered", "Rescaled",
+    "PoolGone", "MaxUnitsLowered", "CapacityLowered", "SpotNotice", "NodeDraining", "PodDisrupted", "NodeLost",
+    "Rescaled",
     // Suspended
     "Suspended", "Resumed",
     // Restarting

@@ -30,8 +30,7 @@ std::string ExecInfo(const ExecPlugin& plugin, bool interactive) {
     if (!plugin.cluster->ca_data.empty()) {
       cluster["certificate-authority-data"] = absl::Base64Escape(plugin.cluster->ca_data);
     }
-    if (!plugin.cluster->tls_server_name.empty())
-      cluster["tls-server-name"] = plugin.cluster->tls_server_name;
+    if (!plugin.cluster->tls_server_name.empty()) cluster["tls-server-name"] = plugin.cluster->tls_server_name;
     if (plugin.cluster->insecure_skip_tls_verify) cluster["insecure-skip-tls-verify"] = true;
   }
   return info.dump();
@@ -66,11 +65,10 @@ int Spawn(const ExecPlugin& plugin, bool interactive, int write_end, pid_t* pid)
   std::vector<std::string> environment = PluginEnvironment(plugin, interactive);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  if (!interactive)
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (!interactive) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, write_end, STDOUT_FILENO);
-  const int error = posix_spawnp(pid, plugin.command.c_str(), &actions, nullptr,
-                                 Pointers(arguments).data(), Pointers(environment).data());
+  const int error = posix_spawnp(pid, plugin.command.c_str(), &actions, nullptr, Pointers(arguments).data(),
+                                 Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   return error;
 }
@@ -81,8 +79,7 @@ bool ReadAll(int fd, std::chrono::seconds timeout, std::string& out) {
   const base::SteadyTime deadline = clock.Steady() + timeout;
   char buffer[4096];
   while (out.size() <= kMaxOutput) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock.Steady()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock.Steady()).count();
     if (left <= 0) return false;
     pollfd waiting{fd, POLLIN, 0};
     if (poll(&waiting, 1, static_cast<int>(left)) < 0 && errno != EINTR) return false;
@@ -98,18 +95,15 @@ bool ReadAll(int fd, std::chrono::seconds timeout, std::string& out) {
 
 absl::StatusOr<ExecCredential> Parse(const ExecPlugin& plugin, const std::string& text) {
   const Object answer(Json::parse(text, nullptr, false));
-  ExecCredential credential{answer.String("/status/token"),
-                            answer.String("/status/clientCertificateData"),
+  ExecCredential credential{answer.String("/status/token"), answer.String("/status/clientCertificateData"),
                             answer.String("/status/clientKeyData")};
-  if (answer.kind() != "ExecCredential" ||
-      (credential.token.empty() && credential.client_certificate_data.empty())) {
-    return base::InvalidArgument(
-        "credential plugin '{}' printed no ExecCredential with a token or a certificate",
-        plugin.command);
+  if (answer.kind() != "ExecCredential" || (credential.token.empty() && credential.client_certificate_data.empty())) {
+    return base::InvalidArgument("credential plugin '{}' printed no ExecCredential with a token or a certificate",
+                                 plugin.command);
   }
   if (!plugin.api_version.empty() && answer.api_version() != plugin.api_version) {
-    return base::InvalidArgument("credential plugin '{}' answers in {}, the kubeconfig asks for {}",
-                                 plugin.command, answer.api_version(), plugin.api_version);
+    return base::InvalidArgument("credential plugin '{}' answers in {}, the kubeconfig asks for {}", plugin.command,
+                                 answer.api_version(), plugin.api_version);
   }
   return credential;
 }
@@ -119,8 +113,7 @@ absl::StatusOr<ExecCredential> Parse(const ExecPlugin& plugin, const std::string
 absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (plugin.interactive_mode == "Always" && !terminal) {
-    return base::FailedPrecondition("credential plugin '{}' needs a terminal to ask on",
-                                    plugin.command);
+    return base::FailedPrecondition("credential plugin '{}' needs a terminal to ask on", plugin.command);
   }
   const bool interactive = terminal && plugin.interactive_mode != "Never";
   int pipe_ends[2];
@@ -131,8 +124,8 @@ absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin) {
   if (error != 0) {
     close(pipe_ends[0]);
     const std::string hint = plugin.install_hint.empty() ? "" : "; " + plugin.install_hint;
-    return base::NotFound("credential plugin '{}' of the kubeconfig's user cannot be run: {}{}",
-                          plugin.command, base::Message(base::ErrnoStatus(error, "start")), hint);
+    return base::NotFound("credential plugin '{}' of the kubeconfig's user cannot be run: {}{}", plugin.command,
+                          base::Message(base::ErrnoStatus(error, "start")), hint);
   }
   std::string text;
   const bool complete = ReadAll(pipe_ends[0], plugin.timeout, text);
@@ -141,11 +134,10 @@ absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!complete)
-    return base::DeadlineExceeded("credential plugin '{}' gave no answer", plugin.command);
+  if (!complete) return base::DeadlineExceeded("credential plugin '{}' gave no answer", plugin.command);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return base::FailedPrecondition("credential plugin '{}' failed with exit status {}",
-                                    plugin.command, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    return base::FailedPrecondition("credential plugin '{}' failed with exit status {}", plugin.command,
+                                    WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   }
   return Parse(plugin, text);
 }

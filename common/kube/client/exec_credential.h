@@ -1,6 +1,5 @@
-// Credential plugins of kubeconfigs (client.authentication.k8s.io): a program that prints an
-// ExecCredential. Clouds use them for short-lived tokens. Internal to common/kube/client.
-// Thread-safe.
+// Credential plugins of kubeconfigs (client.authentication.k8s.io): a program that prints an ExecCredential. Clouds use
+// them for short-lived tokens. Internal to common/kube/client. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -36,10 +35,9 @@ struct ExecCredential {
   std::string client_key_data;
 };
 
-// Runs the plugin; its stderr is this process's, its stdin as well where it may ask and there is a
-// terminal. Errors: NotFound (no such program, with the hint how to install it), FailedPrecondition
-// (it failed, it needs a terminal), DeadlineExceeded, InvalidArgument (what it printed is no
-// credential).
+// Runs the plugin; its stderr is this process's, its stdin as well where it may ask and there is a terminal. Errors:
+// NotFound (no such program, with the hint how to install it), FailedPrecondition (it failed, it needs a terminal),
+// DeadlineExceeded, InvalidArgument (what it printed is no credential).
 absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin);
 
 }  // namespace medley::kube

@@ -41,6 +41,8 @@ TEST_F(CommandsTest, ExplainTellsTheWholeStory) {
     EXPECT_THAT(story.output, HasSubstr(part));
   }
   EXPECT_EQ(Medley("explain mtj/adult").status, 0);
+  EXPECT_THAT(Medley("explain adult --planner greedy").output,
+              HasSubstr("planning options go with a file"));
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"},
             {{"conditions",
               {testing_objects::Condition("Planned", "False", "Infeasible",
@@ -55,12 +57,13 @@ TEST_F(CommandsTest, PlanFromAJobIsComparedWithTheRunningPlan) {
   const Ended table = Medley("plan --from adult");
   EXPECT_EQ(table.status, 0) << table.output;
   EXPECT_THAT(table.output, HasSubstr("running plan"));
-  EXPECT_THAT(table.output, HasSubstr("plan of now"));
+  EXPECT_THAT(table.output, HasSubstr("new plan"));
   const Ended json = Medley("plan --from adult -o json --planner greedy");
   const Json tree = Json::parse(json.output, nullptr, false);
   ASSERT_TRUE(tree.is_object()) << json.output;
   EXPECT_EQ(tree["plan"]["planner"], "greedy");
   EXPECT_EQ(tree["running"]["epoch"], 4);
+  EXPECT_THAT(Medley("plan --from adult -o yaml").output, HasSubstr("\nrunning:\n  epoch: 4\n"));
   const std::string file = (folder_ / "question.yaml").string();
   EXPECT_EQ(Medley("plan --from adult -o request > " + file).status, 0);
   const Ended again = Medley("plan " + file);
@@ -148,6 +151,7 @@ TEST_F(CommandsTest, CompletionAsksTheCluster) {
   EXPECT_EQ(Medley("__complete explain ad").output, "adult\n:4\n");
   EXPECT_EQ(Medley("__complete plan --from ''").output, "adult\n:4\n");
   EXPECT_EQ(Medley("__complete logs -n elsewhere ''").output, ":4\n");
+  EXPECT_EQ(Medley("__complete logs --namespace=elsewhere ''").output, ":4\n");
   const Ended bash =
       Medley("completion bash > " + (folder_ / "c").string() + "; source " +
              (folder_ / "c").string() + "; export KUBECONFIG=" + kubeconfig() +

@@ -98,8 +98,8 @@ TEST(JobQuestionTest, PoolsWithoutProfileOrPriceAreLeftOutWithAWord) {
 TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
   JobObjects objects = Objects();
   Json status = testing_objects::RunningStatus();
-  status["conditions"] = Json::array(
-      {testing_objects::Condition("Complete", "True", "TrainingComplete", "all")});
+  status["conditions"] =
+      Json::array({testing_objects::Condition("Complete", "True", "TrainingComplete", "all")});
   objects.job = testing_objects::Job(status);
   const auto question = AskOf(objects, false, testing_objects::Now());
   ASSERT_THAT(question, base::IsOk());

@@ -133,7 +133,7 @@ TEST(StoryViewTest, Complete) {
   story.job = Job(status);
   const std::string text = Joined(StoryLines(story, Now()));
   EXPECT_THAT(text, HasSubstr("auc 0.9021"));
-  EXPECT_THAT(text, Not(HasSubstr("in the way")));
+  EXPECT_THAT(text, Not(HasSubstr("to do")));
   EXPECT_EQ(StoryExitStatus(story), 0);
 }
 
