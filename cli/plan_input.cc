@@ -65,7 +65,11 @@ absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
 }  // namespace
 
 void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--planner", flags.planner, "planner to use in place of the file's");
+  std::string planners;
+  const sched::Registry registry = sched::BuiltinPlanners();
+  for (const auto& planner : registry.planners())
+    planners += (planners.empty() ? "" : ", ") + std::string(planner->name());
+  command.add_option("--planner", flags.planner, "planner in place of the file's: " + planners);
   command.add_option("--profile", flags.profile,
                      "profile file whose model is planned in place of the file's");
   command.add_option("--hardware", flags.hardware,
