@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/base/quantity.h"
-
 namespace medley::cli {
 
 std::string Thousands(double value) {
@@ -20,7 +18,15 @@ std::string Thousands(double value) {
   return out;
 }
 
-std::string Usd(double value) { return base::FormatDecimal(value, std::abs(value) < 0.01 ? 6 : 4); }
+std::string Usd(double value) {
+  std::string text = fmt::format("{:.{}f}", value, std::abs(value) < 0.01 ? 6 : 4);
+  while (text.back() == '0' && text[text.size() - 3] != '.') text.pop_back();
+  return text == "-0.00" ? "0.00" : text;
+}
+
+std::string Counted(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string Percent(double from, double to) {
   return from == 0 ? "" : fmt::format("{:+.1f} %", (to / from - 1) * 100);
@@ -46,6 +52,24 @@ std::vector<std::string> Lines(const std::string& text) {
     lines.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  return lines;
+}
+
+std::vector<std::string> Wrapped(const std::string& text, size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      lines.push_back(std::move(line));
+      line = "  " + word;
+    } else {
+      line += (begin == 0 ? "" : " ") + word;
+    }
+    begin = end + 1;
+  }
+  lines.push_back(std::move(line));
   return lines;
 }
 

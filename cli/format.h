@@ -11,8 +11,10 @@ namespace medley::cli {
 
 // 12345.6 -> "12,346".
 std::string Thousands(double value);
-// Four decimals, six below a cent.
+// Two decimals, four where they say something, six below a cent.
 std::string Usd(double value);
+// "1 restart", "2 restarts".
+std::string Counted(int64_t count, std::string_view noun);
 // `text`, or "-" for what is not known.
 inline std::string OrDash(bool known, const std::string& text) { return known ? text : "-"; }
 // "+3.8 %", from a to b; "" when a is 0.
@@ -23,5 +25,8 @@ std::string Span(double seconds);
 std::string Ago(std::string_view time, base::WallTime now);
 // Text cut at newlines.
 std::vector<std::string> Lines(const std::string& text);
+// Text cut at spaces into lines of at most `width` columns where words allow; later lines are
+// indented by two.
+std::vector<std::string> Wrapped(const std::string& text, size_t width);
 
 }  // namespace medley::cli

@@ -134,6 +134,9 @@ absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings
   if (question.status.plan) question.catalog_revision = question.status.plan->catalog_revision;
   if (question.status.finished())
     question.notes.push_back("the job is over: planned as if it began anew");
+  const double elapsed = Progress(question.status, now).elapsed_seconds;
+  if (job->objective.deadline_seconds > 0 && elapsed >= job->objective.deadline_seconds)
+    question.notes.push_back("the job's deadline has passed: no plan can meet it");
   return question;
 }
 

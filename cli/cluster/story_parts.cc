@@ -119,7 +119,7 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
   const double measured = runs ? status.observed->throughput : 0;
   const double left = runs ? static_cast<double>(status.observed->estimated_remaining_seconds) : 0;
   const double spent = status.cost ? status.cost->spent_usd : 0;
-  const double per_hour = status.plan ? status.plan->usd_per_hour : 0;
+  const double per_hour = status.plan && !status.finished() ? status.plan->usd_per_hour : 0;
   Table table({"GOAL", "WANTED", "IS", ""});
   int goals = 0;
   const auto add = [&](const char* name, const std::string& wanted, const std::string& is,
@@ -135,7 +135,8 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
   if (goal.deadline_seconds > 0) {
     const auto start = base::ParseTime(status.start_time);
     const auto end = base::ParseTime(status.completion_time);
-    const bool known = start.ok() && (runs || (status.finished() && end.ok()));
+    const bool complete = status.conditions.IsTrue(ops::kCompleteCondition) && end.ok();
+    const bool known = start.ok() && (runs || complete);
     const double all = !known ? 0 : base::ToSeconds((runs ? now : *end) - *start) + left;
     add("deadline", Span(goal.deadline_seconds) + " from the start",
         known ? (runs ? "about " : "") + Span(all) : "-",
@@ -190,8 +191,8 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status,
   for (std::string& line : Lines(table.Text())) body.push_back(std::move(line));
   if (record != nullptr) body.push_back(Proof(*record));
   if (!plan.price_time.empty()) {
-    body.push_back(fmt::format("prices: catalog revision {}, of {} ago", plan.catalog_revision,
-                               Ago(plan.price_time, now)));
+    body.push_back(fmt::format("prices: of {} ago, revision {} of the catalog",
+                               Ago(plan.price_time, now), plan.catalog_revision));
   }
   return body;
 }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kEventsShown = 12;
 constexpr size_t kSwitchesShown = 5;
+constexpr size_t kColumns = 100;  // of sentences
 
 // Lines of a section, indented, under its heading; nothing when there are none.
 void Section(const std::string& heading, const std::vector<std::string>& body,
@@ -26,6 +27,16 @@ void Section(const std::string& heading, const std::vector<std::string>& body,
   lines.emplace_back();
   lines.push_back(heading);
   for (const std::string& line : body) lines.push_back(line.empty() ? "" : "  " + line);
+}
+
+// The same with sentences, which may be long.
+void Sentences(const std::string& heading, const std::vector<std::string>& body,
+               std::vector<std::string>& lines) {
+  std::vector<std::string> wrapped;
+  for (const std::string& sentence : body) {
+    for (std::string& line : Wrapped(sentence, kColumns)) wrapped.push_back(std::move(line));
+  }
+  Section(heading, wrapped, lines);
 }
 
 std::string Headline(const Story& story, const ops::JobStatus& status) {
@@ -117,16 +128,16 @@ std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime n
   std::reverse(switches.begin(), switches.end());
   for (size_t i = 0; i < std::min(switches.size(), kSwitchesShown); ++i) {
     const ops::RescaleStatus& s = switches[i];
-    body.push_back(
-        fmt::format("{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
-                    s.recovery ? "recovery" : "rescale", s.from_epoch, s.to_epoch, s.reason,
-                    Ago(s.at, now), s.pause_seconds,
-                    s.lost_steps > 0 ? fmt::format(", {} steps trained again", s.lost_steps) : ""));
+    body.push_back(fmt::format(
+        "{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
+        s.recovery ? "recovery" : "rescale", s.from_epoch, s.to_epoch, s.reason, Ago(s.at, now),
+        s.pause_seconds,
+        s.lost_steps > 0 ? ", " + Counted(s.lost_steps, "step") + " trained again" : ""));
   }
   if (switches.size() > kSwitchesShown) {
     body.push_back(fmt::format("and {} before", switches.size() - kSwitchesShown));
   }
-  if (status.restarts > 0) body.push_back(fmt::format("{} restarts in all", status.restarts));
+  if (status.restarts > 0) body.push_back(Counted(status.restarts, "restart") + " in all");
   return body;
 }
 
@@ -151,7 +162,7 @@ std::vector<std::string> Events(const Story& story, base::WallTime now) {
 std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
   std::vector<std::string> lines = {Headline(story, status)};
-  Section(TroubleHeading(status), Trouble(story, status), lines);
+  Sentences(TroubleHeading(status), Trouble(story, status), lines);
   Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
   Section("plan", Plan(story, status, now), lines);
@@ -160,7 +171,7 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   Section("money", Money(status), lines);
   Section("epoch switches, the last first", Switches(status, now), lines);
   Section("events, the last below", Events(story, now), lines);
-  Section("not seen", story.unseen, lines);
+  Sentences("not seen", story.unseen, lines);
   return lines;
 }
 

@@ -171,6 +171,8 @@ void ClusterTest::PutRunningJob() {
   Json status = testing_objects::RunningStatus();
   for (Json& condition : status["conditions"]) condition["observedGeneration"] = 1;
   status["observedGeneration"] = 1;
+  // The programs go by the real clock.
+  status["startTime"] = base::FormatTime(clock_.Now() - base::seconds(2400));
   Put(ops::TrainingJobs(), testing_objects::Job(status));
   for (const kube::Object& pool : testing_objects::Pools()) Put(ops::ResourcePools(), pool);
   const auto object = server_.client().Get(ops::TrainingJobs(), {server_.ns(), "adult"});

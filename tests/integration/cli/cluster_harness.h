@@ -10,6 +10,7 @@
 
 #include "cli/cluster/connection.h"
 #include "common/base/mutex.h"
+#include "common/kube/embedded/faults.h"
 #include "common/kube/node/log_reader.h"
 #include "tests/integration/kube/test_server.h"
 

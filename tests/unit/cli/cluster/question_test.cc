@@ -108,6 +108,12 @@ TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
   EXPECT_THAT(question->notes, Contains(HasSubstr("the job is over")));
 }
 
+TEST(JobQuestionTest, ADeadlineThatHasPassedIsSaid) {
+  const auto question = AskOf(Objects(), false, testing_objects::Now() + base::seconds(7200));
+  ASSERT_THAT(question, base::IsOk());
+  EXPECT_THAT(question->notes, Contains(HasSubstr("deadline has passed")));
+}
+
 TEST(JobQuestionTest, BrokenObjectsAreNamed) {
   JobObjects objects = Objects();
   objects.profiles["cpu-spot"].mutable_json()["data"]["profile.json"] = "{";

@@ -40,8 +40,9 @@ void ExpectGolden(const std::string& name, const std::string& text) {
   const char* source = std::getenv("MEDLEY_SOURCE_DIR");
   const std::string path =
       std::string(source == nullptr ? "." : source) + "/tests/golden/cli/" + name;
-  if (std::getenv("MEDLEY_GOLDEN_UPDATE") != nullptr)
+  if (std::getenv("MEDLEY_GOLDEN_UPDATE") != nullptr) {
     ASSERT_THAT(base::WriteFileAtomic(path, text), base::IsOk());
+  }
   const auto golden = base::ReadFile(path);
   ASSERT_THAT(golden, base::IsOk());
   EXPECT_EQ(text, *golden) << name;
@@ -211,6 +212,15 @@ TEST(FormatTest, NumbersAndTimes) {
   EXPECT_EQ(Percent(20, 25), "+25.0 %");
   EXPECT_EQ(Percent(0, 25), "");
   EXPECT_EQ(Usd(0.00042), "0.00042");
+  EXPECT_EQ(Usd(4.1), "4.10");
+  EXPECT_EQ(Usd(0), "0.00");
+  EXPECT_EQ(Usd(-0.0000001), "0.00");
+  EXPECT_EQ(Usd(12.34567), "12.3457");
+  EXPECT_EQ(Counted(1, "restart"), "1 restart");
+  EXPECT_EQ(Counted(0, "restart"), "0 restarts");
+  EXPECT_EQ(Wrapped("one two three", 8), (std::vector<std::string>{"one two", "  three"}));
+  EXPECT_EQ(Wrapped("", 8), (std::vector<std::string>{""}));
+  EXPECT_EQ(Wrapped("unbreakable", 4), (std::vector<std::string>{"unbreakable"}));
   EXPECT_EQ(Lines("a\n\nb"), (std::vector<std::string>{"a", "", "b"}));
 }
 
