@@ -88,8 +88,9 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
   const bool wants_prices = !options.prices.empty() || !options.catalog_config.empty();
+  std::atomic<bool> serving{false};  // both protocols
   const auto ready = [&] {
-    return !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
+    return serving && !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
   };
   std::optional<Poller> poller;
   if (wants_prices) {
@@ -106,6 +107,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
                                             {handlers, ids, metrics, clock, ready, stop.get_token(), page.files()}));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Server> grpc_server,
                           rpc::Server::Start(MakeGrpcOptions(options, grpc_at), {service.get()}));
+  serving = true;
   MEDLEY_RETURN_IF_ERROR(WritePorts(options.port_file, *grpc_server, *rest_server));
   log::Info("serving", {{"grpc", grpc_server->address()},
                         {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
