@@ -23,7 +23,6 @@ namespace {
 using medley::base::FromSeconds;
 
 constexpr medley::base::seconds kGrace{30};
-constexpr double kCheckPatience = 60;  // seconds: a scheduling service that has just been installed
 
 struct Flags {
   std::string kubeconfig;
@@ -35,6 +34,8 @@ struct Flags {
   double schedule_window = 60;
   std::string scheduler_token_file, scheduler_ca, scheduler_cert, scheduler_key;
   bool check = false;
+  double check_patience = 60;
+  std::string check_operator, check_rest;
   std::optional<bool> leader_elect;
   std::string lease_name = "medley-operator";
   std::string lease_namespace;
@@ -98,10 +99,19 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--parallel-profilers", o.job.parallel_profilers,
                  "Profiler pods of one job at the same time")
       ->capture_default_str();
-  app.add_flag("--check", flags.check,
-               "Look at the API server and the scheduling service once, say what is found, and leave");
   app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")
       ->capture_default_str();
+}
+
+void DefineCheck(CLI::App& app, Flags& flags) {
+  app.add_flag("--check", flags.check,
+               "Look at the API server and the scheduling service once, say what is found, and leave");
+  app.add_option("--check-patience", flags.check_patience, "Seconds in which all must be found")
+      ->capture_default_str();
+  app.add_option("--check-operator", flags.check_operator,
+                 "http://HOST:PORT of the running operator: --check asks whether it is ready");
+  app.add_option("--check-rest", flags.check_rest,
+                 "https://HOST:PORT of the scheduling service's REST: --check asks it for a plan");
 }
 
 void DefineElection(CLI::App& app, Flags& flags) {
@@ -158,6 +168,10 @@ bool InCluster(const Flags& flags) {
   return flags.kubeconfig.empty() && medley::kube::InClusterConfig(environment).ok();
 }
 
+medley::kube::Key LeaseOf(const Flags& flags, const medley::kube::ClientConfig& config) {
+  return {flags.lease_namespace.empty() ? config.ns : flags.lease_namespace, flags.lease_name};
+}
+
 // The election's own client: one try a call, bounded, so that a slow answer cannot use up the deadline.
 medley::kube::ClientConfig ElectionConfig(const Flags& flags, medley::kube::ClientConfig config) {
   const auto timeout = medley::kube::RequestTimeout(FromSeconds(flags.renew_deadline));
@@ -173,7 +187,7 @@ medley::kube::LeaderElector::Options ElectorOptions(const Flags& flags, const me
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   medley::kube::LeaderElector::Options options;
-  options.lease = {flags.lease_namespace.empty() ? config.ns : flags.lease_namespace, flags.lease_name};
+  options.lease = LeaseOf(flags, config);
   options.identity =
       medley::kube::LeaderIdentity(host, medley::base::SystemSeed(), medley::base::SystemSeed());
   options.lease_duration = FromSeconds(flags.lease_duration);
@@ -184,6 +198,17 @@ medley::kube::LeaderElector::Options ElectorOptions(const Flags& flags, const me
   return options;
 }
 
+absl::Status RunCheck(const Flags& flags, const medley::kube::ClientConfig& config,
+                      medley::kube::Client& client, medley::base::Clock& clock,
+                      std::stop_token stop) {
+  medley::ops::CheckOptions check;
+  if (flags.leader_elect.value_or(InCluster(flags))) check.lease = LeaseOf(flags, config);
+  check.operator_url = flags.check_operator;
+  check.rest_url = flags.check_rest;
+  check.patience = FromSeconds(flags.check_patience);
+  return medley::ops::Check(flags.options, check, client, clock, std::cout, std::move(stop));
+}
+
 absl::Status Run(Flags& flags, std::stop_token stop) {
   medley::base::SystemClock clock;
   MEDLEY_ASSIGN_OR_RETURN(medley::kube::ClientConfig config, Configure(flags));
@@ -191,16 +216,15 @@ absl::Status Run(Flags& flags, std::stop_token stop) {
   MEDLEY_RETURN_IF_ERROR(ReadSecrets(flags, flags.options));
   const uint64_t seed = medley::base::SystemSeed();
   medley::kube::HttpClient client(config, clock, seed);
+  std::stop_callback give_up(stop, [&client] { client.Shutdown(); });
+  flags.options.seed = seed;
+  if (flags.check) return RunCheck(flags, config, client, clock, stop);
   std::unique_ptr<medley::kube::HttpClient> election_client;
   if (flags.leader_elect.value_or(InCluster(flags))) {
     election_client = std::make_unique<medley::kube::HttpClient>(ElectionConfig(flags, config), clock, seed + 1);
     flags.options.election =
         medley::ops::OperatorOptions::Election{election_client.get(), ElectorOptions(flags, config, seed)};
   }
-  std::stop_callback give_up(stop, [&client] { client.Shutdown(); });
-  flags.options.seed = seed;
-  if (flags.check)
-    return medley::ops::Check(flags.options, client, clock, FromSeconds(kCheckPatience), std::cout, stop);
   flags.options.job.status_interval = FromSeconds(flags.status_interval);
   flags.options.job.recheck = FromSeconds(flags.recheck);
   flags.options.job.goal_window = FromSeconds(flags.goal_window);
@@ -230,6 +254,7 @@ int main(int argc, char** argv) {
   Flags flags;
   Define(app, flags);
   DefineElection(app, flags);
+  DefineCheck(app, flags);
   CLI11_PARSE(app, argc, argv);
   medley::log::Configure("operator", medley::log::ParseLevel(flags.log_level));
   // Signals go to one thread that waits for them, so that no handler runs anywhere.

@@ -1,5 +1,5 @@
 // HTTP exchanges with one server by libcurl: whole requests on pooled connections, and streams.
-// Internal to common/kube/client. Thread-safe.
+// Of common/kube/client, and for the operator's check of services that are no API server. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>

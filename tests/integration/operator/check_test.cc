@@ -1,0 +1,106 @@
+// medley-operator --check against a cluster that has everything, and against each thing that may be
+// missing. REST is asked in tests/integration/chart, of the real service.
+#include "operator/app/check.h"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "operator/planning/scheduler_client.h"
+#include "tests/integration/operator/harness.h"
+
+namespace medley::ops {
+namespace {
+
+using testing::HasSubstr;
+
+class CheckTest : public OperatorHarness {
+ protected:
+  void SetUp() override {
+    OperatorHarness::SetUp();
+    scheduler_.SetPlanner([](const model::PlanRequest& request) {
+      model::PlanResult result;
+      result.plan.emplace();
+      result.plan->stages = {{0, 0, request.resources.at(0).name, 2, 20000, 0.005, 0}};
+      result.plan->throughput = 20000;
+      result.plan->cost_usd = 1;
+      return result;
+    });
+    scheduler_.Publish(1);
+  }
+  // An operator in this process, the leader of the Lease; Check is asked to look at both.
+  void StartLeader() {
+    OperatorOptions options = Options();
+    options.election = OperatorOptions::Election{client_.get(),
+                                                 {.lease = lease_,
+                                                  .identity = "replica-1",
+                                                  .lease_duration = base::seconds(15),
+                                                  .renew_deadline = base::seconds(10),
+                                                  .retry_period = base::milliseconds(200)}};
+    app_ = std::make_unique<OperatorApp>(options, *operators_, clock_);
+    ASSERT_THAT(app_->Start({}), base::IsOk());
+    check_.lease = lease_;
+    check_.operator_url = "http://127.0.0.1:" + std::to_string(app_->http_port());
+  }
+  absl::Status Ask(base::nanoseconds patience = base::milliseconds(300)) {
+    check_.patience = patience;
+    return Check(Options(), check_, *operators_, clock_, said_, {});
+  }
+
+  const kube::Key lease_{ns_, "medley-operator"};
+  CheckOptions check_;
+  std::ostringstream said_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, CheckTest, testing::Values(kube::ServerKind::kEmbedded), kube::ServerName);
+
+TEST_P(CheckTest, ToldWhatIsThere) {
+  StartLeader();
+  ASSERT_THAT(Ask(base::seconds(30)), base::IsOk());
+  for (const char* line : {"API server: v1.", "trainingjobs: readable", "resourcepools: readable", "a plan of 2 units",
+                           "prices: 1, revision ", ": ready", "leader: replica-1, term 0"})
+    EXPECT_THAT(said_.str(), HasSubstr(line));
+}
+
+TEST_P(CheckTest, WithoutTheDefinitions) {
+  ASSERT_THAT(client_->Delete(kube::resources::CustomResourceDefinitions(), {"", "trainingjobs.medley.dev"}),
+              base::IsOk());
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kNotFound, HasSubstr("apply the definitions (deploy/crds)")));
+}
+
+TEST_P(CheckTest, WithoutTheSchedulingService) {
+  scheduler_.Kill();
+  EXPECT_TRUE(IsSchedulerAway(Ask()));
+}
+
+TEST_P(CheckTest, APlanThatCannotBeRight) {
+  scheduler_.SetPlanner([](const model::PlanRequest& request) {
+    model::PlanResult result;
+    result.plan.emplace();
+    result.plan->stages = {{0, 0, request.resources.at(0).name, 1, 10000, 0.01, 0}};
+    result.plan->throughput = 10000;  // less than was asked for
+    result.plan->cost_usd = 1;
+    return result;
+  });
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kInternal, HasSubstr("an impossible plan: 1 units")));
+}
+
+TEST_P(CheckTest, WithoutAnOperator) {
+  StartLeader();
+  StopOperator();
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr("connection refused")));
+}
+
+// Its Lease is there, and as new as can be, but nobody renews it.
+TEST_P(CheckTest, WithoutALeader) {
+  StartLeader();
+  ASSERT_THAT(Ask(base::seconds(30)), base::IsOk());
+  StopOperator();
+  check_.operator_url.clear();
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("nobody renews the lease")));
+}
+
+}  // namespace
+}  // namespace medley::ops
