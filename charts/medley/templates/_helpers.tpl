@@ -211,6 +211,17 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* By which Lease it leads: of the operator and of its check. */}}
+{{- define "medley.operator.lease" -}}
+{{- if .Values.operator.leaderElection.enabled -}}
+- --leader-elect
+- --lease-name={{ include "medley.operator.name" . }}
+- --lease-namespace={{ .Release.Namespace }}
+{{- else -}}
+- --no-leader-elect
+{{- end -}}
+{{- end -}}
+
 {{- define "medley.operator.mounts" -}}
 - {name: scheduler-token, mountPath: /etc/medley/scheduler-token, readOnly: true}
 {{- if include "medley.scheduler.hasTls" . }}
