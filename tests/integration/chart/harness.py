@@ -140,8 +140,15 @@ class Cluster:
 
     def apply_crds(self):
         self.kubectl("apply", "--server-side", "--filename", os.path.join(SOURCE, "deploy/crds"))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/trainingjobs.medley.dev",
-                     "crd/resourcepools.medley.dev")
+        self.await_kinds("trainingjobs.medley.dev", "resourcepools.medley.dev")
+
+    def await_kinds(self, *names):
+        """Definitions are in force. (kubectl wait fails on one that has no conditions yet.)"""
+        def established(name):
+            conditions = (self.get("crd", name).get("status") or {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+        for name in names:
+            wait_for(f"{name} to be in force", lambda name=name: established(name))
 
     def account_kubeconfig(self, account, namespace=NAMESPACE):
         """A kubeconfig file with a token of the account, by TokenRequest."""

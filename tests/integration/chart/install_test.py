@@ -10,8 +10,7 @@ import unittest
 
 import harness
 import yaml
-from harness import (CHART, CONTROL_PLANE, NAMESPACE, SOURCE, Cluster, container, need, render, run, values_files,
-                     wait_for)
+from harness import CHART, CONTROL_PLANE, NAMESPACE, SOURCE, Cluster, need, render, run, values_files, wait_for
 
 JOB = {
     "apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "adult", "namespace": "team-a"},
@@ -52,9 +51,7 @@ class InstallTest(unittest.TestCase):
         cls.cluster.make_namespace("team-a")
         for kind in FOREIGN:
             cls.cluster.apply(foreign_crd(*kind))
-        for _, _, _, plural in FOREIGN:
-            group = next(g for g, _, _, p in FOREIGN if p == plural)
-            cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{plural}.{group}")
+        cls.cluster.await_kinds(*(f"{plural}.{group}" for group, _, _, plural in FOREIGN))
 
     def helm(self, *arguments, **keywords):
         return self.cluster.helm("--namespace", NAMESPACE, *arguments, **keywords)
@@ -94,9 +91,10 @@ class InstallTest(unittest.TestCase):
             objects = [o for o in yaml.safe_load_all(file) if o]
         # All but the namespace, which takes its time to go.
         mine = yaml.safe_dump_all(o for o in objects if o["kind"] != "Namespace")
-        self.addCleanup(lambda: self.cluster.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=mine))
-        self.addCleanup(self.cluster.kubectl, "--namespace", NAMESPACE, "delete", "secret", "medley-scheduler-token",
-                        "medley-scheduler-tls")
+        self.addCleanup(lambda: self.cluster.kubectl("delete", "--ignore-not-found", "--timeout=60s", "--filename", "-",
+                                                     stdin=mine))
+        self.addCleanup(self.cluster.kubectl, "--namespace", NAMESPACE, "delete", "--timeout=60s",
+                        "--ignore-not-found", "secret", "medley-scheduler-token", "medley-scheduler-tls")
         made = []
         for _ in range(2):
             run(os.path.join(SOURCE, "deploy/make-secrets"),
@@ -114,11 +112,9 @@ class InstallTest(unittest.TestCase):
         self.await_pods()
 
         # As docs/upgrade.md says, the chart takes over and replaces nothing.
-        def template():
-            return self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-operator")["spec"]["template"]
-        before = template()
+        before = [self.template(part) for part in ("operator", "scheduler")]
         self.release("medley", "--values", os.path.join(SOURCE, "deploy/values.yaml"), "--take-ownership")
-        self.assertEqual(template(), before)
+        self.assertEqual([self.template(part) for part in ("operator", "scheduler")], before)
 
     def await_pods(self):
         """All pods of both deployments are made, by which Pod Security has let them in."""
@@ -126,42 +122,101 @@ class InstallTest(unittest.TestCase):
             wait_for(f"pods of {name}", lambda name=name, replicas=replicas: self.cluster.get(
                 "--namespace", NAMESPACE, "deployment", name)["status"].get("updatedReplicas") == replicas)
 
-    def test_install_upgrade_uninstall(self):
-        self.release("medley")
-        self.await_pods()
+    def template(self, part):
+        return self.cluster.get("--namespace", NAMESPACE, "deployment", f"medley-{part}")["spec"]["template"]
+
+    def arguments(self, part):
+        return self.template(part)["spec"]["containers"][0]["args"]
+
+    def secrets(self):
+        return [self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")]
+
+    def train(self):
+        """A pool, and a job with a pod: what must outlive each upgrade and the release. Returns how they are now."""
+        self.cluster.apply_crds()
         self.cluster.apply(POOL)
         self.cluster.apply(JOB)
-        secrets = [self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")]
-        before = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
+        owner = {"apiVersion": JOB["apiVersion"], "kind": "TrainingJob", "name": "adult", "controller": True,
+                 "uid": self.cluster.get("--namespace", "team-a", "trainingjob", "adult")["metadata"]["uid"]}
+        self.cluster.apply({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "adult-0-cpu-0", "namespace": "team-a", "ownerReferences": [owner]},
+            "spec": {"securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+                     "nodeSelector": {"no": "node"},  # so that nothing is written to it meanwhile
+                     "containers": [{"name": "worker", "image": "i", "securityContext": {
+                         "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}})
+        wait_for("the pod to be looked at", lambda: self.cluster.get(
+            "--namespace", "team-a", "pod", "adult-0-cpu-0")["status"].get("conditions"))
+        return self.training()
 
-        # An upgrade that changes nothing of the scheduling service replaces none of its pods, and keeps the secrets.
-        self.helm("upgrade", "medley", CHART, "--set", "operator.logLevel=debug,image.tag=")
-        self.assertEqual([self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")], secrets)
-        after = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
-        self.assertEqual(after["spec"]["template"], before["spec"]["template"])
-        operator = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-operator")
-        self.assertIn("--log-level=debug", container(operator)["args"])
+    def training(self):
+        return [self.cluster.get("--namespace", "team-a", "trainingjob", "adult"), self.cluster.get("resourcepool", "cpu"),
+                self.cluster.get("--namespace", "team-a", "pod", "adult-0-cpu-0")]
+
+    def test_upgrade_from_changed_values(self):
+        self.release("medley", "--set", "operator.logLevel=debug,scheduler.limits.maxWaiting=32")
+        self.await_pods()
+        jobs, secrets, scheduler = self.train(), self.secrets(), self.template("scheduler")
+
+        # As docs/upgrade.md says: what was set stays; no pod of a part that is not concerned is replaced.
+        self.cluster.apply(self.helm("show", "crds", CHART).stdout)
+        self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set", "worker.pullPolicy=Always")
+        self.assertIn("--log-level=debug", self.arguments("operator"))
+        self.assertIn("--worker-image-pull-policy=Always", self.arguments("operator"))
+        self.assertEqual(self.template("scheduler"), scheduler)
+        self.assertIn("--max-waiting=32", self.arguments("scheduler"))
+        self.assertEqual(self.secrets(), secrets)
+
+        # What is turned off goes, what is turned on comes; rights shrink to one namespace.
+        self.assertEqual(len(self.left("networkpolicy", "--namespace", NAMESPACE)), 2)
+        self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set",
+                  "networkPolicy.enabled=false,scheduler.autoscaling.enabled=true,watchNamespace=team-a")
+        self.assertEqual(self.left("networkpolicy", "--namespace", NAMESPACE), [])
+        self.assertEqual(len(self.left("horizontalpodautoscaler", "--namespace", NAMESPACE)), 1)
+        self.assertEqual(len(self.left("role", "--namespace", "team-a")), 1)
+        self.assertIsNone(self.cluster.get("clusterrole", "medley-operator-jobs"))
+        self.assertIn("--namespace=team-a", self.arguments("operator"))
+        self.assertEqual(self.arguments("scheduler"), scheduler["spec"]["containers"][0]["args"])
 
         # Another name for the certificate makes another one, and pods that read it.
-        self.helm("upgrade", "medley", CHART, "--set", "scheduler.tls.extraNames={medley.example.com}")
-        self.assertEqual(self.secret("medley-scheduler-token"), secrets[0])
-        self.assertNotEqual(self.secret("medley-scheduler-tls"), secrets[1])
-        again = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
-        self.assertNotEqual(again["spec"]["template"], before["spec"]["template"])
+        self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set",
+                  "scheduler.tls.extraNames={medley.example.com}")
+        self.assertEqual(self.secrets()[0], secrets[0])
+        self.assertNotEqual(self.secrets()[1], secrets[1])
+        self.assertNotEqual(self.template("scheduler"), scheduler)
 
-        # Definitions as `docs/upgrade.md` says.
-        self.cluster.apply(self.helm("show", "crds", CHART).stdout)
+        # What the schema refuses changes nothing.
+        before = self.template("operator")
+        done = self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set", "operator.replica=3", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("additional properties 'replica' not allowed", done.stderr)
+        self.assertEqual(self.template("operator"), before)
+
         self.helm("rollback", "medley", "1")
+        self.assertEqual(self.template("scheduler"), scheduler)
+        self.assertEqual(self.secrets(), secrets)
+        self.assertEqual(len(self.left("networkpolicy", "--namespace", NAMESPACE)), 2)
+        self.assertIsNotNone(self.cluster.get("clusterrole", "medley-operator-jobs"))
+        self.assertEqual(self.training(), jobs, "an upgrade touched a job, its pool or its pod")
 
-        job = self.cluster.get("--namespace", "team-a", "trainingjob", "adult")["metadata"]["uid"]
+    def test_uninstall_leaves_definitions_and_jobs(self):
+        self.release("medley", "--values", os.path.join(harness.HERE, "values", "cloud.yaml"))
+        jobs = self.train()
         self.helm("uninstall", "medley", "--wait", "--timeout", "60s")
-        for kind in ("deployment", "service", "secret", "configmap", "networkpolicy", "poddisruptionbudget", "role",
-                     "rolebinding"):
-            self.assertEqual(self.left(kind, "--namespace", NAMESPACE), [])
+        for kind in ("deployment", "service", "serviceaccount", "secret", "configmap", "networkpolicy",
+                     "poddisruptionbudget", "horizontalpodautoscaler", "role", "rolebinding", "servicemonitor", "podmonitor",
+                     "prometheusrule"):
+            self.assertEqual(self.left(kind, "--all-namespaces"), [])
         for kind in ("clusterrole", "clusterrolebinding", "priorityclass"):
             self.assertEqual(self.left(kind), [])
-        self.assertEqual(self.cluster.get("--namespace", "team-a", "trainingjob", "adult")["metadata"]["uid"], job)
-        self.assertIsNotNone(self.cluster.get("resourcepool", "cpu"))
+        for name in ("trainingjobs", "resourcepools"):
+            self.assertIsNotNone(self.cluster.get("crd", f"{name}.medley.dev"))
+        self.assertEqual(self.training(), jobs, "uninstalling touched a job, its pool or its pod")
+
+        # A new release finds them.
+        self.helm("install", "medley", CHART)
+        self.await_pods()
+        self.assertEqual(self.training(), jobs)
 
     def test_two_namespaced_releases_live_side_by_side(self):
         self.cluster.make_namespace("team-b")
