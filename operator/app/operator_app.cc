@@ -7,6 +7,8 @@
 #include "common/kube/leader/fenced_client.h"
 #include "common/metrics/metrics.h"
 #include "operator/api/resources.h"
+#include "operator/capacity/capacity_watch.h"
+#include "operator/capacity/trim.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/pool_reconciler.h"
 #include "operator/runtime/controller.h"
@@ -25,20 +27,6 @@ std::vector<std::string> OwnerUid(const kube::Object& object) {
   return owner ? std::vector<std::string>{owner->uid} : std::vector<std::string>();
 }
 
-// What of a node matters for capacity; heartbeats do not.
-bool NodeChanged(const kube::Object& before, const kube::Object& now) {
-  const auto ready = [](const kube::Object& node) {
-    for (const kube::Json& condition : node.At("/status/conditions")) {
-      if (condition.value("type", "") == "Ready") return condition.value("status", "");
-    }
-    return std::string();
-  };
-  return before.At("/metadata/labels") != now.At("/metadata/labels") ||
-         before.At("/spec") != now.At("/spec") ||
-         before.At("/status/allocatable") != now.At("/status/allocatable") ||
-         ready(before) != ready(now);
-}
-
 // Spec and finalizers, not the status that the operator itself writes.
 bool JobChanged(const kube::Object& before, const kube::Object& now) {
   return GenerationChanged()(before, now) ||
@@ -47,10 +35,6 @@ bool JobChanged(const kube::Object& before, const kube::Object& now) {
 
 bool PoolChanged(const kube::Object& before, const kube::Object& now) {
   return GenerationChanged()(before, now);
-}
-
-bool QuotaChanged(const kube::Object& before, const kube::Object& now) {
-  return before.At("/spec") != now.At("/spec") || before.At("/status") != now.At("/status");
 }
 
 }  // namespace
@@ -70,6 +54,7 @@ class OperatorApp::Graph {
   bool leading() const { return manager_.leading(); }
   void Stop() {
     stopping_.request_stop();
+    capacity_.Stop();  // its handlers call the controllers, also where Start failed
     const absl::Status stopped = manager_.Stop();
     if (!stopped.ok()) log::Warn("stop", {{"error", base::ToString(stopped)}});
   }
@@ -83,7 +68,6 @@ class OperatorApp::Graph {
   void CountObservation(const absl::StatusOr<model::Prediction>& answer);
   JobDeps Deps();
   KeyMapper AllJobs();
-  KeyMapper AllPools();
 
   const OperatorOptions options_;
   base::Clock& clock_;
@@ -103,7 +87,9 @@ class OperatorApp::Graph {
   kube::Informer& pods_;
   kube::Informer& nodes_;
   kube::Informer& quotas_;
+  kube::Informer& limit_ranges_;
   kube::Informer& config_maps_;
+  CapacityWatch capacity_;
   EventRecorder events_;
   SchedulerClient scheduler_;
   Controller* job_controller_raw_ = nullptr;  // for callbacks of links
@@ -127,13 +113,18 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       pool_reconciles_(registry_, "resourcepool", 1),
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
-      informers_(metered_, clock, options_.seed),
+      informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
       pods_(informers_.For(kube::resources::Pods())),
       nodes_(informers_.For(kube::resources::Nodes())),
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
+      limit_ranges_(informers_.For(LimitRanges(), options_.ns)),
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
+      capacity_({.debounce = options_.job.capacity_debounce,
+                 .enqueue_job = [this](const kube::Key& job) { job_controller_.Enqueue(job); },
+                 .enqueue_pool = [this](const kube::Key& pool) { pool_controller_.Enqueue(pool); }},
+                jobs_.store(), pools_.store(), clock),
       events_(client_, clock, {.seed = options_.seed}),
       scheduler_({.address = options_.scheduler_address,
                   .seed = options_.seed,
@@ -166,21 +157,16 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
 }
 
 JobDeps OperatorApp::Graph::Deps() {
-  const JobStores stores{jobs_.store(),  pools_.store(),  pods_.store(),
-                         nodes_.store(), quotas_.store(), config_maps_.store()};
+  const JobStores stores{jobs_.store(), pools_.store(), pods_.store(), config_maps_.store()};
   std::function<uint64_t()> entropy =
       options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
-  return {client_,       clock_,  stores,   scheduler_,         links_,
+  return {client_,       clock_,  stores,   capacity_.view(),   scheduler_,  links_,
           observations_, events_, metrics_, std::move(entropy), options_.job,
           [this] { return manager_.term(); }, [this](int64_t term) { manager_.HeardOfTerm(term); }};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {
   return [this](const kube::Object&) { return jobs_.store().Keys(); };
-}
-
-KeyMapper OperatorApp::Graph::AllPools() {
-  return [this](const kube::Object&) { return pools_.store().Keys(); };
 }
 
 void OperatorApp::Graph::EnqueueAll() {
@@ -216,10 +202,6 @@ std::string OperatorApp::Graph::MetricsPage() {
 absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(pods_.AddIndex("owner", OwnerUid));
   const KeyMapper owner = MapController(jobs_);
-  const KeyMapper pool_of = [](const kube::Object& pod) {
-    const std::string pool = pod.label(kPoolLabel);
-    return pool.empty() ? std::vector<kube::Key>() : std::vector<kube::Key>{{"", pool}};
-  };
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
   // Stored profiles serve every job of the namespace; the other ConfigMaps have an owner.
@@ -228,11 +210,8 @@ absl::Status OperatorApp::Graph::AddSources() {
         return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
       }));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
-  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(nodes_, AllJobs(), NodeChanged));
-  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(quotas_, AllJobs(), QuotaChanged));
   MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
-  MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(nodes_, AllPools(), NodeChanged));
-  return pool_controller_.AddSource(pods_, pool_of);
+  return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_});
 }
 
 void OperatorApp::Graph::AddParts() {
@@ -244,9 +223,13 @@ void OperatorApp::Graph::AddParts() {
                 [this](std::stop_token stop) -> absl::Status {
                   MEDLEY_RETURN_IF_ERROR(AddSources());
                   informers_.Start();
-                  return informers_.WaitForSync(std::chrono::minutes(2), stop);
+                  MEDLEY_RETURN_IF_ERROR(informers_.WaitForSync(std::chrono::minutes(2), stop));
+                  return capacity_.WaitForSync(std::chrono::minutes(2), stop);
                 },
                 [this] { informers_.Stop(); }});
+  manager_.Add({Phase::kOthers, "capacity",
+                [this](std::stop_token stop) { return capacity_.Start(std::move(stop)); },
+                [this] { capacity_.Stop(); }});
   // Stopped after the controllers, so that nothing new asks for links.
   manager_.Add({Phase::kOthers, "coordinator links",
                 [](std::stop_token) { return absl::OkStatus(); }, [this] { links_.Clear(); }});

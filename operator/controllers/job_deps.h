@@ -14,6 +14,7 @@
 #include "operator/api/job_status.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/worker_env.h"
+#include "operator/capacity/capacity_view.h"
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
 #include "operator/planning/scheduler_client.h"
@@ -32,6 +33,12 @@ struct JobOptions {
       base::seconds(60);  // throughput below the goal for so long: plan again
   base::nanoseconds schedule_window =
       base::seconds(60);  // a member that cannot be scheduled for so long
+  base::nanoseconds capacity_debounce = base::seconds(1);   // of a burst of changes
+  base::nanoseconds capacity_interval = base::seconds(30);  // between two plans for units that came
+  // A plan that needs more units than the job may have is left after so long.
+  base::nanoseconds over_window = base::seconds(10);
+  // A member on a node that goes: after so long the coordinator is told to do without it.
+  base::nanoseconds notice_patience = base::seconds(10);
   base::nanoseconds suspend_timeout =
       base::seconds(60);  // for the checkpoint of a job that is suspended
   base::nanoseconds scheduler_retry = base::seconds(5);
@@ -47,8 +54,6 @@ struct JobStores {
   const kube::Store& jobs;
   const kube::Store& pools;
   const kube::Store& pods;
-  const kube::Store& nodes;
-  const kube::Store& quotas;
   const kube::Store& config_maps;  // those made by this operator
 };
 
@@ -56,6 +61,7 @@ struct JobDeps {
   kube::Client& client;
   base::Clock& clock;
   JobStores stores;
+  const CapacityView& capacity;
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
   ObservationSender& observations;
@@ -103,6 +109,17 @@ struct JobMemory {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod
+  std::set<std::string> refused;  // pods that a quota did not admit
+  // Units: when they grew, when that was last asked about, and for which no plan was found.
+  std::optional<base::SteadyTime> grown_since;
+  std::optional<base::SteadyTime> growth_asked_at;
+  std::optional<base::SteadyTime> over_since;
+  std::map<std::string, int> over_refused;
+  // Members on nodes that go, by pod UID; nodes that are not ready; what was told of them.
+  std::map<std::string, base::SteadyTime> notice_since;
+  std::map<std::string, base::SteadyTime> down_since;
+  std::set<std::string> told_notices;
+  std::optional<base::SteadyTime> leave_asked_at;
   struct Failures {
     int count = 0;
     std::string last_uid;

@@ -14,7 +14,6 @@
 
 #include "common/model/planning.h"
 #include "operator/api/training_job.h"
-#include "operator/controllers/capacity.h"
 #include "operator/controllers/job_deps.h"
 #include "operator/records/plan_request.h"
 #include "operator/runtime/reconciler.h"
@@ -63,7 +62,7 @@ class JobPass {
   std::optional<model::PlanResult> Ask(const Pools& pools, const model::Profile& profile,
                                        const JobProgress& progress);
   void ExplainRefusal(const absl::Status& status);
-  void ExplainInfeasible(const std::vector<model::Reason>& reasons);
+  void ExplainInfeasible(const std::vector<model::Reason>& reasons, const Pools& pools);
   absl::Status Accept(const model::PlanResult& result, const Pools& pools,
                       const model::Profile& profile, const std::string& reason);
   absl::Status SaveRecord(const PlanRecord& record);
@@ -80,7 +79,6 @@ class JobPass {
   absl::Status FoundInstead(const kube::Object& pod);
   absl::Status ApplyPlan();
   absl::Status DeleteLeftovers();
-  void DrainLeaving();
   bool InForce() const;
 
   // pass_restart.cc
@@ -92,13 +90,31 @@ class JobPass {
 
   // pass_replan.cc
   absl::Status Replan();
-  std::string ReplanReason(const PlanningInputs& now, bool* forced);
+  std::string ReplanReason(const Pools& pools, const PlanningInputs& now, bool* forced);
   PlanningInputs InputsOf(const Pools& pools) const;
   absl::Status Consider(const std::string& reason, bool forced, const Pools& pools);
   JobProgress Progress() const;
   bool GoalMissedForLong();
   bool MemberUnschedulableForLong(std::string* pool);
   void TellReplan(const char* event_reason, const std::string& sentence);
+
+  // pass_capacity.cc
+  JobUnits UnitsFor(const ResourcePool& pool) const;
+  bool Fits(const Pools& pools) const;  // the plan in force
+  std::string CapacityReason(const Pools& pools, const PlanningInputs& now, bool* forced);
+
+  // pass_disrupt.cc
+  struct Doomed {
+    kube::ObjectPtr pod;
+    Notice notice;
+  };
+  std::optional<Notice> NoticeFor(const kube::Object& pod);  // it will be lost soon
+  std::vector<Doomed> DoomedMembers();                       // of the plan
+  std::vector<MemberSlot> StayingSlots();
+  absl::StatusOr<bool> LeaveNodes();  // true: a plan without them was accepted
+  absl::Status Relocate(const std::string& reason, size_t count);
+  std::string TellNotices(const std::vector<Doomed>& doomed);  // the reason of the worst
+  void DrainLeaving();
 
   // pass_observe.cc
   void TellScheduler();
@@ -135,7 +151,6 @@ class JobPass {
   absl::Status DeletePod(const kube::Object& pod);
   // Being deleted, by anybody; this operator's own deletions count before the cache shows them.
   bool Going(const kube::Object& pod) const;
-  ClusterState Cluster() const;
   std::string LogOf(const kube::Object& pod);
   void Again(base::nanoseconds in);  // at the earliest of all wishes
 

@@ -209,9 +209,9 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
                   fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}",
                               job_->server_pool, NameList(all)));
   }
-  const ClusterState cluster = Cluster();
   for (const ResourcePool& pool : usable.pools) {
-    usable.offers.push_back({&pool, UnitsForJob(pool, cluster, job_->key())});
+    JobUnits units = UnitsFor(pool);
+    usable.offers.push_back({&pool, units.units, std::move(units.bound)});
   }
   return usable;
 }

@@ -117,7 +117,7 @@ void JobPass::ExplainRefusal(const absl::Status& status) {
                planner ? "UnknownPlanner" : "InvalidModel", message);
 }
 
-void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons) {
+void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons, const Pools& pools) {
   deps_.metrics.CountPlan("infeasible");
   std::string why;
   bool only_prices = !reasons.empty();
@@ -130,6 +130,11 @@ void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons) {
       why += fmt::format("{}{}{}: needed {:g}, available {:g}", reason.constraint,
                          reason.resource_type.empty() ? "" : " of ", reason.resource_type,
                          reason.needed, reason.available);
+    }
+    for (const PoolOffer& offer : pools.offers) {
+      const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
+      if (about_units && offer.pool->name == reason.resource_type)
+        why += fmt::format(" (bounded by {})", offer.bound);
     }
   }
   if (why.empty()) why = "the scheduling service found no plan and gave no reason";
@@ -159,7 +164,7 @@ absl::Status JobPass::MakeFirstPlan() {
   const std::optional<model::PlanResult> result = Ask(*pools, *profile, progress);
   if (!result) return absl::OkStatus();
   if (!result->plan || !result->execution_plan) {
-    ExplainInfeasible(result->reasons);
+    ExplainInfeasible(result->reasons, *pools);
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(Accept(*result, *pools, *profile, status_.plan ? "Resumed" : "FirstPlan"));
@@ -192,7 +197,7 @@ absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools
   std::vector<std::string> names;
   for (const kube::ObjectPtr& pod : Pods()) names.push_back(pod->key().name);
   record.slots = AssignSlots(job_->name(), record.plan,
-                             record_ ? record_->slots : std::vector<MemberSlot>(), names);
+                             record_ ? StayingSlots() : std::vector<MemberSlot>(), names);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages)
     record.stage_throughput.push_back(stage.throughput);

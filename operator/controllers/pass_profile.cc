@@ -14,6 +14,12 @@ namespace {
 
 constexpr int kPermanent = 2;  // exit code of a worker that a retry will not help
 
+std::string Bounds(const std::vector<PoolOffer>& offers) {
+  std::string bounds;
+  for (const PoolOffer& offer : offers) bounds += (bounds.empty() ? "" : "; ") + offer.bound;
+  return bounds;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::string& hash,
@@ -62,8 +68,8 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
   if (found.empty()) {
     SetCondition(kPlannedCondition, ConditionStatus::kFalse, "Infeasible",
                  "no pool has a free unit to measure the layers on: needed 1, free 0; add nodes, "
-                 "raise a pool's "
-                 "spec.limit or the namespace's ResourceQuota");
+                 "raise a pool's spec.limit or the namespace's ResourceQuota; bounded by: " +
+                     Bounds(pools.offers));
     return std::optional<model::Profile>();
   }
   MEDLEY_ASSIGN_OR_RETURN(model::Profile merged, MergeProfiles(found));

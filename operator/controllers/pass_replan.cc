@@ -69,6 +69,7 @@ bool JobPass::MemberUnschedulableForLong(std::string* pool) {
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
     bool unschedulable = false;
+    if (pod == nullptr) unschedulable = memory_.refused.contains(slot.member);
     if (pod != nullptr && !pod->deleting()) {
       for (const kube::Json& condition : pod->At("/status/conditions")) {
         unschedulable = unschedulable || (condition.value("type", "") == "PodScheduled" &&
@@ -77,9 +78,10 @@ bool JobPass::MemberUnschedulableForLong(std::string* pool) {
       }
     }
     if (!unschedulable) continue;
-    const auto before = memory_.unschedulable_since.find(pod->uid());
-    since[pod->uid()] = before == memory_.unschedulable_since.end() ? steady_ : before->second;
-    const base::nanoseconds waited = steady_ - since[pod->uid()];
+    const std::string id = pod == nullptr ? slot.member : pod->uid();
+    const auto before = memory_.unschedulable_since.find(id);
+    since[id] = before == memory_.unschedulable_since.end() ? steady_ : before->second;
+    const base::nanoseconds waited = steady_ - since[id];
     if (waited >= deps_.options.schedule_window) {
       *pool = slot.pool;
       found = true;
@@ -91,12 +93,13 @@ bool JobPass::MemberUnschedulableForLong(std::string* pool) {
   return found;
 }
 
-std::string JobPass::ReplanReason(const PlanningInputs& now, bool* forced) {
+std::string JobPass::ReplanReason(const Pools& pools, const PlanningInputs& now, bool* forced) {
   for (const MemberSlot& slot : record_->slots) {
     if (now.prices.contains(slot.pool)) continue;
     *forced = true;
     return "PoolGone";
   }
+  if (std::string reason = CapacityReason(pools, now, forced); !reason.empty()) return reason;
   const int trainers = record_->Trainers();
   if (trainers > job_->elasticity.max_units) {
     *forced = true;
@@ -116,13 +119,13 @@ std::string JobPass::ReplanReason(const PlanningInputs& now, bool* forced) {
   const PlanningInputs& before = *memory_.considered;
   if (before.policy != now.policy) return "ObjectiveChanged";
   if (before.prices != now.prices && job_->elasticity.on_price_change) return "PriceChanged";
-  if (before.units != now.units) return "CapacityChanged";
   return "";
 }
 
 absl::Status JobPass::Replan() {
-  if (link_ == nullptr || observed_ == nullptr || !job_->elasticity.enabled)
-    return absl::OkStatus();
+  if (link_ == nullptr || observed_ == nullptr) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const bool left, LeaveNodes());
+  if (left || !job_->elasticity.enabled) return absl::OkStatus();
   std::string stuck_pool;
   const bool stuck = MemberUnschedulableForLong(&stuck_pool);
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
@@ -138,7 +141,7 @@ absl::Status JobPass::Replan() {
   }
   const PlanningInputs now = InputsOf(*pools);
   bool forced = false;
-  std::string reason = ReplanReason(now, &forced);
+  std::string reason = ReplanReason(*pools, now, &forced);
   if (reason.empty() && stuck) {
     reason = "MemberUnschedulable";
     forced = true;
@@ -174,6 +177,7 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   // A pool that is new here is measured first; the plan in force stays meanwhile.
   SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
                model::Summary(record_->plan, record_->layer_names));
+  if (!profile) memory_.growth_asked_at.reset();  // asked when it is measured
   if (!profile || status_.finished()) return absl::OkStatus();
   JobProgress progress = Progress();
   const double estimated = record_->plan.estimate.throughput;
@@ -194,11 +198,14 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   if (!result) return absl::OkStatus();  // away: asked again later, `considered` is unchanged
   memory_.considered = InputsOf(pools);
   if (!result->plan || !result->execution_plan) {
-    ExplainInfeasible(result->reasons);
+    if (reason == "CapacityLowered") memory_.over_refused = memory_.considered->units;
+    ExplainInfeasible(result->reasons, pools);
     return absl::OkStatus();
   }
   MoveInputs inputs;
-  inputs.remaining_samples = progress.remaining_samples;
+  inputs.remaining_samples = observed_->samples_total > 0
+                                 ? progress.remaining_samples
+                                 : static_cast<double>(profile->samples_per_epoch) * job_->epochs;
   inputs.current_usd_per_hour = record_->UsdPerHour(pools.prices);
   inputs.current_throughput = observed_->throughput;
   inputs.current_estimated_throughput = present;

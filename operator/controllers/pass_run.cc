@@ -18,6 +18,16 @@ constexpr base::nanoseconds kApplyAgain = base::seconds(3);
 // A member that was released exits with 0 a moment before the coordinator's last word arrives.
 constexpr base::nanoseconds kReleasedPatience = base::seconds(3);
 
+constexpr base::nanoseconds kQuotaAgain = base::seconds(5);
+
+// Of ResourceQuota's admission: "exceeded quota: q, requested: ...", "failed quota: q: must specify".
+bool IsQuotaRefusal(const absl::Status& status) {
+  const std::string why = base::Message(status);
+  return status.code() == absl::StatusCode::kPermissionDenied &&
+         (why.find("exceeded quota") != std::string::npos ||
+          why.find("failed quota") != std::string::npos);
+}
+
 bool Terminated(const kube::Object& pod) {
   const std::string phase = pod.String("/status/phase");
   return phase == "Succeeded" || phase == "Failed";
@@ -81,6 +91,7 @@ absl::StatusOr<std::string> JobPass::EnsureCoordinator() {
 absl::Status JobPass::CreatePod(kube::Object pod) {
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
   const auto made = deps_.client.Create(kube::resources::Pods(), pod);
+  memory_.refused.erase(pod.key().name);
   if (made.ok()) {
     deps_.metrics.CountCreatedPods(1);
     return absl::OkStatus();
@@ -90,6 +101,12 @@ absl::Status JobPass::CreatePod(kube::Object pod) {
       made.status().code() == absl::StatusCode::kInvalidArgument) {
     Event(EventRecorder::Type::kWarning, "FailedCreatePod",
           "pod " + pod.key().name + ": " + base::Message(made.status()));
+  }
+  // The rest of the job goes on; quotas are counted late, so what is free now may be free soon.
+  if (IsQuotaRefusal(made.status())) {
+    memory_.refused.insert(pod.key().name);
+    Again(kQuotaAgain);
+    return absl::OkStatus();
   }
   return base::Annotate(made.status(), "create pod " + pod.key().ToString());
 }
@@ -149,6 +166,8 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
     kube::Object made =
         MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch);
     if (memory_.pod_group) JoinPodGroup(*job_, *memory_.pod_group, made);
+    // A pool that tolerates everything would be put where it has just left.
+    KeepOff(deps_.capacity.NodesToAvoid(deps_.capacity.Demand(made)), made);
     MEDLEY_RETURN_IF_ERROR(CreatePod(made));
   }
   return absl::OkStatus();
@@ -259,25 +278,6 @@ absl::Status JobPass::DeleteLeftovers() {
     if (profiler || Terminated(*pod) || InForce()) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
   }
   return absl::OkStatus();
-}
-
-void JobPass::DrainLeaving() {
-  std::vector<std::string> leaving;
-  double grace = 30;
-  for (const MemberSlot& slot : record_->slots) {
-    const kube::ObjectPtr pod = Pod(slot.member);
-    if (pod == nullptr || !pod->deleting() || Terminated(*pod)) continue;
-    if (CoordinatorOf(*pod) != link_->address() || !memory_.drained.insert(pod->uid()).second)
-      continue;
-    leaving.push_back(slot.member);
-    const kube::Json& seconds = pod->At("/metadata/deletionGracePeriodSeconds");
-    if (seconds.is_number()) grace = std::min(grace, seconds.get<double>());
-  }
-  if (leaving.empty()) return;
-  const absl::Status told =
-      link_->Drain(leaving, base::FromSeconds(grace), deps_.leader_term(), stop_);
-  if (!told.ok())
-    log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
 }
 
 }  // namespace medley::ops

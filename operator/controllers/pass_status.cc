@@ -213,10 +213,6 @@ kube::ObjectPtr JobPass::Pod(const std::string& name) const {
   return owner && owner->uid == object_.uid() ? pod : nullptr;
 }
 
-ClusterState JobPass::Cluster() const {
-  return {deps_.stores.nodes.List(), deps_.stores.pods.List(), deps_.stores.quotas.List()};
-}
-
 std::string JobPass::LogOf(const kube::Object& pod) {
   const auto log = deps_.client.GetRaw(
       kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log") + "?tailLines=20");

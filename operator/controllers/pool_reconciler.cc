@@ -4,9 +4,22 @@
 #include "common/kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
-#include "operator/controllers/capacity.h"
+#include "operator/capacity/pod_demand.h"
 
 namespace medley::ops {
+namespace {
+
+// A unit as the pool alone describes it; jobs' templates may ask for more.
+PodDemand UnitOf(const ResourcePool& pool) {
+  kube::Object pod;
+  pod.mutable_json()["spec"] = {
+      {"nodeSelector", pool.node_selector},
+      {"tolerations", pool.tolerations},
+      {"containers", kube::Json::array({{{"resources", {{"requests", pool.unit_resources}}}}})}};
+  return DemandOf(pod);
+}
+
+}  // namespace
 
 absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.pools.Get(key);
@@ -69,15 +82,15 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
 }
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
-  status.units = UnitsOf(
-      pool, {deps_.stores.nodes.List(), deps_.stores.pods.List(), deps_.stores.quotas.List()});
+  status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
   const bool there =
       pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
   status.conditions.Set(kAvailableCondition,
                         there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
                         there ? "UnitsExist" : "NoNodes",
                         there ? "nodes hold units of the pool, or an autoscaler brings them"
-                              : "no ready node that matches spec.nodeSelector holds a unit",
+                              : "no node that is ready, stays, and matches spec.nodeSelector and "
+                              "spec.tolerations holds a unit",
                         pool.object.generation(), deps_.clock.Now());
 }
 

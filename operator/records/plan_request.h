@@ -15,6 +15,7 @@ namespace medley::ops {
 struct PoolOffer {
   const ResourcePool* pool = nullptr;
   int units = 0;
+  std::string bound;  // what bounds them, in words
 };
 
 // How far the job is.

@@ -7,8 +7,12 @@
 namespace medley::kube {
 
 InformerFactory::InformerFactory(Client& client, base::Clock& clock, uint64_t seed,
-                                 base::nanoseconds resync)
-    : client_(client), clock_(clock), seed_(seed), resync_(resync) {}
+                                 base::nanoseconds resync, Transform transform)
+    : client_(client),
+      clock_(clock),
+      seed_(seed),
+      resync_(resync),
+      transform_(std::move(transform)) {}
 
 InformerFactory::~InformerFactory() { Stop(); }
 
@@ -25,6 +29,9 @@ Informer& InformerFactory::For(const Resource& resource, const std::string& ns,
     options.reflector.field_selector = field_selector;
     options.reflector.seed = base::Mix64(seed_ + informers_.size());
     options.resync = resync_;
+    if (transform_) {
+      options.transform = [this, resource](Object& object) { transform_(resource, object); };
+    }
     informer = std::make_unique<Informer>(client_, clock_, std::move(options));
     if (started_ && !stopped_) informer->Start();
     if (stopped_) informer->Stop();

@@ -1,6 +1,7 @@
 // Owns informers: one for each (resource, namespace, selectors), shared by all that ask. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -11,9 +12,12 @@ namespace medley::kube {
 
 class InformerFactory {
  public:
+  // Changes an object once before it is stored (Informer::Options). Called by several threads.
+  using Transform = std::function<void(const Resource& resource, Object& object)>;
+
   // `seed` differs between processes, so that they do not list in step.
   InformerFactory(Client& client, base::Clock& clock, uint64_t seed,
-                  base::nanoseconds resync = base::nanoseconds(0));
+                  base::nanoseconds resync = base::nanoseconds(0), Transform transform = nullptr);
   ~InformerFactory();
 
   // The informer lives as long as the factory. It starts with Start, or now when that was called before.
@@ -33,6 +37,7 @@ class InformerFactory {
   base::Clock& clock_;
   const uint64_t seed_;
   const base::nanoseconds resync_;
+  const Transform transform_;
   mutable base::Mutex mutex_;
   std::map<Id, std::unique_ptr<Informer>> informers_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;

@@ -33,6 +33,8 @@ std::vector<Row> Rows() {
        "io.k8s.api.core.v1.Node"},
       {"", "v1", "resourcequotas", "resourcequota", "ResourceQuota", true, true, false, {"quota"}, {},
        "io.k8s.api.core.v1.ResourceQuota"},
+      {"", "v1", "limitranges", "limitrange", "LimitRange", true, false, false, {"limits"}, {},
+       "io.k8s.api.core.v1.LimitRange"},
       {"", "v1", "events", "event", "Event", true, false, false, {"ev"}, {},
        "io.k8s.api.core.v1.Event"},
       {"", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", true, false, false, {"sa"}, {},

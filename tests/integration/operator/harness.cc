@@ -136,14 +136,7 @@ void OperatorHarness::SetUp() {
     server_.embedded()->SetLogReader(this);
     operators_ = NewClient(server_, clock_);
   }
-  Apply(kube::resources::Nodes(),
-        Json::parse(R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})"));
-  const Json status = Json::parse(
-      R"({"status": {"allocatable": {"cpu": "64", "example.com/gpu": "4", "pods": "200"},
-                                       "conditions": [{"type": "Ready", "status": "True"}]}})");
-  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", "n1"}, kube::PatchType::kMerge, status,
-                             {}, "status"),
-              base::IsOk());
+  AddNode("n1", {{"cpu", "64"}, {"example.com/gpu", "4"}, {"pods", "200"}});
   Apply(ResourcePools(),
         Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
     "metadata": {"name": "cpu"}, "spec": {"class": "CPU", "limit": 16, "unit": {"resources": {"cpu": "1"}},
@@ -180,7 +173,10 @@ void OperatorHarness::CleanUp() {
   ASSERT_THAT(pools, base::IsOk());
   for (const kube::Object& pool : pools->items)
     EXPECT_THAT(client_->Delete(ResourcePools(), pool.key()), base::IsOk());
-  EXPECT_THAT(client_->Delete(kube::resources::Nodes(), {"", "n1"}), base::IsOk());
+  for (const std::string& node : nodes_) {
+    const absl::Status gone = client_->Delete(kube::resources::Nodes(), {"", node});
+    EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone)) << base::ToString(gone);
+  }
 }
 
 absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const kube::LogOptions&,
@@ -203,6 +199,9 @@ OperatorOptions OperatorHarness::Options() {
   options.job.recheck = base::seconds(2);
   options.job.scheduler_retry = base::milliseconds(300);
   options.job.default_warm_up_seconds = 1;
+  options.job.capacity_debounce = base::milliseconds(100);
+  options.job.capacity_interval = base::milliseconds(300);
+  options.job.over_window = base::milliseconds(500);
   return options;
 }
 
@@ -246,6 +245,36 @@ void OperatorHarness::SetPod(const std::string& name, const Json& status) {
   ASSERT_THAT(done, base::IsOk());
 }
 
+void OperatorHarness::AddNode(const std::string& name, const Json& allocatable) {
+  nodes_.push_back(name);
+  Apply(kube::resources::Nodes(),
+        {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}});
+  const Json ready = Json::array({{{"type", "Ready"}, {"status", "True"}}});
+  const Json status = {{"status", {{"allocatable", allocatable}, {"conditions", ready}}}};
+  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge, status,
+                             {}, "status"),
+              base::IsOk());
+}
+
+void OperatorHarness::PatchNode(const std::string& name, const Json& patch) {
+  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge, patch),
+              base::IsOk());
+}
+
+void OperatorHarness::Taint(const std::string& node, const std::string& key) {
+  const Json taint = {{"key", key}, {"effect", "NoSchedule"}};
+  PatchNode(node, {{"spec", {{"taints", Json::array({taint})}}}});
+}
+
+void OperatorHarness::Bind(const kube::Object& pod, const std::string& node) {
+  const kube::Resource binding{"", "v1", "pods/" + pod.key().name + "/binding", "Binding", true};
+  kube::Object object(binding, pod.key());
+  object.mutable_json()["target"] = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}};
+  const auto bound = client_->Create(binding, object);
+  EXPECT_TRUE(bound.ok() || kube::IsConflict(bound.status()) || kube::IsNotFound(bound.status()))
+      << base::ToString(bound.status());
+}
+
 void OperatorHarness::Pump() {
   if (!kubelet_on_) return;
   const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
@@ -257,6 +286,9 @@ void OperatorHarness::Pump() {
       EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone))
           << base::ToString(gone);
       continue;
+    }
+    if (place_ && pod.String("/spec/nodeName").empty()) {
+      if (const std::string node = place_(pod); !node.empty()) Bind(pod, node);
     }
     const std::string phase = pod.String("/status/phase");
     if (phase == "Running" || phase == "Succeeded" || phase == "Failed") continue;

@@ -120,6 +120,10 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   bool Exists(const kube::Resource& resource, const kube::Key& key);
   std::set<std::string> PodNames();
   void SetPod(const std::string& name, const kube::Json& status);
+  // A ready node; it goes with the test.
+  void AddNode(const std::string& name, const kube::Json& allocatable);
+  void PatchNode(const std::string& name, const kube::Json& patch);
+  void Taint(const std::string& node, const std::string& key);
   bool HasEvent(const std::string& reason, const std::string& part = "");
   void Pump();
   void CleanUp();
@@ -136,6 +140,12 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   std::atomic<bool> kubelet_on_{true};
   std::atomic<int> profiler_exit_{0};
   std::string profiler_log_;  // empty: a good profile
+  // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.
+  std::function<std::string(const kube::Object&)> place_;
+
+ private:
+  void Bind(const kube::Object& pod, const std::string& node);
+  std::vector<std::string> nodes_;
 };
 
 }  // namespace medley::ops

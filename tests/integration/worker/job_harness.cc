@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
+#include "common/base/mutex.h"
 #include "common/base/testing/patience.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
@@ -212,6 +213,21 @@ void JobHarness::Kill(const std::string& name, bool restart) {
   kill(process.pid, SIGKILL);
   waitpid(process.pid, &process.status, 0);
   process.running = false;
+}
+
+int JobHarness::Terminate(const std::string& name, base::seconds timeout) {
+  Process& process = *processes_.at(name);
+  process.restart = false;
+  kill(process.pid, SIGTERM);
+  const base::SteadyTime deadline = base::SystemClock().Steady() + base::Patience(timeout);
+  base::Mutex mutex;
+  base::CondVar never;
+  base::MutexLock lock(mutex);
+  while (process.running && base::SystemClock().Steady() < deadline) {
+    Reap(process);
+    never.WaitFor(mutex, {}, base::milliseconds(10), [] { return false; });
+  }
+  return !process.running && WIFEXITED(process.status) ? WEXITSTATUS(process.status) : -1;
 }
 
 std::vector<std::string> JobHarness::Running() const {

@@ -64,6 +64,8 @@ class JobHarness {
   void Apply(const JobShape& shape, const std::string& reason);
   // SIGKILL. The process is started again by the next Poll when `restart`.
   void Kill(const std::string& name, bool restart = true);
+  // SIGTERM, and waits: the exit code, -1 when it ended otherwise. It is not started again.
+  int Terminate(const std::string& name, base::seconds timeout = base::seconds(30));
   std::vector<std::string> Running() const;  // names of members that run
   // Starts dead members of the last plan again, as the operator does. False: a process failed for good (exit code 2).
   bool Poll();

@@ -13,7 +13,7 @@ import sys
 
 KINDS = [
     "io.k8s.api.core.v1." + k for k in (
-        "Namespace", "Pod", "Service", "ConfigMap", "Secret", "Node", "ResourceQuota", "Event",
+        "Namespace", "Pod", "Service", "ConfigMap", "Secret", "Node", "ResourceQuota", "LimitRange", "Event",
         "ServiceAccount", "Binding")
 ] + [
     "io.k8s.api.networking.v1.NetworkPolicy",

@@ -20,8 +20,9 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
       {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("nobody"); },
       [](const absl::StatusOr<model::Prediction>&) {});
   EventRecorder events(client, clock, {});
-  const JobStores stores{empty, empty, empty, empty, empty, empty};
-  const JobDeps deps{client, clock,  stores,  scheduler, links, observations,
+  const JobStores stores{empty, empty, empty, empty};
+  const CapacityView capacity;
+  const JobDeps deps{client, clock,  stores,  capacity, scheduler, links, observations,
                      events, metrics, [] { return uint64_t{1}; }, {}};
   const auto job = JobReconciler(deps, {}).Reconcile({"ns", "gone"});
   ASSERT_THAT(job, base::IsOk());

@@ -1,0 +1,82 @@
+// Units that the job may have: how many, and what it does when they become fewer or more.
+//
+// Fewer, and the plan still fits: nothing, a plan that is best of many is best of fewer.
+// Fewer than the plan holds (a quota or limit was lowered): after a window, so that a passing
+// surge of others is none, a plan that fits; where there is none the present one stays.
+// More: a debounce later, and seldom, another plan is asked for.
+#include <algorithm>
+
+#include "operator/builders/pods.h"
+#include "operator/controllers/job_pass.h"
+
+namespace medley::ops {
+namespace {
+
+// Same as for goals: measurements are never exact.
+constexpr double kGoalTolerance = 0.95;
+
+std::map<std::string, int> UnitsOf(const PlanRecord& record) {
+  std::map<std::string, int> units;
+  for (const MemberSlot& slot : record.slots) ++units[slot.pool];
+  return units;
+}
+
+}  // namespace
+
+// The job's own pod, with its template, is what is looked for a place for.
+JobUnits JobPass::UnitsFor(const ResourcePool& pool) const {
+  const MemberSlot slot{"unit", Role::kTrainer, pool.name, 0, 0};
+  const kube::Object pod = MemberPod(*job_, slot, pool, deps_.options.worker, "", 0);
+  return deps_.capacity.UnitsFor(pool, deps_.capacity.Demand(pod), job_->key());
+}
+
+bool JobPass::Fits(const Pools& pools) const {
+  for (const auto& [pool, units] : UnitsOf(*record_)) {
+    const auto offer = std::find_if(pools.offers.begin(), pools.offers.end(),
+                                    [&](const PoolOffer& o) { return o.pool->name == pool; });
+    if (offer == pools.offers.end() || offer->units < units) return false;
+  }
+  return true;
+}
+
+std::string JobPass::CapacityReason(const Pools& pools, const PlanningInputs& now, bool* forced) {
+  if (!Fits(pools)) {
+    if (memory_.over_refused == now.units) return "";
+    if (!memory_.over_since) memory_.over_since = steady_;
+    const base::nanoseconds over = steady_ - *memory_.over_since;
+    if (over < deps_.options.over_window) {
+      Again(deps_.options.over_window - over);
+      return "";
+    }
+    *forced = true;
+    return "CapacityLowered";
+  }
+  memory_.over_since.reset();
+  memory_.over_refused.clear();
+  if (!memory_.considered) return "";
+  bool grown = false;
+  for (const auto& [pool, units] : now.units) {
+    const auto before = memory_.considered->units.find(pool);
+    grown = grown || before == memory_.considered->units.end() || before->second < units;
+  }
+  if (!grown) {
+    memory_.grown_since.reset();
+    return "";
+  }
+  if (!memory_.grown_since) memory_.grown_since = steady_;
+  base::SteadyTime due = *memory_.grown_since + deps_.options.capacity_debounce;
+  if (memory_.growth_asked_at) {
+    due = std::max(due, *memory_.growth_asked_at + deps_.options.capacity_interval);
+  }
+  if (steady_ < due) {
+    Again(due - steady_);
+    return "";
+  }
+  memory_.growth_asked_at = steady_;
+  // What was missing may be there now.
+  *forced = observed_->throughput > 0 &&
+            observed_->throughput < job_->objective.min_throughput * kGoalTolerance;
+  return "CapacityChanged";
+}
+
+}  // namespace medley::ops

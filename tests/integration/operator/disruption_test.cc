@@ -1,0 +1,183 @@
+// Nodes that go: spot notices, drains, cordons, evictions. The job leaves before its pods die.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "operator/api/pool_status.h"
+#include "operator/api/resources.h"
+#include "tests/integration/operator/harness.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::IsSupersetOf;
+
+// Members on node n1, which has 4 gpus; the coordinator on n2, which has as many.
+class DisruptionTest : public OperatorHarness {
+ protected:
+  void SetUp() override {
+    OperatorHarness::SetUp();
+    place_ = [this](const kube::Object& pod) {
+      return pod.label(kRoleLabel) == "coordinator" ? "n2" : where_;
+    };
+  }
+  void Run(const Json& second_node = {
+               {"cpu", "64"}, {"example.com/gpu", "4"}, {"pods", "200"}}) {
+    AddNode("n2", second_node);
+    StartOperator();
+    RunJob();
+    ASSERT_TRUE(Eventually([&] { return Bound() == 5; }, "all pods on nodes"));
+  }
+  int Bound() {
+    const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
+    int bound = 0;
+    for (const kube::Object& pod : pods->items) {
+      const std::string role = pod.label(kRoleLabel);
+      bound += role != "profiler" && !pod.String("/spec/nodeName").empty() ? 1 : 0;
+    }
+    return bound;
+  }
+  std::pair<int64_t, std::string> Applied(size_t count) {
+    Eventually([&] { return coordinator_.applied().size() >= count; }, "plan is applied");
+    const auto applied = coordinator_.applied();
+    return applied.empty() ? std::pair<int64_t, std::string>{} : applied.back();
+  }
+
+  std::string where_ = "n1";
+};
+
+INSTANTIATE_TEST_SUITE_P(On, DisruptionTest, testing::ValuesIn(kube::ServersUnderTest()),
+                         kube::ServerName);
+
+TEST_P(DisruptionTest, ASpotNoticeMovesTheJobBeforeTheNodeDies) {
+  Run();
+  const int asked = scheduler_.plans();
+  coordinator_.SetAutoCommit(false);
+  where_ = "n2";
+  Taint("n1", "aws-node-termination-handler/spot-itn");
+  EXPECT_EQ(Applied(2), (std::pair<int64_t, std::string>{2, "SpotNotice"}));
+  const std::set<std::string> before = {"adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-0",
+                                        "adult-server-0"};
+  const std::set<std::string> after = {"adult-0-cpu-2", "adult-0-cpu-3", "adult-1-gpu-1",
+                                       "adult-server-1"};
+  EXPECT_EQ(coordinator_.members(), after);
+  ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-1"); }, "new pods"));
+  ASSERT_TRUE(WaitForCondition("Rescaling", "True", "SpotNotice"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("SpotNotice", "spot-itn"); }, "event"));
+  // Old pods stay, and train, until the new epoch is in force.
+  Settle();
+  EXPECT_THAT(PodNames(), IsSupersetOf(before));
+  EXPECT_TRUE(Status().conditions.IsTrue("Running"));
+  coordinator_.Commit();
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-server-0"); }, "old pods go"));
+  EXPECT_TRUE(WaitForCondition("Rescaling", "False", "Rescaled"));
+  EXPECT_EQ(scheduler_.plans(), asked) << "the same plan fits elsewhere: there is nothing to ask";
+  EXPECT_EQ(Status().restarts, 0);
+  EXPECT_EQ(Status().last_rescale->reason, "SpotNotice");
+}
+
+TEST_P(DisruptionTest, ACordonMovesTooWithoutRegardToTheCooldown) {
+  Run();
+  scheduler_.Publish(20);
+  EXPECT_EQ(Applied(2), (std::pair<int64_t, std::string>{2, "PriceChanged"}));
+  ASSERT_TRUE(WaitForCondition("Rescaling", "False", "Rescaled"));
+  where_ = "n2";
+  PatchNode("n1", {{"spec", {{"unschedulable", true}}}});
+  EXPECT_EQ(Applied(3), (std::pair<int64_t, std::string>{3, "NodeDraining"}));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("NodeDraining", "its cordon"); }, "event"));
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-0-cpu-0"); }, "it is left"));
+  Settle();
+  EXPECT_EQ(coordinator_.applied().size(), 3u);  // and that is all
+}
+
+TEST_P(DisruptionTest, WithoutRoomElsewhereAnotherPlanIsAsked) {
+  Run({{"cpu", "64"}, {"pods", "200"}});
+  where_ = "n2";
+  Taint("n1", "cloud.google.com/impending-node-termination");
+  EXPECT_EQ(Applied(2).second, "SpotNotice");
+  for (const model::Resource& resource : scheduler_.last().resources) {
+    EXPECT_TRUE(resource.name != "gpu" || resource.limit == 0);
+  }
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "SpotNotice: move (Forced)"); },
+                         "event"));
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "the gpu goes"));
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-0-cpu-0"); }, "all old pods"));
+}
+
+model::PlanResult Nothing() {
+  model::PlanResult result;
+  result.reasons = {{"limit", "cpu", 3, 0, "needs 3 units of cpu"}};
+  return result;
+}
+
+TEST_P(DisruptionTest, WithNowhereToGoTheCoordinatorIsTold) {
+  Run({{"cpu", "1"}, {"pods", "200"}});
+  scheduler_.SetPlanner([](const model::PlanRequest&) { return Nothing(); });
+  Taint("n1", "ToBeDeletedByClusterAutoscaler");
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible", "free nodes of pool cpu"); },
+                         "it is told, with what bounds it"));
+  EXPECT_TRUE(coordinator_.drained().empty());
+  clock_.Advance(base::seconds(11));
+  EXPECT_TRUE(Eventually([&] { return coordinator_.drained().size() == 4; }, "time for a checkpoint"));
+  EXPECT_THAT(PodNames(), Contains("adult-1-gpu-0"));
+  EXPECT_EQ(coordinator_.applied().size(), 1u);
+}
+
+TEST_P(DisruptionTest, ACordonWithNowhereToGoDisturbsNothing) {
+  Run({{"cpu", "1"}, {"pods", "200"}});
+  scheduler_.SetPlanner([](const model::PlanRequest&) { return Nothing(); });
+  PatchNode("n1", {{"spec", {{"unschedulable", true}}}});
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible"); }, "it is told"));
+  clock_.Advance(base::seconds(60));
+  Settle();
+  EXPECT_TRUE(coordinator_.drained().empty());
+  EXPECT_EQ(coordinator_.applied().size(), 1u);
+  EXPECT_TRUE(Status().conditions.IsTrue("Running"));
+}
+
+TEST_P(DisruptionTest, ADisruptedPodAloneIsReplaced) {
+  Run();
+  const Json condition = {{"type", "DisruptionTarget"},
+                          {"status", "True"},
+                          {"reason", "EvictionByEvictionAPI"}};
+  SetPod("adult-0-cpu-1", {{"conditions", Json::array({condition})}});
+  EXPECT_EQ(Applied(2).second, "PodDisrupted");
+  EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-2",
+                                                           "adult-1-gpu-0", "adult-server-0"}));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("PodDisrupted", "adult-0-cpu-1"); }, "event"));
+}
+
+TEST_P(DisruptionTest, UnitsOnANodeThatGoesAreNotFree) {
+  Run();
+  const auto capacity = [&] {
+    return PoolStatus::FromJson(Get(ResourcePools(), {"", "gpu"}).At("/status")).units.capacity;
+  };
+  EXPECT_TRUE(Eventually([&] { return capacity() == 8; }, "both nodes"));
+  Taint("n2", "karpenter.sh/disrupted");
+  EXPECT_TRUE(Eventually([&] { return capacity() == 4; }, "one of them"));
+  PatchNode("n2", {{"spec", {{"taints", nullptr}}}});
+  EXPECT_TRUE(Eventually([&] { return capacity() == 8; }, "it stays after all"));
+}
+
+TEST_P(DisruptionTest, PodsThatTolerateAllAreKeptOffNodesThatGo) {
+  const Json all = Json::array({{{"operator", "Exists"}}});
+  ASSERT_THAT(client_->Patch(ResourcePools(), {"", "gpu"}, kube::PatchType::kMerge,
+                             {{"spec", {{"tolerations", all}}}}),
+              base::IsOk());
+  Run();
+  where_ = "n2";
+  Taint("n1", "karpenter.sh/disrupted");
+  EXPECT_EQ(Applied(2).second, "NodeDraining");
+  ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-1"); }, "new pods"));
+  const Json field = {
+      {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({"n1"})}};
+  EXPECT_EQ(Get(kube::resources::Pods(), {ns_, "adult-1-gpu-1"})
+                .At("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+                    "nodeSelectorTerms/0/matchFields"),
+            Json::array({field}));
+  EXPECT_TRUE(Get(kube::resources::Pods(), {ns_, "adult-0-cpu-2"}).At("/spec/affinity").is_null());
+}
+
+}  // namespace
+}  // namespace medley::ops
