@@ -109,7 +109,8 @@ struct JobMemory {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod
-  std::set<std::string> refused;  // pods that a quota did not admit
+  std::set<std::string> refused;    // pods that a quota did not admit
+  std::set<std::string> profilers;  // pods that measure what is asked about now
   // Units: when they grew, when that was last asked about, and for which no plan was found.
   std::optional<base::SteadyTime> grown_since;
   std::optional<base::SteadyTime> growth_asked_at;

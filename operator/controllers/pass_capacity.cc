@@ -48,6 +48,7 @@ std::string JobPass::CapacityReason(const Pools& pools, const PlanningInputs& no
       Again(deps_.options.over_window - over);
       return "";
     }
+    memory_.over_since.reset();  // the next plan is given its own time
     *forced = true;
     return "CapacityLowered";
   }

@@ -43,6 +43,7 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
   std::vector<model::Profile> found;
   std::string waiting;
   int missing = 0;
+  memory_.profilers.clear();
   for (const PoolOffer& offer : pools.offers) {
     MEDLEY_ASSIGN_OR_RETURN(std::optional<model::Profile> profile,
                             StoredProfile(hash, offer.pool->name));
@@ -56,6 +57,7 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
     // Nothing to measure on: the pool is left out until it has a unit.
     if (offer.units <= 0 && Pod(ProfilerName(job_->name(), offer.pool->name)) == nullptr) continue;
     waiting += (waiting.empty() ? "" : ", ") + offer.pool->name;
+    memory_.profilers.insert(ProfilerName(job_->name(), offer.pool->name));
     if (missing++ < deps_.options.parallel_profilers)
       MEDLEY_RETURN_IF_ERROR(RunProfiler(hash, *offer.pool));
     if (status_.finished()) return std::optional<model::Profile>();

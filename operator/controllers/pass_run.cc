@@ -274,6 +274,8 @@ absl::Status JobPass::DeleteLeftovers() {
   for (const MemberSlot& slot : record_->slots) wanted.insert(slot.member);
   for (const kube::ObjectPtr& pod : Pods()) {
     const bool profiler = pod->label(kRoleLabel) == ToString(Role::kProfiler);
+    // Of a pool that came while the job runs: it is measured before it is planned with.
+    if (profiler && memory_.profilers.contains(pod->key().name)) continue;
     if (!profiler && (!IsMember(*pod) || wanted.contains(pod->key().name))) continue;
     if (profiler || Terminated(*pod) || InForce()) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
   }

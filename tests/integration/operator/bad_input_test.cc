@@ -117,7 +117,8 @@ TEST_P(BadInputTest, AnInfeasibleGoalSaysWhatStandsInTheWay) {
   });
   Apply(TrainingJobs(), JobJson());
   ASSERT_TRUE(WaitForCondition("Planned", "False", "Infeasible"));
-  EXPECT_EQ(PlannedMessage(), "61 units of gpu are needed, 2 are allowed");
+  EXPECT_EQ(PlannedMessage(),
+            "61 units of gpu are needed, 2 are allowed (bounded by spec.limit of pool gpu)");
   // The profilers' pods go; nothing else comes.
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "nothing runs"));
   scheduler_.SetPlanner(nullptr);
