@@ -86,19 +86,18 @@ def kill_operator(w):
     """The operator's leader is killed: another leads, and no pod of the job notices."""
     operators = w.kube.items(f"{CORE}/namespaces/{world.SYSTEM}/pods",
                              labelSelector="app.kubernetes.io/name=medley-operator")
-    lease = w.kube.find(LEASE)
-    holder = lease["spec"]["holderIdentity"] if lease else None
-    leader = next((p for p in operators if holder and p["metadata"]["name"] in holder), operators[0])
+    lease = w.kube.get(LEASE)["spec"]
+    leader = next(p for p in operators if p["metadata"]["name"] in lease["holderIdentity"])
     before, pods = w.life.status(), identities(w.life)
     start = time.monotonic()
     os.kill(process_of(leader["metadata"]["name"]), signal.SIGKILL)  # no chance to give the lease away
-    took = None
-    if lease:
-        def other():
-            spec = w.kube.get(LEASE)["spec"]
-            return spec["holderIdentity"] not in (holder, "") and spec["leaseTransitions"] > lease["spec"].get("leaseTransitions", 0)
-        eventually("another leads", 60, other)
-        took = time.monotonic() - start
+
+    def other():
+        spec = w.kube.get(LEASE)["spec"]
+        return spec["holderIdentity"] not in (lease["holderIdentity"], "") and (
+            spec["leaseTransitions"] > lease.get("leaseTransitions", 0))
+    eventually("another leads", 60, other)
+    took = time.monotonic() - start
     w.life.advances()
     eventually("the operator is whole again", 180, lambda: world.available(w.kube, "medley-operator"))
     untouched(w.life, before, pods)
@@ -106,7 +105,7 @@ def kill_operator(w):
     pod = w.life.trainers()[0]
     w.kube.call("DELETE", f"{CORE}/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}")
     recovered(w.life, before, pod["metadata"]["name"], pod["metadata"]["uid"])
-    return "another led after " + (f"{took:.0f} s" if took is not None else "a restart; no lease") + ", pods undisturbed"
+    return f"another led after {took:.0f} s, pods undisturbed"
 
 
 def untouched(job, before, pods):

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from kube import CORE, Failure, Kube, eventually
+from kube import CORE, Failure, Kube
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.realpath(f"{HERE}/../../..")
@@ -105,25 +105,10 @@ def set_prices(kube, prices):
 
 def install(kube, prices):
     """helm install, as its README says."""
-    if "--leader-elect" not in run(f"{ROOT}/build/bin/medley-operator", "--help"):
-        return install_plain(kube, prices)
     run(f"{CACHE}/bin/helm", "--kubeconfig", kube.kubeconfig, "install", "medley", f"{ROOT}/charts/medley",
         "--namespace", SYSTEM, "--create-namespace", "--values", f"{HERE}/values.yaml",
         "--set-json", f"scheduler.prices.entries={json.dumps(entries(prices))}", "--wait", "--timeout", "5m")
     return "with helm"
-
-
-def install_plain(kube, prices):
-    """Without the chart, for an operator that elects no leader."""
-    kube.kubectl("apply", "--server-side", "-f", f"{ROOT}/deploy/crds")
-    kube.kubectl("create", "namespace", SYSTEM)
-    kube.call("POST", f"{CORE}/namespaces/{SYSTEM}/configmaps",
-              {"metadata": {"name": "medley-scheduler-prices"}, "data": {"prices.yaml": "entries: []"}})
-    set_prices(kube, prices)
-    kube.kubectl("apply", "-f", f"{HERE}/manifests/medley.yaml")
-    for name in ("medley-operator", "medley-scheduler"):
-        eventually(f"{name} is available", 180, lambda n=name: available(kube, n))
-    return "without helm"
 
 
 def available(kube, name):
