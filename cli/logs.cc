@@ -20,6 +20,7 @@ struct LogsFlags {
   std::string since;
   bool follow = false;
   bool timestamps = false;
+  bool raw = false;
   std::string color = "auto";
 };
 
@@ -39,17 +40,29 @@ absl::Status Run(LogsFlags& flags) {
   }
   flags.choice.job = JobName(flags.choice.job);
   MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(flags.cluster, clock));
-  LogPrinter printer(Coloured(flags.color), flags.timestamps);
-  const LogSink sink = [&](const LogLine& line) {
+  LogPrinter printer({Coloured(flags.color), flags.timestamps, flags.raw});
+  const auto print = [&](const LogLine& line) {
     const std::string text = printer.Line(line);
     std::fwrite(text.data(), 1, text.size(), stdout);
-    if (flags.follow) std::fflush(stdout);
   };
   const LogNote note = [](const std::string& sentence) {
     std::fprintf(stderr, "medley logs: %s\n", sentence.c_str());
   };
-  return flags.follow ? FollowLogs(cluster, flags.choice, clock, {}, sink, note)
-                      : ReadLogs(cluster, flags.choice, sink, note);
+  if (flags.follow) {
+    const LogSink sink = [&](const LogLine& line) {
+      print(line);
+      std::fflush(stdout);
+    };
+    return FollowLogs(cluster, flags.choice, clock, {}, sink, note);
+  }
+  std::vector<LogLine> lines;  // all first, so that their prefixes are equally wide
+  const LogSink sink = [&](const LogLine& line) {
+    printer.Expect(line.pod);
+    lines.push_back(line);
+  };
+  const absl::Status read = ReadLogs(cluster, flags.choice, sink, note);
+  for (const LogLine& line : lines) print(line);
+  return read;
 }
 
 }  // namespace
@@ -68,6 +81,7 @@ void AddLogs(CLI::App& app, int& exit_status) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--since", flags->since, "only lines newer than this, such as 90s, 5m or 2h");
   command->add_flag("--timestamps", flags->timestamps, "when each line was written");
+  command->add_flag("--raw", flags->raw, "lines as they were written (JSON), not made readable");
   command->add_flag("-p,--previous", choice.previous, "of the start before the present one");
   command->add_option("--max-pods", choice.max_pods, "followed at once")
       ->check(CLI::Range(1, 1000))

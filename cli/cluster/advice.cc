@@ -91,9 +91,13 @@ const std::map<std::string_view, std::string_view>& Sentences() {
 
 }  // namespace
 
-std::string Advice(std::string_view reason) {
+std::string Advice(std::string_view reason, std::string_view job) {
+  constexpr std::string_view kJob = "JOB";
   const auto found = Sentences().find(reason);
-  return found == Sentences().end() ? "" : std::string(found->second);
+  std::string advice(found == Sentences().end() ? "" : found->second);
+  for (size_t at = 0; (at = advice.find(kJob, at)) != std::string::npos; at += job.size())
+    advice.replace(at, kJob.size(), job);
+  return advice;
 }
 
 bool IsKnownReason(std::string_view reason) { return Sentences().contains(reason); }

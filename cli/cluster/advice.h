@@ -6,9 +6,9 @@
 
 namespace medley::cli {
 
-// What to do about a condition with this reason; "" when nothing is to be done, or for a reason
-// that is not known.
-std::string Advice(std::string_view reason);
+// What to do about a condition of `job` with this reason; "" when nothing is to be done, or for a
+// reason that is not known.
+std::string Advice(std::string_view reason, std::string_view job);
 
 // True for a reason that Advice knows, also where nothing is to be done.
 bool IsKnownReason(std::string_view reason);

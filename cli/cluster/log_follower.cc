@@ -267,9 +267,9 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> pods, Pods(cluster, choice));
   if (pods.empty()) {
     return base::NotFound(
-        "job {} has no such pods now; those of a job that is over go by its "
+        "job {} has no {}pods now; those of a job that is over go by its "
         "spec.runPolicy.cleanPodPolicy",
-        cluster.ns + "/" + choice.job);
+        cluster.ns + "/" + choice.job, choice.role.empty() && !choice.stage ? "" : "such ");
   }
   std::vector<std::vector<LogLine>> logs;
   const int64_t most = kMaxLogs / static_cast<int64_t>(pods.size());

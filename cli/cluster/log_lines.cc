@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/kube/object.h"
+
 namespace medley::cli {
 namespace {
 
@@ -44,20 +46,39 @@ std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs) {
   return all;
 }
 
+std::string Readable(const std::string& text) {
+  if (!text.starts_with('{')) return text;
+  const kube::Object line(kube::Json::parse(text, nullptr, false));
+  const std::string time = line.String("/time");
+  const std::string level = line.String("/level");
+  if (time.size() < 23 || level.empty() || line.At("/msg").is_null()) return text;
+  std::string out = time.substr(11, 12) + " ";
+  if (level == "warn") out += "WARN ";
+  if (level == "error") out += "ERROR ";
+  out += line.String("/msg");
+  for (const auto& [name, value] : line.json().items()) {
+    if (name == "time" || name == "level" || name == "component" || name == "msg") continue;
+    const std::string word = value.is_string() ? value.get<std::string>() : value.dump();
+    const bool quoted = word.empty() || word.find_first_of(" \t\n\"=") != std::string::npos;
+    out += "  " + name + "=" + (quoted ? kube::Json(word).dump() : word);
+  }
+  return out;
+}
+
 void LogPrinter::Expect(const std::string& pod) { width_ = std::max(width_, pod.size()); }
 
 std::string LogPrinter::Line(const LogLine& line) {
   Expect(line.pod);
   std::string prefix = fmt::format("{:<{}} |", line.pod, width_);
-  if (colours_) {
+  if (style_.colours) {
     const auto [found, fresh] =
         colour_of_.try_emplace(line.pod, static_cast<int>(colour_of_.size()));
     prefix =
         fmt::format("\x1b[{}m{}\x1b[0m",
                     kColours[static_cast<size_t>(found->second) % std::size(kColours)], prefix);
   }
-  return prefix + " " + (timestamps_ && !line.timestamp.empty() ? line.timestamp + " " : "") +
-         line.text + "\n";
+  return prefix + " " + (style_.timestamps && !line.timestamp.empty() ? line.timestamp + " " : "") +
+         (style_.raw ? line.text : Readable(line.text)) + "\n";
 }
 
 }  // namespace medley::cli

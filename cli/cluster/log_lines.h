@@ -25,18 +25,26 @@ LogLine ParseLogLine(std::string pod, std::string_view line);
 // time stays behind the line before it.
 std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs);
 
-// "adult-coordinator | text": names padded to the longest so far, a colour for each pod in the
-// order of appearance. Not thread-safe.
+// A line of Medley's own JSON for people: {"time":"2026-11-21T07:15:00.123456Z","level":"warn",
+// "component":"c","msg":"lost","member":"m"} -> "07:15:00.123 WARN lost  member=m". Others stay.
+std::string Readable(const std::string& text);
+
+struct LogStyle {
+  bool colours = false;     // one for each pod, in the order of appearance
+  bool timestamps = false;  // of the kubelet, before each line
+  bool raw = false;         // lines as they were written, else Readable
+};
+
+// "adult-coordinator | text": names padded to the longest so far. Not thread-safe.
 class LogPrinter {
  public:
-  LogPrinter(bool colours, bool timestamps) : colours_(colours), timestamps_(timestamps) {}
+  explicit LogPrinter(LogStyle style) : style_(style) {}
   // So that the first lines are padded alike.
   void Expect(const std::string& pod);
   std::string Line(const LogLine& line);  // with its newline
 
  private:
-  const bool colours_;
-  const bool timestamps_;
+  const LogStyle style_;
   size_t width_ = 0;
   std::map<std::string, int> colour_of_;
 };

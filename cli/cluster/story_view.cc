@@ -51,13 +51,17 @@ std::string Headline(const Story& story, const ops::JobStatus& status) {
     if (!status.finished() && seen.estimated_remaining_seconds > 0) {
       line += fmt::format(", {} left", Span(static_cast<double>(seen.estimated_remaining_seconds)));
     }
-    for (const auto& [name, value] : seen.metrics) line += fmt::format(", {} {:.4f}", name, value);
+    for (const auto& [name, value] : seen.metrics) {
+      const bool whole = std::abs(value) >= 2 && value == std::floor(value);
+      line += ", " + name + " " + (whole ? Thousands(value) : fmt::format("{:.4f}", value));
+    }
   }
   return line;
 }
 
 std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& status) {
   std::vector<std::string> body;
+  const std::string name = story.job.key().name;
   const std::string managed_by = story.job.String("/spec/runPolicy/managedBy");
   if (!managed_by.empty() && managed_by != ops::kThisOperator) {
     body.push_back(fmt::format(
@@ -70,11 +74,16 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
         "to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
     return body;
   }
-  for (const ops::Condition* condition : InTheWay(status)) {
+  const std::vector<const ops::Condition*> conditions = InTheWay(status);
+  for (const ops::Condition* condition : conditions) {
     body.push_back(fmt::format("{}={}, {}: {}", condition->type, ops::ToString(condition->status),
                                condition->reason, condition->message));
-    if (const std::string advice = Advice(condition->reason); !advice.empty())
+    if (const std::string advice = Advice(condition->reason, name); !advice.empty())
       body.push_back("to do: " + advice);
+  }
+  if (conditions.empty() && status.conditions.IsTrue(ops::kPlannedCondition) &&
+      !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition)) {
+    body.push_back("its pods are made, connect and build the model: medley logs " + name + " -f");
   }
   if (status.observed_generation != 0 && status.observed_generation < story.job.generation()) {
     body.emplace_back("the last edit of the spec has not been looked at yet");

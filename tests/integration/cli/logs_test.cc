@@ -73,6 +73,11 @@ TEST_F(LogsTest, OfAllPodsInTheOrderOfTime) {
       << "by the plan in force";
   EXPECT_THAT(Medley("logs adult --color always --tail 1").output, HasSubstr("\x1b[36m"));
   EXPECT_THAT(Medley("logs adult --role server").output, HasSubstr("has no such pods now"));
+  logs_.Write("adult-coordinator",
+              Line(4, R"({"time":"2026-11-21T12:00:04.000000Z","level":"info","msg":"four"})"));
+  EXPECT_EQ(Medley("logs adult --tail 1 --role coordinator").output,
+            "adult-coordinator | 12:00:04.000 four\n");
+  EXPECT_THAT(Medley("logs adult --tail 1 --raw").output, HasSubstr(R"("msg":"four")"));
   EXPECT_GT(Medley("logs adult --role boss").status, 100);
 }
 

@@ -38,14 +38,27 @@ TEST(LogLinesTest, MergedByTimeAndInOrderWithinAPod) {
   EXPECT_THAT(Texts(merged), ElementsAre("b1", "a1", "a2", "a3 without a time", "b2", "a4"));
 }
 
+TEST(LogLinesTest, JsonIsMadeReadable) {
+  EXPECT_EQ(Readable(R"({"time":"2026-11-21T07:15:00.123456Z","level":"info","component":"w",)"
+                     R"("msg":"epoch 1 trains","step":"7","why":"a b"})"),
+            R"(07:15:00.123 epoch 1 trains  step=7  why="a b")");
+  EXPECT_EQ(Readable(R"({"time":"2026-11-21T07:15:00.123456Z","level":"warn","msg":"lost"})"),
+            "07:15:00.123 WARN lost");
+  for (const char* other : {R"({"profile": 1})", "{ no json", "text", "", R"({"level": 3})"}) {
+    EXPECT_EQ(Readable(other), other);
+  }
+  const std::string line = R"({"time":"2026-11-21T07:15:00.123456Z","level":"info","msg":"m"})";
+  EXPECT_EQ(LogPrinter({.raw = true}).Line({"a", {}, "", line}), "a | " + line + "\n");
+}
+
 TEST(LogPrinterTest, PrefixesArePaddedAndColoured) {
-  LogPrinter plain(false, false);
+  LogPrinter plain({});
   plain.Expect("adult-coordinator");
   EXPECT_EQ(plain.Line(ParseLogLine("a", "2026-11-21T07:15:00Z x")), "a                 | x\n");
-  LogPrinter timed(false, true);
+  LogPrinter timed({.timestamps = true});
   EXPECT_EQ(timed.Line(ParseLogLine("a", "2026-11-21T07:15:00Z x")),
             "a | 2026-11-21T07:15:00Z x\n");
-  LogPrinter coloured(true, false);
+  LogPrinter coloured({.colours = true});
   EXPECT_EQ(coloured.Line({"a", {}, "", "x"}), "\x1b[36ma |\x1b[0m x\n");
   EXPECT_EQ(coloured.Line({"b", {}, "", "x"}), "\x1b[33mb |\x1b[0m x\n");
   EXPECT_EQ(coloured.Line({"a", {}, "", "y"}), "\x1b[36ma |\x1b[0m y\n");

@@ -175,6 +175,9 @@ TEST(StoryViewTest, EveryStateHasAWord) {
               HasSubstr("Planned=Unknown, Profiling"));
   EXPECT_THAT(text(WaitingStatus("SchedulerUnavailable", "no answer", "Unknown")),
               HasSubstr("medley-scheduler"));
+  Json starting = RunningStatus();
+  starting["conditions"] = {Condition("Planned", "True", "PlanFound", "p")};
+  EXPECT_THAT(text(starting), HasSubstr("medley logs adult -f"));
   Json suspended = RunningStatus();
   suspended["conditions"] = {Condition("Suspended", "True", "Suspended", "checkpoint at step 7"),
                              Condition("Planned", "True", "PlanFound", "p")};
@@ -197,8 +200,8 @@ TEST(StoryViewTest, EveryStateHasAWord) {
 TEST(AdviceTest, EveryReasonIsKnown) {
   for (const std::string_view reason : ops::kReasons) EXPECT_TRUE(IsKnownReason(reason)) << reason;
   EXPECT_FALSE(IsKnownReason("NoSuchReason"));
-  EXPECT_THAT(Advice("Infeasible"), HasSubstr("medley plan --from"));
-  EXPECT_EQ(Advice("PlanFound"), "");
+  EXPECT_THAT(Advice("Infeasible", "adult"), HasSubstr("medley plan --from adult"));
+  EXPECT_EQ(Advice("PlanFound", "adult"), "");
 }
 
 TEST(FormatTest, NumbersAndTimes) {
