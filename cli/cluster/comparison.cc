@@ -12,6 +12,8 @@ namespace {
 
 using kube::Json;
 
+constexpr double kNear = 0.9;  // of a prediction: what measures less is said
+
 double LeftUsd(double samples, double throughput, double usd_per_hour) {
   return throughput > 0 ? samples / throughput / 3600 * usd_per_hour : 0;
 }
@@ -45,12 +47,13 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   table.Add({"running plan", Thousands(c.throughput),
              OrDash(c.measured_throughput > 0, Thousands(c.measured_throughput)),
              Usd(c.usd_per_hour), Usd(c.stay_usd)});
-  table.Add({"new plan", Thousands(result.plan->throughput), "-", Usd(result.plan->cost_per_hour),
-             Usd(c.move_usd)});
+  if (!c.same)
+    table.Add({"new plan", Thousands(result.plan->throughput), "-", Usd(result.plan->cost_per_hour),
+               Usd(c.move_usd)});
   std::vector<std::string> lines = Lines(table.Text());
   lines.push_back("running: " + c.summary);
   if (c.same) {
-    lines.emplace_back("the running plan is what would be planned now");
+    lines.emplace_back("it is what would be planned now");
   } else if (c.stay_usd <= 0) {
     lines.emplace_back(
         "a pool of the running plan has no price now: what staying costs is not known");
@@ -61,6 +64,12 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   } else {
     lines.push_back(fmt::format("the new plan would cost {} USD more ({}) for what is left",
                                 Usd(c.move_usd - c.stay_usd), Percent(c.stay_usd, c.move_usd)));
+  }
+  if (!c.same && c.measured_throughput > 0 && c.measured_throughput < c.throughput * kNear) {
+    lines.push_back(
+        fmt::format("the running plan measures {:.0f} % of what was predicted of it; the new one "
+                    "may fall short as well",
+                    100 * c.measured_throughput / c.throughput));
   }
   return lines;
 }

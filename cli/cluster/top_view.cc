@@ -172,10 +172,12 @@ TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::O
 std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width) {
   std::vector<std::string> lines;
   const Total total = Sum(view);
-  lines.push_back(
-      fmt::format("{} job{}, {} training, {} USD/h now; {} USD spent, {} saved against first plans",
-                  total.jobs, total.jobs == 1 ? "" : "s", total.running, Usd(total.usd_per_hour),
-                  Usd(total.spent_usd), Usd(total.saved_usd)));
+  const std::string saved = total.saved_usd < 0
+                                ? Usd(-total.saved_usd) + " more than first plans"
+                                : Usd(total.saved_usd) + " saved against first plans";
+  lines.push_back(fmt::format("{}, {} training, {} USD/h now; {} USD spent, {}",
+                              Counted(total.jobs, "job"), total.running, Usd(total.usd_per_hour),
+                              Usd(total.spent_usd), saved));
   lines.emplace_back();
   if (view.jobs.empty()) {
     lines.emplace_back(namespaces ? "no TrainingJobs"

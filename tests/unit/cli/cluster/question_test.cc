@@ -141,12 +141,14 @@ TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {
   EXPECT_TRUE(same.same);
   EXPECT_NEAR(same.usd_per_hour, 6 * 0.04 + 2.42, 1e-9) << "at the prices of now";
   EXPECT_NEAR(same.stay_usd, 1727200 / 20874.3 / 3600 * 2.66, 1e-6);
-  EXPECT_THAT(ComparisonLines(same, result),
-              Contains("the running plan is what would be planned now"));
+  EXPECT_THAT(ComparisonLines(same, result), Contains("it is what would be planned now"));
   result.execution_plan->stages[0].groups[0].units = 2;
   const Comparison other = Compare(*question, result);
   EXPECT_FALSE(other.same);
   EXPECT_THAT(ComparisonLines(other, result), Contains(HasSubstr("USD less (-")));
+  Comparison slow = other;
+  slow.measured_throughput = slow.throughput / 2;
+  EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("measures 50 % of what")));
   const Json json = Json::parse(ComparisonJson(*question, other, R"({"planner": "exact"})"));
   EXPECT_EQ(json["plan"]["planner"], "exact");
   EXPECT_EQ(json["running"]["epoch"], 4);
