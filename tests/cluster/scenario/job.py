@@ -1,4 +1,5 @@
 """One TrainingJob as the steps see it: its status, pods, processes, Events and the record of its training steps."""
+import collections
 import glob
 import json
 import os
@@ -54,8 +55,11 @@ class Job:
 
     def replans(self, before=None):
         """{message: how often it was told} of what was thought of other plans; with `before`, only what is new."""
-        told = {e["message"]: e.get("count", 1) for e in self.events() if e["reason"].startswith("Replan")}
-        return told if before is None else {m: n for m, n in told.items() if n != before.get(m)}
+        told = collections.Counter()  # each leader has its own Events
+        for event in self.events():
+            if event["reason"].startswith("Replan"):
+                told[event["message"]] += event.get("count", 1)
+        return told if before is None else {m: n for m, n in told.items() if n != before[m]}
 
     def steps(self):
         """What the coordinator wrote down of the steps that count: a rollback takes back those after it."""
