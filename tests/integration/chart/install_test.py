@@ -199,13 +199,24 @@ class InstallTest(unittest.TestCase):
         self.assertIsNotNone(self.cluster.get("clusterrole", "medley-operator-jobs"))
         self.assertEqual(self.training(), jobs, "an upgrade touched a job, its pool or its pod")
 
-    def test_uninstall_leaves_definitions_and_jobs(self):
-        self.release("medley", "--values", os.path.join(harness.HERE, "values", "cloud.yaml"))
+    def test_a_release_with_everything_and_its_end(self):
+        self.release("medley", "--values", os.path.join(harness.HERE, "values", "cloud.yaml"),
+                     "--values", os.path.join(harness.HERE, "values", "cert-manager.yaml"))
+        scaler = self.cluster.get("--namespace", NAMESPACE, "horizontalpodautoscaler", "medley-scheduler")
+        self.assertEqual(scaler["spec"]["maxReplicas"], 9)
+        self.assertIsNotNone(self.cluster.get("--namespace", NAMESPACE, "certificate", "medley-scheduler"))
+        self.assertIsNone(self.cluster.get("--namespace", NAMESPACE, "secret", "medley-scheduler-tls"))
+        config = self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-catalog")
+        self.assertEqual(len(yaml.safe_load(config["data"]["catalog.yaml"])["feeds"]), 3)
+        self.assertIn("contract.yaml", json.dumps(
+            self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-prices")["data"]))
+
+        # Uninstalling takes all of that, and leaves the definitions and what is of them.
         jobs = self.train()
         self.helm("uninstall", "medley", "--wait", "--timeout", "60s")
         for kind in ("deployment", "service", "serviceaccount", "secret", "configmap", "networkpolicy",
                      "poddisruptionbudget", "horizontalpodautoscaler", "role", "rolebinding", "servicemonitor", "podmonitor",
-                     "prometheusrule"):
+                     "prometheusrule", "certificate", "issuer"):
             self.assertEqual(self.left(kind, "--all-namespaces"), [])
         for kind in ("clusterrole", "clusterrolebinding", "priorityclass"):
             self.assertEqual(self.left(kind), [])
@@ -250,18 +261,6 @@ class InstallTest(unittest.TestCase):
             self.assertEqual(can("viewer", verb, "trainingjobs.medley.dev"), "no", verb)
         self.assertEqual(can("viewer", "get", "trainingjobs.medley.dev", "--subresource=status"), "yes")
         self.assertEqual(can("stranger", "list", "trainingjobs.medley.dev"), "no")
-
-    def test_a_release_with_everything(self):
-        path = os.path.join(harness.HERE, "values", "cloud.yaml")
-        self.release("medley", "--values", path, "--values", os.path.join(harness.HERE, "values", "cert-manager.yaml"))
-        scaler = self.cluster.get("--namespace", NAMESPACE, "horizontalpodautoscaler", "medley-scheduler")
-        self.assertEqual(scaler["spec"]["maxReplicas"], 9)
-        self.assertIsNotNone(self.cluster.get("--namespace", NAMESPACE, "certificate", "medley-scheduler"))
-        self.assertIsNone(self.cluster.get("--namespace", NAMESPACE, "secret", "medley-scheduler-tls"))
-        config = self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-catalog")
-        self.assertEqual(len(yaml.safe_load(config["data"]["catalog.yaml"])["feeds"]), 3)
-        self.assertIn("contract.yaml", json.dumps(
-            self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-prices")["data"]))
 
 
 if __name__ == "__main__":

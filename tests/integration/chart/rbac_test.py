@@ -71,6 +71,10 @@ class RbacTest(unittest.TestCase):
         # No replicas: their pods would never run here, and the garbage of tests is easier to see without them.
         cls.cluster.helm("install", "medley", CHART, "--namespace", NAMESPACE)
         cls.kubeconfig = cls.cluster.account_kubeconfig("medley-operator")
+        cls.paths = cls.files_of_release()
+        # The pod of `helm test`.
+        hooks = yaml.safe_load_all(cls.cluster.helm("get", "hooks", "medley", "--namespace", NAMESPACE).stdout)
+        cls.check_pod = next(o for o in hooks if o and o["kind"] == "Pod")
 
     def audit(self):
         with open(os.path.join(self.folder, "audit.log"), encoding="utf-8") as file:
@@ -90,12 +94,13 @@ class RbacTest(unittest.TestCase):
                               for verb in rule["verbs"]}
         return found
 
-    def files_of_release(self):
+    @classmethod
+    def files_of_release(cls):
         """The Secrets of the release as files: {path in the pod: path here}, and the token's and certificate's own."""
         paths = {}
         for secret, mount in (("medley-scheduler-token", "scheduler-token"), ("medley-scheduler-tls", "scheduler-ca")):
-            for key, data in self.cluster.get("--namespace", NAMESPACE, "secret", secret)["data"].items():
-                here = os.path.join(self.folder, f"{mount}-{key}")
+            for key, data in cls.cluster.get("--namespace", NAMESPACE, "secret", secret)["data"].items():
+                here = os.path.join(cls.folder, f"{mount}-{key}")
                 with open(here, "wb") as file:
                     file.write(base64.b64decode(data))
                 paths[f"/etc/medley/{mount}/{key}"] = here
@@ -206,14 +211,18 @@ class RbacTest(unittest.TestCase):
             "spec": {"model": {"name": "ctrdnn"}, "training": {"epochs": 1}, "resources": {"pools": ["cpu"]},
                      "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
                               "schema": {"label": {"column": 0}, "categorical": [1, 2], "numeric": [3]}}}})
-        yield
+        try:
+            yield
+        except BaseException:
+            print(self.cluster.kubectl("get", "--all-namespaces", "--output=yaml", "nodes,resourcepools,trainingjobs,pods").stdout)
+            raise
         self.cluster.kubectl("delete", "node", "n1")
         self.cluster.kubectl("delete", "resourcepool", "cpu")
 
     @contextlib.contextmanager
     def scheduler(self):
         """The scheduling service, with the release's token and certificate."""
-        paths = self.files_of_release()
+        paths = self.paths
         ports = os.path.join(self.folder, "scheduler-ports")
         with running(self.folder, "medley-scheduler", "--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
                      "--port-file", ports, "--token-file", paths["/etc/medley/scheduler-token/token"],
@@ -228,13 +237,12 @@ class RbacTest(unittest.TestCase):
 
     def local(self, arguments, port=0):
         """Flags of a pod, with addresses and files as they are here."""
-        paths = self.files_of_release()
         here = {"--scheduler": f"localhost:{self.grpc}", "--check-rest": f"https://localhost:{self.rest}",
                 "--check-operator": f"http://127.0.0.1:{port}", "--http-address": "127.0.0.1", "--http-port": str(port)}
         found = []
         for argument in arguments:
             flag, _, value = argument.partition("=")
-            value = here.get(flag, paths.get(value, value))
+            value = here.get(flag, self.paths.get(value, value))
             found.append(f"{flag}={value}" if value else flag)
         return found
 
@@ -244,9 +252,7 @@ class RbacTest(unittest.TestCase):
 
     def check(self, port, *more, without=()):
         """What `helm test` runs, by an operator at this port."""
-        hooks = yaml.safe_load_all(self.cluster.helm("get", "hooks", "medley", "--namespace", NAMESPACE).stdout)
-        pod = next(o for o in hooks if o and o["kind"] == "Pod")
-        arguments = [a for a in self.local(pod["spec"]["containers"][0]["args"], port)
+        arguments = [a for a in self.local(self.check_pod["spec"]["containers"][0]["args"], port)
                      if a.split("=")[0] not in without]
         return run(os.path.join(BIN, "medley-operator"), "--kubeconfig", self.kubeconfig, *arguments, *more, check=False)
 
@@ -302,17 +308,15 @@ class RbacTest(unittest.TestCase):
 
         def fail_one():
             pod = self.profiler("jobs")
-            if pod is None:
-                return len(failed) >= 2
-            if pod["metadata"].get("deletionTimestamp"):
+            if pod is not None and pod["metadata"].get("deletionTimestamp"):
                 self.let_go("jobs")
-            elif pod["metadata"]["uid"] not in failed and len(failed) < 2:
+            elif pod is not None and pod["metadata"]["uid"] not in failed:
                 failed.add(pod["metadata"]["uid"])
                 ended = {"name": "worker", "image": "i", "imageID": "", "ready": False, "restartCount": 0,
                          "state": {"terminated": {"exitCode": 1}}}
                 self.cluster.kubectl("--namespace", "jobs", "patch", "pod", POD, "--subresource=status", "--type=merge",
                                      "--patch", json.dumps({"status": {"phase": "Failed", "containerStatuses": [ended]}}))
-            return False
+            return len(failed) == 2
         wait_for("two profilers that failed", fail_one)
         wait_for("one event of both", lambda: told("ProfilerFailed", 2))
 
