@@ -55,7 +55,8 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"ObjectiveChanged", ""},
       {"FirstPlan", ""},
       {"Suspended",
-       "set spec.runPolicy.suspend to false; the job goes on from its last checkpoint"},
+       "set spec.runPolicy.suspend to false; the job goes on, from its last checkpoint if it has "
+       "one"},
       {"Resumed", "wait: the job is planned again"},
       {"CoordinatorRestarted",
        "nothing; if it repeats, medley logs JOB --role coordinator says why"},

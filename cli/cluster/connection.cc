@@ -70,9 +70,8 @@ absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster) 
           "the API server at {} does not accept the kubeconfig's credentials: {}", server, why);
     case absl::StatusCode::kPermissionDenied:
       return base::PermissionDenied(
-          "the API server forbids it: {}; the ClusterRoles medley-viewer (jobs) and "
-          "medley-pool-viewer (pools) allow to "
-          "look",
+          "the API server forbids it: {}; the ClusterRoles view (in the namespace) and "
+          "medley-pool-viewer (pools) allow to look",
           why);
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:

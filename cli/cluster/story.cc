@@ -18,12 +18,19 @@ std::string LastSeen(const kube::Object& event) {
   return "";
 }
 
+// One line for what was not read.
+std::string Unseen(const std::string& what, const absl::Status& why) {
+  if (why.code() != absl::StatusCode::kPermissionDenied) return base::Message(why);
+  return what + ": this user may not read them (ClusterRole " +
+         (what == "resourcepools" ? "medley-pool-viewer)" : "view)");
+}
+
 // The value, or a line of `unseen`.
 std::vector<kube::Object> ListOrNote(const Cluster& cluster, const kube::Resource& resource,
                                      const kube::ListOptions& options, Story& story) {
   auto list = ListAll(cluster, resource, options);
   if (list.ok()) return *std::move(list);
-  story.unseen.push_back(base::Message(list.status()));
+  story.unseen.push_back(Unseen(resource.plural, list.status()));
   return {};
 }
 
@@ -60,7 +67,7 @@ absl::StatusOr<Story> ReadStory(const Cluster& cluster, const std::string& job) 
     if (record.ok() && owner && owner->uid == story.job.uid()) story.record = *std::move(record);
     if (!record.ok()) story.unseen.push_back(base::Message(record.status()));
   } else if (!kube::IsNotFound(map.status())) {
-    story.unseen.push_back(base::Message(ExplainApiError(map.status(), cluster)));
+    story.unseen.push_back(Unseen("configmaps", ExplainApiError(map.status(), cluster)));
   }
   return story;
 }

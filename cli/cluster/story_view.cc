@@ -76,8 +76,9 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
   }
   const std::vector<const ops::Condition*> conditions = InTheWay(status);
   for (const ops::Condition* condition : conditions) {
-    body.push_back(fmt::format("{}={}, {}: {}", condition->type, ops::ToString(condition->status),
-                               condition->reason, condition->message));
+    const std::string why = condition->reason == condition->type ? "" : ", " + condition->reason;
+    body.push_back(fmt::format("{}={}{}: {}", condition->type, ops::ToString(condition->status),
+                               why, condition->message));
     if (const std::string advice = Advice(condition->reason, name); !advice.empty())
       body.push_back("to do: " + advice);
   }

@@ -79,7 +79,9 @@ TopPool TakePool(const kube::Object& object, base::WallTime now) {
   row.usd_per_unit_hour = status.usd_per_unit_hour;
   row.price_source = status.price_source;
   row.price_age = Ago(status.price_time, now);
-  row.limit = status.units.limit;
+  row.seen = !status.conditions.all().empty();
+  const kube::Json& limit = object.At("/spec/limit");
+  row.limit = limit.is_number_integer() ? limit.get<int>() : 0;
   row.capacity = status.units.capacity;
   row.used = status.units.used;
   row.free = status.units.free;
@@ -90,7 +92,7 @@ TopPool TakePool(const kube::Object& object, base::WallTime now) {
       row.trouble = Told(*condition);
     }
   }
-  if (status.conditions.all().empty()) row.trouble = "the operator has not looked at it yet";
+  if (!row.seen) row.trouble = "the operator has not looked at it yet";
   return row;
 }
 
@@ -144,8 +146,10 @@ std::string PoolsTable(const TopView& view) {
       {"POOL", "CLASS", "USD/UNIT-H", "PRICE AGE", "CAPACITY", "USED", "FREE", "LIMIT", ""});
   for (const TopPool& pool : view.pools) {
     table.Add({pool.name, pool.cls, OrDash(pool.usd_per_unit_hour > 0, Usd(pool.usd_per_unit_hour)),
-               pool.price_age, std::to_string(pool.capacity), std::to_string(pool.used),
-               std::to_string(pool.free), std::to_string(pool.limit), pool.trouble});
+               pool.price_age, OrDash(pool.seen, std::to_string(pool.capacity)),
+               OrDash(pool.seen, std::to_string(pool.used)),
+               OrDash(pool.seen, std::to_string(pool.free)), std::to_string(pool.limit),
+               pool.trouble});
   }
   return table.Text();
 }

@@ -33,6 +33,7 @@ struct TopPool {
   double usd_per_unit_hour = 0;  // 0: not known
   std::string price_source;
   std::string price_age;
+  bool seen = false;  // by the operator; else units are not known but for the limit
   int limit = 0;
   int capacity = 0;
   int used = 0;

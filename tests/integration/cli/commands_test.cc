@@ -114,6 +114,11 @@ TEST_F(CommandsTest, ErrorsAreSentences) {
   const Ended partly = Medley("top --once");
   EXPECT_EQ(partly.status, 0);
   EXPECT_THAT(partly.output, HasSubstr("this user may not list them"));
+  server_.embedded()->faults().Add(
+      {.verb = "list", .plural = "events", .code = 403, .reason = "Forbidden"});
+  const Ended story = Medley("explain adult");
+  EXPECT_EQ(story.status, 0);
+  EXPECT_THAT(story.output, HasSubstr("events: this user may not read them (ClusterRole view)"));
   server_.embedded()->Stop();
   const Ended away = Medley("top");
   EXPECT_EQ(away.status, 1);

@@ -80,6 +80,13 @@ TEST(TopViewTest, TableAndJson) {
   ExpectGolden("top.json", TopJson(view));
 }
 
+TEST(TopViewTest, APoolThatTheOperatorHasNotSeen) {
+  kube::Object pool = Pools()[0];
+  pool.mutable_json().erase("status");
+  const std::string text = Joined(TopLines(TakeTop({}, {pool}, Now()), false, 0));
+  EXPECT_THAT(text, HasSubstr("-         -     -     32     the operator has not looked"));
+}
+
 TEST(TopViewTest, NothingThere) {
   TopView view = TakeTop({}, {}, Now());
   EXPECT_THAT(TopLines(view, false, 0), Contains(HasSubstr("-A: in all")));
