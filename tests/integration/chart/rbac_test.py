@@ -1,9 +1,10 @@
 """The operator with the chart's own rights and nothing more, against a real API server that writes an audit log.
 
-Every integration test of the operator (tests/integration/operator: profiling, planning, running, re-planning, suspension,
-failures, ends) runs under the ServiceAccount of an installed release, and so does the program itself with the very flags of
-its Deployment. Then the log is read: a 403 fails, and so does a rule of the chart that nobody used. The API server enforces
-Pod Security `restricted` in every namespace, and asks for rights on owners as OpenShift does.
+The integration tests of a job's life (tests/integration/operator: profiling, planning, running, re-planning, suspension,
+failures, ends, and every object beside the pods) run under the ServiceAccount of an installed release, and so does the
+program itself with the very flags of its Deployment. Then the log is read: a 403 fails, and so does a rule of the chart that
+nobody used. The API server enforces Pod Security `restricted` in every namespace, and asks for rights on owners as OpenShift
+does.
 """
 import base64
 import collections
@@ -106,11 +107,11 @@ class RbacTest(unittest.TestCase):
                 paths[f"/etc/medley/{mount}/{key}"] = here
         return paths
 
-    def test_1_every_test_of_the_operator_passes_with_these_rights(self):
-        # Bad input asks for nothing that these do not.
+    def test_1_the_life_of_jobs_with_these_rights(self):
+        # What judges input and capacity asks for nothing that these do not.
         done = subprocess.run(
-            [os.path.join(TESTS, "operator_life_test"), "--gtest_filter=*Real-*BadInputTest*:*BadManifestsTest*",
-             "--gtest_brief=1"], capture_output=True, text=True, check=False, timeout=600,
+            [os.path.join(TESTS, "operator_life_test"), "--gtest_brief=1",
+             "--gtest_filter=*LifeTest*Real:*ObjectsTest*Real:*ReplanTest*Real"], capture_output=True, text=True, check=False, timeout=600,
             env={**os.environ, "MEDLEY_TEST_KUBECONFIG": self.cluster.kubeconfig,
                  "MEDLEY_TEST_OPERATOR_KUBECONFIG": self.kubeconfig})
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-3000:])
