@@ -224,6 +224,8 @@ Json OperatorHarness::JobJson(const std::string& name) {
              "elasticity": {"replan": {"cooldown": "60s"}}}})");
   job["metadata"]["namespace"] = ns_;
   job["metadata"]["name"] = name;
+  // A real scheduler would place pods first.
+  if (place_) job["spec"]["runPolicy"]["schedulingPolicy"]["schedulerName"] = "this-test";
   return job;
 }
 
@@ -249,10 +251,19 @@ void OperatorHarness::AddNode(const std::string& name, const Json& allocatable) 
   nodes_.push_back(name);
   Apply(kube::resources::Nodes(),
         {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}});
-  const Json ready = Json::array({{{"type", "Ready"}, {"status", "True"}}});
-  const Json status = {{"status", {{"allocatable", allocatable}, {"conditions", ready}}}};
-  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge, status,
-                             {}, "status"),
+  PatchNodeStatus(name, {{"allocatable", allocatable}});
+  SetNodeReady(name, true);
+}
+
+void OperatorHarness::SetNodeReady(const std::string& name, bool ready) {
+  PatchNodeStatus(
+      name, {{"conditions",
+              Json::array({{{"type", "Ready"}, {"status", ready ? "True" : "False"}}})}});
+}
+
+void OperatorHarness::PatchNodeStatus(const std::string& name, const Json& status) {
+  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge,
+                             {{"status", status}}, {}, "status"),
               base::IsOk());
 }
 

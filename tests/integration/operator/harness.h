@@ -123,6 +123,8 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   // A ready node; it goes with the test.
   void AddNode(const std::string& name, const kube::Json& allocatable);
   void PatchNode(const std::string& name, const kube::Json& patch);
+  void PatchNodeStatus(const std::string& name, const kube::Json& status);
+  void SetNodeReady(const std::string& name, bool ready);
   void Taint(const std::string& node, const std::string& key);
   bool HasEvent(const std::string& reason, const std::string& part = "");
   void Pump();

@@ -209,8 +209,9 @@ TEST_P(QuotaTest, AChangeThatLeavesThePlanItsUnitsAsksNothing) {
   }
   Settle();
   // Gone for a moment, shorter than the window.
-  PatchNode("n1", {{"spec", {{"unschedulable", true}}}});
-  PatchNode("n1", {{"spec", {{"unschedulable", nullptr}}}});
+  SetNodeReady("n1", false);
+  Settle();
+  SetNodeReady("n1", true);
   Settle();
   EXPECT_EQ(scheduler_.plans(), asked);
   EXPECT_EQ(coordinator_.applied().size(), 1u);
