@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import steps
 import world
 from job import NAMESPACE, command
 from kube import CORE, Failure, eventually, require
@@ -106,6 +107,22 @@ def kill_operator(w):
     w.kube.call("DELETE", f"{CORE}/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}")
     recovered(w.life, before, pod["metadata"]["name"], pod["metadata"]["uid"])
     return f"another led after {took:.0f} s, pods undisturbed"
+
+
+def upgrade(w):
+    """helm upgrade that rolls both operators and the scheduling service: the job trains on with the same pods."""
+    before, pods, step = w.life.status(), identities(w.life), w.life.step()
+    holder = w.kube.get(LEASE)["spec"]["holderIdentity"]
+    start = time.monotonic()
+    world.chart(w.kube, "upgrade", steps.AFTER, "--set", "operator.resources.limits.memory=384Mi",
+                "--set", "scheduler.resources.limits.memory=768Mi")
+    took, trained = time.monotonic() - start, w.life.step() - step
+    require(trained > 0, "training stood still through the upgrade")
+    other = eventually("a new operator leads", 60, lambda: w.kube.get(LEASE)["spec"]["holderIdentity"])
+    require(other != holder, f"{holder} still leads: the operators were not replaced")
+    w.life.advances()
+    untouched(w.life, before, pods)
+    return f"rolled out after {took:.0f} s, {trained} steps trained meanwhile, same pods"
 
 
 def untouched(job, before, pods):

@@ -23,7 +23,7 @@ from kube import ApiError, Failure, Kube  # noqa: E402
 
 STEPS = [steps.adult, steps.life, steps.price, steps.objective, steps.scale, steps.drain, steps.quota,
          failures.kill_trainer, failures.kill_server, failures.kill_coordinator, failures.kill_operator,
-         failures.scheduler_away, failures.api_away, failures.suspend, failures.delete]
+         failures.upgrade, failures.scheduler_away, failures.api_away, failures.suspend, failures.delete]
 
 
 def say(line):

@@ -103,12 +103,21 @@ def set_prices(kube, prices):
                {"data": {"prices.yaml": json.dumps({"entries": entries(prices)})}})  # JSON is YAML
 
 
+def helm(kube, command, *arguments):
+    return run(f"{CACHE}/bin/helm", "--kubeconfig", kube.kubeconfig, "--namespace", SYSTEM, command, "medley", *arguments)
+
+
+def chart(kube, command, prices, *arguments):
+    """helm install or upgrade of this checkout's chart, all of it ready when this returns."""
+    return helm(kube, command, f"{ROOT}/charts/medley", "--values", f"{HERE}/values.yaml", "--set-json",
+                f"scheduler.prices.entries={json.dumps(entries(prices))}", "--wait", "--timeout", "5m", *arguments)
+
+
 def install(kube, prices):
-    """helm install, as its README says."""
-    run(f"{CACHE}/bin/helm", "--kubeconfig", kube.kubeconfig, "install", "medley", f"{ROOT}/charts/medley",
-        "--namespace", SYSTEM, "--create-namespace", "--values", f"{HERE}/values.yaml",
-        "--set-json", f"scheduler.prices.entries={json.dumps(entries(prices))}", "--wait", "--timeout", "5m")
-    return "with helm"
+    """helm install, as its README says, and helm test: inside the cluster, through its DNS and network policies."""
+    chart(kube, "install", prices, "--create-namespace")
+    told = helm(kube, "test", "--logs", "--timeout", "3m")
+    return f"with helm; helm test ends with: {told.strip().splitlines()[-1]}"
 
 
 def available(kube, name):
