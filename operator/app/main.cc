@@ -30,6 +30,7 @@ struct Flags {
   std::string log_level = "info";
   double status_interval = 10;
   double recheck = 30;
+  double settled_recheck = 300;
   double goal_window = 60;
   double schedule_window = 60;
   std::string scheduler_token_file, scheduler_ca, scheduler_cert, scheduler_key;
@@ -88,6 +89,9 @@ void Define(CLI::App& app, Flags& flags) {
                  "Seconds between two writes of a status")
       ->capture_default_str();
   app.add_option("--recheck", flags.recheck, "Seconds between two looks at a job without any event")
+      ->capture_default_str();
+  app.add_option("--settled-recheck", flags.settled_recheck,
+                 "The same, of a job that runs and has what it asked for")
       ->capture_default_str();
   app.add_option("--goal-window", flags.goal_window, "Seconds below the goal before planning again")
       ->capture_default_str();
@@ -227,6 +231,9 @@ absl::Status Run(Flags& flags, std::stop_token stop) {
   }
   flags.options.job.status_interval = FromSeconds(flags.status_interval);
   flags.options.job.recheck = FromSeconds(flags.recheck);
+  flags.options.job.settled_recheck = FromSeconds(flags.settled_recheck);
+  flags.options.job.progress_interval =
+      std::min(flags.options.job.progress_interval, flags.options.job.status_interval);
   flags.options.job.goal_window = FromSeconds(flags.goal_window);
   flags.options.job.schedule_window = FromSeconds(flags.schedule_window);
   medley::ops::OperatorApp app(flags.options, client, clock);

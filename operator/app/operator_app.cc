@@ -138,7 +138,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
           },
           [this](const absl::StatusOr<model::Prediction>& answer) { CountObservation(answer); }),
       links_(clock, options_.seed,
-             [this](const kube::Key& job) { job_controller_raw_->Enqueue(job); }),
+             [this](const kube::Key& job, bool news) {
+               job_controller_raw_->EnqueueAfter(
+                   job, news ? base::nanoseconds(0) : options_.job.progress_interval);
+             }),
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
       job_controller_(

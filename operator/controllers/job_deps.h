@@ -28,7 +28,11 @@ struct JobOptions {
   WorkerSettings worker;
   base::nanoseconds status_interval =
       base::seconds(10);  // between two writes without a change of condition
-  base::nanoseconds recheck = base::seconds(30);  // a look at every living job, without any event
+  // Progress as expected is looked at so often.
+  base::nanoseconds progress_interval = base::seconds(5);
+  // A look at a living job without any event; one that runs and has what it asked for can wait.
+  base::nanoseconds recheck = base::seconds(30);
+  base::nanoseconds settled_recheck = std::chrono::minutes(5);
   base::nanoseconds goal_window =
       base::seconds(60);  // throughput below the goal for so long: plan again
   base::nanoseconds schedule_window =

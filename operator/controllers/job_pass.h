@@ -94,6 +94,7 @@ class JobPass {
   PlanningInputs InputsOf(const Pools& pools) const;
   absl::Status Consider(const std::string& reason, bool forced, const Pools& pools);
   JobProgress Progress() const;
+  bool Settled() const;  // runs as planned and has what it asked for
   bool GoalMissedForLong();
   bool MemberUnschedulableForLong(std::string* pool);
   void TellReplan(const char* event_reason, const std::string& sentence);

@@ -88,8 +88,9 @@ absl::Status JobPass::Steps() {
                   "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
   }
   MEDLEY_RETURN_IF_ERROR(EnsureBaseObjects());
-  Again(deps_.options.recheck);
-  return record_ ? RunPlan() : MakeFirstPlan();
+  MEDLEY_RETURN_IF_ERROR(record_ ? RunPlan() : MakeFirstPlan());
+  Again(Settled() ? deps_.options.settled_recheck : deps_.options.recheck);
+  return absl::OkStatus();
 }
 
 bool JobPass::Admit() {

@@ -50,6 +50,12 @@ JobProgress JobPass::Progress() const {
   return progress;
 }
 
+bool JobPass::Settled() const {
+  return record_ && InForce() && observed_->phase == JobPhase::kTraining &&
+         status_.conditions.IsTrue(kPodsReadyCondition) && status_.conditions.IsTrue(kPlannedCondition) &&
+         observed_->throughput >= job_->objective.min_throughput * kGoalTolerance;
+}
+
 bool JobPass::GoalMissedForLong() {
   const double goal = job_->objective.min_throughput * kGoalTolerance;
   if (goal <= 0 || observed_->throughput <= 0 || observed_->throughput >= goal) {

@@ -99,7 +99,7 @@ Observation FromProto(const pb::Observation& in) {
 }  // namespace
 
 CoordinatorLink::CoordinatorLink(std::string address, std::string token, base::Clock& clock,
-                                 uint64_t seed, std::function<void()> on_change)
+                                 uint64_t seed, OnChange on_change)
     : address_(std::move(address)),
       token_(std::move(token)),
       clock_(clock),
@@ -122,15 +122,18 @@ bool CoordinatorLink::FollowOnce(std::stop_token stop) {
   const auto stub = pb::CoordinatorService::NewStub(channel_);
   auto reader = stub->WatchObservations(&context, pb::WatchObservationsRequest());
   pb::WatchObservationsResponse response;
-  bool heard = false;
+  std::shared_ptr<const Observation> told;  // as news, of this stream
   while (reader->Read(&response)) {
-    heard = true;
+    const auto now = std::make_shared<const Observation>(FromProto(response.observation()));
+    const bool news = IsNews(told.get(), *now);
+    if (news) told = now;
     {
       base::MutexLock lock(mutex_);
-      latest_ = std::make_shared<const Observation>(FromProto(response.observation()));
+      latest_ = now;
     }
-    on_change_();
+    on_change_(news);
   }
+  const bool heard = told != nullptr;
   const absl::Status ended = rpc::FromGrpc(reader->Finish());
   log::Debug("observation stream ended",
              {{"coordinator", address_}, {"status", base::ToString(ended)}});
@@ -214,7 +217,7 @@ std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job,
   if (link == nullptr || link->address() != address || link->token() != token) {
     old = std::exchange(
         link, std::make_shared<CoordinatorLink>(address, token, clock_, seed_ + links_.size(),
-                                                [this, job] { on_change_(job); }));
+                                                [this, job](bool news) { on_change_(job, news); }));
   }
   return link;
 }

@@ -29,9 +29,10 @@ namespace medley::ops {
 
 class CoordinatorLink {
  public:
-  // `on_change` is called from the link's thread after each observation.
+  // Called from the link's thread after each observation; `news`: see IsNews, of what was last news.
+  using OnChange = std::function<void(bool news)>;
   CoordinatorLink(std::string address, std::string token, base::Clock& clock, uint64_t seed,
-                  std::function<void()> on_change);
+                  OnChange on_change);
   ~CoordinatorLink();
 
   const std::string& address() const { return address_; }
@@ -58,7 +59,7 @@ class CoordinatorLink {
   const std::string token_;
   base::Clock& clock_;
   const uint64_t seed_;
-  const std::function<void()> on_change_;
+  const OnChange on_change_;
   const std::shared_ptr<grpc::Channel> channel_;
   mutable base::Mutex mutex_;
   std::shared_ptr<const Observation> latest_ ABSL_GUARDED_BY(mutex_);
@@ -68,7 +69,7 @@ class CoordinatorLink {
 // The links of all jobs. Thread-safe.
 class CoordinatorLinks {
  public:
-  using OnChange = std::function<void(const kube::Key& job)>;
+  using OnChange = std::function<void(const kube::Key& job, bool news)>;
   CoordinatorLinks(base::Clock& clock, uint64_t seed, OnChange on_change)
       : clock_(clock), seed_(seed), on_change_(std::move(on_change)) {}
 

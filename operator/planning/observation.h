@@ -67,4 +67,8 @@ struct Observation {
   bool operator==(const Observation&) const = default;
 };
 
+// Whether a job must be looked at because of `now`, or whether it is progress as expected: steps, losses, money, a
+// throughput within a fifth of what it was. `before` null: nothing was known.
+bool IsNews(const Observation* before, const Observation& now);
+
 }  // namespace medley::ops

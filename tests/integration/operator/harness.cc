@@ -197,6 +197,8 @@ OperatorOptions OperatorHarness::Options() {
   options.job.worker.listen_port = coordinator_.port();
   options.job.status_interval = base::milliseconds(200);
   options.job.recheck = base::seconds(2);
+  options.job.settled_recheck = base::seconds(2);
+  options.job.progress_interval = base::nanoseconds(0);
   options.job.scheduler_retry = base::milliseconds(300);
   options.job.default_warm_up_seconds = 1;
   options.job.capacity_debounce = base::milliseconds(100);

@@ -15,7 +15,7 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
   OperatorMetrics metrics(registry);
   kube::Store empty;
   SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
-  CoordinatorLinks links(clock, 1, [](const kube::Key&) {});
+  CoordinatorLinks links(clock, 1, [](const kube::Key&, bool) {});
   ObservationSender observations(
       {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("nobody"); },
       [](const absl::StatusOr<model::Prediction>&) {});
