@@ -138,6 +138,7 @@ class LeaderTest : public OperatorHarness {
                                 {"spec",
                                  {{"class", "CPU"},
                                   {"limit", 1},
+                                  {"namespaces", {"another"}},  // no news for the jobs of this test
                                   {"unit", {{"resources", {{"cpu", "1"}}}}},
                                   {"price", {{"usdPerUnitHour", "0.1"}}}}}});
     return WaitUntil(
