@@ -29,6 +29,7 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   ops::JobStatus status = ops::JobStatus::FromJson(job.At("/status"));
   Snapshot view;
   view.phase = status.Phase();
+  view.rescaling = status.conditions.IsTrue(ops::kRescalingCondition);
   view.complete = status.conditions.IsTrue(ops::kCompleteCondition);
   view.failed = status.conditions.IsTrue(ops::kFailedCondition);
   view.trouble = Trouble(status.conditions);

@@ -25,6 +25,7 @@ struct Snapshot {
   ops::CostStatus cost;
   std::vector<ops::RescaleStatus> rescales;  // epoch switches, in order
   double progress_percent = 0;               // with its fraction, unlike the status's
+  bool rescaling = false;                    // a new plan is not in force yet
   bool complete = false;
   bool failed = false;
   // The last condition's sentence that says why nothing goes on ("" when things go on).

@@ -52,7 +52,7 @@ TEST(SnapshotTest, ShowsWhatTheOperatorWrote) {
   EXPECT_EQ(view.observed.metrics, status.observed->metrics);
   EXPECT_EQ(view.observed.samples, 373);
   EXPECT_DOUBLE_EQ(view.progress_percent, 37.3);
-  EXPECT_FALSE(view.complete || view.failed);
+  EXPECT_FALSE(view.complete || view.failed || view.rescaling);
   EXPECT_EQ(view.trouble, "");
 }
 
@@ -68,6 +68,16 @@ TEST(SnapshotTest, TroubleIsWhatStopsTheJob) {
   view = TakeSnapshot(Job(status), {});
   EXPECT_TRUE(view.failed);
   EXPECT_EQ(view.trouble, "BackoffLimitExceeded: 7 restarts");
+}
+
+TEST(SnapshotTest, ANewPlanIsOnItsWayUntilItIsInForce) {
+  ops::JobStatus status = Running();
+  for (const bool rescaling : {true, false}) {
+    status.conditions.Set(ops::kRescalingCondition,
+                          rescaling ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                          "PriceChanged", "from epoch 1 to epoch 2", 1, base::WallTime());
+    EXPECT_EQ(TakeSnapshot(Job(status), {}).rescaling, rescaling);
+  }
 }
 
 TEST(SnapshotTest, AJobWithoutStatusIsPending) {
