@@ -192,7 +192,7 @@ class Story:
             job("bad", {"maxUsdPerHour": "5"}, data=absent, resources={"pools": ["local"]}))
         self.fires("MedleyPoolWithoutPrice", "MedleyPlanInfeasible", "MedleyJobNotPlanned", "MedleyJobFailed")
         self.cluster.apply(job("homeless", {"maxUsdPerHour": "5"}, resources={"pools": ["local"]},
-                               template={"spec": {"nodeSelector": {"no": "such-node"}}}))
+                               runPolicy={"schedulingPolicy": {"schedulerName": "nobody"}}))
         self.fires("MedleyJobWaitsForPods")
 
     def stand_still(self):
