@@ -95,6 +95,7 @@ class JobPass {
   absl::Status Consider(const std::string& reason, bool forced, const Pools& pools);
   JobProgress Progress() const;
   bool Settled() const;  // runs as planned and has what it asked for
+  bool BelowGoal() const;  // as measured, and by more than measurements vary
   bool GoalMissedForLong();
   bool MemberUnschedulableForLong(std::string* pool);
   void TellReplan(const char* event_reason, const std::string& sentence);

@@ -12,9 +12,6 @@
 namespace medley::ops {
 namespace {
 
-// Same as for goals: measurements are never exact.
-constexpr double kGoalTolerance = 0.95;
-
 std::map<std::string, int> UnitsOf(const PlanRecord& record) {
   std::map<std::string, int> units;
   for (const MemberSlot& slot : record.slots) ++units[slot.pool];
@@ -75,8 +72,7 @@ std::string JobPass::CapacityReason(const Pools& pools, const PlanningInputs& no
   }
   memory_.growth_asked_at = steady_;
   // What was missing may be there now.
-  *forced = observed_->throughput > 0 &&
-            observed_->throughput < job_->objective.min_throughput * kGoalTolerance;
+  *forced = observed_->throughput > 0 && BelowGoal();
   return "CapacityChanged";
 }
 

@@ -13,6 +13,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_pass.h"
+#include "operator/controllers/pod_state.h"
 
 namespace medley::ops {
 namespace {
@@ -21,20 +22,10 @@ constexpr base::nanoseconds kOverdue = base::seconds(30);   // of a deletion, af
 constexpr base::nanoseconds kAskAgain = base::seconds(10);  // where no plan was found
 constexpr double kNoticeSeconds = 30;                       // least notice of the clouds
 
-bool Ended(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
-
-bool IsMember(const kube::Object& pod) {
-  const std::string role = pod.label(kRoleLabel);
-  return role == "trainer" || role == "server";
-}
-
 }  // namespace
 
 std::optional<Notice> JobPass::NoticeFor(const kube::Object& pod) {
-  if (Ended(pod) || memory_.deleted.contains(pod.uid())) return std::nullopt;
+  if (HasEnded(pod) || memory_.deleted.contains(pod.uid())) return std::nullopt;
   const std::string node = pod.String("/spec/nodeName");
   if (auto notice = deps_.capacity.NoticeOf(node)) return notice;
   if (auto notice = PodNoticeOf(pod)) return notice;
@@ -158,7 +149,7 @@ void JobPass::DrainLeaving() {
   for (const kube::ObjectPtr& pod : Pods()) {
     const std::string name = pod->key().name;
     const bool released = !in_plan.contains(name) && InForce();
-    if (!IsMember(*pod) || Ended(*pod) || released) continue;
+    if (!IsMember(*pod) || HasEnded(*pod) || released) continue;
     if (CoordinatorOf(*pod) != link_->address()) continue;
     bool told = pod->deleting();
     if (const auto notice = NoticeFor(*pod); !told && notice && notice->certain) {

@@ -50,15 +50,18 @@ JobProgress JobPass::Progress() const {
   return progress;
 }
 
+bool JobPass::BelowGoal() const {
+  return observed_->throughput < job_->objective.min_throughput * kGoalTolerance;
+}
+
 bool JobPass::Settled() const {
   return record_ && InForce() && observed_->phase == JobPhase::kTraining &&
          status_.conditions.IsTrue(kPodsReadyCondition) && status_.conditions.IsTrue(kPlannedCondition) &&
-         observed_->throughput >= job_->objective.min_throughput * kGoalTolerance;
+         !BelowGoal();
 }
 
 bool JobPass::GoalMissedForLong() {
-  const double goal = job_->objective.min_throughput * kGoalTolerance;
-  if (goal <= 0 || observed_->throughput <= 0 || observed_->throughput >= goal) {
+  if (observed_->throughput <= 0 || !BelowGoal()) {
     memory_.below_goal_since.reset();
     return false;
   }
@@ -169,7 +172,7 @@ absl::Status JobPass::Replan() {
     forced = true;
   }
   if (reason == "ObjectiveChanged") {
-    forced = forced || observed_->throughput < job_->objective.min_throughput * kGoalTolerance ||
+    forced = forced || BelowGoal() ||
              (job_->objective.max_usd_per_hour > 0 &&
               record_->UsdPerHour(now.prices) > job_->objective.max_usd_per_hour);
   }

@@ -9,6 +9,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_pass.h"
+#include "operator/controllers/pod_state.h"
 #include "operator/records/profile_store.h"
 
 namespace medley::ops {
@@ -26,16 +27,6 @@ bool IsQuotaRefusal(const absl::Status& status) {
   return status.code() == absl::StatusCode::kPermissionDenied &&
          (why.find("exceeded quota") != std::string::npos ||
           why.find("failed quota") != std::string::npos);
-}
-
-bool Terminated(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
-
-bool IsMember(const kube::Object& pod) {
-  const std::string role = pod.label(kRoleLabel);
-  return role == "trainer" || role == "server";
 }
 
 }  // namespace
@@ -78,7 +69,7 @@ absl::StatusOr<std::string> JobPass::EnsureCoordinator() {
     return std::string();
   }
   const std::string ip = pod->String("/status/podIP");
-  if (Going(*pod) || Terminated(*pod) || ip.empty()) return std::string();
+  if (Going(*pod) || HasEnded(*pod) || ip.empty()) return std::string();
   if (record_->coordinator_uid != pod->uid()) {
     PlanRecord record = *record_;
     record.coordinator_uid = pod->uid();
@@ -147,11 +138,11 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
     if (pod != nullptr) {
-      if (Going(*pod) || (ending && Terminated(*pod))) continue;
+      if (Going(*pod) || (ending && HasEnded(*pod))) continue;
       // Made for a coordinator that is gone: it would call a dead address for ever.
-      if (!Terminated(*pod) && CoordinatorOf(*pod) != coordinator)
+      if (!HasEnded(*pod) && CoordinatorOf(*pod) != coordinator)
         MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
-      if (Terminated(*pod)) MEDLEY_RETURN_IF_ERROR(ReplaceMember(*pod));
+      if (HasEnded(*pod)) MEDLEY_RETURN_IF_ERROR(ReplaceMember(*pod));
       continue;
     }
     if (ending) continue;
@@ -277,7 +268,7 @@ absl::Status JobPass::DeleteLeftovers() {
     // Of a pool that came while the job runs: it is measured before it is planned with.
     if (profiler && memory_.profilers.contains(pod->key().name)) continue;
     if (!profiler && (!IsMember(*pod) || wanted.contains(pod->key().name))) continue;
-    if (profiler || Terminated(*pod) || InForce()) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
+    if (profiler || HasEnded(*pod) || InForce()) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
   }
   return absl::OkStatus();
 }

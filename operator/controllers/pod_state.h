@@ -1,0 +1,23 @@
+// What the passes ask of a pod of a job. Pure.
+#pragma once
+
+#include <string>
+
+#include "common/kube/object.h"
+#include "operator/api/resources.h"
+
+namespace medley::ops {
+
+// Its containers have ended, and it is not started again.
+inline bool HasEnded(const kube::Object& pod) {
+  const std::string phase = pod.String("/status/phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+// A trainer or a server: one of the plan's units, unlike coordinators and profilers.
+inline bool IsMember(const kube::Object& pod) {
+  const std::string role = pod.label(kRoleLabel);
+  return role == "trainer" || role == "server";
+}
+
+}  // namespace medley::ops
