@@ -1,6 +1,8 @@
 // A clock that moves only when told to. Thread-safe; sleepers wake when Advance passes their deadline.
 #pragma once
 
+#include <set>
+
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
@@ -20,10 +22,10 @@ class FakeClock final : public Clock {
   }
   bool SleepUntil(SteadyTime deadline, std::stop_token stop) override {
     MutexLock lock(mutex_);
-    ++sleepers_;
+    const auto mine = deadlines_.insert(deadline);
     changed_.NotifyAll();
     const bool reached = changed_.Wait(mutex_, stop, [&] { return SteadyTime(elapsed_) >= deadline; });
-    --sleepers_;
+    deadlines_.erase(mine);
     return reached;
   }
 
@@ -35,7 +37,23 @@ class FakeClock final : public Clock {
   // Waits (real time, at most 10 s) until `n` threads sleep on this clock.
   bool WaitForSleepers(int n) {
     MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, std::stop_token(), seconds(10), [&] { return sleepers_ >= n; });
+    return changed_.WaitFor(mutex_, std::stop_token(), seconds(10), [&] {
+      return deadlines_.size() >= static_cast<size_t>(n);
+    });
+  }
+  // Waits (real time, at most 10 s) until a thread sleeps that wakes within `within`, and advances to that
+  // moment: time does not move while the code under test runs, however slow the machine is.
+  bool WakeSleeper(nanoseconds within) {
+    MutexLock lock(mutex_);
+    const auto next = [&] { return deadlines_.upper_bound(SteadyTime(elapsed_)); };
+    if (!changed_.WaitFor(mutex_, std::stop_token(), seconds(10), [&] {
+          return next() != deadlines_.end() && *next() <= SteadyTime(elapsed_ + within);
+        })) {
+      return false;
+    }
+    elapsed_ = next()->time_since_epoch();
+    changed_.NotifyAll();
+    return true;
   }
 
  private:
@@ -43,7 +61,7 @@ class FakeClock final : public Clock {
   mutable Mutex mutex_;
   CondVar changed_;
   nanoseconds elapsed_ ABSL_GUARDED_BY(mutex_) = seconds(1000);
-  int sleepers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::multiset<SteadyTime> deadlines_ ABSL_GUARDED_BY(mutex_);  // of those who sleep
 };
 
 }  // namespace medley::base

@@ -15,6 +15,9 @@ using base::milliseconds;
 using base::seconds;
 using Type = FifoEvent::Type;
 
+// Longer than the first pauses between two lists, shorter than the time that a watch-list may take.
+constexpr base::nanoseconds kBackoff = seconds(10);
+
 class ReflectorTest : public testing::Test {
  protected:
   ReflectorTest() {
@@ -228,12 +231,9 @@ TEST_F(ReflectorTest, A5_WatchListRetriesAfter410And429) {
   client_.ScriptWatch({.end = TooMany()});                        // backs off
   client_.ScriptWatch({.events = {Bookmark("20", true)}, .hold = true});
   Start(fake_);
-  for (size_t n = 2; n <= 4; ++n) {
-    while (client_.watches().size() < n) {
-      fake_.Advance(seconds(1));
-      std::this_thread::yield();
-    }
-  }
+  ASSERT_TRUE(fake_.WakeSleeper(kBackoff));  // before the list anew
+  ASSERT_TRUE(fake_.WakeSleeper(kBackoff));  // after the 429
+  ASSERT_TRUE(client_.WaitForWatches(4));
   const auto watches = client_.watches();
   EXPECT_EQ(watches[1].resource_version, "9");
   EXPECT_EQ(watches[2].resource_version, "");
@@ -248,10 +248,8 @@ TEST_F(ReflectorTest, A5_AnyOtherErrorOfTheInitialEventsListsAndTriesWatchListNe
   client_.ScriptWatch({.end = HttpError(403, "Forbidden")});
   client_.ScriptWatch({.events = {Bookmark("11", true)}, .hold = true});
   Start(fake_);
-  while (client_.watches().size() < 3) {
-    fake_.Advance(seconds(1));
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(fake_.WakeSleeper(kBackoff));
+  ASSERT_TRUE(client_.WaitForWatches(3));
   EXPECT_FALSE(client_.watches()[1].send_initial_events);
   EXPECT_TRUE(client_.watches()[2].send_initial_events);
   EXPECT_EQ(client_.watches()[2].resource_version, "10");
@@ -263,10 +261,8 @@ TEST_F(ReflectorTest, A5_TheStreamAfterTheInitialEventsIsAWatchOfItsOwn) {
   client_.ScriptWatch({.events = {Added("a", "5"), Bookmark("9", true)}});  // ends with its bookmark: very short
   client_.ScriptWatch({.events = {Bookmark("10", true)}, .hold = true});
   Start(fake_);
-  while (client_.watches().size() < 2) {
-    fake_.Advance(seconds(1));
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(fake_.WakeSleeper(kBackoff));
+  ASSERT_TRUE(client_.WaitForWatches(2));
   EXPECT_TRUE(client_.watches()[1].send_initial_events);  // B2
   EXPECT_EQ(client_.watches()[1].resource_version, "9");
 }
