@@ -52,6 +52,10 @@ model::Profile ProfileOn(const std::string& pool) {
 
 }  // namespace
 
+std::string NamespaceName(int index) { return fmt::format("bench-{}", index % kNamespaces); }
+
+kube::Key JobKey(int index) { return {NamespaceName(index), JobName(index)}; }
+
 std::string JobName(int index) { return fmt::format("{}{:05}", kPrefix, index); }
 
 int JobIndex(const std::string& pod) {
@@ -95,7 +99,7 @@ kube::Object BenchPool(const std::string& name) {
 }
 
 kube::Object BenchJob(int index, bool follows_prices) {
-  kube::Object job(ops::TrainingJobs(), {kNamespace, JobName(index)});
+  kube::Object job(ops::TrainingJobs(), JobKey(index));
   Json spec = JobSpec();
   spec["elasticity"] = {
       {"replan", {{"onPriceChange", follows_prices}, {"minSaving", "1%"}, {"cooldown", "0s"}}}};
@@ -103,16 +107,16 @@ kube::Object BenchJob(int index, bool follows_prices) {
   return job;
 }
 
-kube::Object BenchProfile(const std::string& pool) {
+kube::Object BenchProfile(const std::string& ns, const std::string& pool) {
   const auto spec = model::ParseJobSpec(JobSpec().dump());
   MEDLEY_CHECK(spec.ok(), base::ToString(spec.status()));
   profile::v1::Profile proto;
   model::ToProto(ProfileOn(pool), proto);
-  return ops::ProfileConfigMap(kNamespace, model::ProfileHash(*spec), pool, model::ToJson(proto));
+  return ops::ProfileConfigMap(ns, model::ProfileHash(*spec), pool, model::ToJson(proto));
 }
 
 kube::Object OtherPod(int index, int nodes) {
-  kube::Object pod(kube::resources::Pods(), {kNamespace, fmt::format("other{:05}", index)});
+  kube::Object pod(kube::resources::Pods(), {NamespaceName(index), fmt::format("other{:05}", index)});
   pod.mutable_json()["spec"] = {
       {"nodeName", fmt::format("bench-{:03}", index % nodes)},
       {"containers",

@@ -144,11 +144,11 @@ class Coordinators::Service final : public pb::CoordinatorService::CallbackServi
 Coordinators::Coordinators() = default;
 Coordinators::~Coordinators() = default;
 
-absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::Start(int port, base::Clock& clock,
-                                                                  OnPlan on_plan) {
+absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::Start(const std::string& host, int port,
+                                                                  base::Clock& clock, OnPlan on_plan) {
   std::unique_ptr<Coordinators> out(new Coordinators);
   out->service_ = std::make_unique<Service>(clock, std::move(on_plan));
-  MEDLEY_ASSIGN_OR_RETURN(out->server_, rpc::Server::Start({.port = port}, {out->service_.get()}));
+  MEDLEY_ASSIGN_OR_RETURN(out->server_, rpc::Server::Start({.host = host, .port = port}, {out->service_.get()}));
   return out;
 }
 

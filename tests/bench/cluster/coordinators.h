@@ -19,9 +19,9 @@ class Coordinators {
   // The name of the first member of the plan (a pod), the plan's epoch, and when it came.
   using OnPlan = std::function<void(const std::string& member, int64_t epoch, base::SteadyTime at)>;
 
-  // Errors: Unavailable (the port is in use).
-  static absl::StatusOr<std::unique_ptr<Coordinators>> Start(int port, base::Clock& clock,
-                                                             OnPlan on_plan);
+  // On `host`:`port`. Errors: Unavailable (the port is in use).
+  static absl::StatusOr<std::unique_ptr<Coordinators>> Start(const std::string& host, int port,
+                                                             base::Clock& clock, OnPlan on_plan);
   ~Coordinators();
 
  private:

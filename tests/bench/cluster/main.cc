@@ -39,6 +39,7 @@ struct Flags {
   std::string prices;
   std::vector<std::string> pids;  // NAME=PID
   int worker_port = 7070;
+  std::string pod_ip = "127.0.0.1";
   int jobs = 1000;
   int nodes = 20;
   int pods_at_rest = 10'000;
@@ -134,7 +135,7 @@ class Bench {
     MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(kDear)));
     MEDLEY_ASSIGN_OR_RETURN(
         coordinators_,
-        Coordinators::Start(flags_.worker_port, clock_,
+        Coordinators::Start(flags_.pod_ip, flags_.worker_port, clock_,
                             [this](const std::string& member, int64_t epoch, base::SteadyTime at) {
                               base::MutexLock lock(mutex_);
                               plans_[JobIndex(member)] = {epoch, at};
@@ -144,9 +145,14 @@ class Bench {
         ForEach(flags_.nodes, [this](int i) { return CreateNode(BenchNode(i)); }));
     for (const char* pool : {"cpu", "gpu"}) {
       MEDLEY_RETURN_IF_ERROR(Create(ops::ResourcePools(), BenchPool(pool)));
-      MEDLEY_RETURN_IF_ERROR(Create(kube::resources::ConfigMaps(), BenchProfile(pool)));
     }
-    kubelet_ = std::make_unique<Kubelet>(client_, pods_, "127.0.0.1", kClients);
+    for (int i = 0; i < kNamespaces; ++i) {
+      const std::string ns = NamespaceName(i);
+      MEDLEY_RETURN_IF_ERROR(Create(kube::resources::Namespaces(), kube::Object(kube::resources::Namespaces(), {"", ns})));
+      for (const char* pool : {"cpu", "gpu"})
+        MEDLEY_RETURN_IF_ERROR(Create(kube::resources::ConfigMaps(), BenchProfile(ns, pool)));
+    }
+    kubelet_ = std::make_unique<Kubelet>(client_, pods_, flags_.pod_ip, kClients);
     MEDLEY_RETURN_IF_ERROR(
         pods_
             .AddHandler(
@@ -201,7 +207,7 @@ class Bench {
     const UsageSince usage(pids_);
     MEDLEY_RETURN_IF_ERROR(ForEach(flags_.jobs, [this](int i) {
       return client_
-          .Patch(ops::TrainingJobs(), {kNamespace, JobName(i)}, kube::PatchType::kMerge,
+          .Patch(ops::TrainingJobs(), JobKey(i), kube::PatchType::kMerge,
                  {{"spec", {{"runPolicy", {{"suspend", false}}}}}})
           .status();
     }));
@@ -256,7 +262,7 @@ class Bench {
     for (int round = 0; round < flags_.rounds; ++round) {
       const int job = flags_.following + round * 7 % std::max(1, flags_.jobs - flags_.following);
       std::string victim, uid;
-      for (const kube::ObjectPtr& pod : pods_.store().List(kNamespace)) {
+      for (const kube::ObjectPtr& pod : pods_.store().List(NamespaceName(job))) {
         if (JobIndex(pod->key().name) != job || pod->label(ops::kRoleLabel) != "trainer" ||
             pod->deleting())
           continue;
@@ -278,7 +284,7 @@ class Bench {
                    {"state", {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}}}}})}}}};
       const base::SteadyTime begin = clock_.Steady();
       MEDLEY_RETURN_IF_ERROR(client_
-                                 .Patch(kube::resources::Pods(), {kNamespace, victim},
+                                 .Patch(kube::resources::Pods(), {NamespaceName(job), victim},
                                         kube::PatchType::kStrategicMerge, failed, {}, "status")
                                  .status());
       MEDLEY_RETURN_IF_ERROR(
@@ -340,6 +346,7 @@ int Main(int argc, char** argv) {
   app.add_option("--prices", flags.prices, "file that the scheduling service watches")->required();
   app.add_option("--pid", flags.pids, "NAME=PID of a process to account for");
   app.add_option("--worker-port", flags.worker_port, "of the coordinators")->capture_default_str();
+  app.add_option("--pod-ip", flags.pod_ip, "of every pod, an address of this machine")->capture_default_str();
   app.add_option("--jobs", flags.jobs)->capture_default_str();
   app.add_option("--nodes", flags.nodes)->capture_default_str();
   app.add_option("--pods-at-rest", flags.pods_at_rest, "with pods of others")

@@ -3,8 +3,9 @@
 
   tests/bench/cluster/run.py [--keep-logs FOLDER] [--kubeconfig FILE] [cluster_bench's options]
 
-Without --kubeconfig: starts a control plane of its own (tests/cluster/kubernetes) and ends it. The operator and the
-scheduling service run beside it; cluster_bench is every kubelet and every coordinator. All share the machine.
+Without --kubeconfig: starts a control plane of its own (tests/cluster/kubernetes) and ends it, in a network namespace
+of its own: pods need an address that is not 127.0.0.1, which no Endpoints may hold. The operator and the scheduling
+service run beside it; cluster_bench is every kubelet and every coordinator. All share the machine.
 """
 import argparse
 import json
@@ -24,6 +25,8 @@ COMPONENTS = ["apiserver", "etcd", "scheduler", "controller-manager"]
 ARGUMENTS = {"MEDLEY_CONTROLLER_MANAGER_ARGS": "--node-monitor-grace-period=10h --kube-api-qps=500 --kube-api-burst=1000",
              "MEDLEY_SCHEDULER_ARGS": "--kube-api-qps=1000 --kube-api-burst=2000"}
 PATIENCE = 60
+POD_IP = "198.18.0.1"  # of the range for benchmarks (RFC 2544)
+IN_NAMESPACE = "MEDLEY_BENCH_IN_NAMESPACE"
 
 
 def wait_for(what, holds):
@@ -39,6 +42,14 @@ def wait_for(what, holds):
 def read(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def enter_network_namespace():
+    """Runs this program again, where only loopback is, with POD_IP on it."""
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    setup = f'ip link set lo up && ip address add {POD_IP}/32 dev lo && exec "$@"'
+    os.environ[IN_NAMESPACE] = "1"
+    os.execvp("unshare", ["unshare", *user, "--net", "--", "sh", "-c", setup, "sh", sys.executable, *sys.argv])
 
 
 def control_plane(folder):
@@ -58,6 +69,8 @@ def main():
     parser.add_argument("--kubeconfig", help="a control plane that is there, for this bench alone")
     parser.add_argument("--keep-logs", help="folder for the logs")
     options, rest = parser.parse_known_args()
+    if not options.kubeconfig and IN_NAMESPACE not in os.environ:
+        enter_network_namespace()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     folder = tempfile.mkdtemp(prefix="medley-cluster-bench-")
     logs = options.keep_logs or folder
@@ -75,6 +88,7 @@ def main():
             kubeconfig, pids = options.kubeconfig, {}
         else:
             kubeconfig, pids, end = control_plane(folder)
+            rest = ["--pod-ip", POD_IP, *rest]
         subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "apply", "-f", f"{ROOT}/deploy/crds"], check=True,
                        stdout=subprocess.DEVNULL)
         subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "wait", "--for=condition=Established", "--timeout=30s",
