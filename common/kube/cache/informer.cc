@@ -113,18 +113,9 @@ void Informer::Process(std::stop_token stop) {
   synced_.NotifyAll();
 }
 
-ObjectPtr Informer::Transformed(const ObjectPtr& object) const {
-  if (!options_.transform || object == nullptr) return object;
-  Object copy = *object;
-  options_.transform(copy);
-  return std::make_shared<const Object>(std::move(copy));
-}
-
 void Informer::Handle(const FifoEvent& event) {
   using Type = FifoEvent::Type;
-  const ObjectPtr object = Transformed(event.object);
-  std::vector<ObjectPtr> objects;
-  for (const ObjectPtr& each : event.objects) objects.push_back(Transformed(each));
+  const ObjectPtr& object = event.object;
   base::MutexLock lock(mutex_);
   switch (event.type) {
     case Type::kAdded:
@@ -134,7 +125,7 @@ void Informer::Handle(const FifoEvent& event) {
       break;
     case Type::kReplaced: {
       const bool initial = !initial_done_;
-      const Store::Replaced replaced = store_.Replace(objects, event.resource_version);
+      const Store::Replaced replaced = store_.Replace(event.objects, event.resource_version);
       for (const ObjectPtr& last : replaced.vanished) NotifyDeleted(last, true);
       for (const auto& [before, now] : replaced.put) Notify(before, now, initial);
       initial_done_ = true;

@@ -37,8 +37,6 @@ class Informer {
     // How often each object is sent again as an update, unless a handler says otherwise; at least 1 s when
     // not 0. 0: never.
     base::nanoseconds resync = base::nanoseconds(0);
-    // Changes an object once before it is stored (to drop what nobody reads). Null: none.
-    std::function<void(Object&)> transform;
   };
 
   Informer(Client& client, base::Clock& clock, Options options);
@@ -71,7 +69,6 @@ class Informer {
   void NotifyDeleted(const ObjectPtr& last, bool unknown) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunResync(std::stop_token stop);
-  ObjectPtr Transformed(const ObjectPtr& object) const;
 
   base::Clock& clock_;
   const Options options_;

@@ -30,7 +30,7 @@ Informer& InformerFactory::For(const Resource& resource, const std::string& ns,
     options.reflector.seed = base::Mix64(seed_ + informers_.size());
     options.resync = resync_;
     if (transform_) {
-      options.transform = [this, resource](Object& object) { transform_(resource, object); };
+      options.reflector.transform = [this, resource](Object& object) { transform_(resource, object); };
     }
     informer = std::make_unique<Informer>(client_, clock_, std::move(options));
     if (started_ && !stopped_) informer->Start();

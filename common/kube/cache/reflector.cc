@@ -105,6 +105,11 @@ bool Reflector::Wrong(const Object& object) const {
          object.api_version() != options_.resource.ApiVersion();
 }
 
+ObjectPtr Reflector::Share(Object object) const {
+  if (options_.transform) options_.transform(object);
+  return std::make_shared<const Object>(std::move(object));
+}
+
 absl::StatusOr<ObjectList> Reflector::ListPages(const std::string& resource_version,
                                                 std::stop_token stop, bool* paged) {
   ListOptions options{.ns = options_.ns,
@@ -159,7 +164,7 @@ absl::Status Reflector::List(std::stop_token stop) {
       return base::DataLoss("list {}: an item is a {} of {}", options_.resource.plural, item.kind(),
                             item.api_version());
     }
-    event.objects.push_back(std::make_shared<const Object>(std::move(item)));
+    event.objects.push_back(Share(std::move(item)));
   }
   version_unavailable_ = false;
   if (!fifo_.Push(std::move(event), stop)) return base::Cancelled("list: stopped");
@@ -248,7 +253,7 @@ bool Reflector::OnEvent(WatchEvent event, bool initial, std::stop_token stop, St
   } else if (event.type == Type::kDeleted) {
     stream.initial.erase(key);
   } else {
-    stream.initial[key] = std::make_shared<const Object>(std::move(event.object));
+    stream.initial[key] = Share(std::move(event.object));
   }
   return true;
 }
@@ -280,9 +285,7 @@ bool Reflector::Deliver(WatchEvent event, const std::string& version, std::stop_
     case Type::kDeleted: out.type = FifoEvent::Type::kDeleted; break;
     default: out.type = FifoEvent::Type::kBookmark; break;
   }
-  if (event.type != Type::kBookmark) {
-    out.object = std::make_shared<const Object>(std::move(event.object));
-  }
+  if (event.type != Type::kBookmark) out.object = Share(std::move(event.object));
   if (!fifo_.Push(std::move(out), stop)) return false;
   if (!stream.unordered && !version.empty()) SetLastVersion(version);
   internal_error_since_.reset();

@@ -11,6 +11,7 @@
 // Run blocks until stopped. Not thread-safe but for LastResourceVersion.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -37,6 +38,8 @@ class Reflector {
     // How long a watch is tried again after an internal error (500) before listing.
     base::nanoseconds internal_error_retry = base::nanoseconds(0);
     uint64_t seed = 1;
+    // Changes each object before it enters the fifo (to drop what nobody reads); not its name. Null: none.
+    std::function<void(Object&)> transform;
   };
 
   Reflector(Client& client, EventFifo& fifo, base::Clock& clock, Options options);
@@ -62,6 +65,7 @@ class Reflector {
   bool EndInitial(const std::string& version, std::stop_token stop, Stream& stream);
   Next Judge(const absl::Status& opened, const Stream& stream);
   bool Wrong(const Object& object) const;
+  ObjectPtr Share(Object object) const;
   void BackOff(std::stop_token stop);
   std::string RelistVersion() const;
   void SetLastVersion(const std::string& version);

@@ -291,7 +291,7 @@ TEST_F(InformerTest, TestListenerResyncPeriods) {
 
 TEST_F(InformerTest, C10_TransformRunsOnceBeforeStoring) {
   std::atomic<int> calls = 0;
-  options_.transform = [&](Object& object) {
+  options_.reflector.transform = [&](Object& object) {
     ++calls;
     object.SetLabel("seen", "1");
   };
