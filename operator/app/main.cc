@@ -1,4 +1,5 @@
 // medley-operator: watches TrainingJobs and ResourcePools and runs them. See docs/api.md.
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -263,6 +264,8 @@ int main(int argc, char** argv) {
   DefineElection(app, flags);
   DefineCheck(app, flags);
   CLI11_PARSE(app, argc, argv);
+  // By default every thread gets an arena of its own, and memory that one frees is not used by another.
+  mallopt(M_ARENA_MAX, 2);
   medley::log::Configure("operator", medley::log::ParseLevel(flags.log_level));
   // Signals go to one thread that waits for them, so that no handler runs anywhere.
   sigset_t signals;

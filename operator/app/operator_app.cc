@@ -37,6 +37,13 @@ bool PoolChanged(const kube::Object& before, const kube::Object& now) {
   return GenerationChanged()(before, now);
 }
 
+// Names are deterministic, so that a look too early costs a refused call and no second pod.
+constexpr base::seconds kExpectationTimeout{30};
+
+bool FollowsPrices(const kube::Object& job) {
+  return job.At("/spec/elasticity/replan/onPriceChange") != kube::Json(false);
+}
+
 }  // namespace
 
 class OperatorApp::Graph {
@@ -62,6 +69,7 @@ class OperatorApp::Graph {
 
  private:
   absl::Status AddSources();
+  absl::Status ExpectFrom(kube::Informer& informer, const KeyMapper& owner);
   void AddParts();
   void EnqueueAll();
   std::string MetricsPage();
@@ -91,6 +99,7 @@ class OperatorApp::Graph {
   kube::Informer& config_maps_;
   CapacityWatch capacity_;
   EventRecorder events_;
+  Expectations expectations_;
   SchedulerClient scheduler_;
   Controller* job_controller_raw_ = nullptr;  // for callbacks of links
   ObservationSender observations_;
@@ -126,6 +135,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
                  .enqueue_pool = [this](const kube::Key& pool) { pool_controller_.Enqueue(pool); }},
                 jobs_.store(), pools_.store(), clock),
       events_(client_, clock, {.seed = options_.seed}),
+      expectations_(clock, kExpectationTimeout),
       scheduler_({.address = options_.scheduler_address,
                   .seed = options_.seed,
                   .token = options_.scheduler_token,
@@ -137,7 +147,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
             return scheduler_.Observe(observation, std::move(stop));
           },
           [this](const absl::StatusOr<model::Prediction>& answer) { CountObservation(answer); }),
-      links_(clock, options_.seed,
+      links_(options_.seed,
              [this](const kube::Key& job, bool news) {
                job_controller_raw_->EnqueueAfter(
                    job, news ? base::nanoseconds(0) : options_.job.progress_interval);
@@ -164,7 +174,7 @@ JobDeps OperatorApp::Graph::Deps() {
   std::function<uint64_t()> entropy =
       options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
   return {client_,       clock_,  stores,   capacity_.view(),   scheduler_,  links_,
-          observations_, events_, metrics_, std::move(entropy), options_.job,
+          observations_, events_, expectations_, metrics_, std::move(entropy), options_.job,
           [this] { return manager_.term(); }, [this](int64_t term) { manager_.HeardOfTerm(term); }};
 }
 
@@ -174,7 +184,10 @@ KeyMapper OperatorApp::Graph::AllJobs() {
 
 void OperatorApp::Graph::EnqueueAll() {
   for (const kube::Key& key : pools_.store().Keys()) pool_controller_.Enqueue(key);
-  for (const kube::Key& key : jobs_.store().Keys()) job_controller_.Enqueue(key);
+  for (const kube::ObjectPtr& job : jobs_.store().List()) {
+    // Who follows prices waits for nobody who only writes down what they are now.
+    job_controller_.Enqueue(job->key(), FollowsPrices(*job) ? 0 : kube::WorkQueue::kLowPriority);
+  }
 }
 
 void OperatorApp::Graph::CountObservation(const absl::StatusOr<model::Prediction>& answer) {
@@ -205,6 +218,7 @@ std::string OperatorApp::Graph::MetricsPage() {
 absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(pods_.AddIndex("owner", OwnerUid));
   const KeyMapper owner = MapController(jobs_);
+  MEDLEY_RETURN_IF_ERROR(ExpectFrom(pods_, owner));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
   // Stored profiles serve every job of the namespace; the other ConfigMaps have an owner.
@@ -215,6 +229,20 @@ absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
   return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_});
+}
+
+absl::Status OperatorApp::Graph::ExpectFrom(kube::Informer& informer, const KeyMapper& owner) {
+  const auto add = [this, owner](const kube::Object& pod) {
+    for (const kube::Key& job : owner(pod)) expectations_.ObserveAdd(job, pod);
+  };
+  return informer
+      .AddHandler({.on_add = [add](const kube::ObjectPtr& pod, bool) { add(*pod); },
+                   .on_update =
+                       [add](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
+                         if (before->uid() != now->uid()) add(*now);
+                       },
+                   .on_delete = nullptr})
+      .status();
 }
 
 void OperatorApp::Graph::AddParts() {

@@ -20,6 +20,7 @@
 #include "operator/planning/scheduler_client.h"
 #include "operator/records/plan_record.h"
 #include "operator/runtime/event_recorder.h"
+#include "operator/runtime/expectations.h"
 #include "operator/telemetry/operator_metrics.h"
 
 namespace medley::ops {
@@ -70,6 +71,7 @@ struct JobDeps {
   CoordinatorLinks& links;
   ObservationSender& observations;
   EventRecorder& events;
+  Expectations& expectations;  // of pods
   OperatorMetrics& metrics;
   std::function<uint64_t()> entropy;  // for tokens
   JobOptions options;

@@ -75,6 +75,7 @@ class JobPass {
   absl::Status EnsureMembers(const std::string& coordinator);
   absl::Status ReplaceMember(const kube::Object& pod);
   std::string HowItEnded(const kube::Object& pod);
+  absl::Status CreateMembers(const std::vector<kube::Object>& pods);
   absl::Status CreatePod(kube::Object pod);
   absl::Status FoundInstead(const kube::Object& pod);
   absl::Status ApplyPlan();

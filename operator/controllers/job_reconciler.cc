@@ -9,6 +9,7 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
   if (object == nullptr) {
     deps_.links.Drop(key);
     deps_.metrics.jobs().Remove(key);
+    deps_.expectations.Forget(key);
     base::MutexLock lock(mutex_);
     memories_.erase(key);
     return Result{};

@@ -20,6 +20,7 @@ constexpr base::nanoseconds kApplyAgain = base::seconds(3);
 constexpr base::nanoseconds kReleasedPatience = base::seconds(3);
 
 constexpr base::nanoseconds kQuotaAgain = base::seconds(5);
+constexpr base::nanoseconds kCacheAgain = base::milliseconds(200);
 
 // Of ResourceQuota's admission: "exceeded quota: q, requested: ...", "failed quota: q: must specify".
 bool IsQuotaRefusal(const absl::Status& status) {
@@ -81,7 +82,9 @@ absl::StatusOr<std::string> JobPass::EnsureCoordinator() {
 
 absl::Status JobPass::CreatePod(kube::Object pod) {
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
+  deps_.expectations.ExpectCreations(object_.key(), 1);
   const auto made = deps_.client.Create(kube::resources::Pods(), pod);
+  if (!made.ok()) deps_.expectations.CreationObserved(object_.key());
   memory_.refused.erase(pod.key().name);
   if (made.ok()) {
     deps_.metrics.CountCreatedPods(1);
@@ -135,6 +138,7 @@ bool JobPass::Going(const kube::Object& pod) const {
 absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
   const bool ending = observed_ != nullptr && (observed_->phase == JobPhase::kEvaluating ||
                                                observed_->phase == JobPhase::kComplete);
+  std::vector<kube::Object> missing;
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
     if (pod != nullptr) {
@@ -159,9 +163,24 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
     if (memory_.pod_group) JoinPodGroup(*job_, *memory_.pod_group, made);
     // A pool that tolerates everything would be put where it has just left.
     KeepOff(deps_.capacity.NodesToAvoid(deps_.capacity.Demand(made)), made);
-    MEDLEY_RETURN_IF_ERROR(CreatePod(made));
+    missing.push_back(std::move(made));
   }
-  return absl::OkStatus();
+  return CreateMembers(missing);
+}
+
+absl::Status JobPass::CreateMembers(const std::vector<kube::Object>& pods) {
+  if (pods.empty()) return absl::OkStatus();
+  if (!deps_.expectations.Satisfied(object_.key())) {  // some of them may be there already
+    Again(kCacheAgain);
+    return absl::OkStatus();
+  }
+  const auto create = [&](int i) -> absl::Status {
+    MEDLEY_RETURN_IF_ERROR(CreatePod(pods[i]));
+    return memory_.refused.contains(pods[i].key().name) ? base::ResourceExhausted("a quota is full")
+                                                        : absl::OkStatus();
+  };
+  absl::Status status = SlowStart(static_cast<int>(pods.size()), create).status;
+  return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
 }
 
 // "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its

@@ -3,19 +3,21 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
-#include "common/base/backoff.h"
-#include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
+#include "operator/planning/observation_stream.h"
 
 namespace medley::ops {
 namespace {
 
 namespace pb = job::v1;
+
+// A coordinator that vanished is first seen by its pod; pings are for a network that lost the connection alone.
+constexpr base::milliseconds kPingInterval{30'000};
 
 JobPhase FromProto(pb::JobPhase phase) {
   switch (phase) {
@@ -98,15 +100,16 @@ Observation FromProto(const pb::Observation& in) {
 
 }  // namespace
 
-CoordinatorLink::CoordinatorLink(std::string address, std::string token, base::Clock& clock,
-                                 uint64_t seed, OnChange on_change)
+CoordinatorLink::CoordinatorLink(StreamLoop& loop, std::string address, std::string token, uint64_t seed,
+                                 OnChange on_change)
     : address_(std::move(address)),
       token_(std::move(token)),
-      clock_(clock),
-      seed_(seed),
       on_change_(std::move(on_change)),
-      channel_(rpc::MakeChannel(address_)),
-      thread_([this](std::stop_token stop) { Follow(stop); }) {}
+      channel_(rpc::MakeChannel(address_, {.keepalive_interval = kPingInterval})) {
+  stream_ = std::make_unique<ObservationStream>(
+      loop, channel_, token_, seed,
+      [this](const pb::Observation& observation, bool first) { Hear(observation, first); });
+}
 
 CoordinatorLink::~CoordinatorLink() = default;
 
@@ -115,38 +118,16 @@ std::shared_ptr<const Observation> CoordinatorLink::latest() const {
   return latest_;
 }
 
-bool CoordinatorLink::FollowOnce(std::stop_token stop) {
-  grpc::ClientContext context;
-  rpc::Prepare(context, {.token = token_});
-  rpc::StopCancelsCall guard(context, std::move(stop));
-  const auto stub = pb::CoordinatorService::NewStub(channel_);
-  auto reader = stub->WatchObservations(&context, pb::WatchObservationsRequest());
-  pb::WatchObservationsResponse response;
-  std::shared_ptr<const Observation> told;  // as news, of this stream
-  while (reader->Read(&response)) {
-    const auto now = std::make_shared<const Observation>(FromProto(response.observation()));
-    const bool news = IsNews(told.get(), *now);
-    if (news) told = now;
-    {
-      base::MutexLock lock(mutex_);
-      latest_ = now;
-    }
-    on_change_(news);
+void CoordinatorLink::Hear(const pb::Observation& observation, bool first) {
+  const auto now = std::make_shared<const Observation>(FromProto(observation));
+  if (first) told_ = nullptr;
+  const bool news = IsNews(told_.get(), *now);
+  if (news) told_ = now;
+  {
+    base::MutexLock lock(mutex_);
+    latest_ = now;
   }
-  const bool heard = told != nullptr;
-  const absl::Status ended = rpc::FromGrpc(reader->Finish());
-  log::Debug("observation stream ended",
-             {{"coordinator", address_}, {"status", base::ToString(ended)}});
-  return heard;
-}
-
-void CoordinatorLink::Follow(std::stop_token stop) {
-  base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(5)}, seed_);
-  while (!stop.stop_requested()) {
-    if (FollowOnce(stop)) backoff.Reset();
-    if (!stop.stop_requested())
-      rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
-  }
+  on_change_(news);
 }
 
 absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int64_t term,
@@ -208,6 +189,11 @@ absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason,
   return response.step();
 }
 
+CoordinatorLinks::CoordinatorLinks(uint64_t seed, OnChange on_change)
+    : seed_(seed), on_change_(std::move(on_change)), loop_(std::make_unique<StreamLoop>()) {}
+
+CoordinatorLinks::~CoordinatorLinks() = default;
+
 std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job,
                                                        const std::string& address,
                                                        const std::string& token) {
@@ -216,7 +202,7 @@ std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job,
   std::shared_ptr<CoordinatorLink>& link = links_[job];
   if (link == nullptr || link->address() != address || link->token() != token) {
     old = std::exchange(
-        link, std::make_shared<CoordinatorLink>(address, token, clock_, seed_ + links_.size(),
+        link, std::make_shared<CoordinatorLink>(*loop_, address, token, seed_ + links_.size(),
                                                 [this, job](bool news) { on_change_(job, news); }));
   }
   return link;

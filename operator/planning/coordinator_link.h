@@ -2,7 +2,7 @@
 // Thread-safe.
 //
 // Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that
-// comes back elsewhere gets a new link. One thread a link.
+// comes back elsewhere gets a new link. One thread serves the streams of all links.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,9 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -24,15 +22,20 @@
 namespace grpc {
 class Channel;
 }
+namespace medley::job::v1 {
+class Observation;
+}
 
 namespace medley::ops {
 
+class ObservationStream;
+class StreamLoop;
+
 class CoordinatorLink {
  public:
-  // Called from the link's thread after each observation; `news`: see IsNews, of what was last news.
+  // Called from the loop's thread after each observation; `news`: see IsNews, of what was last news.
   using OnChange = std::function<void(bool news)>;
-  CoordinatorLink(std::string address, std::string token, base::Clock& clock, uint64_t seed,
-                  OnChange on_change);
+  CoordinatorLink(StreamLoop& loop, std::string address, std::string token, uint64_t seed, OnChange on_change);
   ~CoordinatorLink();
 
   const std::string& address() const { return address_; }
@@ -52,26 +55,24 @@ class CoordinatorLink {
                                   std::stop_token stop);
 
  private:
-  void Follow(std::stop_token stop);
-  bool FollowOnce(std::stop_token stop);
+  void Hear(const job::v1::Observation& observation, bool first);
 
   const std::string address_;
   const std::string token_;
-  base::Clock& clock_;
-  const uint64_t seed_;
   const OnChange on_change_;
   const std::shared_ptr<grpc::Channel> channel_;
   mutable base::Mutex mutex_;
   std::shared_ptr<const Observation> latest_ ABSL_GUARDED_BY(mutex_);
-  std::jthread thread_;  // last: it uses all of the above
+  std::shared_ptr<const Observation> told_;  // as news, of this stream; of the loop's thread
+  std::unique_ptr<ObservationStream> stream_;  // last: it uses all of the above
 };
 
 // The links of all jobs. Thread-safe.
 class CoordinatorLinks {
  public:
   using OnChange = std::function<void(const kube::Key& job, bool news)>;
-  CoordinatorLinks(base::Clock& clock, uint64_t seed, OnChange on_change)
-      : clock_(clock), seed_(seed), on_change_(std::move(on_change)) {}
+  CoordinatorLinks(uint64_t seed, OnChange on_change);
+  ~CoordinatorLinks();
 
   // The job's link; a new one when address or token changed.
   std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address,
@@ -82,9 +83,9 @@ class CoordinatorLinks {
   void Clear();
 
  private:
-  base::Clock& clock_;
   const uint64_t seed_;
   const OnChange on_change_;
+  const std::unique_ptr<StreamLoop> loop_;
   mutable base::Mutex mutex_;
   std::map<kube::Key, std::shared_ptr<CoordinatorLink>> links_ ABSL_GUARDED_BY(mutex_);
 };

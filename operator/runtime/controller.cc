@@ -42,7 +42,7 @@ absl::Status Controller::AddSource(kube::Informer& informer, KeyMapper map, Upda
   return absl::OkStatus();
 }
 
-void Controller::Enqueue(const kube::Key& key) { queue_.Add(key); }
+void Controller::Enqueue(const kube::Key& key, int priority) { queue_.Add(key, priority); }
 
 void Controller::EnqueueAfter(const kube::Key& key, base::nanoseconds delay) {
   queue_.AddAfter(key, delay);

@@ -47,7 +47,8 @@ class Controller {
   // Objects of the first list and resyncs wait behind real changes.
   absl::Status AddSource(kube::Informer& informer, KeyMapper map, UpdateFilter filter = nullptr);
   // From outside of the API: plans that arrived, timers.
-  void Enqueue(const kube::Key& key);
+  // `priority`: below 0, behind what changed.
+  void Enqueue(const kube::Key& key, int priority = 0);
   void EnqueueAfter(const kube::Key& key, base::nanoseconds delay);
 
   // Waits for the caches, then starts the workers. Errors: DeadlineExceeded, Cancelled, FailedPrecondition.

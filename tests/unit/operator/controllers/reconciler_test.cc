@@ -15,15 +15,16 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
   OperatorMetrics metrics(registry);
   kube::Store empty;
   SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
-  CoordinatorLinks links(clock, 1, [](const kube::Key&, bool) {});
+  CoordinatorLinks links(1, [](const kube::Key&, bool) {});
   ObservationSender observations(
       {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("nobody"); },
       [](const absl::StatusOr<model::Prediction>&) {});
   EventRecorder events(client, clock, {});
+  Expectations expectations(clock);
   const JobStores stores{empty, empty, empty, empty};
   const CapacityView capacity;
   const JobDeps deps{client, clock,  stores,  capacity, scheduler, links, observations,
-                     events, metrics, [] { return uint64_t{1}; }, {}};
+                     events, expectations, metrics, [] { return uint64_t{1}; }, {}};
   const auto job = JobReconciler(deps, {}).Reconcile({"ns", "gone"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());

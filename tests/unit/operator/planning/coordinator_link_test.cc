@@ -1,0 +1,190 @@
+#include "operator/planning/coordinator_link.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <set>
+
+#include "common/base/mutex.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/rpc/context.h"
+#include "common/rpc/server.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
+
+namespace medley::ops {
+namespace {
+
+namespace pb = job::v1;
+
+constexpr std::chrono::seconds kPatience(60);
+constexpr char kToken[] = "token";
+
+pb::Observation At(int64_t epoch, int64_t step) {
+  pb::Observation out;
+  out.set_phase(pb::JOB_PHASE_TRAINING);
+  out.set_epoch(epoch);
+  out.set_step(step);
+  return out;
+}
+
+// A coordinator that tells what it is given, until it is told to end its calls.
+class Coordinator final : public pb::CoordinatorService::Service {
+ public:
+  grpc::Status WatchObservations(grpc::ServerContext* context, const pb::WatchObservationsRequest*,
+                                 grpc::ServerWriter<pb::WatchObservationsResponse>* writer) override {
+    if (grpc::Status status = rpc::Authorize(*context, kToken); !status.ok()) return status;
+    base::MutexLock lock(mutex_);
+    const int mine = ++calls_;
+    changed_.NotifyAll();
+    size_t at = 0;
+    while (true) {
+      for (; at < told_.size(); ++at) {
+        pb::WatchObservationsResponse response;
+        *response.mutable_observation() = told_[at];
+        writer->Write(response);
+      }
+      const auto news = [&] { return at < told_.size() || ended_ >= mine || context->IsCancelled(); };
+      while (!news()) changed_.WaitFor(mutex_, {}, base::milliseconds(20), news);
+      if (ended_ >= mine || context->IsCancelled()) return grpc::Status::OK;
+    }
+  }
+  void Tell(const pb::Observation& observation) {
+    base::MutexLock lock(mutex_);
+    told_.push_back(observation);
+    changed_.NotifyAll();
+  }
+  void EndCalls() {
+    base::MutexLock lock(mutex_);
+    ended_ = calls_;
+    changed_.NotifyAll();
+  }
+  bool WaitForCalls(int n) {
+    base::MutexLock lock(mutex_);
+    return changed_.WaitFor(mutex_, {}, kPatience, [&] { return calls_ >= n; });
+  }
+
+ private:
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<pb::Observation> told_;
+  int calls_ = 0;
+  int ended_ = 0;
+};
+
+// What links told of their jobs.
+class Heard {
+ public:
+  CoordinatorLinks::OnChange Callback() {
+    return [this](const kube::Key& job, bool news) {
+      base::MutexLock lock(mutex_);
+      heard_.emplace_back(job.name, news);
+      changed_.NotifyAll();
+    };
+  }
+  std::vector<std::pair<std::string, bool>> WaitFor(size_t n) {
+    base::MutexLock lock(mutex_);
+    changed_.WaitFor(mutex_, {}, kPatience, [&] { return heard_.size() >= n; });
+    return heard_;
+  }
+
+ private:
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<std::pair<std::string, bool>> heard_;
+};
+
+class CoordinatorLinkTest : public testing::Test {
+ protected:
+  void Serve(int port = 0) {
+    auto server = rpc::Server::Start({.port = port}, {&coordinator_});
+    ASSERT_THAT(server, base::IsOk());
+    server_ = std::move(*server);
+  }
+  Coordinator coordinator_;
+  std::unique_ptr<rpc::Server> server_;
+  Heard heard_;
+  CoordinatorLinks links_{1, heard_.Callback()};
+};
+
+using Pair = std::pair<std::string, bool>;
+
+TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
+  Serve();
+  coordinator_.Tell(At(1, 10));
+  coordinator_.Tell(At(1, 11));
+  coordinator_.Tell(At(2, 12));
+  const auto link = links_.For({"ns", "a"}, server_->address(), kToken);
+  EXPECT_THAT(heard_.WaitFor(3), testing::ElementsAre(Pair("a", true), Pair("a", false), Pair("a", true)));
+  ASSERT_NE(link->latest(), nullptr);
+  EXPECT_EQ(link->latest()->epoch, 2);
+  EXPECT_EQ(link->latest()->step, 12);
+}
+
+TEST_F(CoordinatorLinkTest, CallsAgainWhenTheCoordinatorEndsTheCall) {
+  Serve();
+  coordinator_.Tell(At(1, 10));
+  const auto link = links_.For({"ns", "a"}, server_->address(), kToken);
+  heard_.WaitFor(1);
+  coordinator_.EndCalls();
+  // The first of a call is news, whatever was known: the coordinator may be another.
+  EXPECT_THAT(heard_.WaitFor(2), testing::ElementsAre(Pair("a", true), Pair("a", true)));
+}
+
+TEST_F(CoordinatorLinkTest, FindsACoordinatorThatComesLaterOrComesBack) {
+  Serve();
+  const int port = server_->port();
+  const std::string address = server_->address();
+  server_.reset();
+  const auto link = links_.For({"ns", "a"}, address, kToken);
+  coordinator_.Tell(At(1, 10));
+  for (size_t n = 1; n <= 2; ++n) {
+    Serve(port);
+    ASSERT_EQ(heard_.WaitFor(n).size(), n);
+    server_.reset();
+  }
+}
+
+TEST_F(CoordinatorLinkTest, AWrongTokenHearsNothingAndIsTriedWithPauses) {
+  Serve();
+  const auto refused = links_.For({"ns", "a"}, server_->address(), "wrong");
+  const auto link = links_.For({"ns", "b"}, server_->address(), kToken);
+  coordinator_.Tell(At(1, 10));
+  heard_.WaitFor(1);
+  EXPECT_EQ(refused->latest(), nullptr);
+  EXPECT_NE(link->latest(), nullptr);
+}
+
+TEST_F(CoordinatorLinkTest, EndsWhateverItWaitsFor) {
+  Serve();
+  const std::string nobody = "127.0.0.1:1";
+  links_.For({"ns", "connecting"}, nobody, kToken);
+  links_.For({"ns", "refused"}, server_->address(), "wrong");
+  links_.For({"ns", "reading"}, server_->address(), kToken);
+  ASSERT_TRUE(coordinator_.WaitForCalls(1));
+  EXPECT_NE(links_.Find({"ns", "reading"}), nullptr);
+  for (const char* job : {"connecting", "refused", "reading"}) {
+    links_.Drop({"ns", job});
+    EXPECT_EQ(links_.Find({"ns", job}), nullptr);
+  }
+  // At once again, before anything could happen.
+  for (int i = 0; i < 50; ++i) links_.For({"ns", "a"}, server_->address(), "token" + std::to_string(i));
+  links_.Clear();
+  EXPECT_EQ(links_.Find({"ns", "a"}), nullptr);
+}
+
+TEST_F(CoordinatorLinkTest, ManyLinksShareOneThread) {
+  Serve();
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  coordinator_.Tell(At(1, 10));
+  const auto one = links_.For({"ns", "first"}, server_->address(), kToken);
+  heard_.WaitFor(1);
+  const auto before = threads();
+  for (int i = 0; i < 500; ++i) links_.For({"ns", "away" + std::to_string(i)}, "127.0.0.1:1", kToken);
+  EXPECT_LT(threads(), before + 50);  // gRPC's own may come and go
+  links_.Clear();
+}
+
+}  // namespace
+}  // namespace medley::ops
