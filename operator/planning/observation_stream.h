@@ -8,19 +8,16 @@
 // A call waits for a connection, which its channel tries to make with a backoff of its own.
 #pragma once
 
-#include <grpcpp/alarm.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/completion_queue.h>
-
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 
-#include "common/base/backoff.h"
-#include "common/base/mutex.h"
-#include "medley/job/v1/coordinator.grpc.pb.h"
+namespace grpc {
+class Channel;
+}
+namespace medley::job::v1 {
+class Observation;
+}
 
 namespace medley::ops {
 
@@ -29,11 +26,11 @@ class StreamLoop {
  public:
   StreamLoop();
   ~StreamLoop();
-  grpc::CompletionQueue& queue() { return queue_; }
 
  private:
-  grpc::CompletionQueue queue_;
-  std::jthread thread_;
+  friend class ObservationStream;
+  class Queue;
+  const std::unique_ptr<Queue> queue_;
 };
 
 class ObservationStream {
@@ -44,36 +41,11 @@ class ObservationStream {
                     OnObservation on_observation);
   // Cancels and waits until no callback runs; not from a callback.
   ~ObservationStream();
-  ObservationStream(const ObservationStream&) = delete;
-  ObservationStream& operator=(const ObservationStream&) = delete;
 
  private:
   friend class StreamLoop;
-  enum class Doing { kCall, kRead, kFinish, kPause, kNothing };
-  // The one operation in flight has ended. From the loop's thread.
-  void Proceed(bool ok);
-  void Hear();
-  void Call() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Pause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  StreamLoop& loop_;
-  const std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
-  const std::string token_;
-  const OnObservation on_observation_;
-  base::Mutex mutex_;
-  base::CondVar changed_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  Doing doing_ ABSL_GUARDED_BY(mutex_) = Doing::kNothing;
-  base::Backoff backoff_ ABSL_GUARDED_BY(mutex_);
-  std::optional<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<grpc::ClientAsyncReader<job::v1::WatchObservationsResponse>> reader_ ABSL_GUARDED_BY(mutex_);
-  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
-  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
-  // Written by the call, read by the loop's thread when a read has ended.
-  job::v1::WatchObservationsResponse response_;
-  bool heard_ = false;  // of this call; of the loop's thread
+  class Steps;
+  const std::unique_ptr<Steps> steps_;
 };
 
 }  // namespace medley::ops

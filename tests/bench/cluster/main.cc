@@ -148,7 +148,8 @@ class Bench {
     }
     for (int i = 0; i < kNamespaces; ++i) {
       const std::string ns = NamespaceName(i);
-      MEDLEY_RETURN_IF_ERROR(Create(kube::resources::Namespaces(), kube::Object(kube::resources::Namespaces(), {"", ns})));
+      const kube::Resource namespaces = kube::resources::Namespaces();
+      MEDLEY_RETURN_IF_ERROR(Create(namespaces, kube::Object(namespaces, {"", ns})));
       for (const char* pool : {"cpu", "gpu"})
         MEDLEY_RETURN_IF_ERROR(Create(kube::resources::ConfigMaps(), BenchProfile(ns, pool)));
     }
