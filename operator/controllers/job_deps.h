@@ -103,14 +103,19 @@ struct JobMemory {
   bool base_objects_made = false;
   std::string token;
   // What the objects that follow the plan were made for, and the kind of group that pods join.
-  struct PlanObjects {
+  struct Budget {
+    bool wanted = true;
     int members = 0;
-    bool budget = true;
     int max_unavailable = 1;
-    std::optional<PodGroupKind> group;
-    bool operator==(const PlanObjects&) const = default;
+    bool operator==(const Budget&) const = default;
   };
-  std::optional<PlanObjects> plan_objects;
+  struct Group {
+    std::optional<PodGroupKind> kind;
+    int members = 0;
+    bool operator==(const Group&) const = default;
+  };
+  std::optional<Budget> budget;
+  std::optional<Group> group;
   std::optional<PodGroupKind> pod_group;
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;

@@ -42,7 +42,8 @@ class JobPass {
 
   // pass_objects.cc
   absl::Status EnsureBaseObjects();
-  absl::Status EnsurePlanObjects();  // once the record has the slots of the plan
+  absl::Status EnsureBudget();    // both once the record has the slots of the plan
+  absl::Status EnsurePodGroup();
   absl::StatusOr<std::string> Token();
   absl::Status EnsureOwned(const kube::Resource& resource, const kube::Object& object);
   absl::Status CheckOwned(const kube::Object& existing);

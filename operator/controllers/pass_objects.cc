@@ -35,11 +35,15 @@ absl::Status JobPass::EnsureOwned(const kube::Resource& resource, const kube::Ob
 absl::StatusOr<std::string> JobPass::Token() {
   if (!memory_.token.empty()) return memory_.token;
   const kube::Key key{job_->key().ns, TokenSecretName(job_->name())};
-  auto secret = deps_.client.Get(kube::resources::Secrets(), key);
+  const auto get = [&] { return deps_.client.Get(kube::resources::Secrets(), key); };
+  // A job with a plan has one; of another it is most likely made here.
+  absl::StatusOr<kube::Object> secret = base::NotFound("not looked for");
+  if (record_) secret = get();
   if (kube::IsNotFound(secret.status())) {
     std::string token;
     for (int i = 0; i < 4; ++i) token += fmt::format("{:016x}", deps_.entropy());
     secret = deps_.client.Create(kube::resources::Secrets(), TokenSecret(*job_, token));
+    if (kube::IsAlreadyExists(secret.status())) secret = get();
   }
   if (!secret.ok()) return base::Annotate(secret.status(), "secret " + key.ToString());
   MEDLEY_RETURN_IF_ERROR(CheckOwned(*secret));
@@ -69,36 +73,46 @@ absl::Status JobPass::Put(const kube::Resource& resource, const kube::Object& ob
       .status();
 }
 
-absl::Status JobPass::EnsurePlanObjects() {
+// Made when the plan is in force: what does not run yet protects nobody, and each of its pods that starts would have the
+// budget counted anew.
+absl::Status JobPass::EnsureBudget() {
   const RunPolicy& policy = job_->run_policy;
   const auto members = static_cast<int>(record_->slots.size());
-  const JobMemory::PlanObjects wanted{members, policy.disruption_budget, policy.max_unavailable,
-                                      WantedPodGroup(policy)};
-  if (memory_.plan_objects == wanted) return absl::OkStatus();
+  const JobMemory::Budget wanted{policy.disruption_budget, members, policy.max_unavailable};
+  if (memory_.budget == wanted) return absl::OkStatus();
   const kube::Resource budgets = kube::resources::PodDisruptionBudgets();
   absl::Status done;
-  if (wanted.budget) {
+  if (wanted.wanted) {
     done = Put(budgets, DisruptionBudget(*job_, members + 1));  // and the coordinator
   } else {
     done = deps_.client.Delete(budgets, {job_->key().ns, DisruptionBudgetName(job_->name())});
     if (kube::IsNotFound(done)) done = absl::OkStatus();
   }
   if (!done.ok()) return base::Annotate(done, "the job's PodDisruptionBudget");
+  memory_.budget = wanted;
+  return absl::OkStatus();
+}
+
+// Before its pods.
+absl::Status JobPass::EnsurePodGroup() {
+  const auto members = static_cast<int>(record_->slots.size());
+  const JobMemory::Group wanted{WantedPodGroup(job_->run_policy), members};
+  if (memory_.group == wanted) return absl::OkStatus();
   memory_.pod_group.reset();
-  if (wanted.group) {
-    done = Put(PodGroups(*wanted.group), PodGroup(*job_, *wanted.group, members));
-    if (done.ok()) memory_.pod_group = wanted.group;
+  if (wanted.kind) {
+    absl::Status done = Put(PodGroups(*wanted.kind), PodGroup(*job_, *wanted.kind, members));
+    if (done.ok()) memory_.pod_group = wanted.kind;
     // A cluster without the kind does not know the path; one that forbids it might not have it.
     if (kube::IsNotFound(done) || done.code() == absl::StatusCode::kPermissionDenied) {
       Event(EventRecorder::Type::kWarning, "PodGroupUnavailable",
             "spec.runPolicy.schedulingPolicy.podGroup: no PodGroup of " +
-                PodGroups(*wanted.group).ApiVersion() +
+                PodGroups(*wanted.kind).ApiVersion() +
                 " can be made, and pods are scheduled one by one: " + base::Message(done));
       done = absl::OkStatus();
     }
     if (!done.ok()) return base::Annotate(done, "the job's PodGroup");
   }
-  memory_.plan_objects = wanted;
+  memory_.group = wanted;
   return absl::OkStatus();
 }
 

@@ -47,9 +47,10 @@ absl::Status JobPass::RunPlan() {
     if (over) return absl::OkStatus();
     // Make before break: pods of the new plan first, the plan at once (the coordinator waits for
     // its members), and the pods of the old plan only when the new one is in force.
-    MEDLEY_RETURN_IF_ERROR(EnsurePlanObjects());
+    MEDLEY_RETURN_IF_ERROR(EnsurePodGroup());
     MEDLEY_RETURN_IF_ERROR(EnsureMembers(coordinator));
     MEDLEY_RETURN_IF_ERROR(ApplyPlan());
+    if (InForce()) MEDLEY_RETURN_IF_ERROR(EnsureBudget());
     DrainLeaving();
   }
   MEDLEY_RETURN_IF_ERROR(DeleteLeftovers());

@@ -64,6 +64,24 @@ def control_plane(folder):
                                                            stdout=subprocess.DEVNULL)
 
 
+def kubectl(kubeconfig, *arguments):
+    return subprocess.run(["kubectl", "--kubeconfig", kubeconfig, *arguments], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
+
+
+def token_kubeconfig(folder, admin):
+    """As a pod has it: a service account's token, where a certificate would be verified at each request."""
+    kubectl(admin, "create", "serviceaccount", "medley-operator", "-n", "kube-system")
+    kubectl(admin, "create", "clusterrolebinding", "medley-operator", "--clusterrole=cluster-admin",
+            "--serviceaccount=kube-system:medley-operator")
+    token = kubectl(admin, "create", "token", "medley-operator", "-n", "kube-system", "--duration=24h").strip()
+    path = os.path.join(folder, "operator-kubeconfig")
+    shutil.copy(admin, path)
+    kubectl(path, "config", "set-credentials", "operator", f"--token={token}")
+    kubectl(path, "config", "set-context", "--current", "--user=operator")
+    return path
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubeconfig", help="a control plane that is there, for this bench alone")
@@ -89,18 +107,16 @@ def main():
         else:
             kubeconfig, pids, end = control_plane(folder)
             rest = ["--pod-ip", POD_IP, *rest]
-        subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "apply", "-f", f"{ROOT}/deploy/crds"], check=True,
-                       stdout=subprocess.DEVNULL)
-        subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "wait", "--for=condition=Established", "--timeout=30s",
-                        "-f", f"{ROOT}/deploy/crds"], check=True, stdout=subprocess.DEVNULL)
+        kubectl(kubeconfig, "apply", "-f", f"{ROOT}/deploy/crds")
+        kubectl(kubeconfig, "wait", "--for=condition=Established", "--timeout=30s", "-f", f"{ROOT}/deploy/crds")
         prices, ports = os.path.join(folder, "prices.yaml"), os.path.join(folder, "ports.json")
         with open(prices, "w", encoding="utf-8") as file:
             file.write("entries: []\n")
         scheduler = start("scheduler", f"{BIN}/medley-scheduler", "--grpc-listen", "127.0.0.1:0", "--rest-listen",
                           "127.0.0.1:0", "--port-file", ports, "--poll-seconds", "0.05", "--prices", prices)
         port = wait_for("the scheduling service", lambda: os.path.exists(ports) and json.loads(read(ports)))["grpc"]
-        operator = start("operator", f"{BIN}/medley-operator", "--kubeconfig", kubeconfig, "--scheduler",
-                         f"127.0.0.1:{port}", "--worker-port", "7079", "--warm-up-seconds", "0")
+        operator = start("operator", f"{BIN}/medley-operator", "--kubeconfig", token_kubeconfig(folder, kubeconfig),
+                         "--scheduler", f"127.0.0.1:{port}", "--worker-port", "7079", "--warm-up-seconds", "0")
         pids.update({"operator": operator.pid, "planner": scheduler.pid})
         command = [f"{BIN}/cluster_bench", "--kubeconfig", kubeconfig, "--prices", prices, "--worker-port", "7079"]
         for name, pid in pids.items():
