@@ -40,6 +40,11 @@ bool PoolChanged(const kube::Object& before, const kube::Object& now) {
 // Names are deterministic, so that a look too early costs a refused call and no second pod.
 constexpr base::seconds kExpectationTimeout{30};
 
+// The kinds of which there are as many as jobs, or more.
+std::set<kube::Resource> Many() {
+  return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()};
+}
+
 bool FollowsPrices(const kube::Object& job) {
   return job.At("/spec/elasticity/replan/onPriceChange") != kube::Json(false);
 }
@@ -122,7 +127,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       pool_reconciles_(registry_, "resourcepool", 1),
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
-      informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim),
+      informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim, Many()),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
       pods_(informers_.For(kube::resources::Pods())),

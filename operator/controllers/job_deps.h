@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/kube/cache/store.h"
 #include "common/kube/client.h"
+#include "common/kube/packed.h"
 #include "operator/api/job_status.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/worker_env.h"
@@ -96,7 +97,7 @@ struct JobMemory {
   std::string uid;
   // The newest state written, because caches lag behind: this operator is the only writer of both.
   std::optional<JobStatus> status;
-  std::optional<kube::Json> written_status;
+  std::optional<kube::Packed> written_status;
   std::optional<PlanRecord> record;
   std::string record_version;  // resourceVersion of the ConfigMap that holds `record`; empty: none
   base::SteadyTime status_written_at{};

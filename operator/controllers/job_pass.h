@@ -22,7 +22,7 @@ namespace medley::ops {
 
 class JobPass {
  public:
-  JobPass(const JobDeps& deps, const kube::Object& object, JobMemory& memory, std::stop_token stop);
+  JobPass(const JobDeps& deps, kube::ObjectPtr object, JobMemory& memory, std::stop_token stop);
   absl::StatusOr<Result> Run();
 
  private:
@@ -159,7 +159,8 @@ class JobPass {
   void Again(base::nanoseconds in);  // at the earliest of all wishes
 
   const JobDeps& deps_;
-  const kube::Object object_;
+  const kube::ObjectPtr held_;
+  const kube::Object& object_;
   JobMemory& memory_;
   const std::stop_token stop_;
   const base::WallTime now_;

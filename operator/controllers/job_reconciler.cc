@@ -22,7 +22,7 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
     if (slot == nullptr) slot = std::make_shared<JobMemory>();
     memory = slot;
   }
-  return JobPass(deps_, *object, *memory, stop_).Run();
+  return JobPass(deps_, object, *memory, stop_).Run();
 }
 
 }  // namespace medley::ops

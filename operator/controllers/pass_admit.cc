@@ -35,10 +35,11 @@ kube::Json AdmittedSpec(const JobDeps& deps, const kube::Key& key) {
 
 }  // namespace
 
-JobPass::JobPass(const JobDeps& deps, const kube::Object& object, JobMemory& memory,
+JobPass::JobPass(const JobDeps& deps, kube::ObjectPtr object, JobMemory& memory,
                  std::stop_token stop)
     : deps_(deps),
-      object_(object),
+      held_(std::move(object)),
+      object_(*held_),
       memory_(memory),
       stop_(std::move(stop)),
       now_(deps.clock.Now()),
@@ -52,11 +53,11 @@ absl::StatusOr<Result> JobPass::Run() {
   }
   if (!memory_.written_status) {
     const kube::ObjectPtr current =
-        Current(TrainingJobs(), object_.key(), std::make_shared<const kube::Object>(object_));
+        Current(TrainingJobs(), object_.key(), held_);
     const bool same = current != nullptr && current->uid() == object_.uid();
-    memory_.written_status = same ? current->At("/status") : object_.At("/status");
+    memory_.written_status.emplace(same ? current->At("/status") : object_.At("/status"));
   }
-  status_ = memory_.status ? *memory_.status : JobStatus::FromJson(*memory_.written_status);
+  status_ = memory_.status ? *memory_.status : JobStatus::FromJson(memory_.written_status->Unpack());
   std::set<std::string> there;
   for (const kube::ObjectPtr& pod : Pods()) there.insert(pod->uid());
   std::erase_if(memory_.deleted, [&](const std::string& uid) { return !there.contains(uid); });

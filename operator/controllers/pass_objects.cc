@@ -73,8 +73,8 @@ absl::Status JobPass::Put(const kube::Resource& resource, const kube::Object& ob
       .status();
 }
 
-// Made when the plan is in force: what does not run yet protects nobody, and each of its pods that starts would have the
-// budget counted anew.
+// Made when the plan is in force: what does not run yet protects nobody, and each of its pods that starts would have
+// the budget counted anew.
 absl::Status JobPass::EnsureBudget() {
   const RunPolicy& policy = job_->run_policy;
   const auto members = static_cast<int>(record_->slots.size());

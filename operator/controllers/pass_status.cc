@@ -173,16 +173,17 @@ void JobPass::CheckPodsReady() {
 
 absl::Status JobPass::WriteStatus() {
   kube::Json json = status_.ToJson();
-  if (json == *memory_.written_status) return absl::OkStatus();
-  const bool urgent = Urgent(json) != Urgent(*memory_.written_status);
+  const kube::Json before = memory_.written_status->Unpack();
+  if (json == before) return absl::OkStatus();
+  const bool urgent = Urgent(json) != Urgent(before);
   const base::SteadyTime due = memory_.status_written_at + deps_.options.status_interval;
   if (!urgent && steady_ < due) {
     Again(due - steady_);
     return absl::OkStatus();
   }
   kube::Json patch = json;
-  if (memory_.written_status->is_object()) {
-    for (const auto& [field, value] : memory_.written_status->items()) {
+  if (before.is_object()) {
+    for (const auto& [field, value] : before.items()) {
       if (!patch.contains(field))
         patch[field] = nullptr;  // a merge patch removes what it sets to null
     }
@@ -192,7 +193,7 @@ absl::Status JobPass::WriteStatus() {
   if (kube::IsNotFound(written.status())) return absl::OkStatus();
   if (!written.ok())
     return base::Annotate(written.status(), "write the status of " + object_.key().ToString());
-  memory_.written_status = std::move(json);
+  memory_.written_status.emplace(json);
   memory_.status_written_at = steady_;
   deps_.metrics.CountStatusWrite();
   return absl::OkStatus();

@@ -22,8 +22,8 @@ KeyMapper MapController(const kube::Informer& owners) {
       return {};
     }
     kube::Key key{resource.namespaced ? object.key().ns : "", owner->name};
-    const kube::ObjectPtr cached = owners.store().Get(key);
-    if (cached != nullptr && cached->uid() != owner->uid) return {};
+    const std::string cached = owners.store().UidOf(key);
+    if (!cached.empty() && cached != owner->uid) return {};
     return {std::move(key)};
   };
 }

@@ -18,7 +18,10 @@ base::nanoseconds ClampResync(base::nanoseconds resync) {
 }  // namespace
 
 Informer::Informer(Client& client, base::Clock& clock, Options options)
-    : clock_(clock), options_(std::move(options)), reflector_(client, fifo_, clock, options_.reflector) {}
+    : clock_(clock),
+      options_(std::move(options)),
+      store_(options_.packed),
+      reflector_(client, fifo_, clock, options_.reflector) {}
 
 Informer::~Informer() { Stop(); }
 

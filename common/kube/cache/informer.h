@@ -37,6 +37,7 @@ class Informer {
     // How often each object is sent again as an update, unless a handler says otherwise; at least 1 s when
     // not 0. 0: never.
     base::nanoseconds resync = base::nanoseconds(0);
+    bool packed = false;  // see Store
   };
 
   Informer(Client& client, base::Clock& clock, Options options);

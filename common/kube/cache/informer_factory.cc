@@ -7,12 +7,13 @@
 namespace medley::kube {
 
 InformerFactory::InformerFactory(Client& client, base::Clock& clock, uint64_t seed,
-                                 base::nanoseconds resync, Transform transform)
+                                 base::nanoseconds resync, Transform transform, std::set<Resource> packed)
     : client_(client),
       clock_(clock),
       seed_(seed),
       resync_(resync),
-      transform_(std::move(transform)) {}
+      transform_(std::move(transform)),
+      packed_(std::move(packed)) {}
 
 InformerFactory::~InformerFactory() { Stop(); }
 
@@ -29,6 +30,7 @@ Informer& InformerFactory::For(const Resource& resource, const std::string& ns,
     options.reflector.field_selector = field_selector;
     options.reflector.seed = base::Mix64(seed_ + informers_.size());
     options.resync = resync_;
+    options.packed = packed_.contains(resource);
     if (transform_) {
       options.reflector.transform = [this, resource](Object& object) { transform_(resource, object); };
     }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 
 #include "common/kube/cache/informer.h"
@@ -16,8 +17,9 @@ class InformerFactory {
   using Transform = std::function<void(const Resource& resource, Object& object)>;
 
   // `seed` differs between processes, so that they do not list in step.
-  InformerFactory(Client& client, base::Clock& clock, uint64_t seed,
-                  base::nanoseconds resync = base::nanoseconds(0), Transform transform = nullptr);
+  // `packed`: kinds that are many (see Store).
+  InformerFactory(Client& client, base::Clock& clock, uint64_t seed, base::nanoseconds resync = base::nanoseconds(0),
+                  Transform transform = nullptr, std::set<Resource> packed = {});
   ~InformerFactory();
 
   // The informer lives as long as the factory. It starts with Start, or now when that was called before.
@@ -38,6 +40,7 @@ class InformerFactory {
   const uint64_t seed_;
   const base::nanoseconds resync_;
   const Transform transform_;
+  const std::set<Resource> packed_;
   mutable base::Mutex mutex_;
   std::map<Id, std::unique_ptr<Informer>> informers_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;

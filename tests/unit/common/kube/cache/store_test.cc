@@ -19,8 +19,16 @@ ObjectPtr Labelled(const std::string& name, const std::string& version, const st
   return std::make_shared<const Object>(std::move(pod));
 }
 
-TEST(StoreTest, C10_KeysAndIndicesAddedWhileRunning) {
-  Store store;
+// As they come, and packed.
+class StoreTest : public testing::TestWithParam<bool> {
+ protected:
+  Store store_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Kept, StoreTest, testing::Bool(),
+                         [](const auto& packed) { return packed.param ? "Packed" : "Whole"; });
+
+TEST_P(StoreTest, C10_KeysAndIndicesAddedWhileRunning) {
+  Store& store = store_;
   EXPECT_EQ(store.Put(Labelled("a", "1", "x")), nullptr);
   ASSERT_THAT(store.AddIndex("app", ByApp), base::IsOk());
   EXPECT_THAT(store.AddIndex("app", ByApp), base::StatusIs(absl::StatusCode::kAlreadyExists));
@@ -38,8 +46,24 @@ TEST(StoreTest, C10_KeysAndIndicesAddedWhileRunning) {
   EXPECT_EQ(store.Keys(), std::vector<Key>({{"ns", "b"}}));
 }
 
-TEST(StoreTest, ListsByNamespace) {
-  Store store;
+TEST_P(StoreTest, GivesBackWhatWasPut) {
+  Object pod = Pod("a", "1");
+  pod.mutable_json()["spec"] = Json::parse(
+      R"({"n": -1, "big": 9007199254740993, "half": 0.5, "third": 0.3333333333333333, "none": null,
+          "text": "\u00e4\u0000b", "list": [true, [], {}, 1e300]})");
+  store_.Put(std::make_shared<const Object>(pod));
+  const ObjectPtr got = store_.Get({"ns", "a"});
+  ASSERT_NE(got, nullptr);
+  EXPECT_EQ(got->json(), pod.json());
+  EXPECT_EQ(got->json().dump(), pod.json().dump());
+  EXPECT_EQ(store_.UidOf({"ns", "a"}), pod.uid());
+  EXPECT_EQ(store_.UidOf({"ns", "b"}), "");
+  EXPECT_EQ(store_.Erase({"ns", "a"})->json(), pod.json());
+  EXPECT_EQ(store_.UidOf({"ns", "a"}), "");
+}
+
+TEST_P(StoreTest, ListsByNamespace) {
+  Store& store = store_;
   for (const char* ns : {"a", "ab", "b"}) store.Put(std::make_shared<const Object>(Pod("p", "1", ns)));
   EXPECT_EQ(store.List().size(), 3u);
   ASSERT_EQ(store.List("a").size(), 1u);
@@ -47,8 +71,8 @@ TEST(StoreTest, ListsByNamespace) {
   EXPECT_EQ(store.List("c").size(), 0u);
 }
 
-TEST(StoreTest, C2_ReplaceTellsWhatVanishedAndWhatWasPutInListOrder) {
-  Store store;
+TEST_P(StoreTest, C2_ReplaceTellsWhatVanishedAndWhatWasPutInListOrder) {
+  Store& store = store_;
   store.Put(PodPtr("a", "1"));
   store.Put(PodPtr("b", "2"));
   const auto replaced = store.Replace({PodPtr("c", "3"), PodPtr("b", "4")}, "9");
