@@ -2,7 +2,8 @@
 // a handler sees never go back, and no deletion is lost. Section H of docs/kube-client.md.
 //
 // Rounds of a few seconds: write while everything goes wrong, then let it rest and compare; the informer is
-// the same all the time. MEDLEY_HAMMER_SECONDS (default 3): how long, MEDLEY_HAMMER_SEED: another course.
+// the same all the time. MEDLEY_HAMMER_SECONDS (default 3): how long, MEDLEY_HAMMER_SEED: another course,
+// an even one with a packed store.
 // On the embedded server faults come over the wire; on a real one (MEDLEY_TEST_KUBECONFIG) they are made
 // between the client and the informer.
 #include <atomic>
@@ -133,6 +134,7 @@ TEST_P(HammerTest, H_AtRestTheStoreIsTheServer) {
   options.reflector.ns = ns_;
   options.reflector.label_selector = "hammer=1";
   options.reflector.seed = seed_;
+  options.packed = seed_ % 2 == 0;
   Informer informer(*faulty_, fast_, std::move(options));
   ASSERT_THAT(informer.AddHandler(witness.Handler()), IsOk());
   informer.Start();
