@@ -35,6 +35,7 @@ std::optional<Notice> JobPass::NoticeFor(const kube::Object& pod) {
     const base::nanoseconds left = due.ok() ? *due + kOverdue - now_ : base::nanoseconds(0);
     if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "deletion overdue"};
     Again(left);
+    return Notice{Notice::Kind::kDisrupted, true, "deletion"};
   }
   if (!deps_.capacity.IsDown(node)) {
     memory_.down_since.erase(node);

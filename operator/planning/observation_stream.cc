@@ -28,6 +28,7 @@ constexpr base::Backoff::Options kBackoff{.first = base::milliseconds(200), .max
 }  // namespace
 
 // Each step starts the one operation that is in flight; Proceed, from the loop's thread, ends it and takes the next.
+// A call is started by that thread too, so that all of it belongs to one thread.
 class ObservationStream::Steps {
  public:
   Steps(grpc::CompletionQueue& queue, const std::shared_ptr<grpc::Channel>& channel, std::string token, uint64_t seed,
@@ -38,7 +39,7 @@ class ObservationStream::Steps {
         on_observation_(std::move(on_observation)),
         backoff_(kBackoff, seed) {
     base::MutexLock lock(mutex_);
-    Call();
+    Pause(base::nanoseconds(0));
   }
   ~Steps() {
     base::MutexLock lock(mutex_);
@@ -54,7 +55,7 @@ class ObservationStream::Steps {
   void Call() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Pause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Pause(base::nanoseconds pause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::CompletionQueue& queue_;
   const std::unique_ptr<pb::CoordinatorService::Stub> stub_;
@@ -94,7 +95,8 @@ void ObservationStream::Steps::Proceed(bool ok) {
       log::Debug("observation stream ended", {{"status", base::ToString(rpc::FromGrpc(status_))}});
       reader_.reset();
       context_.reset();
-      if (!stopping_) return Pause();
+      if (heard_) backoff_.Reset();
+      if (!stopping_) return Pause(backoff_.Next());
       break;
     case Doing::kPause:
       if (!stopping_) return Call();
@@ -124,11 +126,10 @@ void ObservationStream::Steps::Finish() {
   reader_->Finish(&status_, this);
 }
 
-void ObservationStream::Steps::Pause() {
+void ObservationStream::Steps::Pause(base::nanoseconds pause) {
   doing_ = Doing::kPause;
-  if (heard_) backoff_.Reset();
-  const gpr_timespec pause = gpr_time_from_nanos(backoff_.Next().count(), GPR_TIMESPAN);
-  alarm_.Set(&queue_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), pause), this);
+  const gpr_timespec length = gpr_time_from_nanos(pause.count(), GPR_TIMESPAN);
+  alarm_.Set(&queue_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), length), this);
 }
 
 class StreamLoop::Queue {

@@ -3,7 +3,7 @@
 //
 //   Call --connected, started--> Read --an observation--> Read ...
 //     ^                           | ended
-//     +--- backoff --- Finish <---+
+//     +---- pause ---- Finish <---+
 //
 // A call waits for a connection, which its channel tries to make with a backoff of its own.
 #pragma once

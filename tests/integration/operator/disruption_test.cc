@@ -148,6 +148,17 @@ TEST_P(DisruptionTest, ADisruptedPodAloneIsReplaced) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("PodDisrupted", "adult-0-cpu-1"); }, "event"));
 }
 
+TEST_P(DisruptionTest, ADeletedPodIsReplacedBeforeItIsGone) {
+  Run();
+  ASSERT_THAT(client_->Delete(kube::resources::Pods(), {ns_, "adult-1-gpu-0"}, {.grace_period_seconds = 600}),
+              base::IsOk());
+  EXPECT_EQ(Applied(2).second, "PodDisrupted");
+  EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1",
+                                                           "adult-1-gpu-1", "adult-server-0"}));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("PodDisrupted", "adult-1-gpu-0"); }, "event"));
+  EXPECT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-1"); }, "its replacement"));
+}
+
 TEST_P(DisruptionTest, UnitsOnANodeThatGoesAreNotFree) {
   Run();
   const auto capacity = [&] {
