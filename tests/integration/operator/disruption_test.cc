@@ -150,9 +150,11 @@ TEST_P(DisruptionTest, ADisruptedPodAloneIsReplaced) {
 
 TEST_P(DisruptionTest, ADeletedPodIsReplacedBeforeItIsGone) {
   Run();
+  kubelet_on_ = false;  // the pod takes its time
   ASSERT_THAT(client_->Delete(kube::resources::Pods(), {ns_, "adult-1-gpu-0"}, {.grace_period_seconds = 600}),
               base::IsOk());
   EXPECT_EQ(Applied(2).second, "PodDisrupted");
+  kubelet_on_ = true;
   EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1",
                                                            "adult-1-gpu-1", "adult-server-0"}));
   EXPECT_TRUE(Eventually([&] { return HasEvent("PodDisrupted", "adult-1-gpu-0"); }, "event"));

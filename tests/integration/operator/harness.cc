@@ -203,7 +203,7 @@ OperatorOptions OperatorHarness::Options() {
   options.job.default_warm_up_seconds = 1;
   options.job.capacity_debounce = base::milliseconds(100);
   options.job.capacity_interval = base::milliseconds(300);
-  options.job.over_window = base::milliseconds(500);
+  options.job.over_window = over_window_;
   return options;
 }
 
