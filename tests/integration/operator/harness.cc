@@ -255,6 +255,8 @@ void OperatorHarness::AddNode(const std::string& name, const Json& allocatable) 
         {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}});
   PatchNodeStatus(name, {{"allocatable", allocatable}});
   SetNodeReady(name, true);
+  // A real server taints a node that is new; its controller would take that away in its own time.
+  PatchNode(name, {{"spec", {{"taints", nullptr}}}});
 }
 
 void OperatorHarness::SetNodeReady(const std::string& name, bool ready) {
