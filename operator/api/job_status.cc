@@ -11,8 +11,9 @@ using kube::Json;
 
 std::string Usd(double value) { return base::FormatDecimal(value, 6); }
 // For people: three significant places are plenty, and status does not flicker with noise.
-double Rounded(double value, double unit) {
-  return std::isfinite(value) ? std::round(value / unit) * unit : 0;
+// `per_unit`: 10 for one decimal. Divided by a whole number, so that the result is the number as people write it.
+double Rounded(double value, double per_unit) {
+  return std::isfinite(value) ? std::round(value * per_unit) / per_unit : 0;
 }
 
 PlanStatus ReadPlan(const JsonReader& reader) {
@@ -45,13 +46,13 @@ Json PlanJson(const PlanStatus& plan) {
     stages.push_back({{"layers", stage.layers},
                       {"pool", stage.pool},
                       {"units", stage.units},
-                      {"throughput", Rounded(stage.throughput, 0.1)}});
+                      {"throughput", Rounded(stage.throughput, 10)}});
   }
   Json alternatives = Json::array();
   for (const PlanStatus::Alternative& other : plan.alternatives) {
     Json item = {{"label", other.label}};
     if (other.reason.empty()) {
-      item["throughput"] = Rounded(other.throughput, 0.1);
+      item["throughput"] = Rounded(other.throughput, 10);
       item["usdPerHour"] = Usd(other.usd_per_hour);
       item["usdTotal"] = Usd(other.usd_total);
     } else {
@@ -66,7 +67,7 @@ Json PlanJson(const PlanStatus& plan) {
                {"servers", plan.servers},
                {"usdPerHour", Usd(plan.usd_per_hour)},
                {"usdTotal", Usd(plan.usd_total)},
-               {"throughput", Rounded(plan.throughput, 0.1)},
+               {"throughput", Rounded(plan.throughput, 10)},
                {"alternatives", std::move(alternatives)},
                {"catalogRevision", plan.catalog_revision}};
   if (!plan.server_pool.empty()) json["serverPool"] = plan.server_pool;
@@ -93,13 +94,13 @@ ObservedStatus ReadObserved(const JsonReader& reader) {
 }
 
 Json ObservedJson(const ObservedStatus& observed) {
-  Json json = {{"throughput", Rounded(observed.throughput, 0.1)},
+  Json json = {{"throughput", Rounded(observed.throughput, 10)},
                {"samples", observed.samples},
                {"samplesTotal", observed.samples_total},
                {"step", observed.step},
                {"progressPercent", observed.progress_percent},
                {"estimatedRemainingSeconds", observed.estimated_remaining_seconds},
-               {"loss", Rounded(observed.loss, 1e-6)},
+               {"loss", Rounded(observed.loss, 1e6)},
                {"badRows", observed.bad_rows},
                {"lastCheckpointStep", observed.last_checkpoint_step}};
   for (const auto& [name, value] : observed.metrics) {
@@ -118,7 +119,7 @@ RescaleStatus ReadRescale(const JsonReader& reader) {
 Json RescaleJson(const RescaleStatus& rescale) {
   Json json = {
       {"fromEpoch", rescale.from_epoch}, {"toEpoch", rescale.to_epoch},
-      {"reason", rescale.reason},        {"pauseSeconds", Rounded(rescale.pause_seconds, 1e-4)},
+      {"reason", rescale.reason},        {"pauseSeconds", Rounded(rescale.pause_seconds, 1e4)},
       {"recovery", rescale.recovery},    {"lostSteps", rescale.lost_steps}};
   if (!rescale.at.empty()) json["at"] = rescale.at;
   return json;

@@ -67,6 +67,18 @@ TEST(JobStatusTest, MoneyIsAQuantityString) {
   EXPECT_EQ(json["phase"], "Running");
 }
 
+TEST(JobStatusTest, NumbersAreShownAsPeopleWriteThem) {
+  JobStatus status;
+  for (int tenths : {36596, 48180, 3, 999999}) {
+    status.observed.emplace();
+    status.observed->throughput = tenths / 10.0 + 0.004;
+    status.observed->loss = 0.1234567;
+    const kube::Json json = status.ToJson();
+    EXPECT_EQ(json["observed"]["throughput"].dump(), kube::Json(tenths / 10.0).dump());
+    EXPECT_EQ(json["observed"]["loss"].dump(), "0.123457");
+  }
+}
+
 TEST(JobStatusTest, PhaseIsTheStrongestCondition) {
   JobStatus status;
   const auto set = [&](const char* type, ConditionStatus value, const char* reason) {
