@@ -26,7 +26,7 @@ struct Notice {
   enum class Kind {
     kSpot,      // the cloud takes the machine back, within seconds or minutes
     kDraining,  // somebody empties the node: an autoscaler, an upgrade, kubectl cordon
-    kDisrupted,  // this pod alone: evicted, preempted
+    kDisrupted,  // this pod alone: evicted, preempted, deleted
     kLost        // the node does not answer for long
   };
   Kind kind = Kind::kDraining;

@@ -33,7 +33,8 @@ class StreamLoop;
 
 class CoordinatorLink {
  public:
-  // Called from the loop's thread after each observation; `news`: see IsNews, of what was last news.
+  // Called from the loop's thread, which all links share, after each observation: it must not
+  // wait. `news`: see IsNews, of what was last news.
   using OnChange = std::function<void(bool news)>;
   CoordinatorLink(StreamLoop& loop, std::string address, std::string token, uint64_t seed, OnChange on_change);
   ~CoordinatorLink();

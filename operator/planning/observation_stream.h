@@ -35,7 +35,7 @@ class StreamLoop {
 
 class ObservationStream {
  public:
-  // Called from the loop's thread. `first`: of its call.
+  // Called from the loop's thread, which all streams share: it must not wait. `first`: of its call.
   using OnObservation = std::function<void(const job::v1::Observation& observation, bool first)>;
   ObservationStream(StreamLoop& loop, std::shared_ptr<grpc::Channel> channel, std::string token, uint64_t seed,
                     OnObservation on_observation);

@@ -38,7 +38,8 @@ class Reflector {
     // How long a watch is tried again after an internal error (500) before listing.
     base::nanoseconds internal_error_retry = base::nanoseconds(0);
     uint64_t seed = 1;
-    // Changes each object before it enters the fifo (to drop what nobody reads); not its name. Null: none.
+    // Changes each object before it enters the fifo (to drop what nobody reads); not its name.
+    // Called by Run. Null: none.
     std::function<void(Object&)> transform;
   };
 

@@ -23,8 +23,8 @@ using IndexFunction = std::function<std::vector<std::string>(const Object&)>;
 
 class Store {
  public:
-  // `packed`: objects are kept in a tenth of their memory and unpacked for each reader, some 20 us for a pod. For
-  // kinds that are many.
+  // `packed`: objects are kept in a tenth of their memory and unpacked for each reader: 10 us for a pod, 50 us
+  // for a TrainingJob (ADR 9). For kinds that are many.
   explicit Store(bool packed = false) : packed_(packed) {}
 
   ObjectPtr Get(const Key& key) const;  // null: absent
