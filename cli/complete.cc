@@ -21,9 +21,8 @@ std::vector<std::string> ValuesOf(const std::string& option, const std::string& 
 }
 
 bool TakesFile(const std::string& option) {
-  for (const char* name :
-       {"--kubeconfig", "--prices", "--profile", "--hardware", "--policy", "--save-policy", "--svg",
-        "--folder", "--programs", "--token-file", "--ca", "--analytic"}) {
+  for (const char* name : {"--kubeconfig", "--prices", "--profile", "--hardware", "--policy", "--save-policy", "--svg",
+                           "--folder", "--programs", "--token-file", "--ca", "--analytic"}) {
     if (option == name) return true;
   }
   return false;
@@ -37,8 +36,7 @@ const CLI::Option* Find(const CLI::App& command, const std::string& word) {
 }
 
 void Keep(const std::string& prefix, Candidates& candidates) {
-  std::erase_if(candidates.words,
-                [&](const std::string& word) { return !word.starts_with(prefix); });
+  std::erase_if(candidates.words, [&](const std::string& word) { return !word.starts_with(prefix); });
   std::sort(candidates.words.begin(), candidates.words.end());
 }
 
@@ -50,8 +48,7 @@ std::vector<std::string> OptionNames(const CLI::App& command) {
   return names;
 }
 
-Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& words,
-                      const JobNames& jobs) {
+Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& words, const JobNames& jobs) {
   const std::string& name = command.get_name();
   const std::string& before = words[words.size() - 2];
   const std::string& typed = words.back();
@@ -75,8 +72,7 @@ Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& w
 }
 
 // The value after any of `names`, or "".
-std::string ValueAfter(const std::vector<std::string>& words,
-                       std::initializer_list<std::string_view> names) {
+std::string ValueAfter(const std::vector<std::string>& words, std::initializer_list<std::string_view> names) {
   for (size_t i = 0; i < words.size(); ++i) {
     for (const std::string_view name : names) {
       if (words[i] == name && i + 1 < words.size()) return words[i + 1];
@@ -88,8 +84,7 @@ std::string ValueAfter(const std::vector<std::string>& words,
 }
 
 std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
-  const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}),
-                                    ValueAfter(words, {"--context"}),
+  const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}), ValueAfter(words, {"--context"}),
                                     ValueAfter(words, {"-n", "--namespace"})};
   log::Configure("medley", log::Level::kError);  // warnings would stand in the command line
   auto config = kube::FindCluster(flags, kube::ProcessEnvironment());
@@ -109,8 +104,7 @@ std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
-                    const JobNames& jobs) {
+Candidates Complete(const CLI::App& app, const std::vector<std::string>& words, const JobNames& jobs) {
   Candidates candidates;
   if (words.empty()) return candidates;
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });

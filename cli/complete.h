@@ -23,8 +23,7 @@ using JobNames = std::function<std::vector<std::string>(const std::vector<std::s
 
 // `words`: after the program's name; the last is the one being typed, maybe empty. Pure but for
 // `jobs`.
-Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
-                    const JobNames& jobs);
+Candidates Complete(const CLI::App& app, const std::vector<std::string>& words, const JobNames& jobs);
 
 // Prints candidates as cobra's __complete does, which kubectl and the bash script read: one a line,
 // then ":4" (no files) or ":0". Asks the cluster for job names, for 2 s at most.

@@ -28,8 +28,8 @@ void ExplainStages(const Planned& planned) {
     std::printf("stage %zu: layers %d..%d on %d x %s\n", i, s.first_layer, s.last_layer, s.units,
                 s.resource_type.c_str());
     std::printf("  %s bound: computes %s s and communicates %s s a batch, at once\n",
-                s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
-                Number(s.compute_seconds, 6).c_str(), Number(s.comm_seconds, 6).c_str());
+                s.compute_seconds >= s.comm_seconds ? "compute" : "communication", Number(s.compute_seconds, 6).c_str(),
+                Number(s.comm_seconds, 6).c_str());
     if (slowest) {
       std::printf("  sets the pace: %s samples/s\n", Number(s.throughput, 1).c_str());
     } else {
@@ -37,13 +37,12 @@ void ExplainStages(const Planned& planned) {
           "  could do %s samples/s, %s %% more than the pipeline; one unit fewer would be too slow "
           "or below "
           "minUnits\n",
-          Number(s.throughput, 1).c_str(),
-          Number((s.throughput / plan.throughput - 1) * 100, 1).c_str());
+          Number(s.throughput, 1).c_str(), Number((s.throughput / plan.throughput - 1) * 100, 1).c_str());
     }
   }
   if (plan.server_units > 0) {
-    std::printf("servers: %d x %s bear the parameters of sparse layers at that pace\n",
-                plan.server_units, planned.request.server_type.c_str());
+    std::printf("servers: %d x %s bear the parameters of sparse layers at that pace\n", plan.server_units,
+                planned.request.server_type.c_str());
   }
 }
 
@@ -69,9 +68,7 @@ void ExplainConstraints(const Planned& planned) {
     ++found;
     std::printf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
   }
-  if (found == 0)
-    std::printf(
-        "  nothing is at its bound: units come whole, and this is the cheapest whole choice\n");
+  if (found == 0) std::printf("  nothing is at its bound: units come whole, and this is the cheapest whole choice\n");
 }
 
 void ExplainAlternatives(const Planned& planned) {
@@ -88,8 +85,7 @@ void ExplainAlternatives(const Planned& planned) {
       std::printf("  %s: this is the plan\n", a.label.c_str());
     } else {
       std::printf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
-                  Number(a.plan->cost_usd, 4).c_str(),
-                  Number((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
+                  Number(a.plan->cost_usd, 4).c_str(), Number((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
                   Number(a.plan->throughput, 1).c_str());
     }
   }
@@ -137,15 +133,14 @@ bool IsFile(const std::string& argument) {
 
 // Of a job nothing is planned: its story is told.
 bool HasPlanFlags(const PlanFlags& flags) {
-  return !flags.prices.empty() || !flags.planner.empty() || !flags.profile.empty() ||
-         !flags.hardware.empty() || flags.seed.has_value();
+  return !flags.prices.empty() || !flags.planner.empty() || !flags.profile.empty() || !flags.hardware.empty() ||
+         flags.seed.has_value();
 }
 
 int RunJob(const ClusterFlags& flags, const std::string& job) {
   base::SystemClock clock;
   const auto cluster = Connect(flags, clock);
-  const auto story =
-      cluster.ok() ? ReadStory(*cluster, job) : absl::StatusOr<Story>(cluster.status());
+  const auto story = cluster.ok() ? ReadStory(*cluster, job) : absl::StatusOr<Story>(cluster.status());
   if (!story.ok()) {
     std::fprintf(stderr, "medley explain: %s\n", base::Message(story.status()).c_str());
     return 1;

@@ -28,9 +28,7 @@ std::string Counted(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string Percent(double from, double to) {
-  return from == 0 ? "" : fmt::format("{:+.1f} %", (to / from - 1) * 100);
-}
+std::string Percent(double from, double to) { return from == 0 ? "" : fmt::format("{:+.1f} %", (to / from - 1) * 100); }
 
 std::string Span(double seconds) {
   const auto s = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));

@@ -35,8 +35,7 @@ absl::Status Run(LogsFlags& flags) {
   if (!flags.since.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const base::nanoseconds since, base::ParseDuration(flags.since));
     flags.choice.since_seconds = static_cast<int64_t>(std::ceil(base::ToSeconds(since)));
-    if (*flags.choice.since_seconds <= 0)
-      return base::InvalidArgument("--since must be greater than 0");
+    if (*flags.choice.since_seconds <= 0) return base::InvalidArgument("--since must be greater than 0");
   }
   flags.choice.job = JobName(flags.choice.job);
   MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(flags.cluster, clock));
@@ -45,9 +44,7 @@ absl::Status Run(LogsFlags& flags) {
     const std::string text = printer.Line(line);
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
-  const LogNote note = [](const std::string& sentence) {
-    std::fprintf(stderr, "medley logs: %s\n", sentence.c_str());
-  };
+  const LogNote note = [](const std::string& sentence) { std::fprintf(stderr, "medley logs: %s\n", sentence.c_str()); };
   if (flags.follow) {
     const LogSink sink = [&](const LogLine& line) {
       print(line);
@@ -68,8 +65,7 @@ absl::Status Run(LogsFlags& flags) {
 }  // namespace
 
 void AddLogs(CLI::App& app, int& exit_status) {
-  CLI::App* command =
-      app.add_subcommand("logs", "Logs of all pods of a job as one, with the pod before each line");
+  CLI::App* command = app.add_subcommand("logs", "Logs of all pods of a job as one, with the pod before each line");
   const auto flags = std::make_shared<LogsFlags>();
   LogChoice& choice = flags->choice;
   command->add_option("JOB", choice.job, "name of a TrainingJob")->required();
@@ -77,8 +73,7 @@ void AddLogs(CLI::App& app, int& exit_status) {
       ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler"}));
   command->add_option("--stage", choice.stage, "only trainers of this stage of the plan in force");
   command->add_flag("-f,--follow", flags->follow, "go on until the job is over, through rescales");
-  command->add_option("--tail", choice.tail, "only the last so many lines of each pod")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--tail", choice.tail, "only the last so many lines of each pod")->check(CLI::NonNegativeNumber);
   command->add_option("--since", flags->since, "only lines newer than this, such as 90s, 5m or 2h");
   command->add_flag("--timestamps", flags->timestamps, "when each line was written");
   command->add_flag("--raw", flags->raw, "lines as they were written (JSON), not made readable");

@@ -11,12 +11,10 @@
 #include "cli/complete.h"
 
 int main(int argc, char** argv) {
-  const std::string program =
-      argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "medley";
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "medley";
   const bool plugin = program.starts_with("kubectl-");
-  CLI::App app(
-      "Medley trains one model on the cheapest mix of unlike machines that is fast enough.",
-      plugin ? "kubectl medley" : "medley");
+  CLI::App app("Medley trains one model on the cheapest mix of unlike machines that is fast enough.",
+               plugin ? "kubectl medley" : "medley");
   app.require_subcommand(1);
   int exit_status = 0;
   medley::cli::AddRun(app, exit_status);
@@ -32,8 +30,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (program.starts_with("kubectl_complete-")) return medley::cli::PrintCompletions(app, words);
   if (!words.empty() && words[0] == "__complete") {
-    return medley::cli::PrintCompletions(app,
-                                         std::vector<std::string>(words.begin() + 1, words.end()));
+    return medley::cli::PrintCompletions(app, std::vector<std::string>(words.begin() + 1, words.end()));
   }
   CLI11_PARSE(app, argc, argv);
   return exit_status;

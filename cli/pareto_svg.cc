@@ -17,11 +17,20 @@ std::string Escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -49,7 +58,8 @@ class Plot {
 
   std::string Text(const std::string& heading) const {
     std::string out = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "width=\"{0:.0f}\" "
         "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\" fill=\"#222222\">{3}</text>\n",
@@ -88,9 +98,11 @@ class Plot {
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", kLeft - 8, Y(y) + 4,
                          Label(y, y_ticks_[1] - y_ticks_[0]));
     }
-    return out + fmt::format("</g>\n<text fill=\"#444444\" text-anchor=\"middle\" transform=\"translate(20 {:.1f}) "
-                             "rotate(-90)\">cost of the whole job (USD)</text>\n",
-                             (kTop + kHeight - kBottom) / 2);
+    return out + fmt::format(
+                     "</g>\n<text fill=\"#444444\" text-anchor=\"middle\" transform=\"translate(20 "
+                     "{:.1f}) "
+                     "rotate(-90)\">cost of the whole job (USD)</text>\n",
+                     (kTop + kHeight - kBottom) / 2);
   }
 
   // The least cost of a plan that is at least so fast.
@@ -105,9 +117,9 @@ class Plot {
 
   std::string Dot(const PlotPoint& point) const {
     const double x = X(point.throughput), y = Y(point.usd);
-    std::string out = fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}</title></circle>\n", x, y,
-        point.marked ? 6 : 4, point.marked ? "#c0392b" : "#2c5f9e", Escaped(point.title));
+    std::string out =
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}</title></circle>\n", x, y,
+                    point.marked ? 6 : 4, point.marked ? "#c0392b" : "#2c5f9e", Escaped(point.title));
     if (point.marked) {
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c0392b\">cheapest</text>\n", x + 10, y - 8);
     }

@@ -35,13 +35,12 @@ std::string PlanTable(const Planned& planned) {
   Table table({"STAGE", "LAYERS", "POOL", "UNITS", "SAMPLES/S", "COMPUTE S", "COMM S"});
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const model::ProvisionedStage& s = plan.stages[i];
-    table.Add({std::to_string(i), Layers(planned.request, s.first_layer, s.last_layer),
-               s.resource_type, std::to_string(s.units), Number(s.throughput, 1),
-               Number(s.compute_seconds, 6), Number(s.comm_seconds, 6)});
+    table.Add({std::to_string(i), Layers(planned.request, s.first_layer, s.last_layer), s.resource_type,
+               std::to_string(s.units), Number(s.throughput, 1), Number(s.compute_seconds, 6),
+               Number(s.comm_seconds, 6)});
   }
   if (plan.server_units > 0) {
-    table.Add({"-", "parameter servers", planned.request.server_type,
-               std::to_string(plan.server_units), "", "", ""});
+    table.Add({"-", "parameter servers", planned.request.server_type, std::to_string(plan.server_units), "", "", ""});
   }
   return table.Text();
 }
@@ -50,15 +49,12 @@ std::string AlternativesTable(const Planned& planned) {
   Table table({"ALTERNATIVE", "UNITS", "SERVERS", "SAMPLES/S", "USD/H", "USD", "COST"});
   for (const model::Alternative& a : planned.result.alternatives) {
     if (!a.plan) {
-      table.Add({a.label, "", "", "", "", "",
-                 "infeasible: " + (a.reasons.empty() ? "" : a.reasons[0].message)});
+      table.Add({a.label, "", "", "", "", "", "infeasible: " + (a.reasons.empty() ? "" : a.reasons[0].message)});
       continue;
     }
-    const double more =
-        planned.result.plan ? (a.plan->cost_usd / planned.result.plan->cost_usd - 1) * 100 : 0;
-    table.Add({a.label, std::to_string(a.plan->stages[0].units),
-               std::to_string(a.plan->server_units), Number(a.plan->throughput, 1),
-               Number(a.plan->cost_per_hour, 4), Number(a.plan->cost_usd, 4),
+    const double more = planned.result.plan ? (a.plan->cost_usd / planned.result.plan->cost_usd - 1) * 100 : 0;
+    table.Add({a.label, std::to_string(a.plan->stages[0].units), std::to_string(a.plan->server_units),
+               Number(a.plan->throughput, 1), Number(a.plan->cost_per_hour, 4), Number(a.plan->cost_usd, 4),
                planned.result.plan ? fmt::format("{:+.1f} %", more) : ""});
   }
   return table.Text();
@@ -88,8 +84,7 @@ void PrintTable(const Planned& planned) {
   } else {
     PrintReasons(result);
   }
-  std::printf("planner      %s, %s ms\n", result.planner.c_str(),
-              Number(result.planning_seconds * 1000, 3).c_str());
+  std::printf("planner      %s, %s ms\n", result.planner.c_str(), Number(result.planning_seconds * 1000, 3).c_str());
   if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());
 }
 
@@ -116,8 +111,7 @@ int Fail(const absl::Status& status) {
 
 int Run(const PlanFlags& flags) {
   auto planned = PlanFile(flags);
-  const absl::Status saved =
-      planned.ok() ? SavePolicy(flags.save_policy, *planned) : planned.status();
+  const absl::Status saved = planned.ok() ? SavePolicy(flags.save_policy, *planned) : planned.status();
   if (!saved.ok()) return Fail(saved);
   if (flags.output == "table") {
     PrintTable(*planned);
@@ -139,12 +133,10 @@ absl::StatusOr<JobQuestion> QuestionOf(const PlanFlags& flags, const ClusterFlag
   return question;
 }
 
-absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
-                            const std::string& job) {
+absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster, const std::string& job) {
   MEDLEY_ASSIGN_OR_RETURN(JobQuestion question, QuestionOf(flags, cluster, job));
-  MEDLEY_ASSIGN_OR_RETURN(
-      Asked asked,
-      WithPrices(flags, question.request, {question.catalog_revision, question.price_time}));
+  MEDLEY_ASSIGN_OR_RETURN(Asked asked,
+                          WithPrices(flags, question.request, {question.catalog_revision, question.price_time}));
   question.request = asked.request;
   if (flags.output == "request") {
     scheduler::v1::PlanRequest message;
@@ -158,15 +150,13 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
   if (flags.output == "table") {
     PrintTable(planned);
     if (comparison.running) std::printf("\n");
-    for (const std::string& line : ComparisonLines(comparison, planned.result))
-      std::printf("%s\n", line.c_str());
+    for (const std::string& line : ComparisonLines(comparison, planned.result)) std::printf("%s\n", line.c_str());
     for (const std::string& note : question.notes) std::printf("note: %s\n", note.c_str());
   } else {
     scheduler::v1::PlanResponse message;
     model::ToProto(planned.result, message);
     const std::string json = ComparisonJson(question, comparison, model::ToJson(message));
-    const std::string text =
-        flags.output == "json" ? json : model::TreeToYaml(kube::Json::parse(json, nullptr, false));
+    const std::string text = flags.output == "json" ? json : model::TreeToYaml(kube::Json::parse(json, nullptr, false));
     std::fputs(text.c_str(), stdout);
   }
   return planned.result.plan ? 0 : 2;
@@ -175,36 +165,27 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
 }  // namespace
 
 void AddPlan(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand(
-      "plan",
-      "Plan offline: the cheapest mix of machines for a request, or for a job of a cluster");
+  CLI::App* command =
+      app.add_subcommand("plan", "Plan offline: the cheapest mix of machines for a request, or for a job of a cluster");
   const auto flags = std::make_shared<PlanFlags>();
   const auto cluster = std::make_shared<ClusterFlags>();
   const auto from = std::make_shared<std::string>();
-  CLI::Option* file = command->add_option(
-      "file", flags->file,
-      "planning request, YAML or JSON (docs/planning.md); - reads standard input");
-  command
-      ->add_option("--from", *from,
-                   "in place of a file: the question of this TrainingJob of a cluster")
+  CLI::Option* file = command->add_option("file", flags->file,
+                                          "planning request, YAML or JSON (docs/planning.md); - reads standard input");
+  command->add_option("--from", *from, "in place of a file: the question of this TrainingJob of a cluster")
       ->excludes(file);
   AddPlanFlags(*command, *flags);
   command
-      ->add_option("-o,--output", flags->output,
-                   "table, json or yaml; with --from also request: the question itself")
+      ->add_option("-o,--output", flags->output, "table, json or yaml; with --from also request: the question itself")
       ->check(CLI::IsMember({"table", "json", "yaml", "request"}))
       ->capture_default_str();
   command->add_option("--policy", flags->policy, "trained policy to begin with (rl-lstm, rl-rnn)");
-  command
-      ->add_flag("--inference-only", flags->inference_only,
-                 "use the policy as it is, do not train it")
+  command->add_flag("--inference-only", flags->inference_only, "use the policy as it is, do not train it")
       ->needs("--policy");
-  command->add_option("--save-policy", flags->save_policy,
-                      "write the policy that planning ended with to this file");
+  command->add_option("--save-policy", flags->save_policy, "write the policy that planning ended with to this file");
   const auto pareto = std::make_shared<ParetoFlags>();
-  CLI::Option* front =
-      command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower")
-          ->excludes("--from");
+  CLI::Option* front = command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower")
+                           ->excludes("--from");
   command->add_option("--points", pareto->points, "at most so many plans of the front")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(front);

@@ -37,8 +37,7 @@ absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, ReadProfile(file));
   request.model = std::move(profile.model);
   request.profile_id = std::move(profile.id);
-  if (profile.profile_batch_size > 0)
-    request.training.profile_batch_size = profile.profile_batch_size;
+  if (profile.profile_batch_size > 0) request.training.profile_batch_size = profile.profile_batch_size;
   return absl::OkStatus();
 }
 
@@ -70,10 +69,8 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   for (const auto& planner : registry.planners())
     planners += (planners.empty() ? "" : ", ") + std::string(planner->name());
   command.add_option("--planner", flags.planner, "planner in place of the file's: " + planners);
-  command.add_option("--profile", flags.profile,
-                     "profile file whose model is planned in place of the file's");
-  command.add_option("--hardware", flags.hardware,
-                     "datasheets in place of the built-in ones (medley profile --list)");
+  command.add_option("--profile", flags.profile, "profile file whose model is planned in place of the file's");
+  command.add_option("--hardware", flags.hardware, "datasheets in place of the built-in ones (medley profile --list)");
   command.add_option("--seed", flags.seed, "seed to use in place of the file's");
   command.add_option("--prices", flags.prices, "price file for resources without a price");
 }
@@ -82,13 +79,11 @@ absl::StatusOr<model::Model> ReadModel(const std::string& file) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
   MEDLEY_ASSIGN_OR_RETURN(const std::string json, model::YamlToJson(text));
   const auto tree = nlohmann::json::parse(json, nullptr, false);
-  scheduler::v1::PlanRequest
-      request;  // the widest of the three: the others' models are put into it
+  scheduler::v1::PlanRequest request;  // the widest of the three: the others' models are put into it
   absl::Status parsed;
   if (tree.is_object() && tree.contains("layers")) {
     parsed = model::ParseText(text, *request.mutable_model());
-  } else if (tree.is_object() &&
-             (tree.contains("profileBatchSize") || !tree.contains("resources"))) {
+  } else if (tree.is_object() && (tree.contains("profileBatchSize") || !tree.contains("resources"))) {
     profile::v1::Profile profile;
     parsed = model::ParseText(text, profile);
     *request.mutable_model() = profile.model();
@@ -110,8 +105,7 @@ absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request) 
   if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, request));
   MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
   const absl::Status estimated = sched::AddAnalyticProfiles(request, hardware);
-  if (!estimated.ok())
-    return flags.file.empty() ? estimated : base::Annotate(estimated, flags.file);
+  if (!estimated.ok()) return flags.file.empty() ? estimated : base::Annotate(estimated, flags.file);
   if (!flags.planner.empty()) request.planner.name = flags.planner;
   if (flags.seed) request.planner.seed = *flags.seed;
   return UsePolicy(flags, request.planner.recurrent);
@@ -122,8 +116,7 @@ absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags) {
   return WithPrices(flags, std::move(request), {});
 }
 
-absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request,
-                                 sched::PriceOrigin origin) {
+absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin) {
   if (flags.prices.empty()) {
     sched::CatalogStore none;
     sched::ResolvePrices(*none.Get(), request);
@@ -132,8 +125,7 @@ absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest requ
   base::SystemClock clock;
   sched::CatalogStore store;
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
-  auto entries = sched::ParsePriceFile(
-      text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
+  auto entries = sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
   if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
   store.Publish(std::move(*entries), clock.Now());
   const sched::CatalogSnapshot catalog = store.Get();

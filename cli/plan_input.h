@@ -45,8 +45,7 @@ absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags);
 // What the flags change of a request: profile, datasheets, planner, seed, policy.
 absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request);
 // With the prices of --prices for resources without one; else those that it has, of `origin`.
-absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request,
-                                 sched::PriceOrigin origin);
+absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin);
 
 struct Planned {
   model::PlanRequest request;  // with prices

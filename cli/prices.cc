@@ -106,8 +106,8 @@ std::string Change(double relative) { return relative == 0 ? "-" : fmt::format("
 std::string NameOf(const pb::CatalogEntry& entry) {
   if (!entry.has_offering()) return entry.resource_type();
   const pb::Offering& o = entry.offering();
-  const std::string key = fmt::format("{}/{}/{}/{}/{}", o.provider(), o.region(), o.zone(), o.instance_type(),
-                                      o.capacity_type());
+  const std::string key =
+      fmt::format("{}/{}/{}/{}/{}", o.provider(), o.region(), o.zone(), o.instance_type(), o.capacity_type());
   return entry.resource_type().empty() ? key : entry.resource_type() + " @ " + key;
 }
 

@@ -24,11 +24,9 @@ struct TopFlags {
   std::string output = "table";
 };
 
-absl::StatusOr<TopView> Read(const Cluster& cluster, const TopFlags& flags,
-                             const base::Clock& clock) {
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::vector<kube::Object> jobs,
-      ListAll(cluster, ops::TrainingJobs(), {.ns = flags.all_namespaces ? "" : cluster.ns}));
+absl::StatusOr<TopView> Read(const Cluster& cluster, const TopFlags& flags, const base::Clock& clock) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> jobs,
+                          ListAll(cluster, ops::TrainingJobs(), {.ns = flags.all_namespaces ? "" : cluster.ns}));
   auto pools = ListAll(cluster, ops::ResourcePools(), {});
   const bool hidden = pools.status().code() == absl::StatusCode::kPermissionDenied;
   if (!pools.ok() && !hidden) return pools.status();
@@ -70,8 +68,7 @@ int Live(const Cluster& cluster, const TopFlags& flags, base::Clock& clock, TopV
 int Run(const TopFlags& flags) {
   base::SystemClock clock;
   auto cluster = Connect(flags.cluster, clock);
-  auto view =
-      cluster.ok() ? Read(*cluster, flags, clock) : absl::StatusOr<TopView>(cluster.status());
+  auto view = cluster.ok() ? Read(*cluster, flags, clock) : absl::StatusOr<TopView>(cluster.status());
   if (!view.ok()) {
     std::fprintf(stderr, "medley top: %s\n", base::Message(view.status()).c_str());
     return 1;
@@ -80,8 +77,7 @@ int Run(const TopFlags& flags) {
     Print(TopJson(*view));
     return 0;
   }
-  if (!flags.once && isatty(STDOUT_FILENO) != 0)
-    return Live(*cluster, flags, clock, *std::move(view));
+  if (!flags.once && isatty(STDOUT_FILENO) != 0) return Live(*cluster, flags, clock, *std::move(view));
   for (const std::string& line : TopLines(*view, flags.all_namespaces, 0)) Print(line + "\n");
   return 0;
 }
@@ -89,14 +85,11 @@ int Run(const TopFlags& flags) {
 }  // namespace
 
 void AddTop(CLI::App& app, int& exit_status) {
-  CLI::App* command =
-      app.add_subcommand("top", "Jobs and pools of a cluster: throughput, money, progress, plans");
+  CLI::App* command = app.add_subcommand("top", "Jobs and pools of a cluster: throughput, money, progress, plans");
   const auto flags = std::make_shared<TopFlags>();
   command->add_flag("-A,--all-namespaces", flags->all_namespaces, "jobs of all namespaces");
   command->add_flag("--once", flags->once, "print once, also on a terminal");
-  command
-      ->add_option("--interval", flags->interval_seconds,
-                   "seconds between two looks, on a terminal")
+  command->add_option("--interval", flags->interval_seconds, "seconds between two looks, on a terminal")
       ->check(CLI::Range(0.2, 3600.0))
       ->capture_default_str();
   command->add_option("-o,--output", flags->output, "table or json (once)")

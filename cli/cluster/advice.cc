@@ -17,8 +17,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"PoolUnpriced",
        "give the pool spec.price.usdPerUnitHour, or a feed to the scheduling service that knows "
        "its spec.price.offering (medley prices --server)"},
-      {"UnknownPlanner",
-       "name a planner of the scheduling service in spec.planner.name, or leave it out: auto"},
+      {"UnknownPlanner", "name a planner of the scheduling service in spec.planner.name, or leave it out: auto"},
       {"Infeasible",
        "ask for less (spec.objective), allow more (spec.elasticity.maxUnits, a pool's spec.limit, "
        "ResourceQuotas), or add nodes or pools; it is planned again by itself when any of them "
@@ -33,20 +32,16 @@ const std::map<std::string_view, std::string_view>& Sentences() {
        "wait, or see what holds the pod that is named: kubectl describe pod; the reasons of pods "
        "are listed below"},
       {"CapacityChanged", ""},
-      {"ThroughputBelowGoal",
-       "nothing, if the next plan reaches the goal; else pools with more or faster units"},
-      {"MemberUnschedulable",
-       "free or add nodes of the pool; the job is planned without the units that are not there"},
-      {"PoolGone",
-       "make the ResourcePool again if it went by mistake; the job moves to what is left"},
+      {"ThroughputBelowGoal", "nothing, if the next plan reaches the goal; else pools with more or faster units"},
+      {"MemberUnschedulable", "free or add nodes of the pool; the job is planned without the units that are not there"},
+      {"PoolGone", "make the ResourcePool again if it went by mistake; the job moves to what is left"},
       {"MaxUnitsLowered", ""},
       {"CapacityLowered",
        "nothing, if the smaller plan reaches the goal; else raise the quota or limit that the "
        "Event "
        "names, or add nodes"},
       {"SpotNotice", "nothing: the job leaves the machine before it is taken back"},
-      {"NodeDraining",
-       "nothing: the job leaves the node; when every node of a pool is drained, add others"},
+      {"NodeDraining", "nothing: the job leaves the node; when every node of a pool is drained, add others"},
       {"PodDisrupted", "nothing: the pod is replaced before it goes"},
       {"NodeLost",
        "nothing for the job; mend or delete the node (kubectl delete node), so that its pods are "
@@ -58,10 +53,8 @@ const std::map<std::string_view, std::string_view>& Sentences() {
        "set spec.runPolicy.suspend to false; the job goes on, from its last checkpoint if it has "
        "one"},
       {"Resumed", "wait: the job is planned again"},
-      {"CoordinatorRestarted",
-       "nothing; if it repeats, medley logs JOB --role coordinator says why"},
-      {"CoordinatorLost",
-       "nothing; if it repeats, see why its node or pod goes: kubectl get events"},
+      {"CoordinatorRestarted", "nothing; if it repeats, medley logs JOB --role coordinator says why"},
+      {"CoordinatorLost", "nothing; if it repeats, see why its node or pod goes: kubectl get events"},
       {"CoordinatorFailed", "read its last lines: medley logs JOB --role coordinator"},
       {"TrainingFailed",
        "mend what the sentence names (data, model, checkpoint volume), delete the job and make it "
@@ -73,13 +66,11 @@ const std::map<std::string_view, std::string_view>& Sentences() {
        "mend what made it fail each time, or raise spec.runPolicy.backoffLimit; then delete the "
        "job and make it again"},
       {"DeadlineExceeded", "raise spec.runPolicy.activeDeadlineSeconds and make the job again"},
-      {"NotInCatalog",
-       "correct spec.price.offering, add a feed that knows it, or set spec.price.usdPerUnitHour"},
-      {"NoNodes",
-       "add nodes that match spec.nodeSelector and hold a unit, or set spec.scaling: Autoscaled"},
+      {"NotInCatalog", "correct spec.price.offering, add a feed that knows it, or set spec.price.usdPerUnitHour"},
+      {"NoNodes", "add nodes that match spec.nodeSelector and hold a unit, or set spec.scaling: Autoscaled"},
       {"PlanFound", ""},
       {"AllRunning", ""},
-      {"EpochCommitted", ""},
+      {"GenerationCommitted", ""},
       {"Rescaled", ""},
       {"Restarted", ""},
       {"TrainingComplete", ""},

@@ -35,8 +35,7 @@ Comparison Compare(const JobQuestion& question, const model::PlanResult& result)
   c.measured_throughput = question.status.observed ? question.status.observed->throughput : 0;
   c.usd_per_hour = record.UsdPerHour(prices);
   const double left = question.request.training.TotalSamples();
-  c.stay_usd = LeftUsd(left, c.measured_throughput > 0 ? c.measured_throughput : c.throughput,
-                       c.usd_per_hour);
+  c.stay_usd = LeftUsd(left, c.measured_throughput > 0 ? c.measured_throughput : c.throughput, c.usd_per_hour);
   c.move_usd = LeftUsd(left, result.plan->throughput, result.plan->cost_per_hour);
   return c;
 }
@@ -45,22 +44,19 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   if (!c.running) return {};
   Table table({"", "SAMPLES/S", "MEASURED", "USD/H", "USD LEFT"});
   table.Add({"running plan", Thousands(c.throughput),
-             OrDash(c.measured_throughput > 0, Thousands(c.measured_throughput)),
-             Usd(c.usd_per_hour), Usd(c.stay_usd)});
+             OrDash(c.measured_throughput > 0, Thousands(c.measured_throughput)), Usd(c.usd_per_hour),
+             Usd(c.stay_usd)});
   if (!c.same)
-    table.Add({"new plan", Thousands(result.plan->throughput), "-", Usd(result.plan->cost_per_hour),
-               Usd(c.move_usd)});
+    table.Add({"new plan", Thousands(result.plan->throughput), "-", Usd(result.plan->cost_per_hour), Usd(c.move_usd)});
   std::vector<std::string> lines = Lines(table.Text());
   lines.push_back("running: " + c.summary);
   if (c.same) {
     lines.emplace_back("it is what would be planned now");
   } else if (c.stay_usd <= 0) {
-    lines.emplace_back(
-        "a pool of the running plan has no price now: what staying costs is not known");
+    lines.emplace_back("a pool of the running plan has no price now: what staying costs is not known");
   } else if (c.move_usd < c.stay_usd) {
-    lines.push_back(
-        fmt::format("the new plan would cost {} USD less ({}) for what is left, the move apart",
-                    Usd(c.stay_usd - c.move_usd), Percent(c.stay_usd, c.move_usd)));
+    lines.push_back(fmt::format("the new plan would cost {} USD less ({}) for what is left, the move apart",
+                                Usd(c.stay_usd - c.move_usd), Percent(c.stay_usd, c.move_usd)));
   } else {
     lines.push_back(fmt::format("the new plan would cost {} USD more ({}) for what is left",
                                 Usd(c.move_usd - c.stay_usd), Percent(c.stay_usd, c.move_usd)));
@@ -74,13 +70,12 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   return lines;
 }
 
-std::string ComparisonJson(const JobQuestion& question, const Comparison& c,
-                           const std::string& plan_json) {
+std::string ComparisonJson(const JobQuestion& question, const Comparison& c, const std::string& plan_json) {
   Json json = {{"plan", Json::parse(plan_json, nullptr, false)}, {"notes", question.notes}};
   if (c.running) {
     json["running"] = {{"same", c.same},
                        {"summary", c.summary},
-                       {"epoch", question.record->plan.epoch},
+                       {"generation", question.record->plan.generation},
                        {"throughput", c.throughput},
                        {"measuredThroughput", c.measured_throughput},
                        {"usdPerHour", c.usd_per_hour},

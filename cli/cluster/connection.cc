@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 
 namespace medley::cli {
@@ -28,9 +28,8 @@ absl::Status NoSuchJob(const Cluster& cluster, const std::string& name) {
   for (const kube::Object& job : jobs.ok() ? jobs->items : std::vector<kube::Object>()) {
     there += (there.empty() ? "" : ", ") + job.key().name;
   }
-  return base::NotFound(
-      "there is no TrainingJob '{}' in namespace '{}'; {}", name, cluster.ns,
-      there.empty() ? "there are none (another namespace: -n)" : "there are: " + there);
+  return base::NotFound("there is no TrainingJob '{}' in namespace '{}'; {}", name, cluster.ns,
+                        there.empty() ? "there are none (another namespace: -n)" : "there are: " + there);
 }
 
 }  // namespace
@@ -38,21 +37,16 @@ absl::Status NoSuchJob(const Cluster& cluster, const std::string& name) {
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags) {
   constexpr char kGroup[] = "Cluster";
   command
-      .add_option("--kubeconfig", flags.kubeconfig.kubeconfig,
-                  "kubeconfig in place of $KUBECONFIG and ~/.kube/config")
+      .add_option("--kubeconfig", flags.kubeconfig.kubeconfig, "kubeconfig in place of $KUBECONFIG and ~/.kube/config")
       ->group(kGroup);
-  command
-      .add_option("--context", flags.kubeconfig.context,
-                  "context of the kubeconfig in place of the current one")
+  command.add_option("--context", flags.kubeconfig.context, "context of the kubeconfig in place of the current one")
       ->group(kGroup);
-  command.add_option("-n,--namespace", flags.kubeconfig.ns, "namespace in place of the context's")
-      ->group(kGroup);
+  command.add_option("-n,--namespace", flags.kubeconfig.ns, "namespace in place of the context's")->group(kGroup);
 }
 
 absl::StatusOr<Cluster> Connect(const ClusterFlags& flags, base::Clock& clock) {
   log::Configure("medley", log::Level::kWarn);
-  MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config,
-                          kube::FindCluster(flags.kubeconfig, kube::ProcessEnvironment()));
+  MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::FindCluster(flags.kubeconfig, kube::ProcessEnvironment()));
   config.user_agent = "medley-cli";
   config.max_retries = 2;
   Cluster cluster;
@@ -66,8 +60,8 @@ absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster) 
   const std::string why = base::Message(error);
   switch (error.code()) {
     case absl::StatusCode::kUnauthenticated:
-      return base::Unauthenticated(
-          "the API server at {} does not accept the kubeconfig's credentials: {}", server, why);
+      return base::Unauthenticated("the API server at {} does not accept the kubeconfig's credentials: {}", server,
+                                   why);
     case absl::StatusCode::kPermissionDenied:
       return base::PermissionDenied(
           "the API server forbids it: {}; the ClusterRoles view (in the namespace) and "
@@ -76,17 +70,16 @@ absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster) 
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       if (kube::HttpCode(error) != 0) return error;
-      return base::Unavailable(
-          "no answer from the API server at {}: {}; is it up, and is it the right context?", server,
-          why);
+      return base::Unavailable("no answer from the API server at {}: {}; is it up, and is it the right context?",
+                               server, why);
     default:
       return error;
   }
 }
 
 std::string JobName(const std::string& argument) {
-  for (const char* prefix : {"mtj/", "trainingjob/", "trainingjobs/", "trainingjob.medley.dev/",
-                             "trainingjobs.medley.dev/"}) {
+  for (const char* prefix :
+       {"mtj/", "trainingjob/", "trainingjobs/", "trainingjob.medley.dev/", "trainingjobs.medley.dev/"}) {
     if (argument.starts_with(prefix)) return argument.substr(std::string_view(prefix).size());
   }
   return argument;
@@ -100,16 +93,14 @@ absl::StatusOr<kube::Object> GetJob(const Cluster& cluster, const std::string& a
   return job;
 }
 
-absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster,
-                                                  const kube::Resource& resource,
+absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster, const kube::Resource& resource,
                                                   const kube::ListOptions& options) {
   kube::ListOptions page = options;
   page.limit = kPage;
   std::vector<kube::Object> all;
   do {
     auto list = cluster.client->List(resource, page);
-    if (kube::IsNotFound(list.status()) && resource.group == ops::kGroup)
-      return NotInstalled(cluster);
+    if (kube::IsNotFound(list.status()) && resource.group == ops::kGroup) return NotInstalled(cluster);
     if (!list.ok()) return ExplainApiError(list.status(), cluster);
     for (kube::Object& item : list->items) all.push_back(std::move(item));
     page.continue_token = list->continue_token;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "common/kube/client/http_client.h"
+#include "kube/client/http_client.h"
 
 namespace CLI {
 class App;
@@ -38,8 +38,7 @@ absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster);
 absl::StatusOr<kube::Object> GetJob(const Cluster& cluster, const std::string& name);
 
 // Objects of medley.dev. Errors: as above; NotFound when Medley is not installed.
-absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster,
-                                                  const kube::Resource& resource,
+absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster, const kube::Resource& resource,
                                                   const kube::ListOptions& options);
 
 // "mtj/adult" and "trainingjobs.medley.dev/adult" -> "adult".

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "common/kube/errors.h"
 #include "common/model/job_spec.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
@@ -22,12 +22,10 @@ double SecondsSince(const std::string& time, base::WallTime now) {
 
 // Units of the pool that the job's own pods hold.
 int Held(const JobObjects& objects, const std::string& pool) {
-  return static_cast<int>(
-      std::count_if(objects.pods.begin(), objects.pods.end(), [&](const kube::Object& pod) {
-        const std::string phase = pod.String("/status/phase");
-        return pod.label(ops::kPoolLabel) == pool && !pod.deleting() && phase != "Succeeded" &&
-               phase != "Failed";
-      }));
+  return static_cast<int>(std::count_if(objects.pods.begin(), objects.pods.end(), [&](const kube::Object& pod) {
+    const std::string phase = pod.String("/status/phase");
+    return pod.label(ops::kPoolLabel) == pool && !pod.deleting() && phase != "Succeeded" && phase != "Failed";
+  }));
 }
 
 struct Usable {
@@ -37,16 +35,15 @@ struct Usable {
 };
 
 // Why the pool cannot be planned with, or "".
-std::string Unusable(const JobObjects& objects, const ops::ResourcePool& pool,
-                     const std::string& ns) {
+std::string Unusable(const JobObjects& objects, const ops::ResourcePool& pool, const std::string& ns) {
   if (!pool.Allows(ns)) return "namespace '" + ns + "' may not use it";
   if (pool.usd_per_unit_hour <= 0 && !pool.offering) return "it has no price";
   if (!objects.profiles.contains(pool.name)) return "the job's layers have not been measured on it";
   return "";
 }
 
-absl::Status AddPool(const JobObjects& objects, const kube::Object& object, const std::string& ns,
-                     bool named, bool keep_offerings, Usable& usable, JobQuestion& question) {
+absl::Status AddPool(const JobObjects& objects, const kube::Object& object, const std::string& ns, bool named,
+                     bool keep_offerings, Usable& usable, JobQuestion& question) {
   MEDLEY_ASSIGN_OR_RETURN(ops::ResourcePool pool, ops::ResourcePool::FromObject(object));
   const ops::PoolStatus status = ops::PoolStatus::FromJson(object.At("/status"));
   if (!keep_offerings || !pool.offering) {
@@ -56,22 +53,19 @@ absl::Status AddPool(const JobObjects& objects, const kube::Object& object, cons
   }
   const std::string why = Unusable(objects, pool, ns);
   if (!why.empty()) {
-    if (named || pool.Allows(ns))
-      question.notes.push_back("pool " + pool.name + " is left out: " + why);
+    if (named || pool.Allows(ns)) question.notes.push_back("pool " + pool.name + " is left out: " + why);
     return absl::OkStatus();
   }
-  auto profile =
-      ops::ParseProfile(objects.profiles.at(pool.name).String("/data/profile.json"), pool.name);
-  if (!profile.ok())
-    return base::Annotate(profile.status(), "the stored profile of pool " + pool.name);
+  auto profile = ops::ParseProfile(objects.profiles.at(pool.name).String("/data/profile.json"), pool.name);
+  if (!profile.ok()) return base::Annotate(profile.status(), "the stored profile of pool " + pool.name);
   usable.profiles.push_back(*std::move(profile));
   usable.units.push_back(std::min(pool.limit, status.units.free + Held(objects, pool.name)));
   usable.pools.push_back(std::move(pool));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::TrainingJob& job,
-                                   bool keep_offerings, JobQuestion& question) {
+absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::TrainingJob& job, bool keep_offerings,
+                                   JobQuestion& question) {
   Usable usable;
   const bool named = !job.pools.empty();
   std::vector<std::string> wanted = job.pools;
@@ -82,25 +76,22 @@ absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::Trainin
     const auto pool = std::find_if(objects.pools.begin(), objects.pools.end(),
                                    [&](const kube::Object& p) { return p.key().name == name; });
     if (pool == objects.pools.end()) {
-      return base::NotFound("spec.resources.pools names ResourcePool '{}', which does not exist",
-                            name);
+      return base::NotFound("spec.resources.pools names ResourcePool '{}', which does not exist", name);
     }
-    MEDLEY_RETURN_IF_ERROR(
-        AddPool(objects, *pool, job.key().ns, named, keep_offerings, usable, question));
+    MEDLEY_RETURN_IF_ERROR(AddPool(objects, *pool, job.key().ns, named, keep_offerings, usable, question));
   }
   if (!usable.pools.empty()) return usable;
   std::string why;
   for (const std::string& note : question.notes) why += (why.empty() ? "" : "; ") + note;
-  return base::FailedPrecondition(
-      "there is nothing to plan job {} on: {}", job.key().ToString(),
-      why.empty() ? "no ResourcePool may be used from its namespace" : why);
+  return base::FailedPrecondition("there is nothing to plan job {} on: {}", job.key().ToString(),
+                                  why.empty() ? "no ResourcePool may be used from its namespace" : why);
 }
 
 ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
   ops::JobProgress progress;
   if (status.observed && status.observed->samples_total > 0) {
-    progress.remaining_samples = static_cast<double>(
-        std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
+    progress.remaining_samples =
+        static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
   }
   // Of a finished job: as if it began anew.
   if (status.finished()) return ops::JobProgress();
@@ -111,20 +102,17 @@ ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
 
 }  // namespace
 
-absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings,
-                                  base::WallTime now) {
+absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings, base::WallTime now) {
   const std::string name = "job " + objects.job.key().ToString();
   JobQuestion question;
   const auto job = ops::TrainingJob::FromObject(objects.job);
   if (!job.ok()) return base::Annotate(job.status(), name);
   question.status = ops::JobStatus::FromJson(objects.job.At("/status"));
-  MEDLEY_ASSIGN_OR_RETURN(const Usable usable,
-                          UsablePools(objects, *job, keep_offerings, question));
+  MEDLEY_ASSIGN_OR_RETURN(const Usable usable, UsablePools(objects, *job, keep_offerings, question));
   const auto profile = ops::MergeProfiles(usable.profiles);
   if (!profile.ok()) return base::Annotate(profile.status(), name);
   std::vector<ops::PoolOffer> offers;
-  for (size_t i = 0; i < usable.pools.size(); ++i)
-    offers.push_back({&usable.pools[i], usable.units[i]});
+  for (size_t i = 0; i < usable.pools.size(); ++i) offers.push_back({&usable.pools[i], usable.units[i]});
   question.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(question.status, now));
   if (objects.plan) {
     auto record = ops::ReadPlanRecord(*objects.plan);
@@ -132,8 +120,7 @@ absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings
     if (!record.ok()) question.notes.push_back(base::Message(record.status()));
   }
   if (question.status.plan) question.catalog_revision = question.status.plan->catalog_revision;
-  if (question.status.finished())
-    question.notes.push_back("the job is over: planned as if it began anew");
+  if (question.status.finished()) question.notes.push_back("the job is over: planned as if it began anew");
   const double elapsed = Progress(question.status, now).elapsed_seconds;
   if (job->objective.deadline_seconds > 0 && elapsed >= job->objective.deadline_seconds)
     question.notes.push_back("the job's deadline has passed: no plan can meet it");
@@ -145,20 +132,17 @@ absl::StatusOr<JobObjects> ReadJobObjects(const Cluster& cluster, const std::str
   MEDLEY_ASSIGN_OR_RETURN(objects.job, GetJob(cluster, name));
   const kube::Key key = objects.job.key();
   MEDLEY_ASSIGN_OR_RETURN(objects.pools, ListAll(cluster, ops::ResourcePools(), {}));
-  MEDLEY_ASSIGN_OR_RETURN(
-      objects.pods,
-      ListAll(cluster, kube::resources::Pods(),
-              {.ns = key.ns, .label_selector = std::string(ops::kJobNameLabel) + "=" + key.name}));
+  MEDLEY_ASSIGN_OR_RETURN(objects.pods,
+                          ListAll(cluster, kube::resources::Pods(),
+                                  {.ns = key.ns, .label_selector = std::string(ops::kJobNameLabel) + "=" + key.name}));
   MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob job, ops::TrainingJob::FromObject(objects.job));
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(job.spec.dump()));
   const std::string hash = model::ProfileHash(spec);
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::vector<kube::Object> maps,
-      ListAll(cluster, kube::resources::ConfigMaps(),
-              {.ns = key.ns, .label_selector = std::string(ops::kProfileLabel) + "=" + hash}));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> maps,
+                          ListAll(cluster, kube::resources::ConfigMaps(),
+                                  {.ns = key.ns, .label_selector = std::string(ops::kProfileLabel) + "=" + hash}));
   for (const kube::Object& map : maps) objects.profiles[map.label(ops::kPoolLabel)] = map;
-  auto plan = cluster.client->Get(kube::resources::ConfigMaps(),
-                                  {key.ns, ops::PlanConfigMapName(key.name)});
+  auto plan = cluster.client->Get(kube::resources::ConfigMaps(), {key.ns, ops::PlanConfigMapName(key.name)});
   if (plan.ok()) {
     const auto owner = plan->controller();
     if (owner && owner->uid == objects.job.uid()) objects.plan = *std::move(plan);

@@ -42,8 +42,7 @@ struct JobQuestion {
 // `keep_offerings`: pools priced by an offering stay without a price, for a price file to fill in.
 // Errors: InvalidArgument (spec), NotFound (a pool that the job names), FailedPrecondition (no pool
 // with profile and price), all in words.
-absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings,
-                                  base::WallTime now);
+absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings, base::WallTime now);
 
 // Errors: as connection.h.
 absl::StatusOr<JobObjects> ReadJobObjects(const Cluster& cluster, const std::string& job);

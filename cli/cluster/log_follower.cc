@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/job_status.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -31,8 +31,8 @@ std::string Selector(const LogChoice& choice) {
 }
 
 std::string LogPath(const kube::Key& pod, const LogChoice& choice) {
-  std::string path = kube::resources::Pods().Path(pod.ns, pod.name, "log") +
-                     "?timestamps=true&container=" + ops::kWorkerContainer;
+  std::string path =
+      kube::resources::Pods().Path(pod.ns, pod.name, "log") + "?timestamps=true&container=" + ops::kWorkerContainer;
   if (choice.previous) path += "&previous=true";
   return path;
 }
@@ -46,15 +46,14 @@ std::string Limits(const LogChoice& choice) {
 
 std::optional<kube::Object> PlanOf(const Cluster& cluster, const LogChoice& choice) {
   if (!choice.stage) return std::nullopt;
-  auto map = cluster.client->Get(kube::resources::ConfigMaps(),
-                                 {cluster.ns, ops::PlanConfigMapName(choice.job)});
+  auto map = cluster.client->Get(kube::resources::ConfigMaps(), {cluster.ns, ops::PlanConfigMapName(choice.job)});
   return map.ok() ? std::optional<kube::Object>(*std::move(map)) : std::nullopt;
 }
 
 absl::StatusOr<std::vector<kube::Object>> Pods(const Cluster& cluster, const LogChoice& choice) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> pods,
-                          ListAll(cluster, kube::resources::Pods(),
-                                  {.ns = cluster.ns, .label_selector = Selector(choice)}));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const std::vector<kube::Object> pods,
+      ListAll(cluster, kube::resources::Pods(), {.ns = cluster.ns, .label_selector = Selector(choice)}));
   const std::optional<kube::Object> plan = PlanOf(cluster, choice);
   return ChoosePods(pods, choice, plan ? &*plan : nullptr);
 }
@@ -125,8 +124,8 @@ class Follower {
     const base::SteadyTime until = clock_.Steady() + base::seconds(kTickSeconds);
     const absl::Status ended =
         cluster_.client->Watch(kube::resources::Pods(), options, stop, [&](kube::WatchEvent event) {
-          const bool of_pod = event.type == kube::WatchEvent::Type::kAdded ||
-                              event.type == kube::WatchEvent::Type::kModified;
+          const bool of_pod =
+              event.type == kube::WatchEvent::Type::kAdded || event.type == kube::WatchEvent::Type::kModified;
           // By stage the plan decides, which is read with the next look.
           if (of_pod && !choice_.stage) Attend(event.object, stop);
           return clock_.Steady() < until;
@@ -145,38 +144,33 @@ class Follower {
       last = found->second->last;  // the connection ended, the container did not
     } else if (Living() >= choice_.max_pods) {
       if (!std::exchange(told_of_bound_, true)) {
-        Note(fmt::format(
-            "only {} logs are followed at once (--max-pods); choose with --role or --stage",
-            choice_.max_pods));
+        Note(fmt::format("only {} logs are followed at once (--max-pods); choose with --role or --stage",
+                         choice_.max_pods));
       }
       return;
     }
     auto stream = std::make_unique<Stream>();
     stream->last = last;
-    stream->thread =
-        std::jthread([this, key = pod.key(), self = stream.get()](std::stop_token own) {
-          Follow(key, *self, std::move(own));
-          self->ended = true;
-        });
+    stream->thread = std::jthread([this, key = pod.key(), self = stream.get()](std::stop_token own) {
+      Follow(key, *self, std::move(own));
+      self->ended = true;
+    });
     streams_[id] = std::move(stream);
   }
 
   void Follow(const kube::Key& pod, Stream& stream, std::stop_token stop) {
-    base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(5)},
-                          base::SystemSeed());
+    base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(5)}, base::SystemSeed());
     while (!stop.stop_requested()) {
       const bool again = stream.last != base::WallTime();
       // The API takes whole seconds: what was seen already comes again, and is left out below.
-      const std::string path =
-          LogPath(pod, choice_) + "&follow=true" +
-          (again ? "&sinceTime=" + base::FormatTime(stream.last) : Limits(choice_));
+      const std::string path = LogPath(pod, choice_) + "&follow=true" +
+                               (again ? "&sinceTime=" + base::FormatTime(stream.last) : Limits(choice_));
       std::string rest;
-      const absl::Status ended =
-          cluster_.client->StreamRaw(path, stop, [&](std::string_view bytes) {
-            rest.append(bytes);
-            Emit(pod.name, again, rest, stream);
-            return true;
-          });
+      const absl::Status ended = cluster_.client->StreamRaw(path, stop, [&](std::string_view bytes) {
+        rest.append(bytes);
+        Emit(pod.name, again, rest, stream);
+        return true;
+      });
       if (!rest.empty() && ended.ok()) Emit(pod.name, again, rest += '\n', stream);
       if (ended.ok() || kube::IsNotFound(ended)) return;
       const int code = kube::HttpCode(ended);
@@ -193,8 +187,7 @@ class Follower {
     const base::WallTime seen = again ? stream.last : base::WallTime();
     size_t begin = 0;
     for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      LogLine line =
-          ParseLogLine(pod, std::string_view(text).substr(begin, std::min(end - begin, kMaxLine)));
+      LogLine line = ParseLogLine(pod, std::string_view(text).substr(begin, std::min(end - begin, kMaxLine)));
       if (again && line.time <= seen) continue;
       stream.last = std::max(stream.last, line.time);
       base::MutexLock lock(mutex_);
@@ -212,9 +205,8 @@ class Follower {
   }
 
   int Living() const {
-    return static_cast<int>(std::count_if(streams_.begin(), streams_.end(), [](const auto& stream) {
-      return !stream.second->ended;
-    }));
+    return static_cast<int>(
+        std::count_if(streams_.begin(), streams_.end(), [](const auto& stream) { return !stream.second->ended; }));
   }
   bool AllEnded() const { return Living() == 0; }
 
@@ -242,8 +234,7 @@ std::vector<kube::Object> ChoosePods(const std::vector<kube::Object>& pods, cons
   std::map<std::string, int> stage_of;
   if (choice.stage && plan != nullptr) {
     const auto record = ops::ReadPlanRecord(*plan);
-    for (const ops::MemberSlot& slot :
-         record.ok() ? record->slots : std::vector<ops::MemberSlot>()) {
+    for (const ops::MemberSlot& slot : record.ok() ? record->slots : std::vector<ops::MemberSlot>()) {
       if (slot.role == ops::Role::kTrainer) stage_of[slot.member] = slot.stage;
     }
   }
@@ -252,8 +243,7 @@ std::vector<kube::Object> ChoosePods(const std::vector<kube::Object>& pods, cons
     if (!choice.role.empty() && pod.label(ops::kRoleLabel) != choice.role) continue;
     if (choice.stage) {
       const auto now = stage_of.find(pod.key().name);
-      const std::string stage =
-          now != stage_of.end() ? std::to_string(now->second) : pod.label(ops::kStageLabel);
+      const std::string stage = now != stage_of.end() ? std::to_string(now->second) : pod.label(ops::kStageLabel);
       if (stage != std::to_string(*choice.stage)) continue;
     }
     chosen.push_back(pod);
@@ -261,8 +251,7 @@ std::vector<kube::Object> ChoosePods(const std::vector<kube::Object>& pods, cons
   return chosen;
 }
 
-absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink,
-                      const LogNote& note) {
+absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink, const LogNote& note) {
   MEDLEY_RETURN_IF_ERROR(GetJob(cluster, choice.job).status());
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> pods, Pods(cluster, choice));
   if (pods.empty()) {
@@ -274,22 +263,20 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
   std::vector<std::vector<LogLine>> logs;
   const int64_t most = kMaxLogs / static_cast<int64_t>(pods.size());
   for (const kube::Object& pod : pods) {
-    const auto text = cluster.client->GetRaw(LogPath(pod.key(), choice) + Limits(choice) +
-                                             "&limitBytes=" + std::to_string(most));
+    const auto text =
+        cluster.client->GetRaw(LogPath(pod.key(), choice) + Limits(choice) + "&limitBytes=" + std::to_string(most));
     if (!text.ok()) {
-      if (!kube::IsNotFound(text.status()))
-        note(NoLog(pod.key(), ExplainApiError(text.status(), cluster)));
+      if (!kube::IsNotFound(text.status())) note(NoLog(pod.key(), ExplainApiError(text.status(), cluster)));
       continue;
     }
     if (static_cast<int64_t>(text->size()) >= most) {
-      note(fmt::format("the log of pod {} is cut after {} MiB: --tail and --since choose a part",
-                       pod.key().name, most >> 20));
+      note(fmt::format("the log of pod {} is cut after {} MiB: --tail and --since choose a part", pod.key().name,
+                       most >> 20));
     }
     std::vector<LogLine>& lines = logs.emplace_back();
     for (size_t begin = 0; begin < text->size();) {
       const size_t end = std::min(text->find('\n', begin), text->size());
-      lines.push_back(
-          ParseLogLine(pod.key().name, std::string_view(*text).substr(begin, end - begin)));
+      lines.push_back(ParseLogLine(pod.key().name, std::string_view(*text).substr(begin, end - begin)));
       begin = end + 1;
     }
   }
@@ -297,8 +284,8 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
   return absl::OkStatus();
 }
 
-absl::Status FollowLogs(const Cluster& cluster, const LogChoice& choice, base::Clock& clock,
-                        std::stop_token stop, const LogSink& sink, const LogNote& note) {
+absl::Status FollowLogs(const Cluster& cluster, const LogChoice& choice, base::Clock& clock, std::stop_token stop,
+                        const LogSink& sink, const LogNote& note) {
   MEDLEY_RETURN_IF_ERROR(GetJob(cluster, choice.job).status());
   Follower follower(cluster, choice, clock, sink, note);
   return follower.Run(std::move(stop));

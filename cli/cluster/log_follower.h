@@ -33,14 +33,13 @@ using LogNote = std::function<void(const std::string&)>;
 
 // What there is, by time. Errors: of the job (GetJob) and of listing its pods; NotFound when it has
 // no such pods.
-absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink,
-                      const LogNote& note);
+absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink, const LogNote& note);
 
 // Until the job is over and every log has ended, or until `stop`: logs of pods that come later too,
 // each from its beginning. Lines come once, also when a connection breaks. Errors: as ReadLogs, at
 // the beginning.
-absl::Status FollowLogs(const Cluster& cluster, const LogChoice& choice, base::Clock& clock,
-                        std::stop_token stop, const LogSink& sink, const LogNote& note);
+absl::Status FollowLogs(const Cluster& cluster, const LogChoice& choice, base::Clock& clock, std::stop_token stop,
+                        const LogSink& sink, const LogNote& note);
 
 // The pods of a choice. `plan`: ConfigMap JOB-plan or null. Pure; for tests.
 std::vector<kube::Object> ChoosePods(const std::vector<kube::Object>& pods, const LogChoice& choice,

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::cli {
 namespace {
@@ -18,9 +18,8 @@ LogLine ParseLogLine(std::string pod, std::string_view line) {
   parsed.pod = std::move(pod);
   const size_t space = line.find(' ');
   const std::string_view first = line.substr(0, space);
-  const auto time = first.size() >= 20 && first[4] == '-'
-                        ? base::ParseTime(first)
-                        : absl::StatusOr<base::WallTime>(absl::UnknownError(""));
+  const auto time = first.size() >= 20 && first[4] == '-' ? base::ParseTime(first)
+                                                          : absl::StatusOr<base::WallTime>(absl::UnknownError(""));
   if (!time.ok()) {
     parsed.text = std::string(line);
     return parsed;
@@ -41,8 +40,7 @@ std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs) {
       all.push_back(std::move(line));
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const LogLine& a, const LogLine& b) { return a.time < b.time; });
+  std::stable_sort(all.begin(), all.end(), [](const LogLine& a, const LogLine& b) { return a.time < b.time; });
   return all;
 }
 
@@ -71,11 +69,9 @@ std::string LogPrinter::Line(const LogLine& line) {
   Expect(line.pod);
   std::string prefix = fmt::format("{:<{}} |", line.pod, width_);
   if (style_.colours) {
-    const auto [found, fresh] =
-        colour_of_.try_emplace(line.pod, static_cast<int>(colour_of_.size()));
+    const auto [found, fresh] = colour_of_.try_emplace(line.pod, static_cast<int>(colour_of_.size()));
     prefix =
-        fmt::format("\x1b[{}m{}\x1b[0m",
-                    kColours[static_cast<size_t>(found->second) % std::size(kColours)], prefix);
+        fmt::format("\x1b[{}m{}\x1b[0m", kColours[static_cast<size_t>(found->second) % std::size(kColours)], prefix);
   }
   return prefix + " " + (style_.timestamps && !line.timestamp.empty() ? line.timestamp + " " : "") +
          (style_.raw ? line.text : Readable(line.text)) + "\n";

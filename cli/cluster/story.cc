@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 
@@ -11,8 +11,8 @@ namespace medley::cli {
 namespace {
 
 std::string LastSeen(const kube::Object& event) {
-  for (const char* field : {"/lastTimestamp", "/series/lastObservedTime", "/eventTime",
-                            "/metadata/creationTimestamp"}) {
+  for (const char* field :
+       {"/lastTimestamp", "/series/lastObservedTime", "/eventTime", "/metadata/creationTimestamp"}) {
     if (std::string time = event.String(field); !time.empty()) return time;
   }
   return "";
@@ -41,9 +41,8 @@ absl::StatusOr<Story> ReadStory(const Cluster& cluster, const std::string& job) 
   MEDLEY_ASSIGN_OR_RETURN(story.job, GetJob(cluster, job));
   const kube::Key key = story.job.key();
   story.pools = ListOrNote(cluster, ops::ResourcePools(), {}, story);
-  story.pods = ListOrNote(
-      cluster, kube::resources::Pods(),
-      {.ns = key.ns, .label_selector = std::string(ops::kJobNameLabel) + "=" + key.name}, story);
+  story.pods = ListOrNote(cluster, kube::resources::Pods(),
+                          {.ns = key.ns, .label_selector = std::string(ops::kJobNameLabel) + "=" + key.name}, story);
   std::erase_if(story.pods, [&](const kube::Object& pod) {
     const auto owner = pod.controller();
     return !owner || owner->uid != story.job.uid();
@@ -51,16 +50,13 @@ absl::StatusOr<Story> ReadStory(const Cluster& cluster, const std::string& job) 
   const auto about = [&](const kube::Object& event) {
     const std::string uid = event.String("/involvedObject/uid");
     return uid == story.job.uid() ||
-           std::any_of(story.pods.begin(), story.pods.end(),
-                       [&](const kube::Object& pod) { return pod.uid() == uid; });
+           std::any_of(story.pods.begin(), story.pods.end(), [&](const kube::Object& pod) { return pod.uid() == uid; });
   };
   story.events = ListOrNote(cluster, kube::resources::Events(), {.ns = key.ns}, story);
   std::erase_if(story.events, [&](const kube::Object& event) { return !about(event); });
-  std::stable_sort(
-      story.events.begin(), story.events.end(),
-      [](const kube::Object& a, const kube::Object& b) { return LastSeen(a) < LastSeen(b); });
-  const auto map = cluster.client->Get(kube::resources::ConfigMaps(),
-                                       {key.ns, ops::PlanConfigMapName(key.name)});
+  std::stable_sort(story.events.begin(), story.events.end(),
+                   [](const kube::Object& a, const kube::Object& b) { return LastSeen(a) < LastSeen(b); });
+  const auto map = cluster.client->Get(kube::resources::ConfigMaps(), {key.ns, ops::PlanConfigMapName(key.name)});
   if (map.ok()) {
     const auto owner = map->controller();
     auto record = ops::ReadPlanRecord(*map);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/cluster/connection.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/records/plan_record.h"
 
 namespace medley::cli {
@@ -19,8 +19,7 @@ struct Story {
   std::vector<kube::Object> pods;         // of the job
   std::vector<kube::Object> events;       // of the job and of its pods, oldest first
   std::optional<ops::PlanRecord> record;  // ConfigMap JOB-plan
-  std::vector<std::string>
-      unseen;  // what this user may not read, or what could not be read, in words
+  std::vector<std::string> unseen;        // what this user may not read, or what could not be read, in words
 };
 
 // Reads only. Errors: of the job itself (GetJob); what else cannot be read is told in `unseen`.

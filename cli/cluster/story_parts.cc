@@ -25,10 +25,9 @@ std::string PodTrouble(const kube::Object& pod) {
     const std::string reason = pod.String("/status/reason");
     const kube::Json& code = pod.At("/status/containerStatuses/0/state/terminated/exitCode");
     const std::string how = pod.String("/status/containerStatuses/0/state/terminated/reason");
-    return fmt::format(
-        "failed: {}{}{}", reason.empty() ? how : reason,
-        code.is_number_integer() ? ", exit code " + code.dump() : "",
-        pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
+    return fmt::format("failed: {}{}{}", reason.empty() ? how : reason,
+                       code.is_number_integer() ? ", exit code " + code.dump() : "",
+                       pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
   }
   for (const kube::Json& status : pod.At("/status/containerStatuses")) {
     const kube::Object container(status);
@@ -52,9 +51,8 @@ std::string LayersText(const ops::PlanRecord* record, const std::string& layers)
   int last = 0;
   if (std::sscanf(layers.c_str(), "%d-%d", &first, &last) != 2) return layers;
   const auto name = [&](int i) {
-    return i >= 0 && i < static_cast<int>(record->layer_names.size())
-               ? record->layer_names[static_cast<size_t>(i)]
-               : std::to_string(i);
+    return i >= 0 && i < static_cast<int>(record->layer_names.size()) ? record->layer_names[static_cast<size_t>(i)]
+                                                                      : std::to_string(i);
   };
   return first == last ? name(first) : name(first) + ".." + name(last);
 }
@@ -67,15 +65,12 @@ double PriceOf(const ops::PlanRecord* record, const std::string& pool) {
 
 std::string Proof(const ops::PlanRecord& record) {
   const model::Provenance& from = record.plan.provenance;
-  if (from.lower_bound_usd <= 0)
-    return "proof: none, planner " + from.planner + " gives no lower bound";
+  if (from.lower_bound_usd <= 0) return "proof: none, planner " + from.planner + " gives no lower bound";
   if (from.gap <= 0) {
-    return fmt::format("proof: no plan that reached the goals cost less than {} USD",
-                       Usd(from.lower_bound_usd));
+    return fmt::format("proof: no plan that reached the goals cost less than {} USD", Usd(from.lower_bound_usd));
   }
-  return fmt::format(
-      "proof: no plan cost less than {} USD; this one may have been up to {:.2f} % too dear",
-      Usd(from.lower_bound_usd), from.gap * 100);
+  return fmt::format("proof: no plan cost less than {} USD; this one may have been up to {:.2f} % too dear",
+                     Usd(from.lower_bound_usd), from.gap * 100);
 }
 
 }  // namespace
@@ -103,33 +98,28 @@ std::vector<const ops::Condition*> InTheWay(const ops::JobStatus& status) {
 std::vector<std::string> PodTroubles(const Story& story) {
   std::vector<std::string> lines;
   for (const kube::Object& pod : story.pods) {
-    if (const std::string why = PodTrouble(pod); !why.empty())
-      lines.push_back("pod " + pod.key().name + " " + why);
+    if (const std::string why = PodTrouble(pod); !why.empty()) lines.push_back("pod " + pod.key().name + " " + why);
   }
   return lines;
 }
 
-std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
-                               base::WallTime now) {
+std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status, base::WallTime now) {
   const auto job = ops::TrainingJob::FromObject(story.job);
   if (!job.ok()) return {};
   const ops::Objective& goal = job->objective;
-  const bool runs =
-      status.conditions.IsTrue(ops::kRunningCondition) && status.observed && !status.finished();
+  const bool runs = status.conditions.IsTrue(ops::kRunningCondition) && status.observed && !status.finished();
   const double measured = runs ? status.observed->throughput : 0;
   const double left = runs ? static_cast<double>(status.observed->estimated_remaining_seconds) : 0;
   const double spent = status.cost ? status.cost->spent_usd : 0;
   const double per_hour = status.plan && !status.finished() ? status.plan->usd_per_hour : 0;
   Table table({"GOAL", "WANTED", "IS", ""});
   int goals = 0;
-  const auto add = [&](const char* name, const std::string& wanted, const std::string& is,
-                       const std::string& met) {
+  const auto add = [&](const char* name, const std::string& wanted, const std::string& is, const std::string& met) {
     ++goals;
     table.Add({name, wanted, is, met});
   };
   if (goal.min_throughput > 0) {
-    add("minThroughput", Thousands(goal.min_throughput) + " samples/s",
-        measured > 0 ? Thousands(measured) : "-",
+    add("minThroughput", Thousands(goal.min_throughput) + " samples/s", measured > 0 ? Thousands(measured) : "-",
         measured > 0 ? Met(measured >= goal.min_throughput * kGoalTolerance) : "");
   }
   if (goal.deadline_seconds > 0) {
@@ -138,42 +128,35 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
     const bool complete = status.conditions.IsTrue(ops::kCompleteCondition) && end.ok();
     const bool known = start.ok() && (runs || complete);
     const double all = !known ? 0 : base::ToSeconds((runs ? now : *end) - *start) + left;
-    add("deadline", Span(goal.deadline_seconds) + " from the start",
-        known ? (runs ? "about " : "") + Span(all) : "-",
+    add("deadline", Span(goal.deadline_seconds) + " from the start", known ? (runs ? "about " : "") + Span(all) : "-",
         known ? Met(all <= goal.deadline_seconds) : "");
   }
   if (goal.budget_usd > 0) {
     const double expected = spent + per_hour * left / 3600;
     add("budgetUsd", Usd(goal.budget_usd) + " USD",
-        fmt::format("{} spent{}", Usd(spent),
-                    runs ? ", about " + Usd(expected) + " at the end" : ""),
+        fmt::format("{} spent{}", Usd(spent), runs ? ", about " + Usd(expected) + " at the end" : ""),
         Met(expected <= goal.budget_usd));
   }
   if (goal.max_usd_per_hour > 0) {
     add("maxUsdPerHour", Usd(goal.max_usd_per_hour) + " USD/h", per_hour > 0 ? Usd(per_hour) : "-",
         per_hour > 0 ? Met(per_hour <= goal.max_usd_per_hour * (1 + 1e-9)) : "");
   }
-  return goals == 0 ? std::vector<std::string>{"none: the cheapest plan that trains at all"}
-                    : Lines(table.Text());
+  return goals == 0 ? std::vector<std::string>{"none: the cheapest plan that trains at all"} : Lines(table.Text());
 }
 
-std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status,
-                              base::WallTime now) {
+std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, base::WallTime now) {
   if (!status.plan) return {};
   const ops::PlanStatus& plan = *status.plan;
   const ops::PlanRecord* record =
-      story.record && story.record->plan.epoch == plan.epoch ? &*story.record : nullptr;
-  std::string first = fmt::format("epoch {} by planner {}", plan.epoch, plan.planner);
-  if (record != nullptr)
-    first += fmt::format(", {} ago because of {}", Ago(record->accepted_at, now), record->reason);
-  first += fmt::format(": {} samples/s for {} USD/h", Thousands(plan.throughput),
-                       Usd(plan.usd_per_hour));
+      story.record && story.record->plan.generation == plan.generation ? &*story.record : nullptr;
+  std::string first = fmt::format("generation {} by planner {}", plan.generation, plan.planner);
+  if (record != nullptr) first += fmt::format(", {} ago because of {}", Ago(record->accepted_at, now), record->reason);
+  first += fmt::format(": {} samples/s for {} USD/h", Thousands(plan.throughput), Usd(plan.usd_per_hour));
   if (plan.usd_total > 0) first += fmt::format(", {} USD for what was left", Usd(plan.usd_total));
   std::vector<std::string> body = {first};
   double slowest = 0;
   for (const ops::PlanStatus::Stage& stage : plan.stages) {
-    if (stage.throughput > 0)
-      slowest = slowest == 0 ? stage.throughput : std::min(slowest, stage.throughput);
+    if (stage.throughput > 0) slowest = slowest == 0 ? stage.throughput : std::min(slowest, stage.throughput);
   }
   Table table({"STAGE", "LAYERS", "POOL", "UNITS", "USD/UNIT-H", "SAMPLES/S", ""});
   for (size_t i = 0; i < plan.stages.size(); ++i) {
@@ -185,14 +168,14 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status,
   }
   if (plan.servers > 0) {
     const double price = PriceOf(record, plan.server_pool);
-    table.Add({"-", "parameter servers", plan.server_pool, std::to_string(plan.servers),
-               OrDash(price > 0, Usd(price)), "-", ""});
+    table.Add({"-", "parameter servers", plan.server_pool, std::to_string(plan.servers), OrDash(price > 0, Usd(price)),
+               "-", ""});
   }
   for (std::string& line : Lines(table.Text())) body.push_back(std::move(line));
   if (record != nullptr) body.push_back(Proof(*record));
   if (!plan.price_time.empty()) {
-    body.push_back(fmt::format("prices: of {} ago, revision {} of the catalog",
-                               Ago(plan.price_time, now), plan.catalog_revision));
+    body.push_back(
+        fmt::format("prices: of {} ago, revision {} of the catalog", Ago(plan.price_time, now), plan.catalog_revision));
   }
   return body;
 }
@@ -210,32 +193,27 @@ std::vector<std::string> Alternatives(const ops::JobStatus& status) {
     const double base = totals ? plan.usd_total : plan.usd_per_hour;
     table.Add({other.label, Thousands(other.throughput), Usd(other.usd_per_hour),
                OrDash(other.usd_total > 0, Usd(other.usd_total)),
-               Percent(base, totals ? other.usd_total : other.usd_per_hour) +
-                   (totals ? "" : " an hour")});
+               Percent(base, totals ? other.usd_total : other.usd_per_hour) + (totals ? "" : " an hour")});
   }
   return Lines(table.Text());
 }
 
 std::vector<std::string> Prediction(const Story& story, const ops::JobStatus& status) {
-  if (!status.plan || !status.observed || status.observed->throughput <= 0 ||
-      status.plan->throughput <= 0)
-    return {};
+  if (!status.plan || !status.observed || status.observed->throughput <= 0 || status.plan->throughput <= 0) return {};
   const double predicted = status.plan->throughput;
   const double measured = status.observed->throughput;
   std::vector<std::string> body;
-  body.push_back(fmt::format("throughput  {} samples/s predicted, {} measured: {}",
-                             Thousands(predicted), Thousands(measured),
-                             Percent(predicted, measured)));
-  const bool whole = story.record && story.record->plan.estimate.usd_total > 0 &&
-                     story.record->reason == "FirstPlan" &&
+  body.push_back(fmt::format("throughput  {} samples/s predicted, {} measured: {}", Thousands(predicted),
+                             Thousands(measured), Percent(predicted, measured)));
+  const bool whole = story.record && story.record->plan.estimate.usd_total > 0 && story.record->reason == "FirstPlan" &&
                      status.conditions.IsTrue(ops::kCompleteCondition) && status.cost;
   if (whole) {
     const double usd = story.record->plan.estimate.usd_total;
-    body.push_back(fmt::format("cost        {} USD predicted, {} spent: {}", Usd(usd),
-                               Usd(status.cost->spent_usd), Percent(usd, status.cost->spent_usd)));
+    body.push_back(fmt::format("cost        {} USD predicted, {} spent: {}", Usd(usd), Usd(status.cost->spent_usd),
+                               Percent(usd, status.cost->spent_usd)));
   }
   if (status.conditions.IsTrue(ops::kRescalingCondition)) {
-    body.emplace_back("the measured figure is of the epoch before: the job is moving");
+    body.emplace_back("the measured figure is of the generation before: the job is moving");
   }
   return body;
 }

@@ -18,8 +18,7 @@ std::vector<const ops::Condition*> InTheWay(const ops::JobStatus& status);
 std::vector<std::string> PodTroubles(const Story& story);
 
 // Each goal of spec.objective against what is.
-std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
-                               base::WallTime now);
+std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status, base::WallTime now);
 
 // The plan in force as a table, why it was made, and how near to the cheapest it is.
 std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, base::WallTime now);

@@ -21,8 +21,7 @@ constexpr size_t kSwitchesShown = 5;
 constexpr size_t kColumns = 100;  // of sentences
 
 // Lines of a section, indented, under its heading; nothing when there are none.
-void Section(const std::string& heading, const std::vector<std::string>& body,
-             std::vector<std::string>& lines) {
+void Section(const std::string& heading, const std::vector<std::string>& body, std::vector<std::string>& lines) {
   if (body.empty()) return;
   lines.emplace_back();
   lines.push_back(heading);
@@ -30,8 +29,7 @@ void Section(const std::string& heading, const std::vector<std::string>& body,
 }
 
 // The same with sentences, which may be long.
-void Sentences(const std::string& heading, const std::vector<std::string>& body,
-               std::vector<std::string>& lines) {
+void Sentences(const std::string& heading, const std::vector<std::string>& body, std::vector<std::string>& lines) {
   std::vector<std::string> wrapped;
   for (const std::string& sentence : body) {
     for (std::string& line : Wrapped(sentence, kColumns)) wrapped.push_back(std::move(line));
@@ -44,9 +42,9 @@ std::string Headline(const Story& story, const ops::JobStatus& status) {
                                  story.job.deleting() ? "going: it was deleted" : status.Phase());
   if (status.observed && status.observed->samples_total > 0) {
     const ops::ObservedStatus& seen = *status.observed;
-    line += fmt::format(", {} % done: {} of {} samples", seen.progress_percent,
-                        Thousands(static_cast<double>(seen.samples)),
-                        Thousands(static_cast<double>(seen.samples_total)));
+    line +=
+        fmt::format(", {} % done: {} of {} samples", seen.progress_percent,
+                    Thousands(static_cast<double>(seen.samples)), Thousands(static_cast<double>(seen.samples_total)));
     if (seen.loss != 0) line += fmt::format(", loss {:.4f}", seen.loss);
     if (!status.finished() && seen.estimated_remaining_seconds > 0) {
       line += fmt::format(", {} left", Span(static_cast<double>(seen.estimated_remaining_seconds)));
@@ -64,26 +62,23 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
   const std::string name = story.job.key().name;
   const std::string managed_by = story.job.String("/spec/runPolicy/managedBy");
   if (!managed_by.empty() && managed_by != ops::kThisOperator) {
-    body.push_back(fmt::format(
-        "spec.runPolicy.managedBy is {}: Medley leaves the job to that controller", managed_by));
+    body.push_back(fmt::format("spec.runPolicy.managedBy is {}: Medley leaves the job to that controller", managed_by));
     return body;
   }
   if (status.conditions.all().empty()) {
     body.emplace_back("the operator has not looked at the job yet");
-    body.emplace_back(
-        "to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
+    body.emplace_back("to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
     return body;
   }
   const std::vector<const ops::Condition*> conditions = InTheWay(status);
   for (const ops::Condition* condition : conditions) {
     const std::string why = condition->reason == condition->type ? "" : ", " + condition->reason;
-    body.push_back(fmt::format("{}={}{}: {}", condition->type, ops::ToString(condition->status),
-                               why, condition->message));
-    if (const std::string advice = Advice(condition->reason, name); !advice.empty())
-      body.push_back("to do: " + advice);
+    body.push_back(
+        fmt::format("{}={}{}: {}", condition->type, ops::ToString(condition->status), why, condition->message));
+    if (const std::string advice = Advice(condition->reason, name); !advice.empty()) body.push_back("to do: " + advice);
   }
-  if (conditions.empty() && status.conditions.IsTrue(ops::kPlannedCondition) &&
-      !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition)) {
+  if (conditions.empty() && status.conditions.IsTrue(ops::kPlannedCondition) && !status.finished() &&
+      !status.conditions.IsTrue(ops::kRunningCondition)) {
     body.push_back("its pods are made, connect and build the model: medley logs " + name + " -f");
   }
   if (status.observed_generation != 0 && status.observed_generation < story.job.generation()) {
@@ -101,8 +96,7 @@ std::string TroubleHeading(const ops::JobStatus& status) {
 }
 
 // Where units are, when the job waits for some.
-std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status,
-                                   base::WallTime now) {
+std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status, base::WallTime now) {
   const bool waits = !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition) &&
                      !status.conditions.IsTrue(ops::kSuspendedCondition);
   if (!waits || story.pools.empty()) return {};
@@ -115,14 +109,13 @@ std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& sta
 std::vector<std::string> Money(const ops::JobStatus& status) {
   std::vector<std::string> body;
   if (!status.cost) return body;
-  body.push_back(fmt::format("spent  {} USD, {} USD per million samples",
-                             Usd(status.cost->spent_usd),
+  body.push_back(fmt::format("spent  {} USD, {} USD per million samples", Usd(status.cost->spent_usd),
                              Usd(status.cost->usd_per_million_samples)));
   const double saved = status.cost->saved_usd;
   const std::string than = "against the first plan at the prices paid since";
   if (saved > 0) {
-    body.push_back(fmt::format("saved  {} USD ({:.0f} %) {}", Usd(saved),
-                               100 * saved / (saved + status.cost->spent_usd), than));
+    body.push_back(
+        fmt::format("saved  {} USD ({:.0f} %) {}", Usd(saved), 100 * saved / (saved + status.cost->spent_usd), than));
   } else if (saved < 0) {
     body.push_back(fmt::format("cost   {} USD more {}", Usd(-saved), than));
   } else {
@@ -138,11 +131,10 @@ std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime n
   std::reverse(switches.begin(), switches.end());
   for (size_t i = 0; i < std::min(switches.size(), kSwitchesShown); ++i) {
     const ops::RescaleStatus& s = switches[i];
-    body.push_back(fmt::format(
-        "{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
-        s.recovery ? "recovery" : "rescale", s.from_epoch, s.to_epoch, s.reason, Ago(s.at, now),
-        s.pause_seconds,
-        s.lost_steps > 0 ? ", " + Counted(s.lost_steps, "step") + " trained again" : ""));
+    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
+                               s.recovery ? "recovery" : "rescale", s.from_generation, s.to_generation, s.reason,
+                               Ago(s.at, now), s.pause_seconds,
+                               s.lost_steps > 0 ? ", " + Counted(s.lost_steps, "step") + " trained again" : ""));
   }
   if (switches.size() > kSwitchesShown) {
     body.push_back(fmt::format("and {} before", switches.size() - kSwitchesShown));
@@ -160,8 +152,7 @@ std::vector<std::string> Events(const Story& story, base::WallTime now) {
     const std::string last = event.String("/lastTimestamp");
     table.Add({Ago(last.empty() ? event.String("/eventTime") : last, now),
                count.is_number_integer() ? count.dump() : "1", event.String("/reason"),
-               event.String("/involvedObject/kind") == "Pod" ? event.String("/involvedObject/name")
-                                                             : "job",
+               event.String("/involvedObject/kind") == "Pod" ? event.String("/involvedObject/name") : "job",
                event.String("/message")});
   }
   return story.events.empty() ? std::vector<std::string>() : Lines(table.Text());
@@ -179,7 +170,7 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   Section("one pool alone", Alternatives(status), lines);
   Section("predicted against measured", Prediction(story, status), lines);
   Section("money", Money(status), lines);
-  Section("epoch switches, the last first", Switches(status, now), lines);
+  Section("generation switches, the last first", Switches(status, now), lines);
   Section("events, the last below", Events(story, now), lines);
   Sentences("not seen", story.unseen, lines);
   return lines;

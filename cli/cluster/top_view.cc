@@ -17,13 +17,10 @@ namespace {
 
 using kube::Json;
 
-std::string Told(const ops::Condition& condition) {
-  return condition.reason + ": " + condition.message;
-}
+std::string Told(const ops::Condition& condition) { return condition.reason + ": " + condition.message; }
 
 std::string JobTrouble(const ops::JobStatus& status) {
-  if (status.conditions.IsTrue(ops::kFailedCondition))
-    return Told(*status.conditions.Find(ops::kFailedCondition));
+  if (status.conditions.IsTrue(ops::kFailedCondition)) return Told(*status.conditions.Find(ops::kFailedCondition));
   if (status.finished() || status.conditions.IsTrue(ops::kSuspendedCondition)) return "";
   const ops::Condition* planned = status.conditions.Find(ops::kPlannedCondition);
   if (planned != nullptr && planned->status != ops::ConditionStatus::kTrue) return Told(*planned);
@@ -32,8 +29,7 @@ std::string JobTrouble(const ops::JobStatus& status) {
   }
   const ops::Condition* ready = status.conditions.Find(ops::kPodsReadyCondition);
   const bool runs = status.conditions.IsTrue(ops::kRunningCondition);
-  return !runs && ready != nullptr && ready->status == ops::ConditionStatus::kFalse ? Told(*ready)
-                                                                                    : "";
+  return !runs && ready != nullptr && ready->status == ops::ConditionStatus::kFalse ? Told(*ready) : "";
 }
 
 TopJob TakeJob(const kube::Object& object, base::WallTime now) {
@@ -63,7 +59,7 @@ TopJob TakeJob(const kube::Object& object, base::WallTime now) {
     row.saved_usd = status.cost->saved_usd;
   }
   if (status.plan) {
-    row.epoch = status.plan->epoch;
+    row.generation = status.plan->generation;
     row.plan = status.plan->summary;
     // What is bought: a plan without pods costs nothing.
     if (status.replicas > 0 && !status.finished()) row.usd_per_hour = status.plan->usd_per_hour;
@@ -87,8 +83,7 @@ TopPool TakePool(const kube::Object& object, base::WallTime now) {
   row.free = status.units.free;
   for (const char* type : {ops::kPricedCondition, ops::kAvailableCondition}) {
     const ops::Condition* condition = status.conditions.Find(type);
-    if (condition != nullptr && condition->status != ops::ConditionStatus::kTrue &&
-        row.trouble.empty()) {
+    if (condition != nullptr && condition->status != ops::ConditionStatus::kTrue && row.trouble.empty()) {
       row.trouble = Told(*condition);
     }
   }
@@ -117,24 +112,23 @@ Total Sum(const TopView& view) {
 }
 
 std::string JobsTable(const TopView& view, bool namespaces) {
-  std::vector<std::string> header = {"JOB",   "STATUS",   "SAMPLES/S", "GOAL",  "USD/H",
-                                     "SPENT", "PROGRESS", "ETA",       "EPOCH", "PLAN"};
+  std::vector<std::string> header = {"JOB",   "STATUS",   "SAMPLES/S", "GOAL",       "USD/H",
+                                     "SPENT", "PROGRESS", "ETA",       "GENERATION", "PLAN"};
   if (namespaces) header.insert(header.begin(), "NAMESPACE");
   Table table(header);
   for (const TopJob& job : view.jobs) {
-    std::vector<std::string> row = {
-        job.name,
-        job.status,
-        OrDash(job.throughput > 0, Thousands(job.throughput)),
-        OrDash(job.goal > 0, Thousands(job.goal)),
-        OrDash(job.usd_per_hour > 0, Usd(job.usd_per_hour)),
-        OrDash(job.spent_usd > 0, Usd(job.spent_usd)),
-        OrDash(job.progress_percent >= 0, fmt::format("{} %", job.progress_percent)),
-        OrDash(job.remaining_seconds >= 0, Span(job.remaining_seconds)),
-        OrDash(job.epoch > 0, std::to_string(job.epoch)),
-        !job.trouble.empty() ? job.trouble
-        : job.plan.empty()   ? "-"
-                             : job.plan};
+    std::vector<std::string> row = {job.name,
+                                    job.status,
+                                    OrDash(job.throughput > 0, Thousands(job.throughput)),
+                                    OrDash(job.goal > 0, Thousands(job.goal)),
+                                    OrDash(job.usd_per_hour > 0, Usd(job.usd_per_hour)),
+                                    OrDash(job.spent_usd > 0, Usd(job.spent_usd)),
+                                    OrDash(job.progress_percent >= 0, fmt::format("{} %", job.progress_percent)),
+                                    OrDash(job.remaining_seconds >= 0, Span(job.remaining_seconds)),
+                                    OrDash(job.generation > 0, std::to_string(job.generation)),
+                                    !job.trouble.empty() ? job.trouble
+                                    : job.plan.empty()   ? "-"
+                                                         : job.plan};
     if (namespaces) row.insert(row.begin(), job.ns);
     table.Add(std::move(row));
   }
@@ -142,14 +136,11 @@ std::string JobsTable(const TopView& view, bool namespaces) {
 }
 
 std::string PoolsTable(const TopView& view) {
-  Table table(
-      {"POOL", "CLASS", "USD/UNIT-H", "PRICE AGE", "CAPACITY", "USED", "FREE", "LIMIT", ""});
+  Table table({"POOL", "CLASS", "USD/UNIT-H", "PRICE AGE", "CAPACITY", "USED", "FREE", "LIMIT", ""});
   for (const TopPool& pool : view.pools) {
-    table.Add({pool.name, pool.cls, OrDash(pool.usd_per_unit_hour > 0, Usd(pool.usd_per_unit_hour)),
-               pool.price_age, OrDash(pool.seen, std::to_string(pool.capacity)),
-               OrDash(pool.seen, std::to_string(pool.used)),
-               OrDash(pool.seen, std::to_string(pool.free)), std::to_string(pool.limit),
-               pool.trouble});
+    table.Add({pool.name, pool.cls, OrDash(pool.usd_per_unit_hour > 0, Usd(pool.usd_per_unit_hour)), pool.price_age,
+               OrDash(pool.seen, std::to_string(pool.capacity)), OrDash(pool.seen, std::to_string(pool.used)),
+               OrDash(pool.seen, std::to_string(pool.free)), std::to_string(pool.limit), pool.trouble});
   }
   return table.Text();
 }
@@ -160,47 +151,39 @@ void Append(std::vector<std::string> more, std::vector<std::string>& lines) {
 
 }  // namespace
 
-TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools,
-                base::WallTime now) {
+TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools, base::WallTime now) {
   TopView view;
   for (const kube::Object& job : jobs) view.jobs.push_back(TakeJob(job, now));
   for (const kube::Object& pool : pools) view.pools.push_back(TakePool(pool, now));
-  std::sort(view.jobs.begin(), view.jobs.end(), [](const TopJob& a, const TopJob& b) {
-    return std::tie(a.ns, a.name) < std::tie(b.ns, b.name);
-  });
-  std::sort(view.pools.begin(), view.pools.end(),
-            [](const TopPool& a, const TopPool& b) { return a.name < b.name; });
+  std::sort(view.jobs.begin(), view.jobs.end(),
+            [](const TopJob& a, const TopJob& b) { return std::tie(a.ns, a.name) < std::tie(b.ns, b.name); });
+  std::sort(view.pools.begin(), view.pools.end(), [](const TopPool& a, const TopPool& b) { return a.name < b.name; });
   return view;
 }
 
 std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width) {
   std::vector<std::string> lines;
   const Total total = Sum(view);
-  const std::string saved = total.saved_usd < 0
-                                ? Usd(-total.saved_usd) + " more than first plans"
-                                : Usd(total.saved_usd) + " saved against first plans";
-  lines.push_back(fmt::format("{}, {} training, {} USD/h now; {} USD spent, {}",
-                              Counted(total.jobs, "job"), total.running, Usd(total.usd_per_hour),
-                              Usd(total.spent_usd), saved));
+  const std::string saved = total.saved_usd < 0 ? Usd(-total.saved_usd) + " more than first plans"
+                                                : Usd(total.saved_usd) + " saved against first plans";
+  lines.push_back(fmt::format("{}, {} training, {} USD/h now; {} USD spent, {}", Counted(total.jobs, "job"),
+                              total.running, Usd(total.usd_per_hour), Usd(total.spent_usd), saved));
   lines.emplace_back();
   if (view.jobs.empty()) {
-    lines.emplace_back(namespaces ? "no TrainingJobs"
-                                  : "no TrainingJobs in this namespace (-A: in all)");
+    lines.emplace_back(namespaces ? "no TrainingJobs" : "no TrainingJobs in this namespace (-A: in all)");
   } else {
     Append(Lines(JobsTable(view, namespaces)), lines);
   }
   lines.emplace_back();
   if (!view.pools_known) {
-    lines.emplace_back(
-        "ResourcePools: this user may not list them (ClusterRole medley-pool-viewer)");
+    lines.emplace_back("ResourcePools: this user may not list them (ClusterRole medley-pool-viewer)");
   } else if (view.pools.empty()) {
     lines.emplace_back("no ResourcePools: nothing can be planned (docs/pools-and-prices.md)");
   } else {
     Append(Lines(PoolsTable(view)), lines);
   }
   for (std::string& line : lines) {
-    if (width > 0 && line.size() > static_cast<size_t>(width))
-      line.resize(static_cast<size_t>(width));
+    if (width > 0 && line.size() > static_cast<size_t>(width)) line.resize(static_cast<size_t>(width));
   }
   return lines;
 }
@@ -208,12 +191,10 @@ std::vector<std::string> TopLines(const TopView& view, bool namespaces, int widt
 std::string TopJson(const TopView& view) {
   Json jobs = Json::array();
   for (const TopJob& job : view.jobs) {
-    Json item = {{"namespace", job.ns},       {"name", job.name},
-                 {"status", job.status},      {"throughput", job.throughput},
-                 {"goal", job.goal},          {"usdPerHour", job.usd_per_hour},
-                 {"spentUsd", job.spent_usd}, {"savedUsd", job.saved_usd},
-                 {"epoch", job.epoch},        {"restarts", job.restarts},
-                 {"plan", job.plan}};
+    Json item = {{"namespace", job.ns},          {"name", job.name},          {"status", job.status},
+                 {"throughput", job.throughput}, {"goal", job.goal},          {"usdPerHour", job.usd_per_hour},
+                 {"spentUsd", job.spent_usd},    {"savedUsd", job.saved_usd}, {"generation", job.generation},
+                 {"restarts", job.restarts},     {"plan", job.plan}};
     if (job.progress_percent >= 0) item["progressPercent"] = job.progress_percent;
     if (job.remaining_seconds >= 0) item["remainingSeconds"] = job.remaining_seconds;
     if (!job.trouble.empty()) item["trouble"] = job.trouble;
@@ -221,12 +202,8 @@ std::string TopJson(const TopView& view) {
   }
   Json pools = Json::array();
   for (const TopPool& pool : view.pools) {
-    Json item = {{"name", pool.name},
-                 {"class", pool.cls},
-                 {"usdPerUnitHour", pool.usd_per_unit_hour},
-                 {"capacity", pool.capacity},
-                 {"used", pool.used},
-                 {"free", pool.free},
+    Json item = {{"name", pool.name},         {"class", pool.cls}, {"usdPerUnitHour", pool.usd_per_unit_hour},
+                 {"capacity", pool.capacity}, {"used", pool.used}, {"free", pool.free},
                  {"limit", pool.limit}};
     if (!pool.price_source.empty()) item["priceSource"] = pool.price_source;
     if (!pool.trouble.empty()) item["trouble"] = pool.trouble;

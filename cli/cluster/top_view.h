@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::cli {
 
@@ -21,7 +21,7 @@ struct TopJob {
   double saved_usd = 0;
   int progress_percent = -1;  // -1: not known
   double remaining_seconds = -1;
-  int64_t epoch = 0;
+  int64_t generation = 0;
   int restarts = 0;
   std::string plan;  // one line
   std::string age;
@@ -47,8 +47,7 @@ struct TopView {
   bool pools_known = true;     // false: this user may not see them
 };
 
-TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools,
-                base::WallTime now);
+TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools, base::WallTime now);
 
 // Jobs, pools and a line of sums. `namespaces`: with that column. `width`: columns at most, 0 for
 // any.

@@ -41,11 +41,9 @@ void Pump(std::stop_token stop, int fd, const std::filesystem::path& path) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(kube::Spawned spawned, std::filesystem::path log)
-    : spawned_(std::move(spawned)) {
-  pump_ = std::jthread([fd = spawned_.output.get(), path = std::move(log)](std::stop_token stop) {
-    Pump(stop, fd, path);
-  });
+ChildProcess::ChildProcess(kube::Spawned spawned, std::filesystem::path log) : spawned_(std::move(spawned)) {
+  pump_ =
+      std::jthread([fd = spawned_.output.get(), path = std::move(log)](std::stop_token stop) { Pump(stop, fd, path); });
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const Options& options) {
@@ -90,8 +88,7 @@ std::optional<std::string> ChildProcess::Ended() {
 void ChildProcess::Stop(base::nanoseconds grace) {
   if (Ended()) return;
   kill(spawned_.pid, SIGTERM);
-  if (WaitFor(static_cast<int>(std::chrono::duration_cast<base::milliseconds>(grace).count())))
-    return;
+  if (WaitFor(static_cast<int>(std::chrono::duration_cast<base::milliseconds>(grace).count()))) return;
   kill(spawned_.pid, SIGKILL);
   WaitFor(5000);
 }

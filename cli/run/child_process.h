@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/kube/node/spawn.h"
+#include "localcluster/node/spawn.h"
 
 namespace medley::cli {
 

@@ -60,8 +60,7 @@ std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools) 
     kube::VirtualNode node{.name = sum.name, .labels = labels, .allocatable = {}};
     sum.resources["cpu"] += kSpareCpu;
     sum.resources["memory"] += kSpareMemory;
-    for (const auto& [name, value] : sum.resources)
-      node.allocatable[name] = base::FormatDecimal(value, 3);
+    for (const auto& [name, value] : sum.resources) node.allocatable[name] = base::FormatDecimal(value, 3);
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -87,10 +86,9 @@ absl::Status LocalCluster::Start() {
 absl::Status LocalCluster::StartServer() {
   const auto crds = options_.run_folder / "crds";
   std::filesystem::create_directories(crds);
-  for (const auto& [name, text] : BundledCrds())
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
-  server_ = std::make_unique<kube::ApiServer>(
-      clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
+  for (const auto& [name, text] : BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
+  server_ =
+      std::make_unique<kube::ApiServer>(clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
   MEDLEY_RETURN_IF_ERROR(server_->Start());
   MEDLEY_RETURN_IF_ERROR(server_->WriteKubeconfig(kubeconfig()));
   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(kubeconfig()));
@@ -113,31 +111,27 @@ absl::Status LocalCluster::StartNode() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::path& file,
-                                                      ChildProcess& child) {
+absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::path& file, ChildProcess& child) {
   const base::SteadyTime deadline = clock_.Steady() + kStartTimeout;
   while (clock_.Steady() < deadline) {
     if (auto text = base::ReadFile(file); text.ok() && !text->empty()) return *text;
     if (auto trouble = Trouble()) return base::Unavailable("{}", *trouble);
     clock_.SleepFor(base::milliseconds(20), std::stop_token());
   }
-  return base::DeadlineExceeded("process {} did not write {} within 20 s", child.pid(),
-                                file.string());
+  return base::DeadlineExceeded("process {} did not write {} within 20 s", child.pid(), file.string());
 }
 
 absl::Status LocalCluster::StartScheduler() {
   const auto ports = options_.run_folder / "scheduler.ports";
-  std::vector<std::string> arguments = {"--grpc-listen",  "127.0.0.1:0", "--rest-listen",
-                                        "127.0.0.1:0",    "--port-file", ports.string(),
-                                        "--poll-seconds", "0.2"};
+  std::vector<std::string> arguments = {"--grpc-listen", "127.0.0.1:0",  "--rest-listen",  "127.0.0.1:0",
+                                        "--port-file",   ports.string(), "--poll-seconds", "0.2"};
   if (!options_.prices.empty()) {
     MEDLEY_RETURN_IF_ERROR(SetPrices(options_.prices));
     arguments.insert(arguments.end(), {"--prices", (options_.run_folder / "prices.yaml").string()});
   }
-  MEDLEY_ASSIGN_OR_RETURN(scheduler_,
-                          ChildProcess::Start({.program = options_.programs / "medley-scheduler",
-                                               .arguments = std::move(arguments),
-                                               .log = options_.run_folder / "scheduler.log"}));
+  MEDLEY_ASSIGN_OR_RETURN(scheduler_, ChildProcess::Start({.program = options_.programs / "medley-scheduler",
+                                                           .arguments = std::move(arguments),
+                                                           .log = options_.run_folder / "scheduler.log"}));
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, WaitForFile(ports, *scheduler_));
   const kube::Json port = kube::Json::parse(text, nullptr, false);
   if (!port.is_object() || !port["grpc"].is_number() || !port["rest"].is_number()) {
@@ -152,10 +146,9 @@ absl::Status LocalCluster::StartOperator() {
   MEDLEY_ASSIGN_OR_RETURN(
       operator_,
       ChildProcess::Start({.program = options_.programs / "medley-operator",
-                           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler",
-                                         scheduler_grpc_, "--worker-image", "medley-worker",
-                                         "--status-interval", "0.5", "--warm-up-seconds", "2",
-                                         "--worker-metrics-port", "7201"},
+                           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
+                                         "--worker-image", "medley-worker", "--status-interval", "0.5",
+                                         "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
                            .log = options_.run_folder / "operator.log"}));
   return absl::OkStatus();  // it is level-triggered: nothing needs to wait for it
 }
@@ -177,8 +170,7 @@ absl::Status LocalCluster::SetPrices(const std::filesystem::path& file) {
 absl::Status LocalCluster::KillPod(const kube::Key& pod) { return node_->Signal(pod, SIGKILL); }
 
 std::optional<std::string> LocalCluster::Trouble() {
-  for (const auto& [child, name] :
-       {std::pair(scheduler_.get(), "scheduler"), std::pair(operator_.get(), "operator")}) {
+  for (const auto& [child, name] : {std::pair(scheduler_.get(), "scheduler"), std::pair(operator_.get(), "operator")}) {
     if (child == nullptr) continue;
     if (const auto ended = child->Ended()) {
       return fmt::format("medley-{} ended ({}): {}", name, *ended,

@@ -18,10 +18,10 @@
 
 #include "cli/run/child_process.h"
 #include "common/base/clock.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
-#include "common/kube/node/process_node.h"
-#include "common/kube/object.h"
+#include "kube/client/http_client.h"
+#include "kube/object.h"
+#include "localcluster/apiserver/api_server.h"
+#include "localcluster/node/process_node.h"
 
 namespace medley::cli {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::cli {
 
@@ -18,7 +18,7 @@ struct Manifests {
   std::vector<kube::Object> pools;  // ResourcePools, in order
   kube::Object job;                 // the one TrainingJob
   std::vector<kube::Object> others;
-  std::filesystem::path scenario;   // absolute; empty: none
+  std::filesystem::path scenario;  // absolute; empty: none
 };
 
 // Errors: NotFound (no such file), InvalidArgument (broken YAML, no TrainingJob, more than one, no pool).

@@ -4,7 +4,7 @@
 
 #include "cli/run/view.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::cli {
 namespace {
@@ -45,7 +45,7 @@ absl::Status Observer::Step(RunRecord& record) {
   record.last = TakeSnapshot(*job, pools->items);
   const Snapshot& view = record.last;
   record.points.push_back(
-      {base::ToSeconds(clock_.Steady() - start_), view.observed.samples, view.plan ? view.plan->epoch : 0});
+      {base::ToSeconds(clock_.Steady() - start_), view.observed.samples, view.plan ? view.plan->generation : 0});
   NotePlan(view);
   NoteMoves(view, record);
   if (view.trouble != trouble_) {
@@ -73,8 +73,8 @@ absl::Status Observer::ReadEvents() {
 
 void Observer::NotePlan(const Snapshot& view) {
   if (!view.plan || view.plan->stages.empty()) return;
-  if (view.plan->epoch == plan_epoch_ || view.plan->summary == plan_shown_) return;
-  plan_epoch_ = view.plan->epoch;
+  if (view.plan->generation == plan_generation_ || view.plan->summary == plan_shown_) return;
+  plan_generation_ = view.plan->generation;
   plan_shown_ = view.plan->summary;
   Say("");
   for (const std::string& line : PlanTable(*view.plan)) messages_.push_back("          " + line);
@@ -82,14 +82,14 @@ void Observer::NotePlan(const Snapshot& view) {
 
 void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
   for (const ops::RescaleStatus& move : view.rescales) {
-    // Epochs only grow, so a move that is newer than the last one seen is new.
-    if (move.from_epoch <= 0 || move.to_epoch <= last_epoch_) continue;
-    last_epoch_ = move.to_epoch;
-    // A member that comes or goes is a switch of epochs, but not a move to another plan.
+    // Generations only grow, so a move that is newer than the last one seen is new.
+    if (move.from_generation <= 0 || move.to_generation <= last_generation_) continue;
+    last_generation_ = move.to_generation;
+    // A member that comes or goes is a switch of generations, but not a move to another plan.
     const bool returned = !move.recovery && (move.reason == "MemberReturned" || move.reason == "MemberLeft");
     (move.recovery ? record.recoveries : returned ? record.returns : record.rescales).push_back(move);
-    Say(fmt::format("epoch {} -> {} ({}): stood still {:.0f} ms{}", move.from_epoch, move.to_epoch, move.reason,
-                    move.pause_seconds * 1000,
+    Say(fmt::format("generation {} -> {} ({}): stood still {:.0f} ms{}", move.from_generation, move.to_generation,
+                    move.reason, move.pause_seconds * 1000,
                     move.lost_steps > 0 ? fmt::format(", {} steps trained again", move.lost_steps) : ""));
   }
 }

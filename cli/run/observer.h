@@ -39,9 +39,9 @@ class Observer {
   const std::filesystem::path folder_;
   const base::SteadyTime start_;
   size_t next_step_ = 0;
-  int64_t plan_epoch_ = -1;
+  int64_t plan_generation_ = -1;
   std::string plan_shown_;
-  int64_t last_epoch_ = 0;
+  int64_t last_generation_ = 0;
   std::string trouble_;
   std::set<std::string> seen_events_;
   std::vector<std::string> messages_;

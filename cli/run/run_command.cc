@@ -16,7 +16,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::cli {
 namespace {
@@ -58,25 +58,21 @@ absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
   const kube::Resource jobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
   for (const kube::Object& pool : manifests.pools) {
     const auto created = client.Create(pools, pool);
-    if (!created.ok())
-      return base::Annotate(created.status(), "applying ResourcePool " + pool.key().name);
+    if (!created.ok()) return base::Annotate(created.status(), "applying ResourcePool " + pool.key().name);
   }
   for (const kube::Object& other : manifests.others) {
-    return base::InvalidArgument("{} {}: medley run applies ResourcePools and one TrainingJob",
-                                 other.kind(), other.key().ToString());
+    return base::InvalidArgument("{} {}: medley run applies ResourcePools and one TrainingJob", other.kind(),
+                                 other.key().ToString());
   }
   const auto created = client.Create(jobs, manifests.job);
-  if (!created.ok())
-    return base::Annotate(created.status(), "applying TrainingJob " + manifests.job.key().name);
+  if (!created.ok()) return base::Annotate(created.status(), "applying TrainingJob " + manifests.job.key().name);
   return absl::OkStatus();
 }
 
 // Follows the job until it ends, carrying out the scenario. The record is complete in any case.
-absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& manifests,
-                    const Scenario& scenario, const RunOptions& options, Output& output,
-                    RunRecord& record) {
-  Observer observer(clock, cluster, manifests.job.key(), scenario,
-                    manifests.scenario.parent_path());
+absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& manifests, const Scenario& scenario,
+                    const RunOptions& options, Output& output, RunRecord& record) {
+  Observer observer(clock, cluster, manifests.job.key(), scenario, manifests.scenario.parent_path());
   const base::SteadyTime start = clock.Steady();
   double last_progress = 0;
   while (!interrupted) {
@@ -87,9 +83,8 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
     if (record.last.complete || record.last.failed) return absl::OkStatus();
     if (const auto trouble = cluster.Trouble()) return base::Unavailable("{}", *trouble);
     if (record.seconds > options.timeout_seconds) {
-      return base::DeadlineExceeded(
-          "the job is not done after {:.0f} s (--timeout); {}", record.seconds,
-          record.last.trouble.empty() ? "it is " + record.last.phase : record.last.trouble);
+      return base::DeadlineExceeded("the job is not done after {:.0f} s (--timeout); {}", record.seconds,
+                                    record.last.trouble.empty() ? "it is " + record.last.phase : record.last.trouble);
     }
     if (!output.live() && record.last.observed.samples > 0 && record.seconds - last_progress >= 2) {
       output.Say(ProgressLine(record.last));
@@ -125,24 +120,20 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
           const std::filesystem::path& folder) {
   base::SystemClock clock;
   Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
-  const auto programs = options.programs.empty()
-                            ? std::filesystem::read_symlink("/proc/self/exe").parent_path()
-                            : options.programs;
+  const auto programs =
+      options.programs.empty() ? std::filesystem::read_symlink("/proc/self/exe").parent_path() : options.programs;
   LocalCluster cluster(clock, {.programs = programs,
                                .run_folder = folder,
                                .port = options.port,
                                .pools = manifests.pools,
-                               .prices = scenario.prices.empty()
-                                             ? std::filesystem::path()
-                                             : manifests.scenario.parent_path() / scenario.prices});
+                               .prices = scenario.prices.empty() ? std::filesystem::path()
+                                                                 : manifests.scenario.parent_path() / scenario.prices});
   if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
   output.Say(fmt::format("API server, process node, scheduler and operator are up (KUBECONFIG={})",
                          cluster.kubeconfig().string()));
-  if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok())
-    return Fail(status, 2);
+  if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
   RunRecord record;
-  const absl::Status followed =
-      Follow(clock, cluster, manifests, scenario, options, output, record);
+  const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, output, record);
   if (interrupted && !options.keep) return 130;
   const Summary summary = Summarise(record, scenario);
   std::printf("\n");
@@ -152,8 +143,7 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
               static_cast<double>(cluster.scheduler_peak()) / (1 << 20));
   std::fflush(stdout);
   if (!followed.ok()) Fail(followed, 1);
-  for (const std::string& failure : summary.failures)
-    std::fprintf(stderr, "medley: %s\n", failure.c_str());
+  for (const std::string& failure : summary.failures) std::fprintf(stderr, "medley: %s\n", failure.c_str());
   if (options.keep) KeepUp(clock, cluster);
   cluster.Stop();
   return followed.ok() && summary.failures.empty() ? 0 : 1;

@@ -19,8 +19,7 @@ std::string Trouble(const ops::Conditions& conditions) {
 PoolView TakePool(const kube::Object& object) {
   const ops::PoolStatus status = ops::PoolStatus::FromJson(object.At("/status"));
   const absl::StatusOr<ops::ResourcePool> pool = ops::ResourcePool::FromObject(object);
-  return {object.key().name, status.usd_per_unit_hour, status.units.used,
-          pool.ok() ? pool->limit : status.units.limit};
+  return {object.key().name, status.usd_per_unit_hour, status.units.used, pool.ok() ? pool->limit : status.units.limit};
 }
 
 }  // namespace
@@ -38,8 +37,8 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   view.cost = status.cost.value_or(ops::CostStatus());
   view.rescales = std::move(status.rescales);
   if (view.observed.samples_total > 0) {
-    view.progress_percent = 100.0 * static_cast<double>(view.observed.samples) /
-                            static_cast<double>(view.observed.samples_total);
+    view.progress_percent =
+        100.0 * static_cast<double>(view.observed.samples) / static_cast<double>(view.observed.samples_total);
   }
   for (const kube::Object& pool : pools) view.pools.push_back(TakePool(pool));
   return view;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/api/job_status.h"
 
 namespace medley::cli {
@@ -23,7 +23,7 @@ struct Snapshot {
   std::vector<PoolView> pools;
   ops::ObservedStatus observed;
   ops::CostStatus cost;
-  std::vector<ops::RescaleStatus> rescales;  // epoch switches, in order
+  std::vector<ops::RescaleStatus> rescales;  // generation switches, in order
   double progress_percent = 0;               // with its fraction, unlike the status's
   bool rescaling = false;                    // a new plan is not in force yet
   bool complete = false;

@@ -8,12 +8,12 @@
 namespace medley::cli {
 namespace {
 
-// The moments between which samples were counted under `epoch` or, with `after`, under later ones.
-double EpochThroughput(const std::vector<SamplePoint>& points, int64_t epoch, bool after) {
+// The moments between which samples were counted under `generation` or, with `after`, under later ones.
+double GenerationThroughput(const std::vector<SamplePoint>& points, int64_t generation, bool after) {
   const SamplePoint* first = nullptr;
   const SamplePoint* last = nullptr;
   for (const SamplePoint& point : points) {
-    if (point.samples <= 0 || (after ? point.epoch < epoch : point.epoch >= epoch)) continue;
+    if (point.samples <= 0 || (after ? point.generation < generation : point.generation >= generation)) continue;
     if (first == nullptr) first = &point;
     // The end of training is where the samples stop to grow.
     if (last == nullptr || point.samples > last->samples) last = &point;
@@ -22,8 +22,8 @@ double EpochThroughput(const std::vector<SamplePoint>& points, int64_t epoch, bo
   return static_cast<double>(last->samples - first->samples) / (last->seconds - first->seconds);
 }
 
-void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound,
-                 bool at_least, Summary& summary) {
+void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound, bool at_least,
+                 Summary& summary) {
   const auto it = last.observed.metrics.find(name);
   if (it == last.observed.metrics.end()) {
     if (bound) summary.failures.push_back(fmt::format("{} was not measured", name));
@@ -33,18 +33,17 @@ void CheckMetric(const Snapshot& last, const std::string& name, std::optional<do
   if (bound) {
     line += fmt::format("  ({} {:.4f} expected)", at_least ? ">=" : "<=", *bound);
     if (at_least ? it->second < *bound : it->second > *bound) {
-      summary.failures.push_back(fmt::format("test {} is {:.4f}, not {} {:.4f}", name, it->second,
-                                             at_least ? "at least" : "at most", *bound));
+      summary.failures.push_back(
+          fmt::format("test {} is {:.4f}, not {} {:.4f}", name, it->second, at_least ? "at least" : "at most", *bound));
     }
   }
   summary.lines.push_back(line);
 }
 
-void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int expected,
-           Summary& summary) {
+void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int expected, Summary& summary) {
   for (const ops::RescaleStatus& move : moves) {
-    summary.lines.push_back(fmt::format("{:<23} epoch {} -> {} ({}), stood still {:.0f} ms", what,
-                                        move.from_epoch, move.to_epoch, move.reason,
+    summary.lines.push_back(fmt::format("{:<23} generation {} -> {} ({}), stood still {:.0f} ms", what,
+                                        move.from_generation, move.to_generation, move.reason,
                                         move.pause_seconds * 1000));
   }
   if (static_cast<int>(moves.size()) < expected) {
@@ -80,19 +79,18 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
                                       Thousands(static_cast<double>(last.observed.samples)),
                                       Thousands(static_cast<double>(last.observed.samples_total))));
   if (last.observed.samples_total <= 0 || last.observed.samples != last.observed.samples_total) {
-    summary.failures.push_back(fmt::format("{} samples trained, not exactly rows x epochs = {}",
-                                           last.observed.samples, last.observed.samples_total));
+    summary.failures.push_back(fmt::format("{} samples trained, not exactly rows x epochs = {}", last.observed.samples,
+                                           last.observed.samples_total));
   }
   summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
   if (!record.rescales.empty()) {
-    const int64_t epoch = record.rescales.front().to_epoch;
-    summary.lines.push_back(fmt::format("{:<23} {} samples/s before, {} after the rescale",
-                                        "throughput",
-                                        Thousands(EpochThroughput(record.points, epoch, false)),
-                                        Thousands(EpochThroughput(record.points, epoch, true))));
+    const int64_t generation = record.rescales.front().to_generation;
+    summary.lines.push_back(fmt::format("{:<23} {} samples/s before, {} after the rescale", "throughput",
+                                        Thousands(GenerationThroughput(record.points, generation, false)),
+                                        Thousands(GenerationThroughput(record.points, generation, true))));
   } else {
-    summary.lines.push_back(fmt::format("{:<23} {} samples/s", "throughput",
-                                        Thousands(Throughput(record.points, 0, record.seconds))));
+    summary.lines.push_back(
+        fmt::format("{:<23} {} samples/s", "throughput", Thousands(Throughput(record.points, 0, record.seconds))));
   }
   Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);

@@ -13,16 +13,16 @@ namespace medley::cli {
 struct SamplePoint {
   double seconds = 0;  // since the run began
   int64_t samples = 0;
-  int64_t epoch = 0;
+  int64_t generation = 0;
 };
 
 struct RunRecord {
   Snapshot last;
-  std::vector<SamplePoint> points;      // in time order
+  std::vector<SamplePoint> points;             // in time order
   std::vector<ops::RescaleStatus> rescales;    // planned moves, in order
   std::vector<ops::RescaleStatus> recoveries;  // after a loss
   std::vector<ops::RescaleStatus> returns;     // of members that were lost
-  int kills = 0;                        // of processes by the scenario
+  int kills = 0;                               // of processes by the scenario
   double seconds = 0;
 };
 

@@ -34,8 +34,8 @@ std::string Bar(double percent, int width) {
 
 std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("plan of epoch {} by {}: {} samples/s expected, {} USD/h{}", plan.epoch, plan.planner,
-                              Thousands(plan.throughput), Usd(plan.usd_per_hour),
+  lines.push_back(fmt::format("plan of generation {} by {}: {} samples/s expected, {} USD/h{}", plan.generation,
+                              plan.planner, Thousands(plan.throughput), Usd(plan.usd_per_hour),
                               plan.usd_total > 0 ? ", " + Usd(plan.usd_total) + " USD for what is left" : ""));
   lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "stage", "layers", "pool", "units", "samples/s"));
   for (size_t i = 0; i < plan.stages.size(); ++i) {
@@ -56,8 +56,8 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
 std::string ProgressLine(const Snapshot& view) {
   return fmt::format("{:>4.0f} %  {} of {} samples  {} samples/s  loss {:.4f}  {} USD", view.progress_percent,
                      Thousands(static_cast<double>(view.observed.samples)),
-                     Thousands(static_cast<double>(view.observed.samples_total)),
-                     Thousands(view.observed.throughput), view.observed.loss, Usd(view.cost.spent_usd));
+                     Thousands(static_cast<double>(view.observed.samples_total)), Thousands(view.observed.throughput),
+                     view.observed.loss, Usd(view.cost.spent_usd));
 }
 
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,

@@ -10,7 +10,7 @@
 
 namespace medley::base {
 
-using WallTime = std::chrono::system_clock::time_point;  // for people and for the API
+using WallTime = std::chrono::system_clock::time_point;    // for people and for the API
 using SteadyTime = std::chrono::steady_clock::time_point;  // for waits and measurements
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;

@@ -1,4 +1,4 @@
-// Structured logs on stderr: log::Info("plan accepted", {{"job", name}, {"epoch", "3"}});
+// Structured logs on stderr: log::Info("plan accepted", {{"job", name}, {"generation", "3"}});
 // Human lines on a terminal, JSON lines elsewhere (or as Configure says). Thread-safe.
 #pragma once
 

@@ -42,13 +42,13 @@ class CondVar {
   using Deadline = std::chrono::steady_clock::time_point;
 
   template <typename Predicate>
-  bool WaitUntil(Mutex& mutex, std::stop_token stop, Deadline deadline, Predicate predicate)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  bool WaitUntil(Mutex& mutex, std::stop_token stop, Deadline deadline,
+                 Predicate predicate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return condition_.wait_until(mutex, stop, deadline, predicate);
   }
   template <typename Predicate>
-  bool WaitFor(Mutex& mutex, std::stop_token stop, std::chrono::nanoseconds timeout, Predicate predicate)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  bool WaitFor(Mutex& mutex, std::stop_token stop, std::chrono::nanoseconds timeout,
+               Predicate predicate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return condition_.wait_for(mutex, stop, timeout, predicate);
   }
   // Bounded by the stop token alone.

@@ -31,27 +31,44 @@ absl::Status Annotate(const absl::Status& status, std::string_view context) {
 absl::Status ErrnoStatus(int error, std::string_view what) {
   absl::StatusCode code = absl::StatusCode::kInternal;
   switch (error) {
-    case ENOENT: code = absl::StatusCode::kNotFound; break;
-    case EEXIST: code = absl::StatusCode::kAlreadyExists; break;
+    case ENOENT:
+      code = absl::StatusCode::kNotFound;
+      break;
+    case EEXIST:
+      code = absl::StatusCode::kAlreadyExists;
+      break;
     case EACCES:
-    case EPERM: code = absl::StatusCode::kPermissionDenied; break;
+    case EPERM:
+      code = absl::StatusCode::kPermissionDenied;
+      break;
     case ENOSPC:
     case ENOMEM:
-    case EMFILE: code = absl::StatusCode::kResourceExhausted; break;
-    case EADDRINUSE: code = absl::StatusCode::kAlreadyExists; break;
+    case EMFILE:
+      code = absl::StatusCode::kResourceExhausted;
+      break;
+    case EADDRINUSE:
+      code = absl::StatusCode::kAlreadyExists;
+      break;
     case ECONNREFUSED:
     case ECONNRESET:
-    case EPIPE: code = absl::StatusCode::kUnavailable; break;
-    case EINVAL: code = absl::StatusCode::kInvalidArgument; break;
-    case ETIMEDOUT: code = absl::StatusCode::kDeadlineExceeded; break;
-    default: break;
+    case EPIPE:
+      code = absl::StatusCode::kUnavailable;
+      break;
+    case EINVAL:
+      code = absl::StatusCode::kInvalidArgument;
+      break;
+    case ETIMEDOUT:
+      code = absl::StatusCode::kDeadlineExceeded;
+      break;
+    default:
+      break;
   }
   return MakeStatus(code, fmt::format("{}: {}", what, std::strerror(error)));
 }
 
 void CheckFailed(const char* file, int line, const char* expression, std::string_view message) {
-  std::fprintf(stderr, "%s:%d: check failed: %s: %.*s\n", file, line, expression,
-               static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "%s:%d: check failed: %s: %.*s\n", file, line, expression, static_cast<int>(message.size()),
+               message.data());
   std::fflush(stderr);
   std::abort();
 }

@@ -60,11 +60,11 @@ MEDLEY_DEFINE_ERROR(Internal, absl::StatusCode::kInternal)
 #define MEDLEY_CONCAT_INNER(a, b) a##b
 #define MEDLEY_CONCAT(a, b) MEDLEY_CONCAT_INNER(a, b)
 
-#define MEDLEY_RETURN_IF_ERROR(expression)                                  \
-  do {                                                                      \
-    if (absl::Status medley_status = (expression); !medley_status.ok()) {   \
-      return medley_status;                                                 \
-    }                                                                       \
+#define MEDLEY_RETURN_IF_ERROR(expression)                                \
+  do {                                                                    \
+    if (absl::Status medley_status = (expression); !medley_status.ok()) { \
+      return medley_status;                                               \
+    }                                                                     \
   } while (false)
 
 #define MEDLEY_ASSIGN_OR_RETURN(declaration, expression) \
@@ -75,9 +75,9 @@ MEDLEY_DEFINE_ERROR(Internal, absl::StatusCode::kInternal)
   declaration = std::move(temporary).value()
 
 // A broken invariant: never for input, network or API-server data.
-#define MEDLEY_CHECK(condition, message)                                                \
-  do {                                                                                  \
-    if (!(condition)) {                                                                 \
-      ::medley::base::CheckFailed(__FILE__, __LINE__, #condition, (message));           \
-    }                                                                                   \
+#define MEDLEY_CHECK(condition, message)                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      ::medley::base::CheckFailed(__FILE__, __LINE__, #condition, (message)); \
+    }                                                                         \
   } while (false)

@@ -102,14 +102,17 @@ Gauge& Registry::GetGauge(const std::string& name, const std::string& help, cons
   return *slot;
 }
 
-Histogram& Registry::GetHistogram(const std::string& name, const std::string& help,
-                                  const std::vector<double>& bounds, const Labels& labels) {
+Histogram& Registry::GetHistogram(const std::string& name, const std::string& help, const std::vector<double>& bounds,
+                                  const Labels& labels) {
   base::MutexLock lock(rep_->mutex);
   auto& slot = rep_->histograms[{name, labels}];
   if (slot == nullptr) {
     auto& raw = Checked(name, [&]() -> prometheus::Histogram& {
-      return prometheus::BuildHistogram().Name(name).Help(help).Register(rep_->registry).Add(
-          labels, prometheus::Histogram::BucketBoundaries(bounds));
+      return prometheus::BuildHistogram()
+          .Name(name)
+          .Help(help)
+          .Register(rep_->registry)
+          .Add(labels, prometheus::Histogram::BucketBoundaries(bounds));
     });
     slot = std::make_unique<HistogramImpl>(raw);
   }
@@ -124,9 +127,7 @@ void Registry::RemoveGauge(const std::string& name, const Labels& labels) {
   rep_->gauges.erase(found);
 }
 
-std::string Registry::Text() const {
-  return prometheus::TextSerializer().Serialize(rep_->registry.Collect());
-}
+std::string Registry::Text() const { return prometheus::TextSerializer().Serialize(rep_->registry.Collect()); }
 
 std::vector<double> LatencyBounds() {
   return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};

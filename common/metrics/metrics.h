@@ -53,8 +53,8 @@ class Registry {
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& GetGauge(const std::string& name, const std::string& help, const Labels& labels = {});
   // `bounds`: upper bounds of the buckets, ascending, without infinity. The first call for a name and labels decides.
-  Histogram& GetHistogram(const std::string& name, const std::string& help,
-                          const std::vector<double>& bounds, const Labels& labels = {});
+  Histogram& GetHistogram(const std::string& name, const std::string& help, const std::vector<double>& bounds,
+                          const Labels& labels = {});
   // Takes a gauge's series away, for objects that are gone; its reference is dead from then on. Unknown: no effect.
   void RemoveGauge(const std::string& name, const Labels& labels);
 

@@ -33,7 +33,7 @@ double Number(const std::vector<std::string>& fields, size_t man_page_number) {
   return std::strtod(fields[man_page_number - 3].c_str(), nullptr);
 }
 
-// Seconds since the epoch at which the machine started; 0 when it is not told.
+// Seconds since the generation at which the machine started; 0 when it is not told.
 double BootTime() {
   const std::string text = Slurp("/proc/stat");
   const size_t at = text.find("\nbtime ");
@@ -56,7 +56,7 @@ void WriteStat(TextPage& page) {
   gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", Number(stat, 23));
   gauge("process_threads", "Threads of the process.", Number(stat, 20));
   if (const double boot = BootTime(); boot > 0) {
-    gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.",
+    gauge("process_start_time_seconds", "Start time of the process since unix generation in seconds.",
           boot + Number(stat, 22) / ticks);
   }
 }

@@ -9,9 +9,12 @@ namespace medley::model {
 
 inline plan::v1::ScheduleKind ToProto(ScheduleKind kind) {
   switch (kind) {
-    case ScheduleKind::kSync1F1B: return plan::v1::SCHEDULE_KIND_SYNC_1F1B;
-    case ScheduleKind::kGpipe: return plan::v1::SCHEDULE_KIND_GPIPE;
-    case ScheduleKind::kAsync1F1B: return plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
+    case ScheduleKind::kSync1F1B:
+      return plan::v1::SCHEDULE_KIND_SYNC_1F1B;
+    case ScheduleKind::kGpipe:
+      return plan::v1::SCHEDULE_KIND_GPIPE;
+    case ScheduleKind::kAsync1F1B:
+      return plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
   }
   return plan::v1::SCHEDULE_KIND_UNSPECIFIED;
 }
@@ -19,10 +22,14 @@ inline plan::v1::ScheduleKind ToProto(ScheduleKind kind) {
 inline absl::StatusOr<ScheduleKind> FromProto(plan::v1::ScheduleKind kind, std::string_view path) {
   switch (kind) {
     case plan::v1::SCHEDULE_KIND_UNSPECIFIED:
-    case plan::v1::SCHEDULE_KIND_SYNC_1F1B: return ScheduleKind::kSync1F1B;
-    case plan::v1::SCHEDULE_KIND_GPIPE: return ScheduleKind::kGpipe;
-    case plan::v1::SCHEDULE_KIND_ASYNC_1F1B: return ScheduleKind::kAsync1F1B;
-    default: return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(kind));
+    case plan::v1::SCHEDULE_KIND_SYNC_1F1B:
+      return ScheduleKind::kSync1F1B;
+    case plan::v1::SCHEDULE_KIND_GPIPE:
+      return ScheduleKind::kGpipe;
+    case plan::v1::SCHEDULE_KIND_ASYNC_1F1B:
+      return ScheduleKind::kAsync1F1B;
+    default:
+      return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(kind));
   }
 }
 

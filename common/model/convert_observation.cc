@@ -47,7 +47,7 @@ void ToProto(const JobObservation& observation, pb::ObserveRequest& out) {
   out.set_server_units(observation.server_units);
   out.set_usd_per_hour(observation.usd_per_hour);
   out.set_job_uid(observation.job_uid);
-  out.set_epoch(observation.epoch);
+  out.set_generation(observation.generation);
 }
 
 absl::StatusOr<JobObservation> FromProto(const pb::ObserveRequest& in) {
@@ -64,7 +64,7 @@ absl::StatusOr<JobObservation> FromProto(const pb::ObserveRequest& in) {
   out.server_units = in.server_units();
   out.usd_per_hour = in.usd_per_hour();
   out.job_uid = in.job_uid();
-  out.epoch = in.epoch();
+  out.generation = in.generation();
   return out;
 }
 

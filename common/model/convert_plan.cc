@@ -10,9 +10,12 @@ namespace pb = plan::v1;
 
 pb::SyncKind KindToProto(SyncKind kind) {
   switch (kind) {
-    case SyncKind::kNone: return pb::SYNC_KIND_NONE;
-    case SyncKind::kAllreduce: return pb::SYNC_KIND_ALLREDUCE;
-    case SyncKind::kParameterServer: return pb::SYNC_KIND_PARAMETER_SERVER;
+    case SyncKind::kNone:
+      return pb::SYNC_KIND_NONE;
+    case SyncKind::kAllreduce:
+      return pb::SYNC_KIND_ALLREDUCE;
+    case SyncKind::kParameterServer:
+      return pb::SYNC_KIND_PARAMETER_SERVER;
   }
   return pb::SYNC_KIND_UNSPECIFIED;
 }
@@ -20,20 +23,29 @@ pb::SyncKind KindToProto(SyncKind kind) {
 absl::StatusOr<SyncKind> KindFromProto(pb::SyncKind kind, const std::string& path) {
   switch (kind) {
     case pb::SYNC_KIND_UNSPECIFIED:
-    case pb::SYNC_KIND_NONE: return SyncKind::kNone;
-    case pb::SYNC_KIND_ALLREDUCE: return SyncKind::kAllreduce;
-    case pb::SYNC_KIND_PARAMETER_SERVER: return SyncKind::kParameterServer;
-    default: return base::InvalidArgument("{}.kind: unknown value {}", path, static_cast<int>(kind));
+    case pb::SYNC_KIND_NONE:
+      return SyncKind::kNone;
+    case pb::SYNC_KIND_ALLREDUCE:
+      return SyncKind::kAllreduce;
+    case pb::SYNC_KIND_PARAMETER_SERVER:
+      return SyncKind::kParameterServer;
+    default:
+      return base::InvalidArgument("{}.kind: unknown value {}", path, static_cast<int>(kind));
   }
 }
 
 pb::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
   switch (algorithm) {
-    case AllreduceAlgorithm::kAuto: return pb::ALLREDUCE_ALGORITHM_AUTO;
-    case AllreduceAlgorithm::kCentralized: return pb::ALLREDUCE_ALGORITHM_CENTRALIZED;
-    case AllreduceAlgorithm::kRing: return pb::ALLREDUCE_ALGORITHM_RING;
-    case AllreduceAlgorithm::kRecursiveDoubling: return pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
-    case AllreduceAlgorithm::kLinear: return pb::ALLREDUCE_ALGORITHM_LINEAR;
+    case AllreduceAlgorithm::kAuto:
+      return pb::ALLREDUCE_ALGORITHM_AUTO;
+    case AllreduceAlgorithm::kCentralized:
+      return pb::ALLREDUCE_ALGORITHM_CENTRALIZED;
+    case AllreduceAlgorithm::kRing:
+      return pb::ALLREDUCE_ALGORITHM_RING;
+    case AllreduceAlgorithm::kRecursiveDoubling:
+      return pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
+    case AllreduceAlgorithm::kLinear:
+      return pb::ALLREDUCE_ALGORITHM_LINEAR;
   }
   return pb::ALLREDUCE_ALGORITHM_UNSPECIFIED;
 }
@@ -41,21 +53,31 @@ pb::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
 absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(pb::AllreduceAlgorithm algorithm, const std::string& path) {
   switch (algorithm) {
     case pb::ALLREDUCE_ALGORITHM_UNSPECIFIED:
-    case pb::ALLREDUCE_ALGORITHM_AUTO: return AllreduceAlgorithm::kAuto;
-    case pb::ALLREDUCE_ALGORITHM_CENTRALIZED: return AllreduceAlgorithm::kCentralized;
-    case pb::ALLREDUCE_ALGORITHM_RING: return AllreduceAlgorithm::kRing;
-    case pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING: return AllreduceAlgorithm::kRecursiveDoubling;
-    case pb::ALLREDUCE_ALGORITHM_LINEAR: return AllreduceAlgorithm::kLinear;
-    default: return base::InvalidArgument("{}.algorithm: unknown value {}", path, static_cast<int>(algorithm));
+    case pb::ALLREDUCE_ALGORITHM_AUTO:
+      return AllreduceAlgorithm::kAuto;
+    case pb::ALLREDUCE_ALGORITHM_CENTRALIZED:
+      return AllreduceAlgorithm::kCentralized;
+    case pb::ALLREDUCE_ALGORITHM_RING:
+      return AllreduceAlgorithm::kRing;
+    case pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING:
+      return AllreduceAlgorithm::kRecursiveDoubling;
+    case pb::ALLREDUCE_ALGORITHM_LINEAR:
+      return AllreduceAlgorithm::kLinear;
+    default:
+      return base::InvalidArgument("{}.algorithm: unknown value {}", path, static_cast<int>(algorithm));
   }
 }
 
 pb::SyncMode ModeToProto(SyncMode mode) {
   switch (mode) {
-    case SyncMode::kFull: return pb::SYNC_MODE_FULL;
-    case SyncMode::kNone: return pb::SYNC_MODE_NONE;
-    case SyncMode::kPercentage: return pb::SYNC_MODE_PERCENTAGE;
-    case SyncMode::kFlexible: return pb::SYNC_MODE_FLEXIBLE;
+    case SyncMode::kFull:
+      return pb::SYNC_MODE_FULL;
+    case SyncMode::kNone:
+      return pb::SYNC_MODE_NONE;
+    case SyncMode::kPercentage:
+      return pb::SYNC_MODE_PERCENTAGE;
+    case SyncMode::kFlexible:
+      return pb::SYNC_MODE_FLEXIBLE;
   }
   return pb::SYNC_MODE_UNSPECIFIED;
 }
@@ -63,20 +85,29 @@ pb::SyncMode ModeToProto(SyncMode mode) {
 absl::StatusOr<SyncMode> ModeFromProto(pb::SyncMode mode, const std::string& path) {
   switch (mode) {
     case pb::SYNC_MODE_UNSPECIFIED:
-    case pb::SYNC_MODE_FULL: return SyncMode::kFull;
-    case pb::SYNC_MODE_NONE: return SyncMode::kNone;
-    case pb::SYNC_MODE_PERCENTAGE: return SyncMode::kPercentage;
-    case pb::SYNC_MODE_FLEXIBLE: return SyncMode::kFlexible;
-    default: return base::InvalidArgument("{}.mode: unknown value {}", path, static_cast<int>(mode));
+    case pb::SYNC_MODE_FULL:
+      return SyncMode::kFull;
+    case pb::SYNC_MODE_NONE:
+      return SyncMode::kNone;
+    case pb::SYNC_MODE_PERCENTAGE:
+      return SyncMode::kPercentage;
+    case pb::SYNC_MODE_FLEXIBLE:
+      return SyncMode::kFlexible;
+    default:
+      return base::InvalidArgument("{}.mode: unknown value {}", path, static_cast<int>(mode));
   }
 }
 
 absl::StatusOr<AnomalyDetector> DetectorFromProto(pb::AnomalyDetector detector, const std::string& path) {
   switch (detector) {
-    case pb::ANOMALY_DETECTOR_UNSPECIFIED: return AnomalyDetector::kOff;
-    case pb::ANOMALY_DETECTOR_RUNNING_MEAN: return AnomalyDetector::kRunningMean;
-    case pb::ANOMALY_DETECTOR_WINDOW: return AnomalyDetector::kWindow;
-    default: return base::InvalidArgument("{}.anomaly.detector: unknown value {}", path, static_cast<int>(detector));
+    case pb::ANOMALY_DETECTOR_UNSPECIFIED:
+      return AnomalyDetector::kOff;
+    case pb::ANOMALY_DETECTOR_RUNNING_MEAN:
+      return AnomalyDetector::kRunningMean;
+    case pb::ANOMALY_DETECTOR_WINDOW:
+      return AnomalyDetector::kWindow;
+    default:
+      return base::InvalidArgument("{}.anomaly.detector: unknown value {}", path, static_cast<int>(detector));
   }
 }
 
@@ -107,7 +138,7 @@ void SyncToProto(const Sync& sync, pb::Sync& out) {
   }
   if (sync.detector == AnomalyDetector::kOff) return;
   out.mutable_anomaly()->set_detector(sync.detector == AnomalyDetector::kWindow ? pb::ANOMALY_DETECTOR_WINDOW
-                                                                               : pb::ANOMALY_DETECTOR_RUNNING_MEAN);
+                                                                                : pb::ANOMALY_DETECTOR_RUNNING_MEAN);
   out.mutable_anomaly()->set_window(sync.anomaly_window);
   out.mutable_anomaly()->set_threshold(sync.anomaly_threshold);
 }
@@ -209,7 +240,7 @@ Provenance ProvenanceFromProto(const pb::Provenance& in) {
 void ToProto(const ExecutionPlan& plan, pb::ExecutionPlan& out) {
   out.Clear();
   out.set_job_uid(plan.job_uid);
-  out.set_epoch(plan.epoch);
+  out.set_generation(plan.generation);
   for (const Stage& stage : plan.stages) StageToProto(stage, *out.add_stages());
   if (plan.servers) {
     out.mutable_servers()->set_pool(plan.servers->pool);
@@ -226,7 +257,7 @@ void ToProto(const ExecutionPlan& plan, pb::ExecutionPlan& out) {
 absl::StatusOr<ExecutionPlan> FromProto(const pb::ExecutionPlan& in) {
   ExecutionPlan plan;
   plan.job_uid = in.job_uid();
-  plan.epoch = in.epoch();
+  plan.generation = in.generation();
   for (int i = 0; i < in.stages_size(); ++i) {
     MEDLEY_ASSIGN_OR_RETURN(Stage stage, StageFromProto(in.stages(i), fmt::format("stages[{}]", i)));
     plan.stages.push_back(std::move(stage));

@@ -25,17 +25,10 @@ void ProfileToProto(const LayerProfile& p, pb::LayerProfile& out) {
 }
 
 LayerProfile ProfileFromProto(const pb::LayerProfile& in) {
-  return {in.resource_type(),
-          in.compute_seconds(),
-          in.compute_parallel(),
-          in.sync_seconds(),
-          in.transfer_seconds(),
-          in.comm_parallel(),
-          in.server_seconds(),
-          in.origin(),
-          in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
-          in.spread(),
-          in.activation_bytes()};
+  return {in.resource_type(),  in.compute_seconds(),  in.compute_parallel(),
+          in.sync_seconds(),   in.transfer_seconds(), in.comm_parallel(),
+          in.server_seconds(), in.origin(),           in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
+          in.spread(),         in.activation_bytes()};
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   out.time_budget_seconds = Or(in.time_budget_seconds(), 10.0);
   MEDLEY_ASSIGN_OR_RETURN(out.schedule, FromProto(in.schedule(), "planner.schedule"));
   const pb::RecurrentOptions& recurrent = in.recurrent();
-  out.recurrent = {recurrent.rounds(),         recurrent.samples_per_round(), recurrent.hidden_units(),
-                   recurrent.learning_rate(),  recurrent.baseline_decay(),    recurrent.policy(),
-                   recurrent.policy_name(),    recurrent.inference_only(),    recurrent.return_policy()};
+  out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
+                   recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),
+                   recurrent.policy_name(),   recurrent.inference_only(),    recurrent.return_policy()};
   out.genetic = {in.genetic().population(), in.genetic().generations(), in.genetic().mutation_rate()};
   out.bayesian = {in.bayesian().evaluations(), in.bayesian().initial_samples()};
   return out;

@@ -132,8 +132,8 @@ std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& l
     }
   }
   if (plan.servers) {
-    out += fmt::format(" + {} server{}@{}", plan.servers->units, plan.servers->units == 1 ? "" : "s",
-                       plan.servers->pool);
+    out +=
+        fmt::format(" + {} server{}@{}", plan.servers->units, plan.servers->units == 1 ? "" : "s", plan.servers->pool);
   }
   return out;
 }

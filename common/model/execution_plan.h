@@ -101,7 +101,7 @@ struct Provenance {
 
 struct ExecutionPlan {
   std::string job_uid;
-  int64_t epoch = 0;
+  int64_t generation = 0;
   std::vector<Stage> stages;
   std::optional<Servers> servers;
   Schedule schedule;

@@ -21,7 +21,7 @@ struct Hardware {
   double memory_bytes = 0;
   double memory_bytes_per_second = 0;
   double network_bytes_per_second = 0;
-  double launch_seconds = 0;  // overhead of one kernel
+  double launch_seconds = 0;                   // overhead of one kernel
   std::map<std::string, std::string> sources;  // of each figure, by field name
   bool operator==(const Hardware&) const = default;
 };

@@ -96,23 +96,18 @@ class Reader {
   template <typename Int>
   void ReadInteger(const json& value, std::string_view name, Int& out) {
     if (!value.is_number_integer()) return Fail(name, "must be a whole number");
-    if (std::is_unsigned_v<Int> && !value.is_number_unsigned())
-      return Fail(name, "must not be negative");
+    if (std::is_unsigned_v<Int> && !value.is_number_unsigned()) return Fail(name, "must not be negative");
     if (value.is_number_unsigned()) {
       const uint64_t number = value.get<uint64_t>();
-      if (number > static_cast<uint64_t>(std::numeric_limits<Int>::max()))
-        return Fail(name, "is too large");
+      if (number > static_cast<uint64_t>(std::numeric_limits<Int>::max())) return Fail(name, "is too large");
       out = static_cast<Int>(number);
       return;
     }
     const int64_t number = value.get<int64_t>();
-    if (number < static_cast<int64_t>(std::numeric_limits<Int>::min()))
-      return Fail(name, "is too small");
+    if (number < static_cast<int64_t>(std::numeric_limits<Int>::min())) return Fail(name, "is too small");
     out = static_cast<Int>(number);
   }
-  std::string Path(std::string_view name) const {
-    return name.empty() ? path_ : fmt::format("{}.{}", path_, name);
-  }
+  std::string Path(std::string_view name) const { return name.empty() ? path_ : fmt::format("{}.{}", path_, name); }
   void Fail(std::string_view name, std::string_view what) {
     if (status_.ok()) status_ = base::InvalidArgument("{}: {}", Path(name), what);
   }

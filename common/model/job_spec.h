@@ -18,15 +18,15 @@ namespace medley::model {
 // One layer of spec.model.layers.
 struct LayerSpec {
   std::string name;
-  std::string kind;  // Embedding, FullyConnected, Loss
-  int out = 0;       // FullyConnected: units; Embedding: dimension
+  std::string kind;        // Embedding, FullyConnected, Loss
+  int out = 0;             // FullyConnected: units; Embedding: dimension
   std::string activation;  // relu, sigmoid, tanh or empty
 };
 
 struct ModelSpec {
-  std::string name;                   // ctrdnn, mlp, logistic; empty when `layers` are given
-  int embedding_dim = 16;             // parameters.embeddingDim
-  int64_t embedding_rows = 65536;     // parameters.embeddingRows: hash buckets of the shared table
+  std::string name;                           // ctrdnn, mlp, logistic; empty when `layers` are given
+  int embedding_dim = 16;                     // parameters.embeddingDim
+  int64_t embedding_rows = 65536;             // parameters.embeddingRows: hash buckets of the shared table
   std::vector<int> hidden = {400, 400, 400};  // parameters.hidden
   std::vector<LayerSpec> layers;
 };
@@ -56,7 +56,7 @@ struct DataSpec {
 
 struct TrainingSpec {
   int epochs = 1;
-  int batch_size = 512;   // global batch, samples a step
+  int batch_size = 512;  // global batch, samples a step
   int micro_batches = 4;
   std::string optimizer = "adagrad";  // adagrad, sgd
   double learning_rate = 0.05;

@@ -17,8 +17,7 @@ constexpr int kMaxWidth = 1 << 20;
 constexpr int64_t kMaxRows = int64_t{1} << 31;
 
 template <size_t N>
-absl::Status OneOf(std::string_view path, const std::string& value,
-                   const std::array<const char*, N>& known) {
+absl::Status OneOf(std::string_view path, const std::string& value, const std::array<const char*, N>& known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return absl::OkStatus();
   return base::InvalidArgument("{}: '{}' is not one of {}", path, value, fmt::join(known, ", "));
 }
@@ -34,24 +33,21 @@ absl::Status ValidateLayers(const std::vector<LayerSpec>& layers) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
     const std::string path = fmt::format("spec.model.layers[{}]", i);
-    MEDLEY_RETURN_IF_ERROR(
-        OneOf(path + ".kind", layer.kind, std::array{"Embedding", "FullyConnected", "Loss"}));
+    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", layer.kind, std::array{"Embedding", "FullyConnected", "Loss"}));
     if (layer.name.empty()) return base::InvalidArgument("{}.name: is required", path);
     if (!names.insert(layer.name).second) {
       return base::InvalidArgument("{}.name: '{}' is the name of another layer", path, layer.name);
     }
-    MEDLEY_RETURN_IF_ERROR(
-        OneOf(path + ".activation", layer.activation, std::array{"", "relu", "sigmoid", "tanh"}));
-    if (layer.kind != "Loss")
-      MEDLEY_RETURN_IF_ERROR(InRange(path + ".out", layer.out, 1, kMaxWidth));
+    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".activation", layer.activation, std::array{"", "relu", "sigmoid", "tanh"}));
+    if (layer.kind != "Loss") MEDLEY_RETURN_IF_ERROR(InRange(path + ".out", layer.out, 1, kMaxWidth));
     if (layer.kind == "Embedding" && i != 0) {
       return base::InvalidArgument("{}.kind: an Embedding can only be the first layer", path);
     }
     if ((layer.kind == "Loss") != (i + 1 == layers.size())) {
       return base::InvalidArgument("{}.kind: the last layer, and no other, must be the Loss", path);
     }
-    if (layer.kind == "Loss" && (i == 0 || layers[i - 1].kind != "FullyConnected" ||
-                                 layers[i - 1].out != 1 || !layers[i - 1].activation.empty())) {
+    if (layer.kind == "Loss" && (i == 0 || layers[i - 1].kind != "FullyConnected" || layers[i - 1].out != 1 ||
+                                 !layers[i - 1].activation.empty())) {
       return base::InvalidArgument(
           "{}: the Loss takes one logit: the layer before must be FullyConnected with out 1 and no "
           "activation",
@@ -66,18 +62,15 @@ absl::Status ValidateModel(const ModelSpec& model) {
     return base::InvalidArgument("spec.model: exactly one of name and layers must be given");
   }
   if (!model.layers.empty()) return ValidateLayers(model.layers);
+  MEDLEY_RETURN_IF_ERROR(OneOf("spec.model.name", model.name, std::array{"ctrdnn", "mlp", "logistic"}));
+  MEDLEY_RETURN_IF_ERROR(InRange("spec.model.parameters.embeddingDim", model.embedding_dim, 1, 4096));
   MEDLEY_RETURN_IF_ERROR(
-      OneOf("spec.model.name", model.name, std::array{"ctrdnn", "mlp", "logistic"}));
-  MEDLEY_RETURN_IF_ERROR(
-      InRange("spec.model.parameters.embeddingDim", model.embedding_dim, 1, 4096));
-  MEDLEY_RETURN_IF_ERROR(InRange<int64_t>("spec.model.parameters.embeddingRows",
-                                          model.embedding_rows, 1, kMaxRows - 1));
+      InRange<int64_t>("spec.model.parameters.embeddingRows", model.embedding_rows, 1, kMaxRows - 1));
   if (model.hidden.empty() && model.name != "logistic") {
     return base::InvalidArgument("spec.model.parameters.hidden: needs at least one width");
   }
   for (size_t i = 0; i < model.hidden.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(
-        InRange(fmt::format("spec.model.parameters.hidden[{}]", i), model.hidden[i], 1, kMaxWidth));
+    MEDLEY_RETURN_IF_ERROR(InRange(fmt::format("spec.model.parameters.hidden[{}]", i), model.hidden[i], 1, kMaxWidth));
   }
   return absl::OkStatus();
 }
@@ -99,33 +92,28 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
   };
   MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column));
   for (size_t i = 0; i < schema.categorical.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(
-        use(fmt::format("spec.data.schema.categorical[{}]", i), schema.categorical[i]));
+    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.categorical[{}]", i), schema.categorical[i]));
   }
   for (size_t i = 0; i < schema.numeric.size(); ++i) {
     MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.numeric[{}]", i), schema.numeric[i]));
   }
   if (schema.categorical.empty() && schema.numeric.empty()) {
-    return base::InvalidArgument(
-        "spec.data.schema: needs at least one categorical or numeric column");
+    return base::InvalidArgument("spec.data.schema: needs at least one categorical or numeric column");
   }
   return InRange("spec.data.schema.numericBuckets", schema.numeric_buckets, 0, 4096);
 }
 
 // Does the model have something to read?
 absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
-  const bool fields =
-      !schema.categorical.empty() || (schema.numeric_buckets > 0 && !schema.numeric.empty());
-  const bool embeds =
-      model.layers.empty() ? model.name != "mlp" : model.layers.front().kind == "Embedding";
+  const bool fields = !schema.categorical.empty() || (schema.numeric_buckets > 0 && !schema.numeric.empty());
+  const bool embeds = model.layers.empty() ? model.name != "mlp" : model.layers.front().kind == "Embedding";
   if (embeds && !fields) {
     return base::InvalidArgument(
         "spec.model: an embedding needs categorical columns or numericBuckets in "
         "spec.data.schema");
   }
   if (!embeds && schema.numeric.empty()) {
-    return base::InvalidArgument(
-        "spec.model: a model without embedding needs numeric columns in spec.data.schema");
+    return base::InvalidArgument("spec.model: a model without embedding needs numeric columns in spec.data.schema");
   }
   return absl::OkStatus();
 }
@@ -135,14 +123,12 @@ absl::Status ValidateTraining(const TrainingSpec& training) {
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.batchSize", training.batch_size, 1, 1 << 24));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.microBatches", training.micro_batches, 1, 1024));
   if (training.micro_batches > training.batch_size) {
-    return base::InvalidArgument("spec.training.microBatches: {} is more than batchSize {}",
-                                 training.micro_batches, training.batch_size);
+    return base::InvalidArgument("spec.training.microBatches: {} is more than batchSize {}", training.micro_batches,
+                                 training.batch_size);
   }
-  MEDLEY_RETURN_IF_ERROR(
-      OneOf("spec.training.optimizer.name", training.optimizer, std::array{"adagrad", "sgd"}));
+  MEDLEY_RETURN_IF_ERROR(OneOf("spec.training.optimizer.name", training.optimizer, std::array{"adagrad", "sgd"}));
   if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
-    return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0",
-                                 training.learning_rate);
+    return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0", training.learning_rate);
   }
   return OneOf("spec.training.precision", training.precision, std::array{"float32"});
 }
@@ -174,15 +160,15 @@ absl::Status Validate(const JobSpec& spec) {
 std::string ProfileHash(const JobSpec& spec) {
   const ModelSpec& model = spec.model;
   const SchemaSpec& schema = spec.data.schema;
-  std::string text = fmt::format("v1|{}|{}|{}|{}", model.name, model.embedding_dim,
-                                 model.embedding_rows, fmt::join(model.hidden, ","));
+  std::string text = fmt::format("v1|{}|{}|{}|{}", model.name, model.embedding_dim, model.embedding_rows,
+                                 fmt::join(model.hidden, ","));
   for (const LayerSpec& layer : model.layers) {
     text += fmt::format("|{}:{}:{}:{}", layer.name, layer.kind, layer.out, layer.activation);
   }
   // The rows of the data are part of a profile as well (samples per epoch), so the source is too.
   text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
-                      fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","),
-                      schema.numeric_buckets, spec.training.batch_size, spec.training.optimizer);
+                      fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
+                      spec.training.batch_size, spec.training.optimizer);
   return base::HashHex(text);
 }
 

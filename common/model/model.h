@@ -29,7 +29,7 @@ struct LayerProfile {
 
 struct Layer {
   std::string name;
-  std::string kind;  // EMBEDDING, FULLY_CONNECTED, ...; open
+  std::string kind;         // EMBEDDING, FULLY_CONNECTED, ...; open
   double input_bytes = 0;   // per sample
   double output_bytes = 0;  // per sample
   double weight_bytes = 0;  // w
@@ -59,7 +59,7 @@ struct Profile {
   Model model;
   int profile_batch_size = 0;  // B_o
   std::vector<Link> links;
-  double state_factor = 3;     // (weights + gradient + optimizer state) / weights
+  double state_factor = 3;  // (weights + gradient + optimizer state) / weights
   int64_t samples_per_epoch = 0;
   bool operator==(const Profile&) const = default;
 };

@@ -27,8 +27,8 @@ bool Profiled(const Layer& layer, const std::string& type) {
 absl::Status CheckStage(const Model& model, const StageMeasurement& stage, int expected_first,
                         const std::string& path) {
   if (stage.first_layer != expected_first) {
-    return base::InvalidArgument("{}.firstLayer: must be {}, where the stage before ends, is {}", path,
-                                 expected_first, stage.first_layer);
+    return base::InvalidArgument("{}.firstLayer: must be {}, where the stage before ends, is {}", path, expected_first,
+                                 stage.first_layer);
   }
   if (stage.last_layer < stage.first_layer || stage.last_layer >= std::ssize(model.layers)) {
     return base::InvalidArgument("{}.lastLayer: must be in [{}, {}], is {}", path, stage.first_layer,
@@ -36,8 +36,7 @@ absl::Status CheckStage(const Model& model, const StageMeasurement& stage, int e
   }
   for (int l = stage.first_layer; l <= stage.last_layer; ++l) {
     if (Profiled(model.layers[static_cast<size_t>(l)], stage.resource_type)) continue;
-    return base::InvalidArgument("{}.resourceType: layer {} has no profile of type '{}'", path, l,
-                                 stage.resource_type);
+    return base::InvalidArgument("{}.resourceType: layer {} has no profile of type '{}'", path, l, stage.resource_type);
   }
   if (stage.units < 1) return base::InvalidArgument("{}.units: must be at least 1, is {}", path, stage.units);
   MEDLEY_RETURN_IF_ERROR(Measured(stage.compute_seconds, path + ".computeSeconds"));

@@ -1,4 +1,4 @@
-// What a job measured over a window of steps of one epoch, beside the question that its running plan answered (the
+// What a job measured over a window of steps of one generation, beside the question that its running plan answered (the
 // wire form is medley.scheduler.v1.ObserveRequest). Immutable value.
 #pragma once
 
@@ -31,7 +31,7 @@ struct JobObservation {
   int server_units = 0;
   double usd_per_hour = 0;
   std::string job_uid;
-  int64_t epoch = 0;
+  int64_t generation = 0;
 };
 
 // Everything that a reader relies on: the model and the training are well-formed, the stages cover all layers in

@@ -76,8 +76,7 @@ absl::Status CheckModel(const Model& model) {
   }
   bool work = false;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(
-        CheckLayer(model.layers[i], static_cast<int>(i), fmt::format("model.layers[{}]", i)));
+    MEDLEY_RETURN_IF_ERROR(CheckLayer(model.layers[i], static_cast<int>(i), fmt::format("model.layers[{}]", i)));
     work = work || HasWorkEverywhere(model.layers[i]);
   }
   if (!work) {
@@ -96,7 +95,8 @@ absl::Status CheckTraining(const Training& t) {
   MEDLEY_RETURN_IF_ERROR(NotNegative(t.remaining_samples, "training.remainingSamples"));
   if (!(t.TotalSamples() > 0) || !std::isfinite(t.TotalSamples())) {
     return base::InvalidArgument(
-        "training.samplesPerEpoch: samplesPerEpoch * epochs (or remainingSamples) must be greater than 0");
+        "training.samplesPerEpoch: samplesPerEpoch * epochs (or remainingSamples) must be greater "
+        "than 0");
   }
   if (t.micro_batches < 1) return base::InvalidArgument("training.microBatches: must be at least 1");
   return absl::OkStatus();

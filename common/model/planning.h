@@ -37,7 +37,7 @@ struct Resource {
   int limit = 0;                   // units
   double memory_bytes = 0;         // of a unit; 0: not bounded
   std::optional<Offering> offering;
-  std::string hardware;            // datasheet for layers without a profile on this type, or empty
+  std::string hardware;  // datasheet for layers without a profile on this type, or empty
   bool operator==(const Resource&) const = default;
 };
 
@@ -142,7 +142,7 @@ struct ProvisionedPlan {
 // `needed` the least that would make the request feasible; of minThroughput, deadline and minUnits `needed` is the
 // bound given and `available` the best that the rest allows.
 struct Reason {
-  std::string constraint;     // as in the wire form
+  std::string constraint;  // as in the wire form
   std::string resource_type;
   double needed = 0;
   double available = 0;
@@ -169,7 +169,7 @@ struct Prediction {
   int observations = 0;
   double ratio_uncorrected = 1;  // median of measured over predicted throughput
   double ratio_corrected = 1;
-  double relative_error = 0;     // median of |measured - predicted| / measured, corrected
+  double relative_error = 0;  // median of |measured - predicted| / measured, corrected
   std::vector<Correction> corrections;
   bool operator==(const Prediction&) const = default;
 };
@@ -186,7 +186,7 @@ struct PlanResult {
   std::string price_time;  // RFC 3339 or empty
   std::optional<ExecutionPlan> execution_plan;
   std::vector<Alternative> alternatives;
-  std::vector<Resource> resources;  // as planned with, prices filled in
+  std::vector<Resource> resources;       // as planned with, prices filled in
   std::optional<Prediction> prediction;  // none: nothing was observed yet
   std::string policy;                    // RecurrentOptions::return_policy; bytes
   // Not on the wire: false when time or the caller ended planning, so that another run might answer otherwise.

@@ -35,8 +35,9 @@ absl::Status CheckInteger(const json& value, const std::string& path) {
   const double number = value.get<double>();
   if (number != std::floor(number) || number < static_cast<double>(std::numeric_limits<Int>::min()) ||
       number > static_cast<double>(std::numeric_limits<Int>::max())) {
-    return Expect(path, fmt::format("an integer in [{}, {}]", std::numeric_limits<Int>::min(),
-                                    std::numeric_limits<Int>::max()), value);
+    return Expect(
+        path, fmt::format("an integer in [{}, {}]", std::numeric_limits<Int>::min(), std::numeric_limits<Int>::max()),
+        value);
   }
   return absl::OkStatus();
 }
@@ -55,17 +56,25 @@ absl::Status CheckEnum(const json& value, const FieldDescriptor& field, const st
 
 absl::Status CheckSingle(const json& value, const FieldDescriptor& field, const std::string& path) {
   switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_MESSAGE: return CheckMessage(value, *field.message_type(), path);
-    case FieldDescriptor::CPPTYPE_ENUM: return CheckEnum(value, field, path);
-    case FieldDescriptor::CPPTYPE_STRING: return value.is_string() ? absl::OkStatus() : Expect(path, "a string", value);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return CheckMessage(value, *field.message_type(), path);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return CheckEnum(value, field, path);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return value.is_string() ? absl::OkStatus() : Expect(path, "a string", value);
     case FieldDescriptor::CPPTYPE_BOOL:
       return value.is_boolean() ? absl::OkStatus() : Expect(path, "true or false", value);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-    case FieldDescriptor::CPPTYPE_FLOAT: return value.is_number() ? absl::OkStatus() : Expect(path, "a number", value);
-    case FieldDescriptor::CPPTYPE_INT32: return CheckInteger<int32_t>(value, path);
-    case FieldDescriptor::CPPTYPE_INT64: return CheckInteger<int64_t>(value, path);
-    case FieldDescriptor::CPPTYPE_UINT32: return CheckInteger<uint32_t>(value, path);
-    case FieldDescriptor::CPPTYPE_UINT64: return CheckInteger<uint64_t>(value, path);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return value.is_number() ? absl::OkStatus() : Expect(path, "a number", value);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return CheckInteger<int32_t>(value, path);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return CheckInteger<int64_t>(value, path);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return CheckInteger<uint32_t>(value, path);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return CheckInteger<uint64_t>(value, path);
   }
   return absl::OkStatus();
 }

@@ -113,8 +113,7 @@ class YamlReader final : public YAML::EventHandler {
                        YAML::EmitterStyle::value) override {
     Open(json::array(), anchor);
   }
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
     Open(json::object(), anchor);
   }
   void OnSequenceEnd() override { Close(); }
@@ -249,7 +248,9 @@ void Emit(const json& tree, YAML::Emitter& out) {
       }
       return;
     }
-    default: out << tree.dump(); return;
+    default:
+      out << tree.dump();
+      return;
   }
 }
 

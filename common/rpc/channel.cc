@@ -12,8 +12,7 @@
 
 namespace medley::rpc {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
-                                           const ChannelOptions& options) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
   arguments.SetMaxSendMessageSize(options.max_message_bytes);
@@ -21,23 +20,18 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
   const int first = static_cast<int>(options.connect_backoff_first.count());
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, first);
   // Despite its name this is the least time that an attempt to connect may take.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-                   static_cast<int>(options.connect_timeout.count()));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
-                   static_cast<int>(options.connect_backoff_max.count()));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(options.connect_timeout.count()));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(options.connect_backoff_max.count()));
   if (options.keepalive_interval.count() > 0) {
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
-                     static_cast<int>(options.keepalive_interval.count()));
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                     static_cast<int>(options.keepalive_timeout.count()));
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(options.keepalive_interval.count()));
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(options.keepalive_timeout.count()));
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
                    0);  // peers are addressed directly, whatever the environment
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (options.tls) {
-    credentials = grpc::SslCredentials(
-        {options.tls->root_certificates, options.tls->key, options.tls->certificate});
+    credentials = grpc::SslCredentials({options.tls->root_certificates, options.tls->key, options.tls->certificate});
   }
   return grpc::CreateCustomChannel(target, credentials, arguments);
 }

@@ -38,14 +38,12 @@ struct ChannelOptions {
 };
 
 // `target`: "host:port". Shares no connection with any other channel of the process.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
-                                           const ChannelOptions& options = {});
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
 
 // The pause of a loop that calls a peer again after a failure. Without a connection it drives the channel and
 // returns as soon as there is one: gRPC lets a handshake progress only while some thread waits on the channel, so that
 // calls which fail at once, with sleeps between them, may keep missing a peer that is back. With a connection (the
 // peer itself ended the call) it takes all of `pause`. A stop ends it within 100 ms.
-void PauseBeforeCallingAgain(grpc::Channel& channel, base::Clock& clock, base::nanoseconds pause,
-                             std::stop_token stop);
+void PauseBeforeCallingAgain(grpc::Channel& channel, base::Clock& clock, base::nanoseconds pause, std::stop_token stop);
 
 }  // namespace medley::rpc

@@ -15,8 +15,7 @@ bool EqualConstantTime(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    difference |=
-        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
   }
   return difference == 0;
 }
@@ -24,8 +23,7 @@ bool EqualConstantTime(std::string_view a, std::string_view b) {
 }  // namespace
 
 void Prepare(grpc::ClientContext& context, const CallOptions& options) {
-  if (!options.token.empty())
-    context.AddMetadata("authorization", std::string(kBearer) + options.token);
+  if (!options.token.empty()) context.AddMetadata("authorization", std::string(kBearer) + options.token);
   if (options.timeout > base::nanoseconds(0)) context.set_deadline(DeadlineIn(options.timeout));
   context.set_wait_for_ready(options.wait_for_ready);
 }
@@ -34,8 +32,7 @@ grpc::Status Authorize(const grpc::ServerContext& context, std::string_view toke
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {
-    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                        "the call carries no authorization metadata");
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "the call carries no authorization metadata");
   }
   const std::string_view value(found->second.data(), found->second.size());
   const bool bearer = value.substr(0, kBearer.size()) == kBearer;

@@ -31,8 +31,7 @@ namespace medley::rpc {
 struct CallOptions {
   std::string token;             // empty: none is sent
   base::nanoseconds timeout{0};  // 0: none (streams that live as long as their stop token)
-  bool wait_for_ready =
-      false;  // wait for a connection, within the deadline, instead of failing at once
+  bool wait_for_ready = false;   // wait for a connection, within the deadline, instead of failing at once
 };
 
 // Before the call starts.

@@ -8,8 +8,7 @@
 namespace medley::rpc {
 
 inline gpr_timespec DeadlineIn(base::nanoseconds timeout) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_nanos(timeout.count(), GPR_TIMESPAN));
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(timeout.count(), GPR_TIMESPAN));
 }
 
 }  // namespace medley::rpc

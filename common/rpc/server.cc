@@ -2,9 +2,9 @@
 
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/time.h>
 
@@ -20,8 +20,8 @@ constexpr int kHandshakeMillis = 20000;
 std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<ServerTls>& tls) {
   if (!tls) return grpc::InsecureServerCredentials();
   namespace experimental = grpc::experimental;
-  const auto files = std::make_shared<experimental::FileWatcherCertificateProvider>(
-      tls->key, tls->certificate, tls->client_ca, kTlsRefreshSeconds);
+  const auto files = std::make_shared<experimental::FileWatcherCertificateProvider>(tls->key, tls->certificate,
+                                                                                    tls->client_ca, kTlsRefreshSeconds);
   experimental::TlsServerCredentialsOptions options(files);
   options.watch_identity_key_cert_pairs();
   if (!tls->client_ca.empty()) {
@@ -36,16 +36,14 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<Ser
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
   if (options.max_threads < 2 || options.port < 0 || options.port > 65535) {
-    return base::InvalidArgument(
-        "server options: port {} and {} threads: want 0..65535 and at least 2", options.port,
-        options.max_threads);
+    return base::InvalidArgument("server options: port {} and {} threads: want 0..65535 and at least 2", options.port,
+                                 options.max_threads);
   }
   grpc::ResourceQuota quota("medley");
   quota.SetMaxThreads(options.max_threads);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.host + ":" + std::to_string(options.port),
-                           MakeCredentials(options.tls), &port);
+  builder.AddListeningPort(options.host + ":" + std::to_string(options.port), MakeCredentials(options.tls), &port);
   // A second process on the same port must be an error, not a silent half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Clients ping idle connections; the default server calls that an attack after two pings.
@@ -61,8 +59,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
-    return base::Unavailable("listen on {}:{}: the address is in use or cannot be bound",
-                             options.host, options.port);
+    return base::Unavailable("listen on {}:{}: the address is in use or cannot be bound", options.host, options.port);
   }
   return std::unique_ptr<Server>(new Server(std::move(server), options.host, port));
 }

@@ -78,7 +78,7 @@ def make():
             "stay.",
             [("sum by (decision) (increase(medley_operator_replans_total[$__rate_interval]))", "{{decision}}")], "none",
             stack=True, low=0)
-    d.lines("Training stood still", "Epoch switches and recoveries: mean pause.",
+    d.lines("Training stood still", "Generation switches and recoveries: mean pause.",
             [("sum by (kind) (rate(medley_job_pause_seconds_sum[$__rate_interval])) / "
               "(sum by (kind) (rate(medley_job_pause_seconds_count[$__rate_interval])) > 0)", "{{kind}}")], "s", low=0)
     d.row("Prices")

@@ -65,14 +65,14 @@ def make():
     d.lines("Units", "Of each stage, and of the parameter servers.",
             [(f'medley_job_units{{{JOB}, role="trainer"}}', "stage {{stage}} on {{pool}}"),
              (f'medley_job_units{{{JOB}, role="server"}}', "servers on {{pool}}")], "none", stack=True, low=0, step=True)
-    d.lines("Epochs", "The runtime's epoch, and the epoch of the accepted plan: apart while a move is under way.",
-            [(f"medley_job_epoch{{{JOB}}}", "in force"), (f"medley_job_plan_epoch{{{JOB}}}", "plan")], "none", step=True, fill=0)
+    d.lines("Generations", "The runtime's generation, and the generation of the accepted plan: apart while a move is under way.",
+            [(f"medley_job_generation{{{JOB}}}", "in force"), (f"medley_job_plan_generation{{{JOB}}}", "plan")], "none", step=True, fill=0)
     d.row("Trouble")
     d.stat("Restarts", "Of the whole job, from its last checkpoint.", f"medley_job_restarts_total{{{JOB}}}", "none",
            thresholds=[(None, "green"), (1, "yellow"), (4, "red")])
-    d.stat("Moves", "Epoch switches that were planned, since the operator started.",
+    d.stat("Moves", "Generation switches that were planned, since the operator started.",
            f'medley_job_pause_seconds_count{{{JOB}, kind="rescale"}}', "none")
-    d.stat("Recoveries", "Epoch switches after a loss, since the operator started.",
+    d.stat("Recoveries", "Generation switches after a loss, since the operator started.",
            f'medley_job_pause_seconds_count{{{JOB}, kind="recovery"}}', "none", thresholds=[(None, "green"), (1, "yellow")])
     d.stat("Training stood still", "For all moves and recoveries together, since the operator started.",
            f"sum(medley_job_pause_seconds_sum{{{JOB}}})", "s", decimals=2)

@@ -35,9 +35,8 @@ Conditions Conditions::FromJson(const kube::Json& list) {
   if (!list.is_array()) return result;
   for (const kube::Json& item : list) {
     if (!item.is_object() || Text(item, "type").empty()) continue;
-    Condition condition{
-        Text(item, "type"),    ParseStatus(Text(item, "status")), Text(item, "reason"),
-        Text(item, "message"), Text(item, "lastTransitionTime"),  0};
+    Condition condition{Text(item, "type"),    ParseStatus(Text(item, "status")), Text(item, "reason"),
+                        Text(item, "message"), Text(item, "lastTransitionTime"),  0};
     const auto generation = item.find("observedGeneration");
     if (generation != item.end() && generation->is_number_integer()) {
       condition.observed_generation = generation->get<int64_t>();
@@ -60,17 +59,15 @@ kube::Json Conditions::ToJson() const {
   return list;
 }
 
-bool Conditions::Set(std::string_view type, ConditionStatus status, std::string_view reason,
-                     std::string_view message, int64_t generation, base::WallTime now) {
-  auto found = std::find_if(conditions_.begin(), conditions_.end(),
-                            [&](const Condition& c) { return c.type == type; });
+bool Conditions::Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
+                     int64_t generation, base::WallTime now) {
+  auto found = std::find_if(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.type == type; });
   if (found == conditions_.end()) {
-    conditions_.push_back({std::string(type), status, std::string(reason), std::string(message),
-                           base::FormatTime(now), generation});
+    conditions_.push_back(
+        {std::string(type), status, std::string(reason), std::string(message), base::FormatTime(now), generation});
     return true;
   }
-  const bool changed =
-      found->status != status || found->reason != reason || found->message != message;
+  const bool changed = found->status != status || found->reason != reason || found->message != message;
   if (found->status != status) found->last_transition_time = base::FormatTime(now);
   found->status = status;
   found->reason = reason;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 
@@ -31,8 +31,8 @@ class Conditions {
   kube::Json ToJson() const;
 
   // True when anything but the generation changed. The transition time moves only with the status.
-  bool Set(std::string_view type, ConditionStatus status, std::string_view reason,
-           std::string_view message, int64_t generation, base::WallTime now);
+  bool Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
+           int64_t generation, base::WallTime now);
   void Remove(std::string_view type);
   const Condition* Find(std::string_view type) const;  // null: absent
   bool IsTrue(std::string_view type) const;

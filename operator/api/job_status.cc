@@ -18,17 +18,16 @@ double Rounded(double value, double per_unit) {
 
 PlanStatus ReadPlan(const JsonReader& reader) {
   PlanStatus plan;
-  plan.epoch = reader.Int("epoch", 0);
+  plan.generation = reader.Int("generation", 0);
   plan.planner = reader.String("planner");
   plan.summary = reader.String("summary");
   for (const JsonReader& stage : reader.Items("stages")) {
-    plan.stages.push_back({stage.String("layers"), stage.String("pool"),
-                           static_cast<int>(stage.Int("units", 0)), stage.Number("throughput", 0)});
+    plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0)),
+                           stage.Number("throughput", 0)});
   }
   for (const JsonReader& other : reader.Items("alternatives")) {
-    plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0),
-                                 other.Quantity("usdPerHour", 0), other.Quantity("usdTotal", 0),
-                                 other.String("reason")});
+    plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0), other.Quantity("usdPerHour", 0),
+                                 other.Quantity("usdTotal", 0), other.String("reason")});
   }
   plan.usd_total = reader.Quantity("usdTotal", 0);
   plan.servers = static_cast<int>(reader.Int("servers", 0));
@@ -60,7 +59,7 @@ Json PlanJson(const PlanStatus& plan) {
     }
     alternatives.push_back(std::move(item));
   }
-  Json json = {{"epoch", plan.epoch},
+  Json json = {{"generation", plan.generation},
                {"planner", plan.planner},
                {"summary", plan.summary},
                {"stages", std::move(stages)},
@@ -110,17 +109,18 @@ Json ObservedJson(const ObservedStatus& observed) {
 }
 
 RescaleStatus ReadRescale(const JsonReader& reader) {
-  return {reader.Int("fromEpoch", 0), reader.Int("toEpoch", 0),
-          reader.String("reason"),    reader.Number("pauseSeconds", 0),
-          reader.String("at"),        reader.Bool("recovery", false),
+  return {reader.Int("fromGeneration", 0),  reader.Int("toGeneration", 0), reader.String("reason"),
+          reader.Number("pauseSeconds", 0), reader.String("at"),           reader.Bool("recovery", false),
           reader.Int("lostSteps", 0)};
 }
 
 Json RescaleJson(const RescaleStatus& rescale) {
-  Json json = {
-      {"fromEpoch", rescale.from_epoch}, {"toEpoch", rescale.to_epoch},
-      {"reason", rescale.reason},        {"pauseSeconds", Rounded(rescale.pause_seconds, 1e4)},
-      {"recovery", rescale.recovery},    {"lostSteps", rescale.lost_steps}};
+  Json json = {{"fromGeneration", rescale.from_generation},
+               {"toGeneration", rescale.to_generation},
+               {"reason", rescale.reason},
+               {"pauseSeconds", Rounded(rescale.pause_seconds, 1e4)},
+               {"recovery", rescale.recovery},
+               {"lostSteps", rescale.lost_steps}};
   if (!rescale.at.empty()) json["at"] = rescale.at;
   return json;
 }
@@ -156,8 +156,7 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
   if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
-  for (const JsonReader& rescale : reader.Items("rescales"))
-    status.rescales.push_back(ReadRescale(rescale));
+  for (const JsonReader& rescale : reader.Items("rescales")) status.rescales.push_back(ReadRescale(rescale));
   status.start_time = reader.String("startTime");
   status.completion_time = reader.String("completionTime");
   return status;

@@ -38,7 +38,7 @@ struct PlanStatus {
     std::string reason;  // why that pool alone cannot do it; empty when it can
     bool operator==(const Alternative&) const = default;
   };
-  int64_t epoch = 0;
+  int64_t generation = 0;
   std::string planner;
   std::string summary;
   std::vector<Stage> stages;
@@ -75,8 +75,8 @@ struct CostStatus {
 };
 
 struct RescaleStatus {
-  int64_t from_epoch = 0;
-  int64_t to_epoch = 0;
+  int64_t from_generation = 0;
+  int64_t to_generation = 0;
   std::string reason;
   double pause_seconds = 0;
   std::string at;
@@ -95,13 +95,11 @@ struct JobStatus {
   std::string selector;
   int restarts = 0;
   std::optional<RescaleStatus> last_rescale;
-  std::vector<RescaleStatus> rescales;  // the last 32 epoch switches, from Observation.switches
+  std::vector<RescaleStatus> rescales;  // the last 32 generation switches, from Observation.switches
   std::string start_time;               // RFC 3339 or empty
   std::string completion_time;
 
-  bool finished() const {
-    return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition);
-  }
+  bool finished() const { return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition); }
   // One word for the printer, from the conditions.
   std::string Phase() const;
 

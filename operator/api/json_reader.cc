@@ -38,8 +38,7 @@ std::vector<JsonReader> JsonReader::Items(const char* field) const {
     return items;
   }
   for (size_t i = 0; i < found->size(); ++i) {
-    items.push_back(
-        JsonReader((*found)[i], path_ + "." + field + "[" + std::to_string(i) + "]", status_));
+    items.push_back(JsonReader((*found)[i], path_ + "." + field + "[" + std::to_string(i) + "]", status_));
   }
   return items;
 }

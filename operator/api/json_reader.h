@@ -14,7 +14,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

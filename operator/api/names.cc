@@ -19,9 +19,7 @@ std::string_view ToString(Role role) {
 }
 
 std::string CoordinatorName(std::string_view job) { return fmt::format("{}-coordinator", job); }
-std::string ServerName(std::string_view job, int index) {
-  return fmt::format("{}-server-{}", job, index);
-}
+std::string ServerName(std::string_view job, int index) { return fmt::format("{}-server-{}", job, index); }
 std::string TrainerName(std::string_view job, int stage, std::string_view pool, int index) {
   return fmt::format("{}-{}-{}-{}", job, stage, pool, index);
 }

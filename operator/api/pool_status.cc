@@ -13,20 +13,16 @@ PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   status.price_time = reader.String("priceTime");
   status.price_source = reader.String("priceSource");
   const JsonReader units = reader.Child("units");
-  status.units = {static_cast<int>(units.Int("limit", 0)),
-                  static_cast<int>(units.Int("capacity", 0)),
+  status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
   return status;
 }
 
 kube::Json PoolStatus::ToJson() const {
-  kube::Json json = {{"observedGeneration", observed_generation},
-                     {"conditions", conditions.ToJson()},
-                     {"units",
-                      {{"limit", units.limit},
-                       {"capacity", units.capacity},
-                       {"used", units.used},
-                       {"free", units.free}}}};
+  kube::Json json = {
+      {"observedGeneration", observed_generation},
+      {"conditions", conditions.ToJson()},
+      {"units", {{"limit", units.limit}, {"capacity", units.capacity}, {"used", units.used}, {"free", units.free}}}};
   if (usd_per_unit_hour > 0) json["usdPerUnitHour"] = base::FormatDecimal(usd_per_unit_hour, 6);
   if (!price_time.empty()) json["priceTime"] = price_time;
   if (!price_source.empty()) json["priceSource"] = price_source;

@@ -9,26 +9,56 @@ namespace medley::ops {
 
 inline constexpr std::string_view kReasons[] = {
     // Planned
-    "PlanFound", "InvalidSpec", "InvalidModel", "PoolNotFound", "PoolUnpriced", "UnknownPlanner", "Infeasible",
-    "SchedulerUnavailable", "Profiling",
+    "PlanFound",
+    "InvalidSpec",
+    "InvalidModel",
+    "PoolNotFound",
+    "PoolUnpriced",
+    "UnknownPlanner",
+    "Infeasible",
+    "SchedulerUnavailable",
+    "Profiling",
     // PodsReady
-    "AllRunning", "PodsStarting",
+    "AllRunning",
+    "PodsStarting",
     // Running
-    "EpochCommitted",
+    "GenerationCommitted",
     // Rescaling: why the plan changes, and that it has
-    "FirstPlan", "PriceChanged", "ObjectiveChanged", "CapacityChanged", "ThroughputBelowGoal", "MemberUnschedulable",
-    "PoolGone", "MaxUnitsLowered", "CapacityLowered", "SpotNotice", "NodeDraining", "PodDisrupted", "NodeLost",
+    "FirstPlan",
+    "PriceChanged",
+    "ObjectiveChanged",
+    "CapacityChanged",
+    "ThroughputBelowGoal",
+    "MemberUnschedulable",
+    "PoolGone",
+    "MaxUnitsLowered",
+    "CapacityLowered",
+    "SpotNotice",
+    "NodeDraining",
+    "PodDisrupted",
+    "NodeLost",
     "Rescaled",
     // Suspended
-    "Suspended", "Resumed",
+    "Suspended",
+    "Resumed",
     // Restarting
-    "CoordinatorRestarted", "CoordinatorLost", "CoordinatorFailed", "Restarted",
+    "CoordinatorRestarted",
+    "CoordinatorLost",
+    "CoordinatorFailed",
+    "Restarted",
     // Complete and Failed
-    "TrainingComplete", "TrainingFailed", "ProfileFailed", "BackoffLimitExceeded", "DeadlineExceeded",
+    "TrainingComplete",
+    "TrainingFailed",
+    "ProfileFailed",
+    "BackoffLimitExceeded",
+    "DeadlineExceeded",
     // Priced, of pools
-    "FixedPrice", "CatalogPrice", "NotInCatalog",
+    "FixedPrice",
+    "CatalogPrice",
+    "NotInCatalog",
     // Available, of pools
-    "UnitsExist", "NoNodes",
+    "UnitsExist",
+    "NoNodes",
 };
 
 }  // namespace medley::ops

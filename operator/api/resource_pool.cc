@@ -7,8 +7,7 @@
 namespace medley::ops {
 
 bool ResourcePool::Allows(std::string_view ns) const {
-  return namespaces.empty() ||
-         std::find(namespaces.begin(), namespaces.end(), ns) != namespaces.end();
+  return namespaces.empty() || std::find(namespaces.begin(), namespaces.end(), ns) != namespaces.end();
 }
 
 absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object) {
@@ -16,8 +15,7 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
   pool.object = object;
   pool.name = object.key().name;
   const JsonReader spec(object.At("/spec"), "spec");
-  pool.cls =
-      spec.String("class") == "GPU" ? model::ResourceClass::kGpu : model::ResourceClass::kCpu;
+  pool.cls = spec.String("class") == "GPU" ? model::ResourceClass::kGpu : model::ResourceClass::kCpu;
   const JsonReader unit = spec.Child("unit");
   pool.unit_resources = unit.StringMap("resources");
   for (const auto& [name, text] : pool.unit_resources) {
@@ -31,17 +29,15 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
   pool.node_selector = spec.StringMap("nodeSelector");
   if (spec.Has("tolerations")) pool.tolerations = spec.Raw("tolerations");
   pool.limit = static_cast<int>(spec.Int("limit", 0));
-  pool.scaling = spec.String("scaling", "Nodes") == "Autoscaled" ? PoolScaling::kAutoscaled
-                                                                 : PoolScaling::kNodes;
+  pool.scaling = spec.String("scaling", "Nodes") == "Autoscaled" ? PoolScaling::kAutoscaled : PoolScaling::kNodes;
   pool.namespaces = spec.Strings("namespaces");
   const JsonReader price = spec.Child("price");
   pool.usd_per_unit_hour = price.Quantity("usdPerUnitHour", 0);
   if (price.Has("offering")) {
     const JsonReader offering = price.Child("offering");
-    pool.offering =
-        model::Offering{offering.String("provider"),     offering.String("region"),
-                        offering.String("zone"),         offering.String("instanceType"),
-                        offering.String("capacityType"), offering.Number("unitsPerInstance", 1)};
+    pool.offering = model::Offering{offering.String("provider"),     offering.String("region"),
+                                    offering.String("zone"),         offering.String("instanceType"),
+                                    offering.String("capacityType"), offering.Number("unitsPerInstance", 1)};
   }
   MEDLEY_RETURN_IF_ERROR(spec.status());
   return pool;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/kube/object.h"
 #include "common/model/planning.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

@@ -36,10 +36,8 @@ const Json& Defaults() {
 }
 
 absl::StatusOr<double> ParsePercent(const std::string& text) {
-  if (text.empty() || text.back() != '%')
-    return base::InvalidArgument("'{}' is no percentage, as in 10%", text);
-  MEDLEY_ASSIGN_OR_RETURN(const double percent,
-                          base::ParseQuantity(text.substr(0, text.size() - 1)));
+  if (text.empty() || text.back() != '%') return base::InvalidArgument("'{}' is no percentage, as in 10%", text);
+  MEDLEY_ASSIGN_OR_RETURN(const double percent, base::ParseQuantity(text.substr(0, text.size() - 1)));
   return percent / 100;
 }
 
@@ -69,8 +67,7 @@ RunPolicy ReadRunPolicy(const JsonReader& reader) {
   RunPolicy policy;
   policy.suspend = reader.Bool("suspend", false);
   policy.backoff_limit = static_cast<int>(reader.Int("backoffLimit", 6));
-  if (reader.Has("activeDeadlineSeconds"))
-    policy.active_deadline_seconds = reader.Int("activeDeadlineSeconds", 0);
+  if (reader.Has("activeDeadlineSeconds")) policy.active_deadline_seconds = reader.Int("activeDeadlineSeconds", 0);
   if (reader.Has("ttlSecondsAfterFinished")) {
     policy.ttl_seconds_after_finished = reader.Int("ttlSecondsAfterFinished", 0);
   }

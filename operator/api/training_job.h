@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
 #include "common/model/execution_plan.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

@@ -59,15 +59,14 @@ class Rules {
 };
 
 void CheckJobName(Rules& rules, const std::string& name) {
-  rules.Require(name.size() <= 40,
-                "metadata.name must be at most 40 characters, because pod names are made from it");
+  rules.Require(name.size() <= 40, "metadata.name must be at most 40 characters, because pod names are made from it");
   const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto allowed = [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '-'; };
-  rules.Require(!name.empty() && lower(name.front()) && name.back() != '-' &&
-                    std::all_of(name.begin(), name.end(), allowed),
-                "metadata.name must begin with a letter and hold only lower-case letters, digits "
-                "and hyphens, because a "
-                "Service is named after it");
+  rules.Require(
+      !name.empty() && lower(name.front()) && name.back() != '-' && std::all_of(name.begin(), name.end(), allowed),
+      "metadata.name must begin with a letter and hold only lower-case letters, digits "
+      "and hyphens, because a "
+      "Service is named after it");
 }
 
 void CheckModel(Rules& rules, const Json& object, const Json& spec) {
@@ -77,17 +76,14 @@ void CheckModel(Rules& rules, const Json& object, const Json& spec) {
                 "spec.model.parameters go with spec.model.name, not with layers");
   for (const Json& layer : At(spec, "/model/layers")) {
     if (Text(layer, "/kind") == "Loss" || Number(layer, "/out", 0) > 0) continue;
-    rules.Require(
-        false,
-        "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Loss");
+    rules.Require(false, "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Loss");
     break;
   }
 }
 
 void CheckData(Rules& rules, const Json& spec) {
   const auto is_file = [](const std::string& uri) { return uri.rfind("file:///", 0) == 0; };
-  rules.Require(is_file(Text(spec, "/data/train/uri")),
-                "spec.data.train.uri must begin with file:///");
+  rules.Require(is_file(Text(spec, "/data/train/uri")), "spec.data.train.uri must begin with file:///");
   rules.Require(!Has(spec, "/data/test") || is_file(Text(spec, "/data/test/uri")),
                 "spec.data.test.uri must begin with file:///");
   const std::set<int64_t> categorical = Columns(spec, "/data/schema/categorical");
@@ -95,19 +91,14 @@ void CheckData(Rules& rules, const Json& spec) {
   rules.Require(Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema must name categorical or numeric columns");
   const auto label = static_cast<int64_t>(Number(spec, "/data/schema/label/column", -1));
-  rules.Require(!categorical.contains(label),
-                "spec.data.schema.categorical must not hold the label's column");
-  rules.Require(!numeric.contains(label),
-                "spec.data.schema.numeric must not hold the label's column");
-  rules.Require(std::none_of(categorical.begin(), categorical.end(),
-                             [&](int64_t c) { return numeric.contains(c); }),
+  rules.Require(!categorical.contains(label), "spec.data.schema.categorical must not hold the label's column");
+  rules.Require(!numeric.contains(label), "spec.data.schema.numeric must not hold the label's column");
+  rules.Require(std::none_of(categorical.begin(), categorical.end(), [&](int64_t c) { return numeric.contains(c); }),
                 "a column of spec.data.schema must not be both categorical and numeric");
-  rules.Require(
-      Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
-      "spec.data.schema.numericBuckets needs numeric columns");
-  rules.Require(
-      !Has(spec, "/data/volume") || Text(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
-      "spec.data.volume.mountPath must be absolute");
+  rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
+                "spec.data.schema.numericBuckets needs numeric columns");
+  rules.Require(!Has(spec, "/data/volume") || Text(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
+                "spec.data.volume.mountPath must be absolute");
 }
 
 void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
@@ -115,18 +106,15 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.microBatches must not exceed spec.training.batchSize");
   rules.Require(Number(spec, "/training/optimizer/learningRate", 1) > 0,
                 "spec.training.optimizer.learningRate must be greater than 0");
-  rules.Require(Number(spec, "/objective/minThroughput", 0) >= 0,
-                "spec.objective.minThroughput must not be negative");
+  rules.Require(Number(spec, "/objective/minThroughput", 0) >= 0, "spec.objective.minThroughput must not be negative");
   rules.Require(!Has(spec, "/objective/deadline") || Seconds(spec, "/objective/deadline") > 0,
                 "spec.objective.deadline must be a duration greater than 0, as in 2h or 90m");
   rules.Require(!Has(spec, "/objective/budgetUsd") || Number(spec, "/objective/budgetUsd", 0) > 0,
                 "spec.objective.budgetUsd must be greater than 0");
-  rules.Require(
-      !Has(spec, "/objective/maxUsdPerHour") || Number(spec, "/objective/maxUsdPerHour", 0) > 0,
-      "spec.objective.maxUsdPerHour must be greater than 0");
+  rules.Require(!Has(spec, "/objective/maxUsdPerHour") || Number(spec, "/objective/maxUsdPerHour", 0) > 0,
+                "spec.objective.maxUsdPerHour must be greater than 0");
   const double budget = Seconds(spec, "/planner/timeBudget");
-  rules.Require(budget > 0 && budget <= 600,
-                "spec.planner.timeBudget must be greater than 0 and at most 10m");
+  rules.Require(budget > 0 && budget <= 600, "spec.planner.timeBudget must be greater than 0 and at most 10m");
 }
 
 void CheckResources(Rules& rules, const Json& spec) {
@@ -135,9 +123,9 @@ void CheckResources(Rules& rules, const Json& spec) {
     if (item.is_string()) pools.push_back(item.get<std::string>());
   }
   const std::string server_pool = Text(spec, "/resources/serverPool");
-  rules.Require(server_pool.empty() || pools.empty() ||
-                    std::find(pools.begin(), pools.end(), server_pool) != pools.end(),
-                "spec.resources.serverPool must be one of spec.resources.pools");
+  rules.Require(
+      server_pool.empty() || pools.empty() || std::find(pools.begin(), pools.end(), server_pool) != pools.end(),
+      "spec.resources.serverPool must be one of spec.resources.pools");
   rules.Require(std::set<std::string>(pools.begin(), pools.end()).size() == pools.size(),
                 "spec.resources.pools must not name a pool twice");
   rules.Require(Number(spec, "/elasticity/minUnits", 1) <= Number(spec, "/elasticity/maxUnits", 64),
@@ -145,8 +133,7 @@ void CheckResources(Rules& rules, const Json& spec) {
   std::string saving = Text(spec, "/elasticity/replan/minSaving");
   if (!saving.empty() && saving.back() == '%') saving.pop_back();
   const auto percent = base::ParseQuantity(saving);
-  rules.Require(!percent.ok() || *percent <= 100,
-                "spec.elasticity.replan.minSaving must be at most 100%");
+  rules.Require(!percent.ok() || *percent <= 100, "spec.elasticity.replan.minSaving must be at most 100%");
 }
 
 // False for the sources of which each pod gets its own copy, or that no pod can write. Others may
@@ -155,32 +142,25 @@ void CheckResources(Rules& rules, const Json& spec) {
 bool IsShared(const Json& volume) {
   static constexpr std::array kPrivate = {"emptyDir", "ephemeral", "gitRepo",     "configMap",
                                           "secret",   "projected", "downwardAPI", "image"};
-  return std::none_of(kPrivate.begin(), kPrivate.end(),
-                      [&](const char* source) { return volume.contains(source); });
+  return std::none_of(kPrivate.begin(), kPrivate.end(), [&](const char* source) { return volume.contains(source); });
 }
 
 void CheckRunPolicy(Rules& rules, const Json& spec) {
-  rules.Require(
-      Text(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
-      "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator");
+  rules.Require(Text(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
+                "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator");
   const std::string pod_group = Text(spec, "/runPolicy/schedulingPolicy/podGroup");
-  rules.Require(pod_group == "Auto" || pod_group == "None" ||
-                    Has(spec, "/runPolicy/schedulingPolicy/schedulerName"),
+  rules.Require(pod_group == "Auto" || pod_group == "None" || Has(spec, "/runPolicy/schedulingPolicy/schedulerName"),
                 "spec.runPolicy.schedulingPolicy.podGroup needs schedulerName: the default "
                 "scheduler knows no PodGroups");
-  rules.Require(Seconds(spec, "/checkpoint/interval") >= 1,
-                "spec.checkpoint.interval must be at least 1s");
-  rules.Require(!Has(spec, "/checkpoint/volume") ||
-                    Text(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
+  rules.Require(Seconds(spec, "/checkpoint/interval") >= 1, "spec.checkpoint.interval must be at least 1s");
+  rules.Require(!Has(spec, "/checkpoint/volume") || Text(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
                 "spec.checkpoint.volume.mountPath must be absolute");
   rules.Require(IsShared(At(spec, "/checkpoint/volume")),
                 "spec.checkpoint.volume must be one that every pod of the job can write and the "
                 "next pod finds again: not emptyDir, ephemeral, gitRepo, configMap, secret, "
                 "downwardAPI, projected or image");
-  rules.Require(
-      !Has(spec, "/template/spec/restartPolicy") ||
-          Text(spec, "/template/spec/restartPolicy") == "Never",
-      "spec.template.spec.restartPolicy must be Never or absent: the operator replaces pods");
+  rules.Require(!Has(spec, "/template/spec/restartPolicy") || Text(spec, "/template/spec/restartPolicy") == "Never",
+                "spec.template.spec.restartPolicy must be Never or absent: the operator replaces pods");
 }
 
 }  // namespace
@@ -203,20 +183,17 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
   Rules rules;
   const Json& json = pool.json();
   const std::string name = pool.key().name;
-  rules.Require(name.size() <= 40,
-                "metadata.name must be at most 40 characters, because pod names are made from it");
+  rules.Require(name.size() <= 40, "metadata.name must be at most 40 characters, because pod names are made from it");
   rules.Require(name.find('.') == std::string::npos,
                 "metadata.name must not contain a dot, because pod names are made from it");
   const auto& env = At(json, "/spec/unit/env");
   rules.Require(
-      std::none_of(env.begin(), env.end(),
-                   [](const Json& v) { return Text(v, "/name").rfind("MEDLEY_", 0) == 0; }),
+      std::none_of(env.begin(), env.end(), [](const Json& v) { return Text(v, "/name").rfind("MEDLEY_", 0) == 0; }),
       "spec.unit.env must not set a variable that begins with MEDLEY_");
   rules.Require(Has(json, "/spec/price/usdPerUnitHour") != Has(json, "/spec/price/offering"),
                 "spec.price must have exactly one of usdPerUnitHour and offering");
-  rules.Require(
-      !Has(json, "/spec/price/usdPerUnitHour") || Number(json, "/spec/price/usdPerUnitHour", 0) > 0,
-      "spec.price.usdPerUnitHour must be greater than 0");
+  rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || Number(json, "/spec/price/usdPerUnitHour", 0) > 0,
+                "spec.price.usdPerUnitHour must be greater than 0");
   rules.Require(Number(json, "/spec/price/offering/unitsPerInstance", 1) > 0,
                 "spec.price.offering.unitsPerInstance must be greater than 0");
   return rules.Take();
@@ -228,15 +205,11 @@ std::vector<std::string> ValidateTrainingJobUpdate(const Json& before, const Jso
   Json new_spec = after;
   ApplyJobDefaults(old_spec);
   ApplyJobDefaults(new_spec);
-  const auto same = [&](const char* pointer) {
-    return At(old_spec, pointer) == At(new_spec, pointer);
-  };
-  rules.Require(same("/model"),
-                "spec.model is immutable; make a new TrainingJob for another model");
+  const auto same = [&](const char* pointer) { return At(old_spec, pointer) == At(new_spec, pointer); };
+  rules.Require(same("/model"), "spec.model is immutable; make a new TrainingJob for another model");
   rules.Require(same("/data/train") && same("/data/test") && same("/data/schema"),
                 "spec.data is immutable; make a new TrainingJob for other data");
-  rules.Require(same("/training"),
-                "spec.training is immutable; make a new TrainingJob to train in another way");
+  rules.Require(same("/training"), "spec.training is immutable; make a new TrainingJob to train in another way");
   rules.Require(same("/runPolicy/managedBy"), "spec.runPolicy.managedBy is immutable");
   return rules.Take();
 }

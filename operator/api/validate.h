@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 
@@ -17,7 +17,6 @@ std::vector<std::string> ValidateTrainingJob(const kube::Object& job);
 std::vector<std::string> ValidateResourcePool(const kube::Object& pool);
 
 // What may not change: `before` and `after` are specs (with or without defaults).
-std::vector<std::string> ValidateTrainingJobUpdate(const kube::Json& before,
-                                                   const kube::Json& after);
+std::vector<std::string> ValidateTrainingJobUpdate(const kube::Json& before, const kube::Json& after);
 
 }  // namespace medley::ops

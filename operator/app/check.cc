@@ -1,10 +1,10 @@
 #include "operator/app/check.h"
 
 #include "common/base/status.h"
-#include "common/kube/client/curl_session.h"
-#include "common/kube/errors.h"
-#include "common/kube/leader/record.h"
 #include "common/model/convert.h"
+#include "kube/client/curl_session.h"
+#include "kube/errors.h"
+#include "kube/leader/record.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "operator/api/resources.h"
 #include "operator/planning/scheduler_client.h"
@@ -42,8 +42,8 @@ model::PlanRequest Question() {
 
 class Checker {
  public:
-  Checker(const OperatorOptions& options, const CheckOptions& check, kube::Client& client,
-          base::Clock& clock, std::ostream& out, std::stop_token stop)
+  Checker(const OperatorOptions& options, const CheckOptions& check, kube::Client& client, base::Clock& clock,
+          std::ostream& out, std::stop_token stop)
       : options_(options),
         check_(check),
         client_(client),
@@ -76,15 +76,12 @@ class Checker {
   absl::Status ApiServer() {
     MEDLEY_ASSIGN_OR_RETURN(const std::string text, client_.GetRaw("/version"));
     const kube::Json version = kube::Json::parse(text, nullptr, false);
-    out_ << "API server: " << (version.is_object() ? version.value("gitVersion", "") : text)
-         << "\n";
+    out_ << "API server: " << (version.is_object() ? version.value("gitVersion", "") : text) << "\n";
     for (const kube::Resource& resource : {TrainingJobs(), ResourcePools()}) {
       const std::string ns = resource.namespaced ? options_.ns : "";
       const auto list = client_.List(resource, {.ns = ns, .limit = 1});
       if (kube::IsNotFound(list.status())) {
-        return base::NotFound(
-            "the API server does not know {}: apply the definitions (deploy/crds)",
-            resource.plural);
+        return base::NotFound("the API server does not know {}: apply the definitions (deploy/crds)", resource.plural);
       }
       MEDLEY_RETURN_IF_ERROR(base::Annotate(list.status(), "list " + resource.plural));
       out_ << resource.plural << ": readable" << (ns.empty() ? "" : " in " + ns) << "\n";
@@ -94,8 +91,7 @@ class Checker {
 
   absl::Status Judge(const std::string& whose, double throughput, double units, double usd) {
     if (throughput < Question().constraints.min_throughput || units < 2 || usd <= 0) {
-      return base::Internal("{}: an impossible plan: {} units, {} samples/s, {} USD", whose, units,
-                            throughput, usd);
+      return base::Internal("{}: an impossible plan: {} units, {} samples/s, {} USD", whose, units, throughput, usd);
     }
     out_ << whose << ": a plan of " << units << " units\n";
     return absl::OkStatus();
@@ -105,8 +101,7 @@ class Checker {
     MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult answer, scheduler.Plan(Question(), stop_));
     const std::string whose = "scheduling service " + options_.scheduler_address;
     if (!answer.plan || answer.plan->stages.empty()) return base::Internal("{}: no plan", whose);
-    return Judge(whose, answer.plan->throughput, answer.plan->stages[0].units,
-                 answer.plan->cost_usd);
+    return Judge(whose, answer.plan->throughput, answer.plan->stages[0].units, answer.plan->cost_usd);
   }
 
   absl::Status Scheduler() {
@@ -120,20 +115,17 @@ class Checker {
     while (scheduler.catalog() == nullptr && Pause()) continue;
     const auto catalog = scheduler.catalog();
     scheduler.Stop();
-    if (catalog == nullptr)
-      return base::DeadlineExceeded("{} told no prices", options_.scheduler_address);
+    if (catalog == nullptr) return base::DeadlineExceeded("{} told no prices", options_.scheduler_address);
     out_ << "prices: " << catalog->entries.size() << ", revision " << catalog->revision << "\n";
     return absl::OkStatus();
   }
 
   // A body of 200; any other code is an error.
-  absl::StatusOr<std::string> Exchange(const kube::ClientConfig& config,
-                                       const kube::HttpRequest& request) {
+  absl::StatusOr<std::string> Exchange(const kube::ClientConfig& config, const kube::HttpRequest& request) {
     const std::string what = request.method + " " + config.server + request.path;
     kube::CurlSession session(config, clock_);
     MEDLEY_ASSIGN_OR_RETURN(kube::HttpResponse response, session.Exchange(request, what, stop_));
-    if (response.code != 200)
-      return kube::ErrorFromHttp(response.code, response.body, what, response.retry_after);
+    if (response.code != 200) return kube::ErrorFromHttp(response.code, response.body, what, response.retry_after);
     return std::move(response.body);
   }
 
@@ -150,11 +142,10 @@ class Checker {
     MEDLEY_RETURN_IF_ERROR(Exchange(config, {.path = "/readyz"}).status());
     scheduler::v1::PlanRequest question;
     model::ToProto(Question(), question);
-    MEDLEY_ASSIGN_OR_RETURN(const std::string text,
-                            Exchange(config, {.method = "POST",
-                                              .path = "/v1/plan",
-                                              .body = model::ToJson(question),
-                                              .content_type = "application/json"}));
+    MEDLEY_ASSIGN_OR_RETURN(const std::string text, Exchange(config, {.method = "POST",
+                                                                      .path = "/v1/plan",
+                                                                      .body = model::ToJson(question),
+                                                                      .content_type = "application/json"}));
     // Not by the contract's types: a newer service may say more than this program knows.
     const kube::Json answer = kube::Json::parse(text, nullptr, false);
     const auto number = [&](const char* path) {
@@ -162,16 +153,14 @@ class Checker {
       const bool there = answer.contains(at) && answer.at(at).is_number();
       return there ? answer.at(at).get<double>() : 0;
     };
-    return Judge(check_.rest_url, number("/plan/throughput"), number("/plan/stages/0/units"),
-                 number("/plan/costUsd"));
+    return Judge(check_.rest_url, number("/plan/throughput"), number("/plan/stages/0/units"), number("/plan/costUsd"));
   }
 
   absl::Status Operator() {
     kube::ClientConfig config;
     config.server = check_.operator_url;
     config.request_timeout = kRequestTimeout;
-    for (const char* path : {"/healthz", "/readyz"})
-      MEDLEY_RETURN_IF_ERROR(Exchange(config, {.path = path}).status());
+    for (const char* path : {"/healthz", "/readyz"}) MEDLEY_RETURN_IF_ERROR(Exchange(config, {.path = path}).status());
     out_ << check_.operator_url << ": ready\n";
     return absl::OkStatus();
   }
@@ -192,8 +181,7 @@ class Checker {
       }
       first = now.renew_time;
     } while (Pause());
-    return base::DeadlineExceeded("nobody renews the lease {}: the operator has no leader",
-                                  check_.lease->ToString());
+    return base::DeadlineExceeded("nobody renews the lease {}: the operator has no leader", check_.lease->ToString());
   }
 
   const OperatorOptions& options_;
@@ -207,8 +195,8 @@ class Checker {
 
 }  // namespace
 
-absl::Status Check(const OperatorOptions& options, const CheckOptions& check, kube::Client& client,
-                   base::Clock& clock, std::ostream& out, std::stop_token stop) {
+absl::Status Check(const OperatorOptions& options, const CheckOptions& check, kube::Client& client, base::Clock& clock,
+                   std::ostream& out, std::stop_token stop) {
   return Checker(options, check, client, clock, out, std::move(stop)).Run();
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "common/kube/client.h"
+#include "kube/client.h"
 #include "operator/app/operator_app.h"
 
 namespace medley::ops {
@@ -18,8 +18,8 @@ namespace medley::ops {
 struct CheckOptions {
   std::optional<kube::Key> lease;  // of the operator's replicas; none: they elect no leader
   std::string operator_url;        // "http://host:port" of their /readyz; empty: not looked at
-  std::string rest_url;  // "https://host:port" of the scheduling service's REST; empty: not asked
-  base::nanoseconds patience{};  // for what has just been installed
+  std::string rest_url;            // "https://host:port" of the scheduling service's REST; empty: not asked
+  base::nanoseconds patience{};    // for what has just been installed
 };
 
 // The API server answers and may be read with the operator's rights, the definitions are there; the
@@ -28,7 +28,7 @@ struct CheckOptions {
 // Returns the first trouble, in words for whoever installs: NotFound (definitions), PermissionDenied
 // (rights), Unauthenticated (token), FailedPrecondition (a certificate), Unavailable (an address),
 // DeadlineExceeded (no prices, no leader), Internal (a plan that cannot be right).
-absl::Status Check(const OperatorOptions& options, const CheckOptions& check, kube::Client& client,
-                   base::Clock& clock, std::ostream& out, std::stop_token stop);
+absl::Status Check(const OperatorOptions& options, const CheckOptions& check, kube::Client& client, base::Clock& clock,
+                   std::ostream& out, std::stop_token stop);
 
 }  // namespace medley::ops

@@ -13,9 +13,9 @@
 #include "common/base/log.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
-#include "common/kube/client/config.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/leader/elector.h"
+#include "kube/client/config.h"
+#include "kube/client/http_client.h"
+#include "kube/leader/elector.h"
 #include "operator/app/check.h"
 #include "operator/app/operator_app.h"
 
@@ -55,10 +55,9 @@ void Define(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--scheduler-token-file", flags.scheduler_token_file,
                  "Bearer token shown to the scheduling service: the file's first line");
-  app.add_option("--scheduler-ca", flags.scheduler_ca,
-                 "CA (PEM) of the scheduling service's certificate; given: TLS");
-  auto* cert = app.add_option("--scheduler-cert", flags.scheduler_cert,
-                              "Certificate (PEM) shown to the scheduling service");
+  app.add_option("--scheduler-ca", flags.scheduler_ca, "CA (PEM) of the scheduling service's certificate; given: TLS");
+  auto* cert =
+      app.add_option("--scheduler-cert", flags.scheduler_cert, "Certificate (PEM) shown to the scheduling service");
   cert->needs(app.add_option("--scheduler-key", flags.scheduler_key, "Its key (PEM)"));
   app.add_option("--worker-image", o.job.worker.image, "Image of medley-worker")
       ->envname("MEDLEY_WORKER_IMAGE")
@@ -74,45 +73,35 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--metrics-namespace", o.job.worker.metrics_namespace,
                  "Namespace whose pods may read the metrics of jobs; empty: any");
   app.add_option("--namespace", o.ns, "Run only the jobs of this namespace; empty: all");
-  app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")
-      ->capture_default_str();
-  app.add_option("--http-port", o.http_port, "Port of them; 0: any, printed on stdout")
-      ->capture_default_str();
+  app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")->capture_default_str();
+  app.add_option("--http-port", o.http_port, "Port of them; 0: any, printed on stdout")->capture_default_str();
   app.add_option("--workers", o.workers, "Jobs reconciled at the same time")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
-  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which pods listen")
+  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which pods listen")->capture_default_str();
+  app.add_option("--worker-metrics-port", o.job.worker.metrics_port, "Port of the pods' metrics; 0: off")
       ->capture_default_str();
-  app.add_option("--worker-metrics-port", o.job.worker.metrics_port,
-                 "Port of the pods' metrics; 0: off")
-      ->capture_default_str();
-  app.add_option("--status-interval", flags.status_interval,
-                 "Seconds between two writes of a status")
+  app.add_option("--status-interval", flags.status_interval, "Seconds between two writes of a status")
       ->capture_default_str();
   app.add_option("--recheck", flags.recheck, "Seconds between two looks at a job without any event")
       ->capture_default_str();
-  app.add_option("--settled-recheck", flags.settled_recheck,
-                 "The same, of a job that runs and has what it asked for")
+  app.add_option("--settled-recheck", flags.settled_recheck, "The same, of a job that runs and has what it asked for")
       ->capture_default_str();
   app.add_option("--goal-window", flags.goal_window, "Seconds below the goal before planning again")
       ->capture_default_str();
   app.add_option("--schedule-window", flags.schedule_window, "Seconds a pod may be unschedulable")
       ->capture_default_str();
-  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds,
-                 "From making a pod to its first step, as assumed")
+  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds, "From making a pod to its first step, as assumed")
       ->capture_default_str();
-  app.add_option("--parallel-profilers", o.job.parallel_profilers,
-                 "Profiler pods of one job at the same time")
+  app.add_option("--parallel-profilers", o.job.parallel_profilers, "Profiler pods of one job at the same time")
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")
-      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 
 void DefineCheck(CLI::App& app, Flags& flags) {
   app.add_flag("--check", flags.check,
                "Look at the API server and the scheduling service once, say what is found, and leave");
-  app.add_option("--check-patience", flags.check_patience, "Seconds in which all must be found")
-      ->capture_default_str();
+  app.add_option("--check-patience", flags.check_patience, "Seconds in which all must be found")->capture_default_str();
   app.add_option("--check-operator", flags.check_operator,
                  "http://HOST:PORT of the running operator: --check asks whether it is ready");
   app.add_option("--check-rest", flags.check_rest,
@@ -126,11 +115,9 @@ void DefineElection(CLI::App& app, Flags& flags) {
   app.add_option("--lease-name", flags.lease_name, "Name of the Lease")->capture_default_str();
   app.add_option("--lease-namespace", flags.lease_namespace,
                  "Its namespace; absent: the service account's, or the kubeconfig's");
-  app.add_option("--lease-duration", flags.lease_duration,
-                 "Whole seconds without renewal after which another may lead")
+  app.add_option("--lease-duration", flags.lease_duration, "Whole seconds without renewal after which another may lead")
       ->capture_default_str();
-  app.add_option("--renew-deadline", flags.renew_deadline,
-                 "Seconds without renewal after which a leader ends itself")
+  app.add_option("--renew-deadline", flags.renew_deadline, "Seconds without renewal after which a leader ends itself")
       ->capture_default_str();
   app.add_option("--retry-period", flags.retry_period, "Seconds between two tries to lead or renew")
       ->capture_default_str();
@@ -153,8 +140,7 @@ absl::StatusOr<medley::kube::ClientConfig> Configure(Flags& flags) {
 
 absl::Status ReadSecrets(const Flags& flags, medley::ops::OperatorOptions& options) {
   if (!flags.scheduler_token_file.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string text,
-                            medley::base::ReadFile(flags.scheduler_token_file));
+    MEDLEY_ASSIGN_OR_RETURN(const std::string text, medley::base::ReadFile(flags.scheduler_token_file));
     options.scheduler_token = text.substr(0, text.find_first_of("\r\n"));
   }
   if (flags.scheduler_ca.empty()) return absl::OkStatus();
@@ -193,8 +179,7 @@ medley::kube::LeaderElector::Options ElectorOptions(const Flags& flags, const me
   gethostname(host, sizeof host - 1);
   medley::kube::LeaderElector::Options options;
   options.lease = LeaseOf(flags, config);
-  options.identity =
-      medley::kube::LeaderIdentity(host, medley::base::SystemSeed(), medley::base::SystemSeed());
+  options.identity = medley::kube::LeaderIdentity(host, medley::base::SystemSeed(), medley::base::SystemSeed());
   options.lease_duration = FromSeconds(flags.lease_duration);
   options.renew_deadline = FromSeconds(flags.renew_deadline);
   options.retry_period = FromSeconds(flags.retry_period);
@@ -203,9 +188,8 @@ medley::kube::LeaderElector::Options ElectorOptions(const Flags& flags, const me
   return options;
 }
 
-absl::Status RunCheck(const Flags& flags, const medley::kube::ClientConfig& config,
-                      medley::kube::Client& client, medley::base::Clock& clock,
-                      std::stop_token stop) {
+absl::Status RunCheck(const Flags& flags, const medley::kube::ClientConfig& config, medley::kube::Client& client,
+                      medley::base::Clock& clock, std::stop_token stop) {
   medley::ops::CheckOptions check;
   if (flags.leader_elect.value_or(InCluster(flags))) check.lease = LeaseOf(flags, config);
   check.operator_url = flags.check_operator;

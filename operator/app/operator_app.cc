@@ -3,9 +3,9 @@
 #include "common/base/log.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
-#include "common/kube/cache/informer_factory.h"
-#include "common/kube/leader/fenced_client.h"
 #include "common/metrics/metrics.h"
+#include "kube/cache/informer_factory.h"
+#include "kube/leader/fenced_client.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/capacity_watch.h"
 #include "operator/capacity/trim.h"
@@ -29,21 +29,16 @@ std::vector<std::string> OwnerUid(const kube::Object& object) {
 
 // Spec and finalizers, not the status that the operator itself writes.
 bool JobChanged(const kube::Object& before, const kube::Object& now) {
-  return GenerationChanged()(before, now) ||
-         before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
+  return GenerationChanged()(before, now) || before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
 }
 
-bool PoolChanged(const kube::Object& before, const kube::Object& now) {
-  return GenerationChanged()(before, now);
-}
+bool PoolChanged(const kube::Object& before, const kube::Object& now) { return GenerationChanged()(before, now); }
 
 // Names are deterministic, so that a look too early costs a refused call and no second pod.
 constexpr base::seconds kExpectationTimeout{30};
 
 // The kinds of which there are as many as jobs, or more.
-std::set<kube::Resource> Many() {
-  return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()};
-}
+std::set<kube::Resource> Many() { return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()}; }
 
 bool FollowsPrices(const kube::Object& job) {
   return job.At("/spec/elasticity/replan/onPriceChange") != kube::Json(false);
@@ -154,33 +149,41 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
           [this](const absl::StatusOr<model::Prediction>& answer) { CountObservation(answer); }),
       links_(options_.seed,
              [this](const kube::Key& job, bool news) {
-               job_controller_raw_->EnqueueAfter(
-                   job, news ? base::nanoseconds(0) : options_.job.progress_interval);
+               job_controller_raw_->EnqueueAfter(job, news ? base::nanoseconds(0) : options_.job.progress_interval);
              }),
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
-      job_controller_(
-          {.name = "trainingjob",
-           .workers = options_.workers,
-           .queue_metrics = &job_queue_,
-           .metrics = &job_reconciles_},
-          job_reconciler_, clock),
+      job_controller_({.name = "trainingjob",
+                       .workers = options_.workers,
+                       .queue_metrics = &job_queue_,
+                       .metrics = &job_reconciles_},
+                      job_reconciler_, clock),
       pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
                        pool_reconciler_, clock),
       endpoints_({options_.http_address, options_.http_port},
-                 {[this] { return MetricsPage(); },
-                  [this] { return manager_.Healthy(); }, [this] { return manager_.Ready(); }}) {
+                 {[this] { return MetricsPage(); }, [this] { return manager_.Healthy(); },
+                  [this] { return manager_.Ready(); }}) {
   job_controller_raw_ = &job_controller_;
   AddParts();
 }
 
 JobDeps OperatorApp::Graph::Deps() {
   const JobStores stores{jobs_.store(), pools_.store(), pods_.store(), config_maps_.store()};
-  std::function<uint64_t()> entropy =
-      options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
-  return {client_,       clock_,  stores,   capacity_.view(),   scheduler_,  links_,
-          observations_, events_, expectations_, metrics_, std::move(entropy), options_.job,
-          [this] { return manager_.term(); }, [this](int64_t term) { manager_.HeardOfTerm(term); }};
+  std::function<uint64_t()> entropy = options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
+  return {client_,
+          clock_,
+          stores,
+          capacity_.view(),
+          scheduler_,
+          links_,
+          observations_,
+          events_,
+          expectations_,
+          metrics_,
+          std::move(entropy),
+          options_.job,
+          [this] { return manager_.term(); },
+          [this](int64_t term) { manager_.HeardOfTerm(term); }};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {
@@ -227,10 +230,9 @@ absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
   // Stored profiles serve every job of the namespace; the other ConfigMaps have an owner.
-  MEDLEY_RETURN_IF_ERROR(
-      job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
-        return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
-      }));
+  MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
+    return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
+  }));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
   return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_});
@@ -252,8 +254,7 @@ absl::Status OperatorApp::Graph::ExpectFrom(kube::Informer& informer, const KeyM
 
 void OperatorApp::Graph::AddParts() {
   using Phase = Manager::Phase;
-  manager_.Add({Phase::kServers, "http endpoints",
-                [this](std::stop_token) { return endpoints_.Start(); },
+  manager_.Add({Phase::kServers, "http endpoints", [this](std::stop_token) { return endpoints_.Start(); },
                 [this] { endpoints_.Stop(); }});
   manager_.Add({Phase::kCaches, "caches",
                 [this](std::stop_token stop) -> absl::Status {
@@ -263,12 +264,11 @@ void OperatorApp::Graph::AddParts() {
                   return capacity_.WaitForSync(std::chrono::minutes(2), stop);
                 },
                 [this] { informers_.Stop(); }});
-  manager_.Add({Phase::kOthers, "capacity",
-                [this](std::stop_token stop) { return capacity_.Start(std::move(stop)); },
+  manager_.Add({Phase::kOthers, "capacity", [this](std::stop_token stop) { return capacity_.Start(std::move(stop)); },
                 [this] { capacity_.Stop(); }});
   // Stopped after the controllers, so that nothing new asks for links.
-  manager_.Add({Phase::kOthers, "coordinator links",
-                [](std::stop_token) { return absl::OkStatus(); }, [this] { links_.Clear(); }});
+  manager_.Add({Phase::kOthers, "coordinator links", [](std::stop_token) { return absl::OkStatus(); },
+                [this] { links_.Clear(); }});
   manager_.Add({Phase::kOthers, "scheduling service",
                 [this](std::stop_token) {
                   scheduler_.Start([this] { EnqueueAll(); });
@@ -286,9 +286,8 @@ void OperatorApp::Graph::AddParts() {
                   [controller](std::stop_token stop) { return controller->Start(stop); },
                   [controller] { controller->Stop(); }});
   }
-  manager_.AddReadyCheck("caches", [this] {
-    return informers_.HasSynced() ? absl::OkStatus() : base::Unavailable("not filled yet");
-  });
+  manager_.AddReadyCheck(
+      "caches", [this] { return informers_.HasSynced() ? absl::OkStatus() : base::Unavailable("not filled yet"); });
 }
 
 OperatorApp::OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock)

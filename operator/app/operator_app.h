@@ -19,9 +19,9 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "common/kube/client.h"
-#include "common/kube/leader/elector.h"
 #include "common/rpc/channel.h"
+#include "kube/client.h"
+#include "kube/leader/elector.h"
 #include "operator/controllers/job_deps.h"
 
 namespace medley::ops {
@@ -30,7 +30,7 @@ struct OperatorOptions {
   std::string scheduler_address = "127.0.0.1:7100";
   std::string scheduler_token;                  // shown to the scheduling service; empty: none
   std::optional<rpc::ClientTls> scheduler_tls;  // none: plain text
-  std::string ns;  // of the jobs to run; empty: all
+  std::string ns;                               // of the jobs to run; empty: all
   std::string http_address = "127.0.0.1";
   int http_port = 0;                  // 0: the system chooses
   int workers = 4;                    // jobs reconciled at the same time

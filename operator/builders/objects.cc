@@ -12,8 +12,7 @@ namespace {
 
 using kube::Json;
 
-kube::Object Owned(const TrainingJob& job, const kube::Resource& resource,
-                   const std::string& name) {
+kube::Object Owned(const TrainingJob& job, const kube::Resource& resource, const std::string& name) {
   kube::Object object(resource, {job.key().ns, name});
   object.SetLabel(kJobNameLabel, job.name());
   object.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
@@ -60,17 +59,13 @@ kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& sett
   Json ingress = Json::array();
   ingress.push_back({{"from", Json::array({{{"podSelector", members}}})}});
   ingress.push_back(
-      {{"from",
-        Json::array({{{"namespaceSelector", Namespace(settings.operator_namespace)},
-                      {"podSelector",
-                       {{"matchLabels", {{"app.kubernetes.io/name", "medley-operator"}}}}}}})},
+      {{"from", Json::array({{{"namespaceSelector", Namespace(settings.operator_namespace)},
+                              {"podSelector", {{"matchLabels", {{"app.kubernetes.io/name", "medley-operator"}}}}}}})},
        {"ports", Json::array({{{"port", settings.listen_port}, {"protocol", "TCP"}}})}});
   if (settings.metrics_port > 0) {
-    Json scrapers = {
-        {"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}};
+    Json scrapers = {{"ports", Json::array({{{"port", settings.metrics_port}, {"protocol", "TCP"}}})}};
     if (!settings.metrics_namespace.empty()) {
-      scrapers["from"] =
-          Json::array({{{"namespaceSelector", Namespace(settings.metrics_namespace)}}});
+      scrapers["from"] = Json::array({{{"namespaceSelector", Namespace(settings.metrics_namespace)}}});
     }
     ingress.push_back(std::move(scrapers));
   }
@@ -80,22 +75,20 @@ kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& sett
 }
 
 kube::Object DisruptionBudget(const TrainingJob& job, int pods) {
-  kube::Object budget =
-      Owned(job, kube::resources::PodDisruptionBudgets(), DisruptionBudgetName(job.name()));
+  kube::Object budget = Owned(job, kube::resources::PodDisruptionBudgets(), DisruptionBudgetName(job.name()));
   budget.mutable_json()["spec"] = {
       {"minAvailable", std::max(0, pods - job.run_policy.max_unavailable)},
       // What is not ready protects nobody, and must not keep a node from being drained.
       {"unhealthyPodEvictionPolicy", "AlwaysAllow"},
       {"selector",
        {{"matchLabels", {{kJobNameLabel, job.name()}}},
-        {"matchExpressions", Json::array({{{"key", kRoleLabel},
-                                           {"operator", "In"},
-                                           {"values", {"coordinator", "server", "trainer"}}}})}}}};
+        {"matchExpressions",
+         Json::array({{{"key", kRoleLabel}, {"operator", "In"}, {"values", {"coordinator", "server", "trainer"}}}})}}}};
   return budget;
 }
 
-kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash,
-                              const std::string& pool, const std::string& profile_json) {
+kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, const std::string& pool,
+                              const std::string& profile_json) {
   kube::Object map(kube::resources::ConfigMaps(), {ns, ProfileConfigMapName(hash, pool)});
   map.SetLabel(kProfileLabel, hash);
   map.SetLabel(kPoolLabel, pool);

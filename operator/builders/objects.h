@@ -24,8 +24,8 @@ kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& sett
 kube::Object DisruptionBudget(const TrainingJob& job, int pods);
 // The stored profile of one pool: JSON of medley.profile.v1.Profile. Owned by nobody, reused by
 // later jobs.
-kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash,
-                              const std::string& pool, const std::string& profile_json);
+kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, const std::string& pool,
+                              const std::string& profile_json);
 
 // The token in a Secret as the API server gives it back (base64 in `data`); empty when there is
 // none.

@@ -13,8 +13,7 @@ constexpr char kSchedulerPluginsLabel[] = "scheduling.x-k8s.io/pod-group";
 }  // namespace
 
 kube::Resource PodGroups(PodGroupKind kind) {
-  if (kind == PodGroupKind::kVolcano)
-    return {"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", true};
+  if (kind == PodGroupKind::kVolcano) return {"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", true};
   return {"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
 }
 
@@ -30,8 +29,7 @@ std::optional<PodGroupKind> WantedPodGroup(const RunPolicy& policy) {
       break;
   }
   if (policy.scheduler_name.empty()) return std::nullopt;
-  return policy.scheduler_name == kVolcanoScheduler ? PodGroupKind::kVolcano
-                                                    : PodGroupKind::kSchedulerPlugins;
+  return policy.scheduler_name == kVolcanoScheduler ? PodGroupKind::kVolcano : PodGroupKind::kSchedulerPlugins;
 }
 
 kube::Object PodGroup(const TrainingJob& job, PodGroupKind kind, int members) {
@@ -42,8 +40,7 @@ kube::Object PodGroup(const TrainingJob& job, PodGroupKind kind, int members) {
   kube::Json spec = {{"minMember", members}};
   if (kind == PodGroupKind::kVolcano) {
     if (!job.run_policy.queue.empty()) spec["queue"] = job.run_policy.queue;
-    if (!job.run_policy.priority_class.empty())
-      spec["priorityClassName"] = job.run_policy.priority_class;
+    if (!job.run_policy.priority_class.empty()) spec["priorityClassName"] = job.run_policy.priority_class;
   }
   group.mutable_json()["spec"] = std::move(spec);
   return group;

@@ -52,9 +52,7 @@ Json Container(const WorkerSettings& settings, const Shape& shape) {
       {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
       {"resources", shape.resources},
       {"securityContext",
-       {{"allowPrivilegeEscalation", false},
-        {"readOnlyRootFilesystem", true},
-        {"capabilities", {{"drop", {"ALL"}}}}}},
+       {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
       {"volumeMounts",
        {{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
         {{"name", "tmp"}, {"mountPath", kTmpFolder}}}}};
@@ -77,21 +75,15 @@ Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape
   if (job.data_volume) AddVolume(spec, container, "data", *job.data_volume);
   if (job.checkpoint_volume) AddVolume(spec, container, "checkpoints", *job.checkpoint_volume);
   if (settings.metrics_port > 0) {
-    container["ports"].push_back(
-        {{"name", "metrics"}, {"containerPort", settings.metrics_port}, {"protocol", "TCP"}});
+    container["ports"].push_back({{"name", "metrics"}, {"containerPort", settings.metrics_port}, {"protocol", "TCP"}});
   }
-  if (!settings.image_pull_policy.empty())
-    container["imagePullPolicy"] = settings.image_pull_policy;
-  for (const std::string& name : settings.image_pull_secrets)
-    spec["imagePullSecrets"].push_back({{"name", name}});
+  if (!settings.image_pull_policy.empty()) container["imagePullPolicy"] = settings.image_pull_policy;
+  for (const std::string& name : settings.image_pull_secrets) spec["imagePullSecrets"].push_back({{"name", name}});
   spec["containers"] = Json::array({std::move(container)});
   if (!job.run_policy.scheduler_name.empty()) spec["schedulerName"] = job.run_policy.scheduler_name;
-  if (!job.run_policy.priority_class.empty())
-    spec["priorityClassName"] = job.run_policy.priority_class;
-  if (shape.pool != nullptr && !shape.pool->node_selector.empty())
-    spec["nodeSelector"] = shape.pool->node_selector;
-  if (shape.pool != nullptr && !shape.pool->tolerations.empty())
-    spec["tolerations"] = shape.pool->tolerations;
+  if (!job.run_policy.priority_class.empty()) spec["priorityClassName"] = job.run_policy.priority_class;
+  if (shape.pool != nullptr && !shape.pool->node_selector.empty()) spec["nodeSelector"] = shape.pool->node_selector;
+  if (shape.pool != nullptr && !shape.pool->tolerations.empty()) spec["tolerations"] = shape.pool->tolerations;
   return spec;
 }
 
@@ -108,8 +100,7 @@ void SetEnv(Json& env, const Json& entry) {
 
 // Order of power: template over the operator's defaults, the pool over the template, the contract
 // over all.
-void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape,
-            Json& spec) {
+void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
   spec = OverlayPodSpec(std::move(spec), job.template_spec);
   FillRestricted(spec);
   spec["restartPolicy"] = shape.restart_policy;
@@ -121,8 +112,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
     Json& env = container["env"];
     if (!env.is_array()) env = Json::array();
     if (shape.pool != nullptr) {
-      for (const auto& [name, value] : shape.pool->unit_env)
-        SetEnv(env, {{"name", name}, {"value", value}});
+      for (const auto& [name, value] : shape.pool->unit_env) SetEnv(env, {{"name", name}, {"value", value}});
     }
     const WorkerIdentity identity{job.name(),        job.object.uid(),
                                   shape.name,        shape.pool != nullptr ? shape.pool->name : "",
@@ -130,8 +120,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // The number of threads is a default that pool and template may change.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";
-      const bool set = std::any_of(env.begin(), env.end(),
-                                   [&](const Json& e) { return e["name"] == entry["name"]; });
+      const bool set = std::any_of(env.begin(), env.end(), [&](const Json& e) { return e["name"] == entry["name"]; });
       if (!is_default || !set) SetEnv(env, entry);
     }
   }
@@ -175,36 +164,23 @@ std::string CoordinatorOf(const kube::Object& pod) {
 }
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
-  Shape shape{CoordinatorName(job.name()),
-              Role::kCoordinator,
-              nullptr,
-              "",
-              Json::object(),
-              Json::object(),
-              "OnFailure"};
+  Shape shape{
+      CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
   shape.resources = {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}};
   return Build(job, settings, shape);
 }
 
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
-                       const WorkerSettings& settings, const std::string& coordinator,
-                       int64_t epoch) {
-  Shape shape{slot.member,    slot.role,           &pool,  coordinator,
-              Json::object(), UnitResources(pool), "Never"};
-  shape.labels[kEpochLabel] = std::to_string(epoch);
+                       const WorkerSettings& settings, const std::string& coordinator, int64_t generation) {
+  Shape shape{slot.member, slot.role, &pool, coordinator, Json::object(), UnitResources(pool), "Never"};
+  shape.labels[kGenerationLabel] = std::to_string(generation);
   if (slot.role == Role::kTrainer) shape.labels[kStageLabel] = std::to_string(slot.stage);
   return Build(job, settings, shape);
 }
 
-kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool,
-                         const WorkerSettings& settings) {
-  const Shape shape{ProfilerName(job.name(), pool.name),
-                    Role::kProfiler,
-                    &pool,
-                    "",
-                    Json::object(),
-                    UnitResources(pool),
-                    "Never"};
+kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings) {
+  const Shape shape{
+      ProfilerName(job.name(), pool.name), Role::kProfiler, &pool, "", Json::object(), UnitResources(pool), "Never"};
   return Build(job, settings, shape);
 }
 

@@ -16,13 +16,11 @@ namespace medley::ops {
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings);
 
-// `coordinator`: "ip:port". `epoch` is the one for which the pod is made.
+// `coordinator`: "ip:port". `generation` is the one for which the pod is made.
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
-                       const WorkerSettings& settings, const std::string& coordinator,
-                       int64_t epoch);
+                       const WorkerSettings& settings, const std::string& coordinator, int64_t generation);
 
-kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool,
-                         const WorkerSettings& settings);
+kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings);
 
 // Where the job's checkpoints lie in every pod; empty without a volume. Named after the job's UID,
 // so that jobs may share a volume.

@@ -12,8 +12,7 @@ void FillRestricted(Json& pod_spec) {
       Json& context = container["securityContext"];
       if (context.is_null()) context = Json::object();
       if (!context.is_object()) continue;  // the API server says what it is
-      if (!context.contains("allowPrivilegeEscalation"))
-        context["allowPrivilegeEscalation"] = false;
+      if (!context.contains("allowPrivilegeEscalation")) context["allowPrivilegeEscalation"] = false;
       if (!context.contains("capabilities")) context["capabilities"] = {{"drop", {"ALL"}}};
     }
   }

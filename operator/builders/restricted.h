@@ -2,7 +2,7 @@
 // Pure.
 #pragma once
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

@@ -18,17 +18,14 @@ std::vector<MemberSlot> Places(const model::ExecutionPlan& plan) {
     }
   }
   if (plan.servers) {
-    for (int i = 0; i < plan.servers->units; ++i)
-      places.push_back({"", Role::kServer, plan.servers->pool, 0, i});
+    for (int i = 0; i < plan.servers->units; ++i) places.push_back({"", Role::kServer, plan.servers->pool, 0, i});
   }
   return places;
 }
 
-std::string NewName(std::string_view job, const MemberSlot& place,
-                    const std::set<std::string>& taken) {
+std::string NewName(std::string_view job, const MemberSlot& place, const std::set<std::string>& taken) {
   for (int n = place.index;; ++n) {
-    std::string name = place.role == Role::kServer ? ServerName(job, n)
-                                                   : TrainerName(job, place.stage, place.pool, n);
+    std::string name = place.role == Role::kServer ? ServerName(job, n) : TrainerName(job, place.stage, place.pool, n);
     if (!taken.contains(name)) return name;
   }
 }
@@ -36,27 +33,23 @@ std::string NewName(std::string_view job, const MemberSlot& place,
 }  // namespace
 
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
-                                    const std::vector<MemberSlot>& held,
-                                    const std::vector<std::string>& reserved) {
+                                    const std::vector<MemberSlot>& held, const std::vector<std::string>& reserved) {
   std::vector<MemberSlot> places = Places(plan);
   std::vector<bool> used(held.size(), false);
   std::set<std::string> taken(reserved.begin(), reserved.end());
   for (const MemberSlot& slot : held) taken.insert(slot.member);
   const auto take = [&](MemberSlot& place, const auto& fits) {
     for (size_t i = 0; i < held.size() && place.member.empty(); ++i) {
-      if (used[i] || held[i].role != place.role || held[i].pool != place.pool || !fits(held[i]))
-        continue;
+      if (used[i] || held[i].role != place.role || held[i].pool != place.pool || !fits(held[i])) continue;
       used[i] = true;
       place.member = held[i].member;
     }
   };
   for (MemberSlot& place : places) {
-    take(place,
-         [&](const MemberSlot& h) { return h.stage == place.stage && h.index == place.index; });
+    take(place, [&](const MemberSlot& h) { return h.stage == place.stage && h.index == place.index; });
   }
   for (MemberSlot& place : places) {
-    if (place.member.empty())
-      take(place, [&](const MemberSlot& h) { return h.stage == place.stage; });
+    if (place.member.empty()) take(place, [&](const MemberSlot& h) { return h.stage == place.stage; });
   }
   for (MemberSlot& place : places) {
     if (place.member.empty()) take(place, [](const MemberSlot&) { return true; });

@@ -36,9 +36,7 @@ std::string MergeKey(const std::string& field) {
 }
 
 // Lists whose entries keep only what the template says of them.
-bool RetainsKeys(const std::string& field) {
-  return field == "volumes" || field == "resourceClaims";
-}
+bool RetainsKeys(const std::string& field) { return field == "volumes" || field == "resourceClaims"; }
 
 std::string Directive(const Json& value) {
   return value.is_object() && value.contains(kDirective) && value[kDirective].is_string()
@@ -137,8 +135,7 @@ const Json* Worker(const Json& spec) {
   const auto list = spec.find("containers");
   if (list == spec.end() || !list->is_array()) return nullptr;
   for (const Json& container : *list) {
-    if (container.is_object() && container.value("name", Json()) == kWorkerContainer)
-      return &container;
+    if (container.is_object() && container.value("name", Json()) == kWorkerContainer) return &container;
   }
   return nullptr;
 }
@@ -153,8 +150,7 @@ Json OverlayPodSpec(Json base, const Json& overlay) {
   if (named.contains("containers") && named["containers"].is_array()) {
     for (Json& container : named["containers"]) {
       const bool only_directive = Directive(container) == "replace" && container.size() == 1;
-      if (container.is_object() && !container.contains("name") && !only_directive)
-        container["name"] = kWorkerContainer;
+      if (container.is_object() && !container.contains("name") && !only_directive) container["name"] = kWorkerContainer;
     }
   }
   MergeObject(base, named);

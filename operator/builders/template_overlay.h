@@ -15,7 +15,7 @@
 // "replace" in an object or in an entry of a list, and "$retainKeys".
 #pragma once
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

@@ -16,12 +16,9 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set("MEDLEY_MEMBER", identity.member);
   set("MEDLEY_POOL", identity.pool);
   set("MEDLEY_SPEC_FILE", std::string(kSpecFolder) + "/spec.json");
-  env.push_back(
-      {{"name", "MEDLEY_TOKEN"},
-       {"valueFrom",
-        {{"secretKeyRef", {{"name", TokenSecretName(identity.job)}, {"key", "token"}}}}}});
-  env.push_back(
-      {{"name", "MEDLEY_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
+  env.push_back({{"name", "MEDLEY_TOKEN"},
+                 {"valueFrom", {{"secretKeyRef", {{"name", TokenSecretName(identity.job)}, {"key", "token"}}}}}});
+  env.push_back({{"name", "MEDLEY_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
   set(kCoordinatorVariable, identity.coordinator);
   set("MEDLEY_LISTEN_PORT", std::to_string(settings.listen_port));
   set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);

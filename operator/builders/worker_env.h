@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

@@ -11,9 +11,7 @@ namespace {
 constexpr double kMost = 9e18;
 constexpr double kNoise = 1e-6;  // of a decimal fraction as a double, in thousandths
 
-bool IsCpu(std::string_view name) {
-  return name == "cpu" || name == "requests.cpu" || name == "limits.cpu";
-}
+bool IsCpu(std::string_view name) { return name == "cpu" || name == "requests.cpu" || name == "limits.cpu"; }
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

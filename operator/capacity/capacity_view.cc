@@ -17,8 +17,8 @@ int Bounded(int64_t units) { return static_cast<int>(std::clamp<int64_t>(units, 
 
 bool CapacityView::PodFacts::operator==(const PodFacts& other) const {
   const auto all = [](const PodFacts& f) {
-    return std::tie(f.node, f.amounts, f.subject.priority_class, f.subject.terminating,
-                    f.subject.best_effort, f.job, f.role, f.pool, f.going);
+    return std::tie(f.node, f.amounts, f.subject.priority_class, f.subject.terminating, f.subject.best_effort, f.job,
+                    f.role, f.pool, f.going);
   };
   return all(*this) == all(other);
 }
@@ -152,8 +152,7 @@ PodDemand CapacityView::Demand(const kube::Object& pod) const {
   const std::string ns = pod.key().ns;
   {
     base::MutexLock lock(mutex_);
-    for (auto it = limit_ranges_.lower_bound({ns, ""});
-         it != limit_ranges_.end() && it->first.ns == ns; ++it) {
+    for (auto it = limit_ranges_.lower_bound({ns, ""}); it != limit_ranges_.end() && it->first.ns == ns; ++it) {
       ApplyLimitRange(it->second, with_defaults);
     }
   }
@@ -177,8 +176,7 @@ int64_t CapacityView::FreeOf(const PodDemand& unit) const {
   return memo.free;
 }
 
-int64_t CapacityView::FreeWithout(const PodDemand& unit,
-                                  const std::vector<const PodFacts*>& own) const {
+int64_t CapacityView::FreeWithout(const PodDemand& unit, const std::vector<const PodFacts*>& own) const {
   int64_t free = FreeOf(unit);
   std::map<std::string, Amounts> held;
   for (const PodFacts* pod : own) {
@@ -221,8 +219,8 @@ int CapacityView::OthersLeaving(const std::string& pool, const kube::Key& job) c
   }));
 }
 
-void CapacityView::BoundByQuotas(const PodDemand& unit, const std::string& ns,
-                                 const std::vector<const PodFacts*>& own, JobUnits& units) const {
+void CapacityView::BoundByQuotas(const PodDemand& unit, const std::string& ns, const std::vector<const PodFacts*>& own,
+                                 JobUnits& units) const {
   for (auto it = quotas_.lower_bound({ns, ""}); it != quotas_.end() && it->first.ns == ns; ++it) {
     const QuotaFacts& quota = it->second;
     Amounts held;
@@ -249,14 +247,12 @@ PoolUnits CapacityView::UnitsOf(const ResourcePool& pool, const PodDemand& unit)
   return units;
 }
 
-JobUnits CapacityView::UnitsFor(const ResourcePool& pool, const PodDemand& unit,
-                                const kube::Key& job) const {
+JobUnits CapacityView::UnitsFor(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const {
   base::MutexLock lock(mutex_);
   const std::vector<const PodFacts*> own = OwnPods(job);
   const auto mine = [&](bool waiting) {
     return static_cast<int>(std::count_if(own.begin(), own.end(), [&](const PodFacts* pod) {
-      return pod->role == Role::kUnit && pod->pool == pool.name &&
-             (!waiting || pod->node.empty());
+      return pod->role == Role::kUnit && pod->pool == pool.name && (!waiting || pod->node.empty());
     }));
   };
   const auto found = pools_.find(pool.name);

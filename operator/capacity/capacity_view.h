@@ -91,16 +91,13 @@ class CapacityView {
   int64_t FreeOf(const PodDemand& unit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t OnNodes(const PodDemand& unit, bool empty) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Units of other jobs that go soon: what replaces them may be there already.
-  int OthersLeaving(const std::string& pool, const kube::Key& job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<const PodFacts*> OwnPods(const kube::Key& job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int OthersLeaving(const std::string& pool, const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<const PodFacts*> OwnPods(const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Units on nodes once `own` pods are away, bound or not.
   int64_t FreeWithout(const PodDemand& unit, const std::vector<const PodFacts*>& own) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BoundByQuotas(const PodDemand& unit, const std::string& ns,
-                     const std::vector<const PodFacts*>& own, JobUnits& units) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BoundByQuotas(const PodDemand& unit, const std::string& ns, const std::vector<const PodFacts*>& own,
+                     JobUnits& units) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable base::Mutex mutex_;
   uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 1;
@@ -108,8 +105,8 @@ class CapacityView {
   std::map<kube::Key, PodFacts> pods_ ABSL_GUARDED_BY(mutex_);
   std::map<kube::Key, std::set<kube::Key>> job_pods_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, PoolCount> pools_ ABSL_GUARDED_BY(mutex_);
-  std::set<kube::Key> going_ ABSL_GUARDED_BY(mutex_);        // pods
-  std::set<std::string> noticed_ ABSL_GUARDED_BY(mutex_);    // nodes
+  std::set<kube::Key> going_ ABSL_GUARDED_BY(mutex_);      // pods
+  std::set<std::string> noticed_ ABSL_GUARDED_BY(mutex_);  // nodes
   std::map<kube::Key, QuotaFacts> quotas_ ABSL_GUARDED_BY(mutex_);
   std::map<kube::Key, kube::Object> limit_ranges_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, Memo> memo_ ABSL_GUARDED_BY(mutex_);  // by fingerprint

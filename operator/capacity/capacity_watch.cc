@@ -20,11 +20,8 @@ bool FreesSomething(const QuotaFacts& before, const QuotaFacts& now) {
 
 }  // namespace
 
-CapacityWatch::CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools,
-                             base::Clock& clock)
-    : options_(std::move(options)),
-      teller_(options_, jobs, pools),
-      controller_({.name = "capacity"}, teller_, clock) {}
+CapacityWatch::CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools, base::Clock& clock)
+    : options_(std::move(options)), teller_(options_, jobs, pools), controller_({.name = "capacity"}, teller_, clock) {}
 
 CapacityWatch::~CapacityWatch() { Stop(); }
 
@@ -63,14 +60,11 @@ void CapacityWatch::Stop() {
   controller_.Stop();
 }
 
-void CapacityWatch::TellJobs(const std::string& ns) {
-  controller_.EnqueueAfter({ns, kJobs}, options_.debounce);
-}
+void CapacityWatch::TellJobs(const std::string& ns) { controller_.EnqueueAfter({ns, kJobs}, options_.debounce); }
 
 void CapacityWatch::TellPools() { controller_.EnqueueAfter({"", kPools}, options_.debounce); }
 
-void CapacityWatch::NodeChanged(const std::string& name, const std::optional<Notice>& before,
-                                bool changed) {
+void CapacityWatch::NodeChanged(const std::string& name, const std::optional<Notice>& before, bool changed) {
   if (!changed) return;
   // Who runs there has seconds.
   if (view_.NoticeOf(name) != before) {
@@ -103,12 +97,8 @@ kube::EventHandler CapacityWatch::PodHandler() {
   };
   kube::EventHandler handler;
   handler.on_add = [this, tell](const kube::ObjectPtr& pod, bool) { tell(view_.PutPod(*pod)); };
-  handler.on_update = [this, tell](const kube::ObjectPtr&, const kube::ObjectPtr& now) {
-    tell(view_.PutPod(*now));
-  };
-  handler.on_delete = [this, tell](const kube::ObjectPtr& pod, bool) {
-    tell(view_.ErasePod(pod->key()));
-  };
+  handler.on_update = [this, tell](const kube::ObjectPtr&, const kube::ObjectPtr& now) { tell(view_.PutPod(*now)); };
+  handler.on_delete = [this, tell](const kube::ObjectPtr& pod, bool) { tell(view_.ErasePod(pod->key())); };
   return handler;
 }
 

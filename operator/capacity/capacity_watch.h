@@ -37,8 +37,7 @@ class CapacityWatch {
   };
 
   // `jobs` and `pools`: whom to tell. Borrowed.
-  CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools,
-                base::Clock& clock);
+  CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools, base::Clock& clock);
   ~CapacityWatch();
 
   absl::Status AddSources(const Sources& sources);

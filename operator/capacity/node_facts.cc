@@ -34,10 +34,8 @@ bool Compares(const std::string& op, const std::string* have, const Json& values
 bool Holds(const Json& requirement, const std::string* have) {
   const std::string op = Text(requirement, "operator");
   const auto found = requirement.find("values");
-  const Json values =
-      found != requirement.end() && found->is_array() ? *found : Json(Json::array());
-  const bool among =
-      have != nullptr && std::find(values.begin(), values.end(), Json(*have)) != values.end();
+  const Json values = found != requirement.end() && found->is_array() ? *found : Json(Json::array());
+  const bool among = have != nullptr && std::find(values.begin(), values.end(), Json(*have)) != values.end();
   if (op == "In") return among;
   if (op == "NotIn") return !among;
   if (op == "Exists") return have != nullptr;
@@ -103,15 +101,13 @@ bool Tolerates(const Json& tolerations, const Taint& taint) {
     if (!key.empty() && key != taint.key) return false;
     const std::string op = Text(toleration, "operator");
     if (op == "Exists") return true;
-    return !key.empty() && (op.empty() || op == "Equal") &&
-           Text(toleration, "value") == taint.value;
+    return !key.empty() && (op.empty() || op == "Equal") && Text(toleration, "value") == taint.value;
   });
 }
 
 bool MatchesTerms(const Json& terms, const NodeFacts& node) {
   if (!terms.is_array()) return true;
-  return std::any_of(terms.begin(), terms.end(),
-                     [&](const Json& term) { return MatchesTerm(term, node); });
+  return std::any_of(terms.begin(), terms.end(), [&](const Json& term) { return MatchesTerm(term, node); });
 }
 
 bool Allows(const NodeFacts& node, const PodDemand& demand) {
@@ -132,8 +128,7 @@ void KeepOff(const std::vector<std::string>& nodes, kube::Object& pod) {
   if (!terms.is_array() || terms.empty()) terms = Json::array({Json::object()});
   for (Json& term : terms) {
     for (const std::string& node : nodes) {  // a field takes one value at a time
-      term["matchFields"].push_back(
-          {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
+      term["matchFields"].push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
     }
   }
 }

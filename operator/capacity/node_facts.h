@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/capacity/notices.h"
 #include "operator/capacity/pod_demand.h"
 
@@ -19,7 +19,7 @@ struct NodeFacts {
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   Amounts allocatable;
-  bool ready = true;            // no condition Ready counts as ready
+  bool ready = true;             // no condition Ready counts as ready
   std::optional<Notice> notice;  // it will go, or takes nothing more
   bool operator==(const NodeFacts&) const = default;
 };

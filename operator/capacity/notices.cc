@@ -99,8 +99,8 @@ std::vector<Taint> TaintsOf(const kube::Object& node) {
 std::optional<Notice> NoticeOf(const kube::Object& node) {
   std::optional<Notice> found;
   const auto take = [&](Notice notice) {
-    const bool worse = !found || (notice.certain && !found->certain) ||
-                       (notice.kind == Kind::kSpot && found->kind != Kind::kSpot);
+    const bool worse =
+        !found || (notice.certain && !found->certain) || (notice.kind == Kind::kSpot && found->kind != Kind::kSpot);
     if (worse) found = std::move(notice);
   };
   if (node.deleting()) take({Kind::kDraining, true, "its deletion"});

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 
@@ -24,8 +24,8 @@ std::vector<Taint> TaintsOf(const kube::Object& node);
 
 struct Notice {
   enum class Kind {
-    kSpot,      // the cloud takes the machine back, within seconds or minutes
-    kDraining,  // somebody empties the node: an autoscaler, an upgrade, kubectl cordon
+    kSpot,       // the cloud takes the machine back, within seconds or minutes
+    kDraining,   // somebody empties the node: an autoscaler, an upgrade, kubectl cordon
     kDisrupted,  // this pod alone: evicted, preempted, deleted
     kLost        // the node does not answer for long
   };

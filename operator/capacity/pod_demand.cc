@@ -31,9 +31,7 @@ void RaiseToAllocated(const Json& statuses, const Json& container, Amounts& requ
   }
 }
 
-bool IsSidecar(const Json& init_container) {
-  return Field(init_container, "restartPolicy") == "Always";
-}
+bool IsSidecar(const Json& init_container) { return Field(init_container, "restartPolicy") == "Always"; }
 
 // `read`: the amounts of one container.
 template <typename Read>
@@ -81,9 +79,7 @@ PodAmounts AmountsOf(const kube::Object& pod) {
     RaiseToAllocated(pod.At(statuses), container, requests);
     return requests;
   });
-  amounts.limits = Sum(pod, [](const Json& container, const char*) {
-    return LimitsOf(Field(container, "resources"));
-  });
+  amounts.limits = Sum(pod, [](const Json& container, const char*) { return LimitsOf(Field(container, "resources")); });
   const Json& pod_level = pod.At("/spec/resources");
   ReplaceByPodLevel(RequestsOf(pod_level), amounts.requests);
   ReplaceByPodLevel(LimitsOf(pod_level), amounts.limits);
@@ -120,9 +116,7 @@ void ApplyLimitRange(const kube::Object& limit_range, kube::Object& pod) {
 }
 
 std::string PodDemand::Fingerprint() const {
-  return Json::array({WriteAmounts(amounts.requests), node_selector, node_terms, tolerations,
-                      node_name})
-      .dump();
+  return Json::array({WriteAmounts(amounts.requests), node_selector, node_terms, tolerations, node_name}).dump();
 }
 
 PodDemand DemandOf(const kube::Object& pod) {
@@ -136,8 +130,7 @@ PodDemand DemandOf(const kube::Object& pod) {
   demand.node_name = pod.String("/spec/nodeName");
   demand.priority_class = pod.String("/spec/priorityClassName");
   demand.terminating = pod.At("/spec/activeDeadlineSeconds").is_number();
-  demand.best_effort =
-      !NamesCpuOrMemory(demand.amounts.requests) && !NamesCpuOrMemory(demand.amounts.limits);
+  demand.best_effort = !NamesCpuOrMemory(demand.amounts.requests) && !NamesCpuOrMemory(demand.amounts.limits);
   return demand;
 }
 

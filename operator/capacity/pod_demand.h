@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/capacity/amounts.h"
 
 namespace medley::ops {

@@ -25,9 +25,8 @@ bool Matches(const Json& expression, const QuotaSubject& pod) {
   if (op == "Exists") return has;
   if (op == "DoesNotExist") return !has;
   const auto values = expression.find("values");
-  const bool among =
-      has && values != expression.end() && values->is_array() &&
-      std::find(values->begin(), values->end(), Json(pod.priority_class)) != values->end();
+  const bool among = has && values != expression.end() && values->is_array() &&
+                     std::find(values->begin(), values->end(), Json(pod.priority_class)) != values->end();
   return op == "In" ? among : op == "NotIn" && !among;
 }
 
@@ -42,8 +41,8 @@ Measure MeasureOf(std::string_view name) {
   if (name == "pods" || name == "count/pods") return {Of::kPods, "", false};
   const bool core = name == "cpu" || name == "memory";
   if (core || name == "ephemeral-storage") return {Of::kRequests, std::string(name), core};
-  for (const auto& [prefix, of] : {std::pair<std::string_view, Of>{"requests.", Of::kRequests},
-                                   {"limits.", Of::kLimits}}) {
+  for (const auto& [prefix, of] :
+       {std::pair<std::string_view, Of>{"requests.", Of::kRequests}, {"limits.", Of::kLimits}}) {
     if (name.substr(0, prefix.size()) != prefix) continue;
     const std::string_view resource = name.substr(prefix.size());
     if (resource == "storage") return {};  // of volume claims
@@ -97,8 +96,7 @@ QuotaRoom RoomOf(const QuotaFacts& quota, const PodDemand& unit, const Amounts& 
     const Measure measure = MeasureOf(name);
     if (measure.of == Measure::Of::kNothing) continue;
     const int64_t wanted = QuotaUsage(name, unit.amounts);
-    const Amounts& named =
-        measure.of == Measure::Of::kLimits ? unit.amounts.limits : unit.amounts.requests;
+    const Amounts& named = measure.of == Measure::Of::kLimits ? unit.amounts.limits : unit.amounts.requests;
     int64_t units = room.units;
     std::string bound = "ResourceQuota " + quota.key.name + ": " + name;
     if (wanted > 0) {

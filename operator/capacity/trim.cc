@@ -44,8 +44,7 @@ void KeepList(Json& object, const char* field, std::initializer_list<std::string
 
 // Where the pod stands is read from few conditions.
 void TrimStatus(Json& status) {
-  KeepFields(status, {"phase", "reason", "podIP", "nominatedNodeName", "conditions",
-                      "containerStatuses"});
+  KeepFields(status, {"phase", "reason", "podIP", "nominatedNodeName", "conditions", "containerStatuses"});
   KeepList(status, "conditions", {"type", "status", "reason"});
   KeepList(status, "containerStatuses", {"name", "state", "lastState", "restartCount"});
   if (status.contains("conditions")) {
@@ -90,8 +89,8 @@ Json Folded(const kube::Object& pod, const PodAmounts& amounts) {
 }
 
 void TrimMetadata(Json& metadata) {
-  KeepFields(metadata, {"name", "namespace", "uid", "resourceVersion", "labels", "annotations",
-                        "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"});
+  KeepFields(metadata, {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
+                        "deletionTimestamp", "deletionGracePeriodSeconds"});
   KeepOwn(metadata, "annotations");
 }
 

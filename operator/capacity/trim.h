@@ -4,7 +4,7 @@
 // requests matter, of Medley's own also state, owner and the coordinator that they were made for.
 #pragma once
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

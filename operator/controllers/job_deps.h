@@ -9,9 +9,9 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "common/kube/cache/store.h"
-#include "common/kube/client.h"
-#include "common/kube/packed.h"
+#include "kube/cache/store.h"
+#include "kube/client.h"
+#include "kube/packed.h"
 #include "operator/api/job_status.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/worker_env.h"
@@ -28,30 +28,26 @@ namespace medley::ops {
 
 struct JobOptions {
   WorkerSettings worker;
-  base::nanoseconds status_interval =
-      base::seconds(10);  // between two writes without a change of condition
+  base::nanoseconds status_interval = base::seconds(10);  // between two writes without a change of condition
   // Progress as expected is looked at so often.
   base::nanoseconds progress_interval = base::seconds(5);
   // A look at a living job without any event; one that runs and has what it asked for can wait.
   base::nanoseconds recheck = base::seconds(30);
   base::nanoseconds settled_recheck = std::chrono::minutes(5);
-  base::nanoseconds goal_window =
-      base::seconds(60);  // throughput below the goal for so long: plan again
-  base::nanoseconds schedule_window =
-      base::seconds(60);  // a member that cannot be scheduled for so long
+  base::nanoseconds goal_window = base::seconds(60);        // throughput below the goal for so long: plan again
+  base::nanoseconds schedule_window = base::seconds(60);    // a member that cannot be scheduled for so long
   base::nanoseconds capacity_debounce = base::seconds(1);   // of a burst of changes
   base::nanoseconds capacity_interval = base::seconds(30);  // between two plans for units that came
   // A plan that needs more units than the job may have is left after so long.
   base::nanoseconds over_window = base::seconds(10);
   // A member on a node that goes: after so long the coordinator is told to do without it.
   base::nanoseconds notice_patience = base::seconds(10);
-  base::nanoseconds suspend_timeout =
-      base::seconds(60);  // for the checkpoint of a job that is suspended
+  base::nanoseconds suspend_timeout = base::seconds(60);  // for the checkpoint of a job that is suspended
   base::nanoseconds scheduler_retry = base::seconds(5);
   base::nanoseconds observe_interval = base::seconds(10);  // between two observations of a job
-  // An epoch that trained undisturbed for so long has filled the coordinator's window of measurement.
+  // A generation that trained undisturbed for so long has filled the coordinator's window of measurement.
   base::nanoseconds observe_window = base::seconds(6);
-  double default_pause_seconds = 1;     // of an epoch switch, until one was measured
+  double default_pause_seconds = 1;     // of a generation switch, until one was measured
   double default_warm_up_seconds = 10;  // from making a pod to its first step
   int parallel_profilers = 1;           // of one job; more disturb each other on shared machines
 };
@@ -121,8 +117,8 @@ struct JobMemory {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod
-  std::set<std::string> refused;    // pods that a quota did not admit
-  std::set<std::string> profilers;  // pods that measure what is asked about now
+  std::set<std::string> refused;                                // pods that a quota did not admit
+  std::set<std::string> profilers;                              // pods that measure what is asked about now
   // Units: when they grew, when that was last asked about, and for which no plan was found.
   std::optional<base::SteadyTime> grown_since;
   std::optional<base::SteadyTime> growth_asked_at;
@@ -141,12 +137,12 @@ struct JobMemory {
   std::map<std::string, Failures> failures;  // by pod name
   int64_t samples_at_failure = 0;
   std::string applied_to;  // address
-  int64_t applied_epoch = 0;
+  int64_t applied_generation = 0;
   base::SteadyTime applied_at{};
   std::set<std::string> drained;  // pod UIDs
   std::set<std::string> deleted;  // pod UIDs: the cache may still show them as they were
-  int64_t last_switch_epoch = 0;
-  int64_t comparable_epoch = 0;  // the epoch that has trained undisturbed since ...
+  int64_t last_switch_generation = 0;
+  int64_t comparable_generation = 0;  // the generation that has trained undisturbed since ...
   base::SteadyTime comparable_since{};
   std::optional<base::SteadyTime> observation_sent_at;
   double spent_counted = 0;

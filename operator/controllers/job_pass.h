@@ -42,7 +42,7 @@ class JobPass {
 
   // pass_objects.cc
   absl::Status EnsureBaseObjects();
-  absl::Status EnsureBudget();    // both once the record has the slots of the plan
+  absl::Status EnsureBudget();  // both once the record has the slots of the plan
   absl::Status EnsurePodGroup();
   absl::StatusOr<std::string> Token();
   absl::Status EnsureOwned(const kube::Resource& resource, const kube::Object& object);
@@ -51,21 +51,18 @@ class JobPass {
 
   // pass_profile.cc: the merged profile, or nothing while profilers run (or the job failed).
   absl::StatusOr<std::optional<model::Profile>> Profiles(const Pools& pools);
-  absl::StatusOr<std::optional<model::Profile>> StoredProfile(const std::string& hash,
-                                                              const std::string& pool);
+  absl::StatusOr<std::optional<model::Profile>> StoredProfile(const std::string& hash, const std::string& pool);
   absl::Status RunProfiler(const std::string& hash, const ResourcePool& pool);
-  absl::Status CollectProfile(const std::string& hash, const ResourcePool& pool,
-                              const kube::Object& pod);
+  absl::Status CollectProfile(const std::string& hash, const ResourcePool& pool, const kube::Object& pod);
   absl::Status ProfilerFailed(const kube::Object& pod);
 
   // pass_plan.cc
   absl::Status MakeFirstPlan();
-  std::optional<model::PlanResult> Ask(const Pools& pools, const model::Profile& profile,
-                                       const JobProgress& progress);
+  std::optional<model::PlanResult> Ask(const Pools& pools, const model::Profile& profile, const JobProgress& progress);
   void ExplainRefusal(const absl::Status& status);
   void ExplainInfeasible(const std::vector<model::Reason>& reasons, const Pools& pools);
-  absl::Status Accept(const model::PlanResult& result, const Pools& pools,
-                      const model::Profile& profile, const std::string& reason);
+  absl::Status Accept(const model::PlanResult& result, const Pools& pools, const model::Profile& profile,
+                      const std::string& reason);
   absl::Status SaveRecord(const PlanRecord& record);
   absl::Status RecordOfAnother(const kube::Object& map);
   void ReadRecord();
@@ -96,7 +93,7 @@ class JobPass {
   PlanningInputs InputsOf(const Pools& pools) const;
   absl::Status Consider(const std::string& reason, bool forced, const Pools& pools);
   JobProgress Progress() const;
-  bool Settled() const;  // runs as planned and has what it asked for
+  bool Settled() const;    // runs as planned and has what it asked for
   bool BelowGoal() const;  // as measured, and by more than measurements vary
   bool GoalMissedForLong();
   bool MemberUnschedulableForLong(std::string* pool);
@@ -143,8 +140,7 @@ class JobPass {
   // pass_status.cc
   void Observe();
   void ObserveSwitches();
-  void SetCondition(const char* type, ConditionStatus status, std::string_view reason,
-                    std::string_view message);
+  void SetCondition(const char* type, ConditionStatus status, std::string_view reason, std::string_view message);
   void Event(EventRecorder::Type type, std::string_view reason, std::string_view message);
   absl::Status WriteStatus();
   void FillPlanStatus();

@@ -15,8 +15,7 @@ namespace medley::ops {
 class JobReconciler final : public Reconciler {
  public:
   // `stop` ends calls to the scheduling service and to coordinators.
-  JobReconciler(JobDeps deps, std::stop_token stop)
-      : deps_(std::move(deps)), stop_(std::move(stop)) {}
+  JobReconciler(JobDeps deps, std::stop_token stop) : deps_(std::move(deps)), stop_(std::move(stop)) {}
   absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
  private:

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "common/base/status.h"
-#include "common/kube/errors.h"
 #include "common/model/job_spec.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
 #include "operator/builders/objects.h"
@@ -35,8 +35,7 @@ kube::Json AdmittedSpec(const JobDeps& deps, const kube::Key& key) {
 
 }  // namespace
 
-JobPass::JobPass(const JobDeps& deps, kube::ObjectPtr object, JobMemory& memory,
-                 std::stop_token stop)
+JobPass::JobPass(const JobDeps& deps, kube::ObjectPtr object, JobMemory& memory, std::stop_token stop)
     : deps_(deps),
       held_(std::move(object)),
       object_(*held_),
@@ -52,8 +51,7 @@ absl::StatusOr<Result> JobPass::Run() {
     first_ = true;
   }
   if (!memory_.written_status) {
-    const kube::ObjectPtr current =
-        Current(TrainingJobs(), object_.key(), held_);
+    const kube::ObjectPtr current = Current(TrainingJobs(), object_.key(), held_);
     const bool same = current != nullptr && current->uid() == object_.uid();
     memory_.written_status.emplace(same ? current->At("/status") : object_.At("/status"));
   }
@@ -85,8 +83,7 @@ absl::Status JobPass::Steps() {
   Resume();
   if (status_.start_time.empty()) status_.start_time = base::FormatTime(now_);
   if (DeadlinePassed()) {
-    return Finish(false, "DeadlineExceeded",
-                  "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
+    return Finish(false, "DeadlineExceeded", "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
   }
   MEDLEY_RETURN_IF_ERROR(EnsureBaseObjects());
   MEDLEY_RETURN_IF_ERROR(record_ ? RunPlan() : MakeFirstPlan());
@@ -126,17 +123,14 @@ bool JobPass::Admit() {
 
 absl::Status JobPass::EnsureFinalizer() {
   const kube::Json& finalizers = object_.At("/metadata/finalizers");
-  if (finalizers.is_array() &&
-      std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end()) {
+  if (finalizers.is_array() && std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end()) {
     return absl::OkStatus();
   }
   kube::Json list = finalizers.is_array() ? finalizers : kube::Json::array();
   list.push_back(kFinalizer);
   const kube::Json patch = {
-      {"metadata",
-       {{"finalizers", std::move(list)}, {"resourceVersion", object_.resource_version()}}}};
-  const auto patched =
-      deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, patch);
+      {"metadata", {{"finalizers", std::move(list)}, {"resourceVersion", object_.resource_version()}}}};
+  const auto patched = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, patch);
   // A conflict: the cache is behind, and the newer object brings another pass.
   if (kube::IsConflict(patched.status())) return absl::OkStatus();
   return patched.status();
@@ -154,8 +148,7 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
   std::vector<ResourcePool> all;
   for (const kube::ObjectPtr& object : deps_.stores.pools.List()) {
     auto pool = ResourcePool::FromObject(*object);
-    if (pool.ok() && ValidateResourcePool(*object).empty() && !object->deleting())
-      all.push_back(*std::move(pool));
+    if (pool.ok() && ValidateResourcePool(*object).empty() && !object->deleting()) all.push_back(*std::move(pool));
   }
   const auto refuse = [&](ConditionStatus status, const char* reason, const std::string& message) {
     SetCondition(kPlannedCondition, status, reason, message);
@@ -169,8 +162,7 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
   }
   std::string unpriced;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto pool = std::find_if(all.begin(), all.end(),
-                                   [&](const ResourcePool& p) { return p.name == wanted[i]; });
+    const auto pool = std::find_if(all.begin(), all.end(), [&](const ResourcePool& p) { return p.name == wanted[i]; });
     if (pool == all.end() || !pool->Allows(job_->key().ns)) {
       if (!named) continue;
       return refuse(ConditionStatus::kFalse, "PoolNotFound",
@@ -183,9 +175,7 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
       if (catalog == nullptr) {
         return refuse(
             ConditionStatus::kUnknown, "SchedulerUnavailable",
-            fmt::format(
-                "the price of pool '{}' is not known: the scheduling service does not answer",
-                pool->name));
+            fmt::format("the price of pool '{}' is not known: the scheduling service does not answer", pool->name));
       }
       unpriced = fmt::format(
           "spec.resources.pools: ResourcePool '{}' has no price: the catalog (revision {}) does "
@@ -198,18 +188,16 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
     usable.prices[pool->name] = price->usd_per_unit_hour;
     usable.pools.push_back(*pool);
   }
-  if (usable.pools.empty() && !unpriced.empty())
-    return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
+  if (usable.pools.empty() && !unpriced.empty()) return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
   if (usable.pools.empty()) {
-    return refuse(
-        ConditionStatus::kFalse, "PoolNotFound",
-        fmt::format("spec.resources.pools: no ResourcePool may be used from namespace '{}'; {}",
-                    job_->key().ns, NameList(all)));
+    return refuse(ConditionStatus::kFalse, "PoolNotFound",
+                  fmt::format("spec.resources.pools: no ResourcePool may be used from namespace '{}'; {}",
+                              job_->key().ns, NameList(all)));
   }
   if (!job_->server_pool.empty() && usable.Find(job_->server_pool) == nullptr) {
     return refuse(ConditionStatus::kFalse, "PoolNotFound",
-                  fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}",
-                              job_->server_pool, NameList(all)));
+                  fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}", job_->server_pool,
+                              NameList(all)));
   }
   for (const ResourcePool& pool : usable.pools) {
     JobUnits units = UnitsFor(pool);

@@ -4,7 +4,7 @@
 //          -> else another plan, without these nodes, whatever it saves and whenever the last was
 //          -> else the coordinator is told in time, so that a checkpoint makes the loss cheap
 //
-// New pods are made first; those that go leave when the new epoch is in force, as in every rescale.
+// New pods are made first; those that go leave when the new generation is in force, as in every rescale.
 #include <algorithm>
 #include <set>
 
@@ -63,8 +63,7 @@ std::vector<MemberSlot> JobPass::StayingSlots() {
   std::vector<MemberSlot> staying = record_->slots;
   const std::vector<Doomed> doomed = DoomedMembers();
   std::erase_if(staying, [&](const MemberSlot& slot) {
-    return std::any_of(doomed.begin(), doomed.end(),
-                       [&](const Doomed& d) { return d.pod->key().name == slot.member; });
+    return std::any_of(doomed.begin(), doomed.end(), [&](const Doomed& d) { return d.pod->key().name == slot.member; });
   });
   return staying;
 }
@@ -76,8 +75,7 @@ std::string JobPass::TellNotices(const std::vector<Doomed>& doomed) {
     if (each.notice.kind == Notice::Kind::kSpot) worst = &each.notice;
     if (!memory_.told_notices.insert(each.pod->uid() + each.notice.sign).second) continue;
     std::string& pods = news[{ReasonOf(each.notice.kind),
-                              fmt::format("node {} ({})", each.pod->String("/spec/nodeName"),
-                                          each.notice.sign)}];
+                              fmt::format("node {} ({})", each.pod->String("/spec/nodeName"), each.notice.sign)}];
     pods += (pods.empty() ? "" : ", ") + each.pod->key().name;
   }
   for (const auto& [what, pods] : news) {
@@ -94,10 +92,8 @@ absl::StatusOr<bool> JobPass::LeaveNodes() {
     return false;
   }
   const std::string reason = TellNotices(doomed);
-  const bool trains = observed_->phase == JobPhase::kTraining ||
-                      observed_->phase == JobPhase::kPreparing ||
-                      observed_->phase == JobPhase::kRecovering ||
-                      observed_->phase == JobPhase::kWaiting;
+  const bool trains = observed_->phase == JobPhase::kTraining || observed_->phase == JobPhase::kPreparing ||
+                      observed_->phase == JobPhase::kRecovering || observed_->phase == JobPhase::kWaiting;
   if (!trains) return false;
   const std::optional<Pools> pools = UsablePools();
   SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
@@ -113,16 +109,16 @@ absl::StatusOr<bool> JobPass::LeaveNodes() {
     return false;
   }
   memory_.leave_asked_at = steady_;
-  const int64_t before = record_->plan.epoch;
+  const int64_t before = record_->plan.generation;
   MEDLEY_RETURN_IF_ERROR(Consider(reason, true, *pools));
-  if (record_->plan.epoch == before) Again(kAskAgain);
-  return record_->plan.epoch != before;
+  if (record_->plan.generation == before) Again(kAskAgain);
+  return record_->plan.generation != before;
 }
 
 absl::Status JobPass::Relocate(const std::string& reason, size_t count) {
   PlanRecord record = *record_;
-  const int64_t from = record.plan.epoch;
-  record.plan.epoch = std::max({from, observed_->epoch, observed_->next_epoch}) + 1;
+  const int64_t from = record.plan.generation;
+  record.plan.generation = std::max({from, observed_->generation, observed_->next_generation}) + 1;
   std::vector<std::string> names;
   for (const kube::ObjectPtr& pod : Pods()) names.push_back(pod->key().name);
   record.slots = AssignSlots(job_->name(), record.plan, StayingSlots(), names);
@@ -130,8 +126,8 @@ absl::Status JobPass::Relocate(const std::string& reason, size_t count) {
   MEDLEY_RETURN_IF_ERROR(SaveRecord(record));
   FillPlanStatus();
   const std::string sentence =
-      fmt::format("from epoch {} to epoch {}: the same plan, {} of its {} pods elsewhere", from,
-                  record.plan.epoch, count, record.slots.size());
+      fmt::format("from generation {} to generation {}: the same plan, {} of its {} pods elsewhere", from,
+                  record.plan.generation, count, record.slots.size());
   Event(EventRecorder::Type::kNormal, "PlanAccepted", reason + ": " + sentence);
   SetCondition(kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
   deps_.metrics.CountReplan(reason);
@@ -156,8 +152,7 @@ void JobPass::DrainLeaving() {
     if (const auto notice = NoticeFor(*pod); !told && notice && notice->certain) {
       const auto before = memory_.notice_since.find(pod->uid());
       since[pod->uid()] = before == memory_.notice_since.end() ? steady_ : before->second;
-      const base::nanoseconds left =
-          since[pod->uid()] + deps_.options.notice_patience - steady_;
+      const base::nanoseconds left = since[pod->uid()] + deps_.options.notice_patience - steady_;
       told = left <= base::nanoseconds(0);
       if (!told) Again(left);
     }
@@ -168,10 +163,8 @@ void JobPass::DrainLeaving() {
   }
   memory_.notice_since = std::move(since);
   if (leaving.empty()) return;
-  const absl::Status told =
-      link_->Drain(leaving, base::FromSeconds(grace), deps_.leader_term(), stop_);
-  if (!told.ok())
-    log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
+  const absl::Status told = link_->Drain(leaving, base::FromSeconds(grace), deps_.leader_term(), stop_);
+  if (!told.ok()) log::Warn("drain", {{"job", job_->key().ToString()}, {"error", base::ToString(told)}});
 }
 
 }  // namespace medley::ops

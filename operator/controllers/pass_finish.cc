@@ -3,7 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/controllers/job_pass.h"
@@ -17,12 +17,10 @@ absl::Status JobPass::Suspend() {
     std::string what = "nothing was running";
     if (link != nullptr && record_) {
       const auto step =
-          link->Suspend("spec.runPolicy.suspend", deps_.options.suspend_timeout,
-                        deps_.leader_term(), stop_);
+          link->Suspend("spec.runPolicy.suspend", deps_.options.suspend_timeout, deps_.leader_term(), stop_);
       MEDLEY_RETURN_IF_ERROR(Deposed(step.status(), "suspend"));
       what = step.ok() ? fmt::format("checkpoint at step {}", *step)
-                       : "no checkpoint was taken now, the last one counts: " +
-                             base::Message(step.status());
+                       : "no checkpoint was taken now, the last one counts: " + base::Message(step.status());
     }
     if (link != nullptr) observed_ = link->latest();
     if (observed_ != nullptr) Observe();
@@ -51,11 +49,10 @@ absl::Status JobPass::Suspend() {
 
 void JobPass::Resume() {
   if (!status_.conditions.IsTrue(kSuspendedCondition)) return;
-  SetCondition(kSuspendedCondition, ConditionStatus::kFalse, "Resumed",
-               "spec.runPolicy.suspend is false");
+  SetCondition(kSuspendedCondition, ConditionStatus::kFalse, "Resumed", "spec.runPolicy.suspend is false");
   SetCondition(kPlannedCondition, ConditionStatus::kUnknown, "Resumed", "the job is planned again");
   status_.start_time = base::FormatTime(now_);
-  memory_.applied_epoch = -1;
+  memory_.applied_generation = -1;
   Event(EventRecorder::Type::kNormal, "Resumed", "the job starts again from its last checkpoint");
 }
 
@@ -69,8 +66,7 @@ bool JobPass::DeadlinePassed() {
 
 absl::Status JobPass::Finish(bool complete, const std::string& reason, const std::string& message) {
   if (status_.finished()) return absl::OkStatus();
-  SetCondition(complete ? kCompleteCondition : kFailedCondition, ConditionStatus::kTrue, reason,
-               message);
+  SetCondition(complete ? kCompleteCondition : kFailedCondition, ConditionStatus::kTrue, reason, message);
   SetCondition(kRunningCondition, ConditionStatus::kFalse, reason, message);
   SetCondition(kPodsReadyCondition, ConditionStatus::kFalse, reason, message);
   status_.conditions.Remove(kRescalingCondition);
@@ -80,8 +76,8 @@ absl::Status JobPass::Finish(bool complete, const std::string& reason, const std
     status_.observed->progress_percent = 100;
     status_.observed->estimated_remaining_seconds = 0;
   }
-  Event(complete ? EventRecorder::Type::kNormal : EventRecorder::Type::kWarning,
-        complete ? "Completed" : "Failed", reason + ": " + message);
+  Event(complete ? EventRecorder::Type::kNormal : EventRecorder::Type::kWarning, complete ? "Completed" : "Failed",
+        reason + ": " + message);
   // The outcome is written before anything is cleaned, so that it cannot be lost.
   memory_.status = status_;
   MEDLEY_RETURN_IF_ERROR(WriteStatus());
@@ -91,8 +87,7 @@ absl::Status JobPass::Finish(bool complete, const std::string& reason, const std
 absl::Status JobPass::AfterFinished() {
   deps_.links.Drop(object_.key());
   if (job_->run_policy.clean_pod_policy != CleanPodPolicy::kNone) {
-    MEDLEY_RETURN_IF_ERROR(
-        DeletePods(job_->run_policy.clean_pod_policy == CleanPodPolicy::kRunning));
+    MEDLEY_RETURN_IF_ERROR(DeletePods(job_->run_policy.clean_pod_policy == CleanPodPolicy::kRunning));
   }
   status_.replicas = 0;
   const auto& ttl = job_->run_policy.ttl_seconds_after_finished;
@@ -102,10 +97,9 @@ absl::Status JobPass::AfterFinished() {
     Again(base::FromSeconds(left));
     return absl::OkStatus();
   }
-  const absl::Status gone = deps_.client.Delete(
-      TrainingJobs(), object_.key(), {.uid = object_.uid(), .propagation_policy = "Background"});
-  return gone.ok() || kube::IsNotFound(gone) ? absl::OkStatus()
-                                             : base::Annotate(gone, "delete the finished job");
+  const absl::Status gone =
+      deps_.client.Delete(TrainingJobs(), object_.key(), {.uid = object_.uid(), .propagation_policy = "Background"});
+  return gone.ok() || kube::IsNotFound(gone) ? absl::OkStatus() : base::Annotate(gone, "delete the finished job");
 }
 
 absl::Status JobPass::DeletePods(bool only_running) {
@@ -120,8 +114,7 @@ absl::Status JobPass::DeletePods(bool only_running) {
 absl::Status JobPass::Finalize() {
   deps_.links.Drop(object_.key());
   const kube::Json& finalizers = object_.At("/metadata/finalizers");
-  if (!finalizers.is_array() ||
-      std::find(finalizers.begin(), finalizers.end(), kFinalizer) == finalizers.end()) {
+  if (!finalizers.is_array() || std::find(finalizers.begin(), finalizers.end(), kFinalizer) == finalizers.end()) {
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(DeletePods(false));
@@ -132,12 +125,9 @@ absl::Status JobPass::Finalize() {
   kube::Json list = finalizers;
   list.erase(std::find(list.begin(), list.end(), kFinalizer));
   const kube::Json patch = {
-      {"metadata",
-       {{"finalizers", std::move(list)}, {"resourceVersion", object_.resource_version()}}}};
-  const auto patched =
-      deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, patch);
-  if (patched.ok() || kube::IsNotFound(patched.status()) || kube::IsConflict(patched.status()))
-    return absl::OkStatus();
+      {"metadata", {{"finalizers", std::move(list)}, {"resourceVersion", object_.resource_version()}}}};
+  const auto patched = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, patch);
+  if (patched.ok() || kube::IsNotFound(patched.status()) || kube::IsConflict(patched.status())) return absl::OkStatus();
   return patched.status();
 }
 

@@ -110,16 +110,16 @@ void JobPass::TellMetrics() {
   if (status_.plan) {
     out.planner = status_.plan->planner;
     out.plan = status_.plan->summary;
-    out.plan_epoch = static_cast<double>(status_.plan->epoch);
+    out.plan_generation = static_cast<double>(status_.plan->generation);
     out.predicted_throughput = Positive(status_.plan->throughput);
     out.price_timestamp = Timestamp(status_.plan->price_time);
   }
   if (record_ && runs) {
     FillPlan(*record_, out);
-    if (observed_ != nullptr && observed_->plan_epoch == record_->plan.epoch) FillStages(*observed_, out);
+    if (observed_ != nullptr && observed_->plan_generation == record_->plan.generation) FillStages(*observed_, out);
   }
   if (observed_ != nullptr) {
-    out.epoch = static_cast<double>(observed_->epoch);
+    out.generation = static_cast<double>(observed_->generation);
     out.missing_members = static_cast<double>(observed_->missing_members.size());
   }
   deps_.metrics.jobs().Set(object_.key(), std::move(out), now_);

@@ -1,7 +1,7 @@
 // The objects of a job that are no pods: those that every job needs, and those that follow its
 // plan.
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"
@@ -17,8 +17,7 @@ absl::Status JobPass::CheckOwned(const kube::Object& existing) {
   const std::string what = existing.kind() + " " + existing.key().ToString();
   if (owner && owner->kind == TrainingJobs().kind && owner->name == object_.key().name)
     return base::Unavailable("{} of an earlier job of this name is still there", what);
-  Event(EventRecorder::Type::kWarning, "NameTaken",
-        what + " belongs to somebody else; the job needs this name");
+  Event(EventRecorder::Type::kWarning, "NameTaken", what + " belongs to somebody else; the job needs this name");
   return base::FailedPrecondition("{} belongs to somebody else", what);
 }
 
@@ -58,10 +57,8 @@ absl::Status JobPass::EnsureBaseObjects() {
   MEDLEY_RETURN_IF_ERROR(Token().status());
   const WorkerSettings& worker = deps_.options.worker;
   MEDLEY_RETURN_IF_ERROR(EnsureOwned(kube::resources::ConfigMaps(), SpecConfigMap(*job_)));
-  MEDLEY_RETURN_IF_ERROR(
-      EnsureOwned(kube::resources::Services(), CoordinatorService(*job_, worker)));
-  MEDLEY_RETURN_IF_ERROR(
-      EnsureOwned(kube::resources::NetworkPolicies(), JobNetworkPolicy(*job_, worker)));
+  MEDLEY_RETURN_IF_ERROR(EnsureOwned(kube::resources::Services(), CoordinatorService(*job_, worker)));
+  MEDLEY_RETURN_IF_ERROR(EnsureOwned(kube::resources::NetworkPolicies(), JobNetworkPolicy(*job_, worker)));
   memory_.base_objects_made = true;
   return absl::OkStatus();
 }
@@ -105,8 +102,7 @@ absl::Status JobPass::EnsurePodGroup() {
     // A cluster without the kind does not know the path; one that forbids it might not have it.
     if (kube::IsNotFound(done) || done.code() == absl::StatusCode::kPermissionDenied) {
       Event(EventRecorder::Type::kWarning, "PodGroupUnavailable",
-            "spec.runPolicy.schedulingPolicy.podGroup: no PodGroup of " +
-                PodGroups(*wanted.kind).ApiVersion() +
+            "spec.runPolicy.schedulingPolicy.podGroup: no PodGroup of " + PodGroups(*wanted.kind).ApiVersion() +
                 " can be made, and pods are scheduled one by one: " + base::Message(done));
       done = absl::OkStatus();
     }

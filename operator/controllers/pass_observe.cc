@@ -8,11 +8,11 @@ namespace medley::ops {
 // Whatever goes wrong here is not the job's trouble: the next observation tells as much.
 void JobPass::TellScheduler() {
   if (observed_ == nullptr || !IsComparable(*record_, *observed_)) {
-    memory_.comparable_epoch = 0;
+    memory_.comparable_generation = 0;
     return;
   }
-  if (memory_.comparable_epoch != observed_->epoch) {
-    memory_.comparable_epoch = observed_->epoch;
+  if (memory_.comparable_generation != observed_->generation) {
+    memory_.comparable_generation = observed_->generation;
     memory_.comparable_since = steady_;
   }
   if (steady_ < memory_.comparable_since + deps_.options.observe_window) return;

@@ -1,7 +1,7 @@
 // Planning: the question to the scheduling service, and its answer as a record or as a condition.
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/builders/slots.h"
@@ -15,8 +15,7 @@ std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& res
   for (const model::Alternative& other : result.alternatives) {
     PlanStatus::Alternative out{other.label, 0, 0, 0, ""};
     if (other.plan) {
-      out = {other.label, other.plan->throughput, other.plan->cost_per_hour, other.plan->cost_usd,
-             ""};
+      out = {other.label, other.plan->throughput, other.plan->cost_per_hour, other.plan->cost_usd, ""};
     } else {
       out.reason = other.reasons.empty() ? "no plan" : other.reasons.front().message;
     }
@@ -31,16 +30,14 @@ void JobPass::ReadRecord() {
   record_ = memory_.record;
   if (record_) return;
   const kube::Key key{object_.key().ns, PlanConfigMapName(object_.key().name)};
-  const kube::ObjectPtr map =
-      Current(kube::resources::ConfigMaps(), key, deps_.stores.config_maps.Get(key));
+  const kube::ObjectPtr map = Current(kube::resources::ConfigMaps(), key, deps_.stores.config_maps.Get(key));
   if (map == nullptr) return;
   const auto owner = map->controller();
   if (!owner || owner->uid != object_.uid()) return;  // of a job that had this name before
   memory_.record_version = map->resource_version();
   auto record = ReadPlanRecord(*map);
   if (!record.ok()) {
-    log::Warn("the stored plan is unreadable; the job is planned again",
-              {{"error", base::ToString(record.status())}});
+    log::Warn("the stored plan is unreadable; the job is planned again", {{"error", base::ToString(record.status())}});
     return;
   }
   record_ = memory_.record = *std::move(record);
@@ -63,8 +60,7 @@ absl::Status JobPass::SaveRecord(const PlanRecord& record) {
     map.mutable_json()["metadata"]["resourceVersion"] = memory_.record_version;
     written = deps_.client.Update(maps, map);
   }
-  if (!written.ok())
-    return base::Annotate(written.status(), "write ConfigMap " + map.key().ToString());
+  if (!written.ok()) return base::Annotate(written.status(), "write ConfigMap " + map.key().ToString());
   record_ = memory_.record = record;
   memory_.record_version = written->resource_version();
   return absl::OkStatus();
@@ -72,8 +68,7 @@ absl::Status JobPass::SaveRecord(const PlanRecord& record) {
 
 // Reads the plan that is there instead. OK: it is of a job that had this name before, and may be replaced.
 absl::Status JobPass::RecordOfAnother(const kube::Object& map) {
-  MEDLEY_ASSIGN_OR_RETURN(const kube::Object there,
-                          deps_.client.Get(kube::resources::ConfigMaps(), map.key()));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Object there, deps_.client.Get(kube::resources::ConfigMaps(), map.key()));
   memory_.record_version = there.resource_version();
   const auto owner = there.controller();
   if (!owner || owner->uid != object_.uid()) return absl::OkStatus();
@@ -104,17 +99,14 @@ void JobPass::ExplainRefusal(const absl::Status& status) {
     return;
   }
   deps_.metrics.CountPlan("refused");
-  const bool planner =
-      status.code() == absl::StatusCode::kNotFound || why.find("planner") != std::string::npos;
+  const bool planner = status.code() == absl::StatusCode::kNotFound || why.find("planner") != std::string::npos;
   const std::string message =
-      planner ? fmt::format("spec.planner.name: '{}': {}", job_->planner.name, why)
-              : "spec.model: " + why;
+      planner ? fmt::format("spec.planner.name: '{}': {}", job_->planner.name, why) : "spec.model: " + why;
   if (record_) {
     TellReplan("ReplanRefused", message);
     return;
   }
-  SetCondition(kPlannedCondition, ConditionStatus::kFalse,
-               planner ? "UnknownPlanner" : "InvalidModel", message);
+  SetCondition(kPlannedCondition, ConditionStatus::kFalse, planner ? "UnknownPlanner" : "InvalidModel", message);
 }
 
 void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons, const Pools& pools) {
@@ -128,13 +120,12 @@ void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons, const
       why += reason.message;
     } else {
       why += fmt::format("{}{}{}: needed {:g}, available {:g}", reason.constraint,
-                         reason.resource_type.empty() ? "" : " of ", reason.resource_type,
-                         reason.needed, reason.available);
+                         reason.resource_type.empty() ? "" : " of ", reason.resource_type, reason.needed,
+                         reason.available);
     }
     for (const PoolOffer& offer : pools.offers) {
       const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
-      if (about_units && offer.pool->name == reason.resource_type)
-        why += fmt::format(" (bounded by {})", offer.bound);
+      if (about_units && offer.pool->name == reason.resource_type) why += fmt::format(" (bounded by {})", offer.bound);
     }
   }
   if (why.empty()) why = "the scheduling service found no plan and gave no reason";
@@ -142,8 +133,7 @@ void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons, const
     TellReplan("ReplanInfeasible", "no plan meets the goal now, the present one stays: " + why);
     return;
   }
-  SetCondition(kPlannedCondition, ConditionStatus::kFalse,
-               only_prices ? "PoolUnpriced" : "Infeasible", why);
+  SetCondition(kPlannedCondition, ConditionStatus::kFalse, only_prices ? "PoolUnpriced" : "Infeasible", why);
 }
 
 absl::Status JobPass::MakeFirstPlan() {
@@ -156,8 +146,8 @@ absl::Status JobPass::MakeFirstPlan() {
   if (!profile) return absl::OkStatus();
   JobProgress progress;
   if (status_.observed && status_.observed->samples_total > 0) {  // resumed
-    progress.remaining_samples = static_cast<double>(
-        std::max<int64_t>(1, status_.observed->samples_total - status_.observed->samples));
+    progress.remaining_samples =
+        static_cast<double>(std::max<int64_t>(1, status_.observed->samples_total - status_.observed->samples));
   }
   progress.elapsed_seconds = SecondsSince(status_.start_time, now_);
   progress.spent_usd = status_.cost ? status_.cost->spent_usd : 0;
@@ -171,8 +161,8 @@ absl::Status JobPass::MakeFirstPlan() {
   return status_.finished() ? absl::OkStatus() : RunPlan();
 }
 
-absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools,
-                             const model::Profile& profile, const std::string& reason) {
+absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools, const model::Profile& profile,
+                             const std::string& reason) {
   PlanRecord record;
   record.plan = *result.execution_plan;
   const int layers = static_cast<int>(profile.model.layers.size());
@@ -187,20 +177,17 @@ absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools
   }
   record.usd_per_unit_hour = pools.prices;
   for (const model::Resource& resource : result.resources) {
-    if (resource.price_per_unit_hour > 0)
-      record.usd_per_unit_hour[resource.name] = resource.price_per_unit_hour;
+    if (resource.price_per_unit_hour > 0) record.usd_per_unit_hour[resource.name] = resource.price_per_unit_hour;
   }
-  int64_t epoch = record_ ? record_->plan.epoch : status_.plan ? status_.plan->epoch : 0;
-  if (observed_ != nullptr) epoch = std::max({epoch, observed_->epoch, observed_->next_epoch});
-  record.plan.epoch = epoch + 1;
+  int64_t generation = record_ ? record_->plan.generation : status_.plan ? status_.plan->generation : 0;
+  if (observed_ != nullptr) generation = std::max({generation, observed_->generation, observed_->next_generation});
+  record.plan.generation = generation + 1;
   record.plan.job_uid = object_.uid();
   std::vector<std::string> names;
   for (const kube::ObjectPtr& pod : Pods()) names.push_back(pod->key().name);
-  record.slots = AssignSlots(job_->name(), record.plan,
-                             record_ ? StayingSlots() : std::vector<MemberSlot>(), names);
+  record.slots = AssignSlots(job_->name(), record.plan, record_ ? StayingSlots() : std::vector<MemberSlot>(), names);
   record.layer_names = LayerNames(profile.model);
-  for (const model::ProvisionedStage& stage : result.plan->stages)
-    record.stage_throughput.push_back(stage.throughput);
+  for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);
   record.reason = reason;
   record.accepted_at = base::FormatTime(now_);
@@ -215,9 +202,9 @@ absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools
   FillPlanStatus();
   const std::string summary = model::Summary(record.plan, record.layer_names);
   Event(EventRecorder::Type::kNormal, "PlanAccepted",
-        fmt::format("epoch {} ({}): {}; {:.1f} samples/s for {:.4g} USD/h, by planner {}",
-                    record.plan.epoch, reason, summary, record.plan.estimate.throughput,
-                    record.plan.estimate.usd_per_hour, record.plan.provenance.planner));
+        fmt::format("generation {} ({}): {}; {:.1f} samples/s for {:.4g} USD/h, by planner {}", record.plan.generation,
+                    reason, summary, record.plan.estimate.throughput, record.plan.estimate.usd_per_hour,
+                    record.plan.provenance.planner));
   SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", summary);
   return absl::OkStatus();
 }

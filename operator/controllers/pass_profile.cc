@@ -1,8 +1,8 @@
 // Profiling: what each layer costs on each pool, measured once and kept for later jobs.
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
 #include "common/model/job_spec.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
@@ -22,8 +22,7 @@ std::string Bounds(const std::vector<PoolOffer>& offers) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::string& hash,
-                                                                     const std::string& pool) {
+absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::string& hash, const std::string& pool) {
   const kube::Key key{job_->key().ns, ProfileConfigMapName(hash, pool)};
   const kube::ObjectPtr map = deps_.stores.config_maps.Get(key);
   if (map == nullptr) return std::optional<model::Profile>();
@@ -31,8 +30,7 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::StoredProfile(const std::
   if (profile.ok()) return std::optional<model::Profile>(*std::move(profile));
   log::Warn("a stored profile is unreadable and is measured again",
             {{"configmap", key.ToString()}, {"error", base::ToString(profile.status())}});
-  const absl::Status gone =
-      deps_.client.Delete(kube::resources::ConfigMaps(), key, {.uid = map->uid()});
+  const absl::Status gone = deps_.client.Delete(kube::resources::ConfigMaps(), key, {.uid = map->uid()});
   if (!gone.ok() && !kube::IsNotFound(gone)) return gone;
   return std::optional<model::Profile>();
 }
@@ -45,8 +43,7 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
   int missing = 0;
   memory_.profilers.clear();
   for (const PoolOffer& offer : pools.offers) {
-    MEDLEY_ASSIGN_OR_RETURN(std::optional<model::Profile> profile,
-                            StoredProfile(hash, offer.pool->name));
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<model::Profile> profile, StoredProfile(hash, offer.pool->name));
     if (profile) {
       found.push_back(*std::move(profile));
       // Another job's profiler may have been faster than this job's.
@@ -58,8 +55,7 @@ absl::StatusOr<std::optional<model::Profile>> JobPass::Profiles(const Pools& poo
     if (offer.units <= 0 && Pod(ProfilerName(job_->name(), offer.pool->name)) == nullptr) continue;
     waiting += (waiting.empty() ? "" : ", ") + offer.pool->name;
     memory_.profilers.insert(ProfilerName(job_->name(), offer.pool->name));
-    if (missing++ < deps_.options.parallel_profilers)
-      MEDLEY_RETURN_IF_ERROR(RunProfiler(hash, *offer.pool));
+    if (missing++ < deps_.options.parallel_profilers) MEDLEY_RETURN_IF_ERROR(RunProfiler(hash, *offer.pool));
     if (status_.finished()) return std::optional<model::Profile>();
   }
   if (missing > 0) {
@@ -88,8 +84,8 @@ absl::Status JobPass::RunProfiler(const std::string& hash, const ResourcePool& p
     }
     // The cache may lag behind the ConfigMap that this operator has just written: ask the API server itself before a
     // pool is measured (for seconds, at somebody's cost) again.
-    const auto stored = deps_.client.Get(kube::resources::ConfigMaps(),
-                                         {job_->key().ns, ProfileConfigMapName(hash, pool.name)});
+    const auto stored =
+        deps_.client.Get(kube::resources::ConfigMaps(), {job_->key().ns, ProfileConfigMapName(hash, pool.name)});
     if (stored.ok()) {
       Again(base::milliseconds(50));
       return absl::OkStatus();
@@ -104,10 +100,8 @@ absl::Status JobPass::RunProfiler(const std::string& hash, const ResourcePool& p
   return absl::OkStatus();
 }
 
-absl::Status JobPass::CollectProfile(const std::string& hash, const ResourcePool& pool,
-                                     const kube::Object& pod) {
-  const auto log =
-      deps_.client.GetRaw(kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log"));
+absl::Status JobPass::CollectProfile(const std::string& hash, const ResourcePool& pool, const kube::Object& pod) {
+  const auto log = deps_.client.GetRaw(kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log"));
   if (!log.ok() && !kube::IsNotFound(log.status()))
     return base::Annotate(log.status(), "log of " + pod.key().ToString());
   const auto json = ProfileJsonInLog(log.ok() ? *log : "");
@@ -117,8 +111,8 @@ absl::Status JobPass::CollectProfile(const std::string& hash, const ResourcePool
           "profiler pod " + pod.key().name + ": " + base::Message(good));
     return ProfilerFailed(pod);
   }
-  const auto made = deps_.client.Create(kube::resources::ConfigMaps(),
-                                        ProfileConfigMap(job_->key().ns, hash, pool.name, *json));
+  const auto made =
+      deps_.client.Create(kube::resources::ConfigMaps(), ProfileConfigMap(job_->key().ns, hash, pool.name, *json));
   if (!made.ok() && !kube::IsAlreadyExists(made.status())) return made.status();
   Event(EventRecorder::Type::kNormal, "Profiled", "the layers were measured on pool " + pool.name);
   return DeletePod(pod);  // the ConfigMap's arrival brings the next pass
@@ -137,14 +131,12 @@ absl::Status JobPass::ProfilerFailed(const kube::Object& pod) {
     failures.retry_at = steady_ + base::seconds(std::min(60, 1 << std::min(6, failures.count)));
     ++status_.restarts;
     deps_.metrics.CountRestart();
-    Event(EventRecorder::Type::kWarning, "ProfilerFailed",
-          "profiler pod " + pod.key().name + " " + HowItEnded(pod));
+    Event(EventRecorder::Type::kWarning, "ProfilerFailed", "profiler pod " + pod.key().name + " " + HowItEnded(pod));
   }
   if (status_.restarts > job_->run_policy.backoff_limit) {
-    return Finish(
-        false, "BackoffLimitExceeded",
-        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {} {}",
-                    status_.restarts, job_->run_policy.backoff_limit, pod.key().name, HowItEnded(pod)));
+    return Finish(false, "BackoffLimitExceeded",
+                  fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {} {}",
+                              status_.restarts, job_->run_policy.backoff_limit, pod.key().name, HowItEnded(pod)));
   }
   Again(failures.retry_at - steady_);
   return DeletePod(pod);

@@ -50,14 +50,11 @@ JobProgress JobPass::Progress() const {
   return progress;
 }
 
-bool JobPass::BelowGoal() const {
-  return observed_->throughput < job_->objective.min_throughput * kGoalTolerance;
-}
+bool JobPass::BelowGoal() const { return observed_->throughput < job_->objective.min_throughput * kGoalTolerance; }
 
 bool JobPass::Settled() const {
   return record_ && InForce() && observed_->phase == JobPhase::kTraining &&
-         status_.conditions.IsTrue(kPodsReadyCondition) && status_.conditions.IsTrue(kPlannedCondition) &&
-         !BelowGoal();
+         status_.conditions.IsTrue(kPodsReadyCondition) && status_.conditions.IsTrue(kPlannedCondition) && !BelowGoal();
 }
 
 bool JobPass::GoalMissedForLong() {
@@ -81,9 +78,9 @@ bool JobPass::MemberUnschedulableForLong(std::string* pool) {
     if (pod == nullptr) unschedulable = memory_.refused.contains(slot.member);
     if (pod != nullptr && !pod->deleting()) {
       for (const kube::Json& condition : pod->At("/status/conditions")) {
-        unschedulable = unschedulable || (condition.value("type", "") == "PodScheduled" &&
-                                          condition.value("status", "") == "False" &&
-                                          condition.value("reason", "") == "Unschedulable");
+        unschedulable = unschedulable ||
+                        (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False" &&
+                         condition.value("reason", "") == "Unschedulable");
       }
     }
     if (!unschedulable) continue;
@@ -119,8 +116,7 @@ std::string JobPass::ReplanReason(const Pools& pools, const PlanningInputs& now,
     if (record_->spec_generation != object_.generation()) return "ObjectiveChanged";
     for (const auto& [pool, price] : now.prices) {
       const auto planned = record_->usd_per_unit_hour.find(pool);
-      if (planned == record_->usd_per_unit_hour.end() || planned->second != price)
-        return "PriceChanged";
+      if (planned == record_->usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
     }
     memory_.considered = now;
     return "";
@@ -138,8 +134,7 @@ absl::Status JobPass::Replan() {
   std::string stuck_pool;
   const bool stuck = MemberUnschedulableForLong(&stuck_pool);
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
-  const bool stable =
-      InForce() && observed_->phase == JobPhase::kTraining && observed_->samples_total > 0;
+  const bool stable = InForce() && observed_->phase == JobPhase::kTraining && observed_->samples_total > 0;
   if (!stable && !stuck) return absl::OkStatus();
   std::optional<Pools> pools = UsablePools();
   if (!pools) {
@@ -158,10 +153,7 @@ absl::Status JobPass::Replan() {
       if (offer.pool->name != stuck_pool) continue;
       int scheduled = 0;
       for (const kube::ObjectPtr& pod : Pods()) {
-        scheduled +=
-            pod->label("medley.dev/pool") == stuck_pool && !pod->String("/spec/nodeName").empty()
-                ? 1
-                : 0;
+        scheduled += pod->label("medley.dev/pool") == stuck_pool && !pod->String("/spec/nodeName").empty() ? 1 : 0;
       }
       offer.units = std::min(offer.units, scheduled);
     }
@@ -172,9 +164,9 @@ absl::Status JobPass::Replan() {
     forced = true;
   }
   if (reason == "ObjectiveChanged") {
-    forced = forced || BelowGoal() ||
-             (job_->objective.max_usd_per_hour > 0 &&
-              record_->UsdPerHour(now.prices) > job_->objective.max_usd_per_hour);
+    forced =
+        forced || BelowGoal() ||
+        (job_->objective.max_usd_per_hour > 0 && record_->UsdPerHour(now.prices) > job_->objective.max_usd_per_hour);
   }
   // An edit gets an answer, also where it is that of the edit before.
   if (reason == "ObjectiveChanged") memory_.last_event.clear();
@@ -190,8 +182,7 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   if (!profile || status_.finished()) return absl::OkStatus();
   JobProgress progress = Progress();
   const double estimated = record_->plan.estimate.throughput;
-  if (reason == "ThroughputBelowGoal" && estimated > 0)
-    progress.calibration = observed_->throughput / estimated;
+  if (reason == "ThroughputBelowGoal" && estimated > 0) progress.calibration = observed_->throughput / estimated;
   std::optional<model::PlanResult> result = Ask(pools, *profile, progress);
   double present = result ? PresentEstimate(estimated, observed_->throughput, result->prediction) : 0;
   if (result && !result->plan && IsCorrected(result->prediction)) {
@@ -222,30 +213,28 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   inputs.candidate_estimated_throughput =
       result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
   inputs.same_plan = SameShape(record_->plan, *result->execution_plan);
-  inputs.pause_seconds = status_.last_rescale ? status_.last_rescale->pause_seconds
-                                              : deps_.options.default_pause_seconds;
+  inputs.pause_seconds =
+      status_.last_rescale ? status_.last_rescale->pause_seconds : deps_.options.default_pause_seconds;
   inputs.warm_up_seconds = deps_.options.default_warm_up_seconds;
   inputs.min_saving = job_->elasticity.min_saving;
   inputs.cooldown_seconds = job_->elasticity.cooldown_seconds;
-  inputs.seconds_since_last_move = record_->reason == "FirstPlan" || record_->reason == "Resumed"
-                                       ? 1e9
-                                       : SecondsSince(record_->accepted_at, now_);
+  inputs.seconds_since_last_move =
+      record_->reason == "FirstPlan" || record_->reason == "Resumed" ? 1e9 : SecondsSince(record_->accepted_at, now_);
   inputs.forced = forced;
   const MoveDecision decision = DecideMove(inputs);
   deps_.metrics.CountReplan(decision.reason);
-  TellReplan("ReplanConsidered",
-             fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay",
-                         decision.reason, decision.sentence));
+  TellReplan("ReplanConsidered", fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay",
+                                             decision.reason, decision.sentence));
   if (decision.reason == "Cooldown") {  // asked again when it is over
     memory_.considered.reset();
     Again(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
   }
   if (!decision.move) return absl::OkStatus();
-  const int64_t from = record_->plan.epoch;
+  const int64_t from = record_->plan.generation;
   MEDLEY_RETURN_IF_ERROR(Accept(*result, pools, *profile, reason));
   SetCondition(
       kRescalingCondition, ConditionStatus::kTrue, reason,
-      fmt::format("from epoch {} to epoch {}: {}", from, record_->plan.epoch, decision.sentence));
+      fmt::format("from generation {} to generation {}: {}", from, record_->plan.generation, decision.sentence));
   Again(base::nanoseconds(1));  // the next pass makes the pods
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // Survival: a coordinator that is lost, restarted in place or at its end, and jobs that fail.
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/controllers/job_pass.h"
 #include "operator/records/profile_store.h"
@@ -12,8 +12,7 @@ namespace {
 constexpr int kPermanent = 2;  // exit code of a coordinator that a restart will not help
 
 int ExitCode(const kube::Object& pod, const char* state) {
-  const kube::Json& code =
-      pod.At(std::string("/status/containerStatuses/0/") + state + "/terminated/exitCode");
+  const kube::Json& code = pod.At(std::string("/status/containerStatuses/0/") + state + "/terminated/exitCode");
   return code.is_number_integer() ? code.get<int>() : -1;
 }
 
@@ -34,15 +33,13 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
   if (observed_ != nullptr && observed_->phase == JobPhase::kComplete) {
     *over = true;
     Observe();
-    return Finish(
-        true, "TrainingComplete",
-        fmt::format("{} samples trained in {} steps", observed_->samples_done, observed_->step));
+    return Finish(true, "TrainingComplete",
+                  fmt::format("{} samples trained in {} steps", observed_->samples_done, observed_->step));
   }
   if (observed_ != nullptr && observed_->phase == JobPhase::kFailed) {
     *over = true;
     Observe();
-    const std::string why =
-        observed_->message.empty() ? "the coordinator gave no reason" : observed_->message;
+    const std::string why = observed_->message.empty() ? "the coordinator gave no reason" : observed_->message;
     if (!observed_->retryable) return Finish(false, "TrainingFailed", why);
     return Restart("TrainingFailed", why);
   }
@@ -58,12 +55,10 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
     return CoordinatorEnded(*pod, over);
   }
   const int restarts = RestartCount(*pod);
-  if (pod->uid() != record_->coordinator_uid || restarts <= record_->coordinator_restarts)
-    return absl::OkStatus();
+  if (pod->uid() != record_->coordinator_uid || restarts <= record_->coordinator_restarts) return absl::OkStatus();
   if (ExitCode(*pod, "lastState") == kPermanent) {
     *over = true;
-    return Finish(false, "TrainingFailed",
-                  "the coordinator failed for good: " + LastLine(LogOf(*pod)));
+    return Finish(false, "TrainingFailed", "the coordinator failed for good: " + LastLine(LogOf(*pod)));
   }
   const int more = restarts - record_->coordinator_restarts;
   PlanRecord record = *record_;
@@ -89,9 +84,9 @@ absl::Status JobPass::CountRestarts(int count, const std::string& message, bool*
   const int limit = job_->run_policy.backoff_limit;
   if (status_.restarts > limit) {
     *failed = true;
-    return Finish(false, "BackoffLimitExceeded",
-                  fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: {}",
-                              status_.restarts, limit, message));
+    return Finish(
+        false, "BackoffLimitExceeded",
+        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: {}", status_.restarts, limit, message));
   }
   SetCondition(kRestartingCondition, ConditionStatus::kTrue, "CoordinatorRestarted", message);
   Event(EventRecorder::Type::kWarning, "Restarting",
@@ -123,7 +118,7 @@ void JobPass::ForgetRun() {
   link_.reset();
   observed_.reset();
   memory_.applied_to.clear();
-  memory_.applied_epoch = -1;
+  memory_.applied_generation = -1;
 }
 
 }  // namespace medley::ops

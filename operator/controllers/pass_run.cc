@@ -5,7 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_pass.h"
@@ -26,8 +26,7 @@ constexpr base::nanoseconds kCacheAgain = base::milliseconds(200);
 bool IsQuotaRefusal(const absl::Status& status) {
   const std::string why = base::Message(status);
   return status.code() == absl::StatusCode::kPermissionDenied &&
-         (why.find("exceeded quota") != std::string::npos ||
-          why.find("failed quota") != std::string::npos);
+         (why.find("exceeded quota") != std::string::npos || why.find("failed quota") != std::string::npos);
 }
 
 }  // namespace
@@ -122,8 +121,7 @@ absl::Status JobPass::FoundInstead(const kube::Object& pod) {
 
 absl::Status JobPass::DeletePod(const kube::Object& pod) {
   if (Going(pod)) return absl::OkStatus();
-  const absl::Status gone =
-      deps_.client.Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid()});
+  const absl::Status gone = deps_.client.Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid()});
   // A conflict: another pod has the name now.
   if (gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) {
     memory_.deleted.insert(pod.uid());
@@ -132,21 +130,18 @@ absl::Status JobPass::DeletePod(const kube::Object& pod) {
   return base::Annotate(gone, "delete pod " + pod.key().ToString());
 }
 
-bool JobPass::Going(const kube::Object& pod) const {
-  return pod.deleting() || memory_.deleted.contains(pod.uid());
-}
+bool JobPass::Going(const kube::Object& pod) const { return pod.deleting() || memory_.deleted.contains(pod.uid()); }
 
 absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
-  const bool ending = observed_ != nullptr && (observed_->phase == JobPhase::kEvaluating ||
-                                               observed_->phase == JobPhase::kComplete);
+  const bool ending =
+      observed_ != nullptr && (observed_->phase == JobPhase::kEvaluating || observed_->phase == JobPhase::kComplete);
   std::vector<kube::Object> missing;
   for (const MemberSlot& slot : record_->slots) {
     const kube::ObjectPtr pod = Pod(slot.member);
     if (pod != nullptr) {
       if (Going(*pod) || (ending && HasEnded(*pod))) continue;
       // Made for a coordinator that is gone: it would call a dead address for ever.
-      if (!HasEnded(*pod) && CoordinatorOf(*pod) != coordinator)
-        MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
+      if (!HasEnded(*pod) && CoordinatorOf(*pod) != coordinator) MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
       if (HasEnded(*pod)) MEDLEY_RETURN_IF_ERROR(ReplaceMember(*pod));
       continue;
     }
@@ -159,8 +154,7 @@ absl::Status JobPass::EnsureMembers(const std::string& coordinator) {
     const kube::ObjectPtr object = deps_.stores.pools.Get({"", slot.pool});
     if (object == nullptr) continue;  // Replan finds another place for it
     MEDLEY_ASSIGN_OR_RETURN(const ResourcePool pool, ResourcePool::FromObject(*object));
-    kube::Object made =
-        MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.epoch);
+    kube::Object made = MemberPod(*job_, slot, pool, deps_.options.worker, coordinator, record_->plan.generation);
     if (memory_.pod_group) JoinPodGroup(*job_, *memory_.pod_group, made);
     // A pool that tolerates everything would be put where it has just left.
     KeepOff(deps_.capacity.NodesToAvoid(deps_.capacity.Demand(made)), made);
@@ -177,8 +171,7 @@ absl::Status JobPass::CreateMembers(const std::vector<kube::Object>& pods) {
   }
   const auto create = [&](int i) -> absl::Status {
     MEDLEY_RETURN_IF_ERROR(CreatePod(pods[i]));
-    return memory_.refused.contains(pods[i].key().name) ? base::ResourceExhausted("a quota is full")
-                                                        : absl::OkStatus();
+    return memory_.refused.contains(pods[i].key().name) ? base::ResourceExhausted("a quota is full") : absl::OkStatus();
   };
   absl::Status status = SlowStart(static_cast<int>(pods.size()), create).status;
   return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
@@ -211,10 +204,11 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
     JobMemory::Failures& fresh = memory_.failures[pod.key().name];
     fresh.last_uid = pod.uid();
     fresh.count += 1;
-    fresh.retry_at = steady_ + (released           ? kReleasedPatience
-                                : fresh.count == 1 ? base::nanoseconds(0)
-                                                   : base::nanoseconds(base::seconds(std::min(
-                                                         60, 1 << std::min(6, fresh.count - 1)))));
+    fresh.retry_at =
+        steady_ + (released ? kReleasedPatience
+                   : fresh.count == 1
+                       ? base::nanoseconds(0)
+                       : base::nanoseconds(base::seconds(std::min(60, 1 << std::min(6, fresh.count - 1)))));
     if (!released) {
       Event(EventRecorder::Type::kWarning, "MemberFailed",
             fmt::format("pod {} {} and is replaced", pod.key().name, HowItEnded(pod)));
@@ -222,11 +216,9 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
   }
   const JobMemory::Failures& now = memory_.failures[pod.key().name];
   if (now.count > job_->run_policy.backoff_limit + 1) {
-    return Finish(
-        false, "BackoffLimitExceeded",
-        fmt::format(
-            "pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
-            pod.key().name, now.count, job_->run_policy.backoff_limit));
+    return Finish(false, "BackoffLimitExceeded",
+                  fmt::format("pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
+                              pod.key().name, now.count, job_->run_policy.backoff_limit));
   }
   if (now.retry_at > steady_) {
     Again(now.retry_at - steady_);
@@ -236,45 +228,43 @@ absl::Status JobPass::ReplaceMember(const kube::Object& pod) {
 }
 
 bool JobPass::InForce() const {
-  return observed_ != nullptr && observed_->epoch >= record_->plan.epoch &&
-         observed_->next_epoch == 0;
+  return observed_ != nullptr && observed_->generation >= record_->plan.generation && observed_->next_generation == 0;
 }
 
 absl::Status JobPass::ApplyPlan() {
-  const int64_t epoch = record_->plan.epoch;
+  const int64_t generation = record_->plan.generation;
   const bool known = observed_ != nullptr &&
-                     (observed_->epoch >= epoch || observed_->next_epoch >= epoch) &&
-                     observed_->epoch > 0;
-  const bool applied = memory_.applied_to == link_->address() && memory_.applied_epoch == epoch;
+                     (observed_->generation >= generation || observed_->next_generation >= generation) &&
+                     observed_->generation > 0;
+  const bool applied = memory_.applied_to == link_->address() && memory_.applied_generation == generation;
   if (applied && (known || steady_ - memory_.applied_at < kApplyAgain)) {
     if (!known) Again(kApplyAgain);
     return absl::OkStatus();
   }
-  if (known && memory_.applied_epoch == 0) {  // an operator that started anew finds it done
+  if (known && memory_.applied_generation == 0) {  // an operator that started anew finds it done
     memory_.applied_to = link_->address();
-    memory_.applied_epoch = epoch;
+    memory_.applied_generation = generation;
     return absl::OkStatus();
   }
   const auto answer = link_->ApplyPlan(*record_, deps_.leader_term(), stop_);
   MEDLEY_RETURN_IF_ERROR(Deposed(answer.status(), "apply the plan"));
   if (answer.status().code() == absl::StatusCode::kFailedPrecondition && observed_ != nullptr &&
-      observed_->epoch >= epoch) {
-    // The coordinator recovered into a newer epoch meanwhile: the plan stands, under a newer
+      observed_->generation >= generation) {
+    // The coordinator recovered into a newer generation meanwhile: the plan stands, under a newer
     // number.
     PlanRecord record = *record_;
-    record.plan.epoch = std::max(observed_->epoch, observed_->next_epoch) + 1;
+    record.plan.generation = std::max(observed_->generation, observed_->next_generation) + 1;
     MEDLEY_RETURN_IF_ERROR(SaveRecord(record));
     Again(base::nanoseconds(1));
     return absl::OkStatus();
   }
   if (!answer.ok()) {  // it starts, or restarts: the plan is sent again
-    log::Debug("plan not taken yet",
-               {{"job", job_->key().ToString()}, {"error", base::ToString(answer.status())}});
+    log::Debug("plan not taken yet", {{"job", job_->key().ToString()}, {"error", base::ToString(answer.status())}});
     Again(base::seconds(1));
     return absl::OkStatus();
   }
   memory_.applied_to = link_->address();
-  memory_.applied_epoch = epoch;
+  memory_.applied_generation = generation;
   memory_.applied_at = steady_;
   Again(kApplyAgain);
   return absl::OkStatus();

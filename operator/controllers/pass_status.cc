@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/controllers/job_pass.h"
 
@@ -13,8 +13,8 @@ namespace {
 // What a reader waits for; the rest of the status may be as old as the interval.
 kube::Json Urgent(const kube::Json& status) {
   kube::Json urgent = kube::Json::object();
-  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "startTime",
-                            "completionTime", "replicas", "observedGeneration"}) {
+  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "startTime", "completionTime", "replicas",
+                            "observedGeneration"}) {
     if (status.is_object() && status.contains(field)) urgent[field] = status[field];
   }
   return urgent;
@@ -50,11 +50,9 @@ void JobPass::Observe() {
   observed.metrics = seen.metrics;
   if (seen.samples_total > 0) {
     observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
-    const auto left =
-        static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
+    const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
     if (seen.throughput > 0) {
-      observed.estimated_remaining_seconds =
-          static_cast<int64_t>(std::ceil(left / seen.throughput));
+      observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(left / seen.throughput));
     }
   }
   // A coordinator that starts anew has not read its journal yet: what was known stays.
@@ -69,38 +67,34 @@ void JobPass::Observe() {
   deps_.metrics.AddSpent(seen.usd_spent - memory_.spent_counted);
   memory_.spent_counted = std::max(memory_.spent_counted, seen.usd_spent);
   ObserveSwitches();
-  const bool runs = seen.epoch > 0 && seen.phase != JobPhase::kUnknown &&
-                    seen.phase != JobPhase::kWaiting && seen.phase != JobPhase::kFailed &&
-                    seen.phase != JobPhase::kSuspended;
+  const bool runs = seen.generation > 0 && seen.phase != JobPhase::kUnknown && seen.phase != JobPhase::kWaiting &&
+                    seen.phase != JobPhase::kFailed && seen.phase != JobPhase::kSuspended;
   if (runs) {
-    SetCondition(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted",
-                 "an epoch has committed and samples are trained");
+    SetCondition(kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted",
+                 "a generation has committed and samples are trained");
     if (status_.conditions.IsTrue(kRestartingCondition)) {
-      SetCondition(kRestartingCondition, ConditionStatus::kFalse, "Restarted",
-                   "the job runs again");
+      SetCondition(kRestartingCondition, ConditionStatus::kFalse, "Restarted", "the job runs again");
     }
   }
-  if (record_ && seen.epoch > 0 && seen.epoch < record_->plan.epoch &&
-      seen.phase != JobPhase::kFailed) {
+  if (record_ && seen.generation > 0 && seen.generation < record_->plan.generation && seen.phase != JobPhase::kFailed) {
     SetCondition(kRescalingCondition, ConditionStatus::kTrue, record_->reason,
-                 fmt::format("from epoch {} to epoch {}", seen.epoch, record_->plan.epoch));
+                 fmt::format("from generation {} to generation {}", seen.generation, record_->plan.generation));
   } else if (record_ && InForce() && status_.conditions.IsTrue(kRescalingCondition)) {
     SetCondition(kRescalingCondition, ConditionStatus::kFalse, "Rescaled",
-                 fmt::format("epoch {} is in force", record_->plan.epoch));
+                 fmt::format("generation {} is in force", record_->plan.generation));
   }
 }
 
 void JobPass::ObserveSwitches() {
-  for (const EpochSwitch& done : observed_->switches) {
-    if (done.to_epoch <= memory_.last_switch_epoch) continue;
-    memory_.last_switch_epoch = done.to_epoch;
-    const bool old = status_.last_rescale && status_.last_rescale->to_epoch >= done.to_epoch;
-    if (done.from_epoch == 0 || old) continue;
-    deps_.metrics.ObserveSwitch(object_.key(), done.recovery, done.pause_seconds,
-                                static_cast<double>(done.lost_steps));
+  for (const GenerationSwitch& done : observed_->switches) {
+    if (done.to_generation <= memory_.last_switch_generation) continue;
+    memory_.last_switch_generation = done.to_generation;
+    const bool old = status_.last_rescale && status_.last_rescale->to_generation >= done.to_generation;
+    if (done.from_generation == 0 || old) continue;
+    deps_.metrics.ObserveSwitch(object_.key(), done.recovery, done.pause_seconds, static_cast<double>(done.lost_steps));
     // One word here; the coordinator's sentence goes into the Event.
-    status_.last_rescale = RescaleStatus{done.from_epoch,
-                                         done.to_epoch,
+    status_.last_rescale = RescaleStatus{done.from_generation,
+                                         done.to_generation,
                                          done.cause,
                                          done.pause_seconds,
                                          done.at.empty() ? base::FormatTime(now_) : done.at,
@@ -109,22 +103,20 @@ void JobPass::ObserveSwitches() {
     status_.rescales.push_back(*status_.last_rescale);
     if (status_.rescales.size() > 32) status_.rescales.erase(status_.rescales.begin());
     Event(EventRecorder::Type::kNormal, done.recovery ? "Recovered" : "Rescaled",
-          fmt::format(
-              "epoch {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again",
-              done.from_epoch, done.to_epoch, done.reason, done.pause_seconds, done.lost_steps));
+          fmt::format("generation {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again",
+                      done.from_generation, done.to_generation, done.reason, done.pause_seconds, done.lost_steps));
   }
 }
 
 void JobPass::FillPlanStatus() {
   const model::ExecutionPlan& plan = record_->plan;
   PlanStatus status;
-  status.epoch = plan.epoch;
+  status.generation = plan.generation;
   status.planner = plan.provenance.planner;
   status.summary = model::Summary(plan, record_->layer_names);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const model::Stage& stage = plan.stages[s];
-    const double throughput =
-        s < record_->stage_throughput.size() ? record_->stage_throughput[s] : 0;
+    const double throughput = s < record_->stage_throughput.size() ? record_->stage_throughput[s] : 0;
     std::string layers;
     for (const model::OperationRange& range : stage.operations) {
       layers += fmt::format("{}{}-{}", layers.empty() ? "" : ",", range.first, range.end - 1);
@@ -144,8 +136,7 @@ void JobPass::FillPlanStatus() {
   status.catalog_revision = plan.provenance.catalog_revision;
   status.price_time = plan.provenance.price_time;
   status_.plan = std::move(status);
-  if (spec_ok_)
-    SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", status_.plan->summary);
+  if (spec_ok_) SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound", status_.plan->summary);
 }
 
 void JobPass::CheckPodsReady() {
@@ -166,8 +157,7 @@ void JobPass::CheckPodsReady() {
                  fmt::format("all {} pods of the plan run", all));
   } else {
     SetCondition(kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
-                 fmt::format("{} of {} pods of the plan run; first that does not: {}", running, all,
-                             waiting));
+                 fmt::format("{} of {} pods of the plan run; first that does not: {}", running, all, waiting));
   }
 }
 
@@ -184,15 +174,13 @@ absl::Status JobPass::WriteStatus() {
   kube::Json patch = json;
   if (before.is_object()) {
     for (const auto& [field, value] : before.items()) {
-      if (!patch.contains(field))
-        patch[field] = nullptr;  // a merge patch removes what it sets to null
+      if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes what it sets to null
     }
   }
-  const auto written = deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge,
-                                          {{"status", patch}}, {}, "status");
+  const auto written =
+      deps_.client.Patch(TrainingJobs(), object_.key(), kube::PatchType::kMerge, {{"status", patch}}, {}, "status");
   if (kube::IsNotFound(written.status())) return absl::OkStatus();
-  if (!written.ok())
-    return base::Annotate(written.status(), "write the status of " + object_.key().ToString());
+  if (!written.ok()) return base::Annotate(written.status(), "write the status of " + object_.key().ToString());
   memory_.written_status.emplace(json);
   memory_.status_written_at = steady_;
   deps_.metrics.CountStatusWrite();
@@ -215,8 +203,8 @@ kube::ObjectPtr JobPass::Pod(const std::string& name) const {
 }
 
 std::string JobPass::LogOf(const kube::Object& pod) {
-  const auto log = deps_.client.GetRaw(
-      kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log") + "?tailLines=20");
+  const auto log =
+      deps_.client.GetRaw(kube::resources::Pods().Path(pod.key().ns, pod.key().name, "log") + "?tailLines=20");
   return log.ok() ? *log : "";
 }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {

@@ -1,7 +1,7 @@
 #include "operator/controllers/pool_reconciler.h"
 
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
 #include "operator/capacity/pod_demand.h"
@@ -34,20 +34,19 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const auto pool = ResourcePool::FromObject(*object);
   if (!pool.ok()) broken.push_back(base::Message(pool.status()));
   if (!broken.empty()) {
-    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec",
-                          broken.front(), object->generation(), deps_.clock.Now());
-    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "InvalidSpec",
-                          broken.front(), object->generation(), deps_.clock.Now());
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec", broken.front(),
+                          object->generation(), deps_.clock.Now());
+    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "InvalidSpec", broken.front(),
+                          object->generation(), deps_.clock.Now());
   } else {
     Price(*pool, status);
     Units(*pool, status);
     const PoolUnits& units = status.units;
-    deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity,
-                                       units.used, units.free});
+    deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity, units.used, units.free});
   }
   if (status == before) return Result{};
-  const auto written = deps_.client.Patch(ResourcePools(), key, kube::PatchType::kMerge,
-                                          {{"status", status.ToJson()}}, {}, "status");
+  const auto written =
+      deps_.client.Patch(ResourcePools(), key, kube::PatchType::kMerge, {{"status", status.ToJson()}}, {}, "status");
   if (!written.ok() && !kube::IsNotFound(written.status())) {
     return base::Annotate(written.status(), "write the status of pool " + key.name);
   }
@@ -65,8 +64,7 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     status.price_source = price->source;
     status.conditions.Set(kPricedCondition, ConditionStatus::kTrue,
                           price->source == "spec" ? "FixedPrice" : "CatalogPrice",
-                          fmt::format("{:g} USD per unit-hour", price->usd_per_unit_hour),
-                          generation, now);
+                          fmt::format("{:g} USD per unit-hour", price->usd_per_unit_hour), generation, now);
     return;
   }
   if (catalog == nullptr) {
@@ -75,22 +73,20 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     return;
   }
   status.usd_per_unit_hour = 0;
-  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
-                        fmt::format("the catalog (revision {}) does not hold {}", catalog->revision,
-                                    pool.offering->KeyString()),
-                        generation, now);
+  status.conditions.Set(
+      kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
+      fmt::format("the catalog (revision {}) does not hold {}", catalog->revision, pool.offering->KeyString()),
+      generation, now);
 }
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
   status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
-  const bool there =
-      pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
-  status.conditions.Set(kAvailableCondition,
-                        there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+  const bool there = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
+  status.conditions.Set(kAvailableCondition, there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
                         there ? "UnitsExist" : "NoNodes",
                         there ? "nodes hold units of the pool, or an autoscaler brings them"
                               : "no node that is ready, stays, and matches spec.nodeSelector and "
-                              "spec.tolerations holds a unit",
+                                "spec.tolerations holds a unit",
                         pool.object.generation(), deps_.clock.Now());
 }
 

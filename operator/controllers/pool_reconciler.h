@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/base/clock.h"
-#include "common/kube/cache/store.h"
-#include "common/kube/client.h"
+#include "kube/cache/store.h"
+#include "kube/client.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/resource_pool.h"
 #include "operator/controllers/job_deps.h"

@@ -70,9 +70,9 @@ std::string CauseOf(const pb::SwitchRecord& record) {
 Observation FromProto(const pb::Observation& in) {
   Observation out;
   out.phase = FromProto(in.phase());
-  out.epoch = in.epoch();
-  out.next_epoch = in.next_epoch();
-  out.plan_epoch = in.plan_epoch();
+  out.generation = in.generation();
+  out.next_generation = in.next_generation();
+  out.plan_generation = in.plan_generation();
   out.step = in.step();
   out.samples_done = in.samples_done();
   out.samples_total = in.samples_total();
@@ -85,7 +85,7 @@ Observation FromProto(const pb::Observation& in) {
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();
   for (const pb::SwitchRecord& s : in.switches()) {
-    out.switches.push_back({s.from_epoch(), s.to_epoch(), s.reason(), CauseOf(s), s.pause_seconds(),
+    out.switches.push_back({s.from_generation(), s.to_generation(), s.reason(), CauseOf(s), s.pause_seconds(),
                             s.recovery(), s.lost_steps(), model::TimeFromProto(s.at())});
   }
   out.missing_members = {in.missing_members().begin(), in.missing_members().end()};
@@ -130,8 +130,7 @@ void CoordinatorLink::Hear(const pb::Observation& observation, bool first) {
   on_change_(news);
 }
 
-absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int64_t term,
-                                                   std::stop_token stop) {
+absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int64_t term, std::stop_token stop) {
   pb::ApplyPlanRequest request;
   model::ToProto(record.plan, *request.mutable_plan());
   for (const MemberSlot& slot : record.slots) {
@@ -144,20 +143,19 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int
   }
   request.set_reason(record.reason);
   request.set_leader_term(term);
-  for (const auto& [pool, price] : record.usd_per_unit_hour)
-    (*request.mutable_usd_per_unit_hour())[pool] = price;
+  for (const auto& [pool, price] : record.usd_per_unit_hour) (*request.mutable_usd_per_unit_hour())[pool] = price;
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = token_, .timeout = base::seconds(10)});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::ApplyPlanResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->ApplyPlan(&context, request, &response),
-                                       "coordinator " + address_ + ": ApplyPlan"));
-  return response.epoch();
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->ApplyPlan(&context, request, &response), "coordinator " + address_ + ": ApplyPlan"));
+  return response.generation();
 }
 
-absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members,
-                                    base::nanoseconds notice, int64_t term, std::stop_token stop) {
+absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members, base::nanoseconds notice, int64_t term,
+                                    std::stop_token stop) {
   pb::DrainRequest request;
   request.set_leader_term(term);
   for (const std::string& member : members) request.add_members(member);
@@ -169,12 +167,10 @@ absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members,
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::DrainResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  return rpc::FromGrpc(stub->Drain(&context, request, &response),
-                       "coordinator " + address_ + ": Drain");
+  return rpc::FromGrpc(stub->Drain(&context, request, &response), "coordinator " + address_ + ": Drain");
 }
 
-absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason,
-                                                 base::nanoseconds timeout, int64_t term,
+absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason, base::nanoseconds timeout, int64_t term,
                                                  std::stop_token stop) {
   pb::SuspendRequest request;
   request.set_leader_term(term);
@@ -184,8 +180,8 @@ absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason,
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::SuspendResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->Suspend(&context, request, &response),
-                                       "coordinator " + address_ + ": Suspend"));
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->Suspend(&context, request, &response), "coordinator " + address_ + ": Suspend"));
   return response.step();
 }
 
@@ -194,16 +190,14 @@ CoordinatorLinks::CoordinatorLinks(uint64_t seed, OnChange on_change)
 
 CoordinatorLinks::~CoordinatorLinks() = default;
 
-std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job,
-                                                       const std::string& address,
+std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job, const std::string& address,
                                                        const std::string& token) {
   std::shared_ptr<CoordinatorLink> old;  // destroyed, and so joined, outside of the lock
   base::MutexLock lock(mutex_);
   std::shared_ptr<CoordinatorLink>& link = links_[job];
   if (link == nullptr || link->address() != address || link->token() != token) {
-    old = std::exchange(
-        link, std::make_shared<CoordinatorLink>(*loop_, address, token, seed_ + links_.size(),
-                                                [this, job](bool news) { on_change_(job, news); }));
+    old = std::exchange(link, std::make_shared<CoordinatorLink>(*loop_, address, token, seed_ + links_.size(),
+                                                                [this, job](bool news) { on_change_(job, news); }));
   }
   return link;
 }

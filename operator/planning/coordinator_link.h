@@ -15,7 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/planning/observation.h"
 #include "operator/records/plan_record.h"
 
@@ -46,7 +46,7 @@ class CoordinatorLink {
 
   // `term`: of this operator's lead. An error of which model::NewerTerm knows the newer term: another
   // operator has led since.
-  // Idempotent by epoch. Errors: FailedPrecondition (an older epoch than the one in force),
+  // Idempotent by generation. Errors: FailedPrecondition (an older generation than the one in force),
   // Unavailable.
   absl::StatusOr<int64_t> ApplyPlan(const PlanRecord& record, int64_t term, std::stop_token stop);
   absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice, int64_t term,
@@ -64,7 +64,7 @@ class CoordinatorLink {
   const std::shared_ptr<grpc::Channel> channel_;
   mutable base::Mutex mutex_;
   std::shared_ptr<const Observation> latest_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const Observation> told_;  // as news, of this stream; of the loop's thread
+  std::shared_ptr<const Observation> told_;    // as news, of this stream; of the loop's thread
   std::unique_ptr<ObservationStream> stream_;  // last: it uses all of the above
 };
 
@@ -76,8 +76,7 @@ class CoordinatorLinks {
   ~CoordinatorLinks();
 
   // The job's link; a new one when address or token changed.
-  std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address,
-                                       const std::string& token);
+  std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address, const std::string& token);
   // Null: none.
   std::shared_ptr<CoordinatorLink> Find(const kube::Key& job) const;
   void Drop(const kube::Key& job);

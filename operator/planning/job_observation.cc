@@ -9,9 +9,9 @@ namespace {
 
 // Index of the stage that computes longest.
 size_t Slowest(const std::vector<StageTimes>& stages) {
-  const auto slowest = std::max_element(
-      stages.begin(), stages.end(),
-      [](const StageTimes& a, const StageTimes& b) { return a.compute_seconds < b.compute_seconds; });
+  const auto slowest = std::max_element(stages.begin(), stages.end(), [](const StageTimes& a, const StageTimes& b) {
+    return a.compute_seconds < b.compute_seconds;
+  });
   return static_cast<size_t>(slowest - stages.begin());
 }
 
@@ -31,7 +31,8 @@ model::PlanRequest Question(const TrainingJob& job, const model::Profile& profil
 }  // namespace
 
 bool IsComparable(const PlanRecord& record, const Observation& seen) {
-  if (seen.phase != JobPhase::kTraining || seen.plan_epoch != record.plan.epoch || seen.next_epoch != 0) return false;
+  if (seen.phase != JobPhase::kTraining || seen.plan_generation != record.plan.generation || seen.next_generation != 0)
+    return false;
   if (!seen.missing_members.empty() || !(seen.throughput > 0)) return false;
   if (seen.stages.size() != record.plan.stages.size()) return false;
   for (size_t s = 0; s < seen.stages.size(); ++s) {
@@ -53,16 +54,15 @@ std::optional<model::JobObservation> BuildJobObservation(const TrainingJob& job,
   out.server_units = record.plan.servers ? record.plan.servers->units : 0;
   out.usd_per_hour = record.UsdPerHour({});
   out.job_uid = job.object.uid();
-  out.epoch = seen.epoch;
+  out.generation = seen.generation;
   const size_t slowest = Slowest(seen.stages);
   for (size_t s = 0; s < seen.stages.size(); ++s) {
     const model::Stage& stage = record.plan.stages[s];
     const StageTimes& times = seen.stages[s];
     if (stage.groups.size() != 1 || stage.operations.size() != 1) return std::nullopt;
     const bool waits = s == slowest && times.comm_seconds > times.compute_seconds;
-    out.stages.push_back({stage.operations.front().first, stage.operations.front().end - 1,
-                          stage.groups.front().pool, stage.groups.front().units, times.compute_seconds,
-                          waits ? times.comm_seconds : 0});
+    out.stages.push_back({stage.operations.front().first, stage.operations.front().end - 1, stage.groups.front().pool,
+                          stage.groups.front().units, times.compute_seconds, waits ? times.comm_seconds : 0});
   }
   if (!model::Validate(out).ok()) return std::nullopt;
   return out;

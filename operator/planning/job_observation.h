@@ -10,7 +10,7 @@
 
 namespace medley::ops {
 
-// True while `seen` tells of the record's plan alone, whole and training: in force, no epoch being prepared, nobody
+// True while `seen` tells of the record's plan alone, whole and training: in force, no generation being prepared, nobody
 // missing, every stage measured. What it measures then may be compared with what was predicted.
 bool IsComparable(const PlanRecord& record, const Observation& seen);
 

@@ -21,16 +21,16 @@ enum class JobPhase {
   kSuspended
 };
 
-struct EpochSwitch {
-  int64_t from_epoch = 0;
-  int64_t to_epoch = 0;
+struct GenerationSwitch {
+  int64_t from_generation = 0;
+  int64_t to_generation = 0;
   std::string reason;  // the coordinator's sentence, or the plan's word
   std::string cause;   // one word: the plan's, or MemberLost, ExchangeBroken, ...
   double pause_seconds = 0;
   bool recovery = false;
   int64_t lost_steps = 0;
   std::string at;  // RFC 3339
-  bool operator==(const EpochSwitch&) const = default;
+  bool operator==(const GenerationSwitch&) const = default;
 };
 
 // Means of one step over the last seconds.
@@ -44,9 +44,9 @@ struct StageTimes {
 
 struct Observation {
   JobPhase phase = JobPhase::kUnknown;
-  int64_t epoch = 0;       // in force
-  int64_t next_epoch = 0;  // being prepared; 0: none
-  int64_t plan_epoch = 0;  // of the accepted plan that the epoch in force runs; 0: none yet
+  int64_t generation = 0;       // in force
+  int64_t next_generation = 0;  // being prepared; 0: none
+  int64_t plan_generation = 0;  // of the accepted plan that the generation in force runs; 0: none yet
   int64_t step = 0;
   int64_t samples_done = 0;
   int64_t samples_total = 0;  // 0: not known yet
@@ -56,7 +56,7 @@ struct Observation {
   std::map<std::string, double> metrics;
   double usd_spent = 0;
   double usd_first_plan = 0;
-  std::vector<EpochSwitch> switches;
+  std::vector<GenerationSwitch> switches;
   std::vector<std::string> missing_members;
   std::string message;
   int64_t restarts = 0;

@@ -42,9 +42,8 @@ void ObservationSender::Run(std::stop_token stop) {
     int64_t dropped = 0;
     {
       base::MutexLock lock(mutex_);
-      const bool woken = changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return !waiting_.empty() || dropped_ > 0;
-      });
+      const bool woken = changed_.Wait(
+          mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !waiting_.empty() || dropped_ > 0; });
       if (!woken || stop.stop_requested()) return;
       std::swap(dropped, dropped_);
       if (!waiting_.empty()) {

@@ -101,7 +101,8 @@ void ObservationStream::Steps::Proceed(bool ok) {
     case Doing::kPause:
       if (!stopping_) return Call();
       break;
-    case Doing::kNothing: break;
+    case Doing::kNothing:
+      break;
   }
   doing_ = Doing::kNothing;
   changed_.NotifyAll();

@@ -51,25 +51,20 @@ MoveDecision DecideMove(const MoveInputs& in) {
   const std::string numbers = fmt::format(
       "staying costs {} for the remaining {:.0f} samples, moving {}: saves {} ({:.1f} %), the move "
       "costs {}",
-      Usd(d.stay_usd), in.remaining_samples, Usd(d.move_usd), Usd(d.saving_usd), percent,
-      Usd(d.move_cost_usd));
+      Usd(d.stay_usd), in.remaining_samples, Usd(d.move_usd), Usd(d.saving_usd), percent, Usd(d.move_cost_usd));
   if (in.same_plan) return Conclude(d, false, "SamePlan", "the present plan is still the best");
-  if (in.remaining_samples <= 0)
-    return Conclude(d, false, "NothingLeft", "no samples are left to train");
-  if (in.forced)
-    return Conclude(d, true, "Forced", "the present plan does not serve any more; " + numbers);
+  if (in.remaining_samples <= 0) return Conclude(d, false, "NothingLeft", "no samples are left to train");
+  if (in.forced) return Conclude(d, true, "Forced", "the present plan does not serve any more; " + numbers);
   if (d.saving_usd <= d.move_cost_usd) return Conclude(d, false, "CostsMoreThanItSaves", numbers);
   if (d.saving_usd < in.min_saving * d.stay_usd) {
-    return Conclude(d, false, "SavingTooSmall",
-                    fmt::format("{}; less than the {:.1f} % of spec.elasticity.replan.minSaving",
-                                numbers, 100 * in.min_saving));
+    return Conclude(
+        d, false, "SavingTooSmall",
+        fmt::format("{}; less than the {:.1f} % of spec.elasticity.replan.minSaving", numbers, 100 * in.min_saving));
   }
   if (in.seconds_since_last_move < in.cooldown_seconds) {
-    return Conclude(
-        d, false, "Cooldown",
-        fmt::format(
-            "{}; the last move was {:.0f} s ago, spec.elasticity.replan.cooldown asks for {:.0f} s",
-            numbers, in.seconds_since_last_move, in.cooldown_seconds));
+    return Conclude(d, false, "Cooldown",
+                    fmt::format("{}; the last move was {:.0f} s ago, spec.elasticity.replan.cooldown asks for {:.0f} s",
+                                numbers, in.seconds_since_last_move, in.cooldown_seconds));
   }
   return Conclude(d, true, "Saves", numbers);
 }

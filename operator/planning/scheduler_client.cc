@@ -23,9 +23,8 @@ PriceCatalog FromProto(const pb::Catalog& in) {
     PriceEntry entry;
     if (e.has_offering() && !e.offering().instance_type().empty()) {
       const pb::Offering& o = e.offering();
-      entry.offering =
-          model::Offering{o.provider(),      o.region(),        o.zone(),
-                          o.instance_type(), o.capacity_type(), o.units_per_instance()};
+      entry.offering = model::Offering{o.provider(),      o.region(),        o.zone(),
+                                       o.instance_type(), o.capacity_type(), o.units_per_instance()};
     }
     entry.resource_type = e.resource_type();
     entry.usd_per_instance_hour = e.price_per_instance_hour();
@@ -38,8 +37,8 @@ PriceCatalog FromProto(const pb::Catalog& in) {
 }
 
 bool SameOffering(const model::Offering& a, const model::Offering& b) {
-  return a.provider == b.provider && a.region == b.region && a.zone == b.zone &&
-         a.instance_type == b.instance_type && a.capacity_type == b.capacity_type;
+  return a.provider == b.provider && a.region == b.region && a.zone == b.zone && a.instance_type == b.instance_type &&
+         a.capacity_type == b.capacity_type;
 }
 
 double PerUnit(const PriceEntry& entry, double units_per_instance) {
@@ -60,8 +59,7 @@ std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* c
     }
   }
   for (const PriceEntry& entry : catalog->entries) {
-    if (!entry.resource_type.empty() && entry.resource_type == pool.name &&
-        entry.usd_per_unit_hour > 0) {
+    if (!entry.resource_type.empty() && entry.resource_type == pool.name && entry.usd_per_unit_hour > 0) {
       return UnitPrice{entry.usd_per_unit_hour, entry.source, catalog->price_time};
     }
   }
@@ -86,19 +84,17 @@ void SchedulerClient::Stop() {
   thread_.join();
 }
 
-absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest& request,
-                                                        std::stop_token stop) {
+absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest& request, std::stop_token stop) {
   pb::PlanRequest proto;
   model::ToProto(request, proto);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token,
-                         .timeout = base::FromSeconds(request.planner.time_budget_seconds) +
-                                    options_.plan_slack});
+                         .timeout = base::FromSeconds(request.planner.time_budget_seconds) + options_.plan_slack});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::PlanResponse response;
   const auto stub = pb::SchedulerService::NewStub(channel_);
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->Plan(&context, proto, &response),
-                                       "scheduling service " + options_.address + ": Plan"));
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->Plan(&context, proto, &response), "scheduling service " + options_.address + ": Plan"));
   return model::FromProto(response);
 }
 
@@ -111,8 +107,8 @@ absl::StatusOr<model::Prediction> SchedulerClient::Observe(const model::JobObser
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::ObserveResponse response;
   const auto stub = pb::SchedulerService::NewStub(channel_);
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->Observe(&context, proto, &response),
-                                       "scheduling service " + options_.address + ": Observe"));
+  MEDLEY_RETURN_IF_ERROR(
+      rpc::FromGrpc(stub->Observe(&context, proto, &response), "scheduling service " + options_.address + ": Observe"));
   return model::FromProto(response.prediction());
 }
 
@@ -132,8 +128,7 @@ void SchedulerClient::SetConnected(bool connected) {
     if (connected_ == connected) return;
     connected_ = connected;
   }
-  log::Info(connected ? "scheduling service is there" : "scheduling service is away",
-            {{"address", options_.address}});
+  log::Info(connected ? "scheduling service is there" : "scheduling service is away", {{"address", options_.address}});
   if (on_change_) on_change_();
 }
 
@@ -160,8 +155,7 @@ bool SchedulerClient::FollowOnce(std::stop_token stop) {
 }
 
 void SchedulerClient::Follow(std::stop_token stop) {
-  base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(10)},
-                        options_.seed);
+  base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(10)}, options_.seed);
   while (!stop.stop_requested()) {
     if (FollowOnce(stop)) backoff.Reset();
     if (stop.stop_requested()) return;
@@ -171,8 +165,7 @@ void SchedulerClient::Follow(std::stop_token stop) {
 }
 
 bool IsSchedulerAway(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kUnavailable ||
-         status.code() == absl::StatusCode::kDeadlineExceeded ||
+  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded ||
          status.code() == absl::StatusCode::kCancelled;
 }
 

@@ -26,8 +26,7 @@ std::vector<MemberSlot> ReadSlots(const Json& list) {
   std::vector<MemberSlot> slots;
   for (const Json& item : list) {
     if (!item.is_object()) continue;
-    slots.push_back({item.value("member", ""),
-                     item.value("role", "") == "server" ? Role::kServer : Role::kTrainer,
+    slots.push_back({item.value("member", ""), item.value("role", "") == "server" ? Role::kServer : Role::kTrainer,
                      item.value("pool", ""), item.value("stage", 0), item.value("index", 0)});
   }
   return slots;
@@ -49,9 +48,8 @@ std::vector<PlanStatus::Alternative> ReadAlternatives(const Json& list) {
   std::vector<PlanStatus::Alternative> alternatives;
   for (const Json& item : list) {
     if (!item.is_object()) continue;
-    alternatives.push_back({item.value("label", ""), item.value("throughput", 0.0),
-                            item.value("usdPerHour", 0.0), item.value("usdTotal", 0.0),
-                            item.value("reason", "")});
+    alternatives.push_back({item.value("label", ""), item.value("throughput", 0.0), item.value("usdPerHour", 0.0),
+                            item.value("usdTotal", 0.0), item.value("reason", "")});
   }
   return alternatives;
 }
@@ -91,8 +89,7 @@ kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record) {
                      {"specGeneration", record.spec_generation},
                      {"coordinatorUid", record.coordinator_uid},
                      {"coordinatorRestarts", record.coordinator_restarts}};
-  map.mutable_json()["data"] = {{"plan.json", model::ToJson(proto, true)},
-                                {"record.json", json.dump(2)}};
+  map.mutable_json()["data"] = {{"plan.json", model::ToJson(proto, true)}, {"record.json", json.dump(2)}};
   return map;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
 #include "common/model/execution_plan.h"
+#include "kube/object.h"
 #include "operator/api/job_status.h"
 #include "operator/api/training_job.h"
 #include "operator/records/member_slot.h"
@@ -18,15 +18,15 @@
 namespace medley::ops {
 
 struct PlanRecord {
-  model::ExecutionPlan plan;  // with job_uid and epoch
+  model::ExecutionPlan plan;  // with job_uid and generation
   std::vector<MemberSlot> slots;
   std::map<std::string, double> usd_per_unit_hour;  // by pool, as planned with
   std::vector<std::string> layer_names;
   std::vector<double> stage_throughput;               // samples/s expected of each stage
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans on one pool alone
-  std::string reason;           // why this plan was made: FirstPlan, PriceChanged, ...
-  std::string accepted_at;      // RFC 3339
-  int64_t spec_generation = 0;  // of the job for which it was made
+  std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...
+  std::string accepted_at;                            // RFC 3339
+  int64_t spec_generation = 0;                        // of the job for which it was made
   // The coordinator process that was last counted, for restarts.
   std::string coordinator_uid;
   int coordinator_restarts = 0;

@@ -44,8 +44,7 @@ void Calibrate(model::Model& model, double calibration) {
 }  // namespace
 
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
-                                    const std::vector<PoolOffer>& offers,
-                                    const JobProgress& progress) {
+                                    const std::vector<PoolOffer>& offers, const JobProgress& progress) {
   model::PlanRequest request;
   request.model = profile.model;
   Calibrate(request.model, progress.calibration);
@@ -60,11 +59,9 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
   request.constraints.min_throughput = goal.min_throughput;
   request.constraints.max_cost_per_hour = goal.max_usd_per_hour;
   if (goal.deadline_seconds > 0) {
-    request.constraints.deadline_seconds =
-        std::max(kTiny, goal.deadline_seconds - progress.elapsed_seconds);
+    request.constraints.deadline_seconds = std::max(kTiny, goal.deadline_seconds - progress.elapsed_seconds);
   }
-  if (goal.budget_usd > 0)
-    request.constraints.budget_usd = std::max(kTiny, goal.budget_usd - progress.spent_usd);
+  if (goal.budget_usd > 0) request.constraints.budget_usd = std::max(kTiny, goal.budget_usd - progress.spent_usd);
   request.constraints.min_units = job.elasticity.min_units;
   request.constraints.max_units = job.elasticity.max_units;
   for (const PoolOffer& offer : offers) {
@@ -78,8 +75,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
     request.resources.push_back(std::move(resource));
   }
   request.server_type = ServerPool(job, offers);
-  request.planner = {job.planner.name, job.seed, job.planner.time_budget_seconds,
-                     job.planner.schedule};
+  request.planner = {job.planner.name, job.seed, job.planner.time_budget_seconds, job.planner.schedule};
   return request;
 }
 
@@ -95,11 +91,10 @@ absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& 
     for (size_t l = 0; l < other.model.layers.size(); ++l) {
       model::Layer& layer = merged.model.layers[l];
       if (layer.name != other.model.layers[l].name) {
-        return base::InvalidArgument("profiles {} and {}: layer {} is '{}' and '{}'", merged.id,
-                                     other.id, l, layer.name, other.model.layers[l].name);
+        return base::InvalidArgument("profiles {} and {}: layer {} is '{}' and '{}'", merged.id, other.id, l,
+                                     layer.name, other.model.layers[l].name);
       }
-      for (const model::LayerProfile& numbers : other.model.layers[l].profiles)
-        layer.profiles.push_back(numbers);
+      for (const model::LayerProfile& numbers : other.model.layers[l].profiles) layer.profiles.push_back(numbers);
     }
     for (const model::Link& link : other.links) merged.links.push_back(link);
   }

@@ -31,8 +31,7 @@ struct JobProgress {
 // `offers`: at least one. Deadline and budget shrink by what is used up; a goal that has passed
 // stays as a tiny one, so that the answer says why it cannot be met.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
-                                    const std::vector<PoolOffer>& offers,
-                                    const JobProgress& progress);
+                                    const std::vector<PoolOffer>& offers, const JobProgress& progress);
 
 // One profile out of one for each pool: layers of the first, with the numbers of all. Errors:
 // InvalidArgument when they are not of the same model.

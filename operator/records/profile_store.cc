@@ -27,19 +27,15 @@ absl::StatusOr<model::Profile> ParseProfile(std::string_view json, std::string_v
   MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, model::FromProto(proto));
   if (profile.model.layers.empty()) return base::InvalidArgument("the profile has no layers");
   for (const model::Layer& layer : profile.model.layers) {
-    const bool measured =
-        std::any_of(layer.profiles.begin(), layer.profiles.end(),
-                    [&](const model::LayerProfile& p) { return p.resource_type == pool; });
-    if (!measured)
-      return base::InvalidArgument("the profile has no numbers of layer '{}' for '{}'", layer.name,
-                                   pool);
+    const bool measured = std::any_of(layer.profiles.begin(), layer.profiles.end(),
+                                      [&](const model::LayerProfile& p) { return p.resource_type == pool; });
+    if (!measured) return base::InvalidArgument("the profile has no numbers of layer '{}' for '{}'", layer.name, pool);
   }
   return profile;
 }
 
 std::string LastLine(std::string_view log) {
-  while (!log.empty() && (log.back() == '\n' || log.back() == '\r' || log.back() == ' '))
-    log.remove_suffix(1);
+  while (!log.empty() && (log.back() == '\n' || log.back() == '\r' || log.back() == ' ')) log.remove_suffix(1);
   const size_t newline = log.rfind('\n');
   if (newline != std::string_view::npos) log = log.substr(newline + 1);
   return std::string(log.substr(0, 500));

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/kube/object.h"
 #include "common/model/model.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

@@ -24,11 +24,8 @@ absl::Status Controller::AddSource(kube::Informer& informer, KeyMapper map, Upda
     for (const kube::Key& key : map(object)) queue_.Add(key, priority);
   };
   kube::EventHandler handler;
-  handler.on_add = [add](const kube::ObjectPtr& object, bool initial) {
-    add(*object, initial ? kLow : 0);
-  };
-  handler.on_update = [add, filter = std::move(filter)](const kube::ObjectPtr& before,
-                                                        const kube::ObjectPtr& now) {
+  handler.on_add = [add](const kube::ObjectPtr& object, bool initial) { add(*object, initial ? kLow : 0); };
+  handler.on_update = [add, filter = std::move(filter)](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
     const bool resync = before->resource_version() == now->resource_version();
     if (!resync && filter != nullptr && !filter(*before, *now)) return;
     add(*now, resync ? kLow : 0);
@@ -44,9 +41,7 @@ absl::Status Controller::AddSource(kube::Informer& informer, KeyMapper map, Upda
 
 void Controller::Enqueue(const kube::Key& key, int priority) { queue_.Add(key, priority); }
 
-void Controller::EnqueueAfter(const kube::Key& key, base::nanoseconds delay) {
-  queue_.AddAfter(key, delay);
-}
+void Controller::EnqueueAfter(const kube::Key& key, base::nanoseconds delay) { queue_.AddAfter(key, delay); }
 
 absl::Status Controller::Start(std::stop_token stop) {
   std::vector<Source> sources;
@@ -108,8 +103,7 @@ absl::StatusOr<Result> Controller::Run(const kube::Key& key) {
   return base::Internal("reconcile '{}': exception: {}", key.ToString(), what);
 }
 
-void Controller::Finish(const kube::Key& key, const absl::StatusOr<Result>& result,
-                        base::nanoseconds took) {
+void Controller::Finish(const kube::Key& key, const absl::StatusOr<Result>& result, base::nanoseconds took) {
   using Outcome = ControllerMetrics::Outcome;
   Outcome outcome = Outcome::kSuccess;
   if (!result.ok()) {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/kube/queue/delaying_queue.h"
+#include "kube/queue/delaying_queue.h"
 #include "operator/runtime/reconciler.h"
 #include "operator/runtime/source.h"
 

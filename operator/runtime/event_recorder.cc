@@ -6,7 +6,7 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::ops {
 namespace {
@@ -15,9 +15,7 @@ constexpr size_t kMaxMessage = 1024;  // the API refuses more
 constexpr size_t kMaxName = 200;      // of the object, so that the suffix fits into 253
 constexpr int kTries = 3;
 
-const char* TypeName(EventRecorder::Type type) {
-  return type == EventRecorder::Type::kNormal ? "Normal" : "Warning";
-}
+const char* TypeName(EventRecorder::Type type) { return type == EventRecorder::Type::kNormal ? "Normal" : "Warning"; }
 
 kube::Json Involved(const kube::Object& object) {
   const kube::Key key = object.key();
@@ -53,22 +51,19 @@ EventRecorder::~EventRecorder() {
 bool EventRecorder::TakeToken(const std::string& uid) {
   const base::SteadyTime now = clock_.Steady();
   if (!buckets_.contains(uid) && buckets_.size() >= options_.remembered) {
-    buckets_.erase(std::min_element(buckets_.begin(), buckets_.end(), [](const auto& a, const auto& b) {
-      return a.second.at < b.second.at;
-    }));
+    buckets_.erase(std::min_element(buckets_.begin(), buckets_.end(),
+                                    [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
   }
   const auto [it, inserted] = buckets_.try_emplace(uid, Bucket{options_.burst, now});
   Bucket& bucket = it->second;
-  bucket.tokens = std::min(options_.burst,
-                           bucket.tokens + base::ToSeconds(now - bucket.at) * options_.per_second);
+  bucket.tokens = std::min(options_.burst, bucket.tokens + base::ToSeconds(now - bucket.at) * options_.per_second);
   bucket.at = now;
   if (bucket.tokens < 1) return false;
   bucket.tokens -= 1;
   return true;
 }
 
-void EventRecorder::Record(const kube::Object& object, Type type, std::string_view reason,
-                           std::string_view message) {
+void EventRecorder::Record(const kube::Object& object, Type type, std::string_view reason, std::string_view message) {
   Pending event{Involved(object), type, std::string(reason), Cut(message, kMaxMessage), clock_.Now()};
   base::MutexLock lock(mutex_);
   if (queue_.size() >= options_.queue_capacity || !TakeToken(object.uid())) {
@@ -118,8 +113,7 @@ absl::Status EventRecorder::Write(const Pending& event) {
   const auto known = known_.find(id);
   if (known == known_.end() || event.at - known->second.last > options_.window) return Create(event, id);
   const kube::Json patch = {{"count", known->second.count + 1}, {"lastTimestamp", base::FormatTime(event.at)}};
-  const auto patched = client_.Patch(kube::resources::Events(), known->second.key,
-                                     kube::PatchType::kMerge, patch);
+  const auto patched = client_.Patch(kube::resources::Events(), known->second.key, kube::PatchType::kMerge, patch);
   if (kube::IsNotFound(patched.status())) return Create(event, id);  // the server forgot it
   if (!patched.ok()) return patched.status();
   ++known->second.count;
@@ -129,9 +123,9 @@ absl::Status EventRecorder::Write(const Pending& event) {
 
 absl::Status EventRecorder::Create(const Pending& event, const Id& id) {
   const std::string object_name = Cut(event.involved.value("name", ""), kMaxName);
-  const std::string suffix = base::HashHex(
-      fmt::format("{}|{}|{}|{}|{}|{}", std::get<0>(id), event.reason, event.message,
-                  event.at.time_since_epoch().count(), options_.seed, sequence_++));
+  const std::string suffix =
+      base::HashHex(fmt::format("{}|{}|{}|{}|{}|{}", std::get<0>(id), event.reason, event.message,
+                                event.at.time_since_epoch().count(), options_.seed, sequence_++));
   const kube::Key key{event.involved.value("namespace", "default"), object_name + "." + suffix};
   kube::Object object(kube::resources::Events(), key);
   kube::Json& json = object.mutable_json();
@@ -148,9 +142,8 @@ absl::Status EventRecorder::Create(const Pending& event, const Id& id) {
   const auto created = client_.Create(kube::resources::Events(), object);
   if (!created.ok()) return created.status();
   if (known_.size() >= options_.remembered && !known_.contains(id)) {
-    known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-      return a.second.last < b.second.last;
-    }));
+    known_.erase(std::min_element(known_.begin(), known_.end(),
+                                  [](const auto& a, const auto& b) { return a.second.last < b.second.last; }));
   }
   known_[id] = {key, 1, event.at, event.at};
   return absl::OkStatus();

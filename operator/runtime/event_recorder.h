@@ -14,7 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/kube/client.h"
+#include "kube/client.h"
 
 namespace medley::ops {
 

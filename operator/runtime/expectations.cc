@@ -4,8 +4,7 @@
 
 namespace medley::ops {
 
-Expectations::Expectations(base::Clock& clock, base::nanoseconds timeout)
-    : clock_(clock), timeout_(timeout) {}
+Expectations::Expectations(base::Clock& clock, base::nanoseconds timeout) : clock_(clock), timeout_(timeout) {}
 
 void Expectations::ExpectCreations(const kube::Key& parent, int count) {
   if (count <= 0) return;

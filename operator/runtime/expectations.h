@@ -16,7 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

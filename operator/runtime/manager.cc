@@ -44,8 +44,8 @@ absl::Status Manager::Elect(kube::Client& client, kube::LeaderElector::Options o
     if (!election_stop_.stop_requested()) End(base::Aborted("the lead was lost"));
   };
   callbacks.on_new_leader = [](const std::string& holder) { log::Info("leader", {{"identity", holder}}); };
-  MEDLEY_ASSIGN_OR_RETURN(
-      elector_, kube::LeaderElector::Create(client, clock_, std::move(options), std::move(callbacks)));
+  MEDLEY_ASSIGN_OR_RETURN(elector_,
+                          kube::LeaderElector::Create(client, clock_, std::move(options), std::move(callbacks)));
   AddHealthCheck("leader election", [this] { return elector_->Check(kTolerance); });
   return absl::OkStatus();
 }
@@ -65,8 +65,7 @@ absl::Status Manager::StartControllers(std::stop_token stop) {
 }
 
 absl::Status Manager::Start(std::stop_token stop) {
-  std::stable_sort(parts_.begin(), parts_.end(),
-                   [](const Part& a, const Part& b) { return a.phase < b.phase; });
+  std::stable_sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.phase < b.phase; });
   absl::Status status;
   for (const Part& part : parts_) {
     if (status.ok() && part.phase != Phase::kControllers) status = StartPart(part, running_, stop);
@@ -136,8 +135,8 @@ absl::Status Manager::Stop() {
   const base::nanoseconds took = clock_.Steady() - began;
   if (took <= grace_) return absl::OkStatus();
   base::MutexLock lock(mutex_);
-  return base::DeadlineExceeded("stopping took {} s, more than the grace of {} s; longest: {}",
-                                base::ToSeconds(took), base::ToSeconds(grace_), slowest_);
+  return base::DeadlineExceeded("stopping took {} s, more than the grace of {} s; longest: {}", base::ToSeconds(took),
+                                base::ToSeconds(grace_), slowest_);
 }
 
 absl::Status Manager::Wait(std::stop_token stop) {

@@ -21,7 +21,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/kube/leader/elector.h"
+#include "kube/leader/elector.h"
 
 namespace medley::ops {
 
@@ -79,8 +79,8 @@ class Manager {
   base::Clock& clock_;
   const base::nanoseconds grace_;
   std::vector<Part> parts_;
-  std::vector<const Part*> running_;      // in the order of start
-  std::vector<const Part*> controllers_;  // those that run; of the thread that leads, when there is an election
+  std::vector<const Part*> running_;              // in the order of start
+  std::vector<const Part*> controllers_;          // those that run; of the thread that leads, when there is an election
   std::unique_ptr<kube::LeaderElector> elector_;  // null: no election
   std::stop_source election_stop_;
   std::jthread election_;

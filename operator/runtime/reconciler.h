@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "common/base/clock.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 

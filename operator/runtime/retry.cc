@@ -2,17 +2,14 @@
 
 #include "common/base/backoff.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::ops {
 
 absl::Status RetryOnConflict(base::Clock& clock, uint64_t seed, std::stop_token stop,
                              const std::function<absl::Status()>& attempt) {
   constexpr int kTries = 5;
-  base::Backoff backoff({.first = base::milliseconds(10),
-                         .max = base::milliseconds(10),
-                         .factor = 1.0,
-                         .jitter = 0.1},
+  base::Backoff backoff({.first = base::milliseconds(10), .max = base::milliseconds(10), .factor = 1.0, .jitter = 0.1},
                         seed);
   for (int tries = 1;; ++tries) {
     absl::Status status = attempt();
@@ -21,10 +18,10 @@ absl::Status RetryOnConflict(base::Clock& clock, uint64_t seed, std::stop_token 
   }
 }
 
-absl::StatusOr<kube::Object> UpdateWithRetry(
-    kube::Client& client, const kube::Resource& resource, const kube::Key& key,
-    std::string_view subresource, base::Clock& clock, uint64_t seed, std::stop_token stop,
-    const std::function<absl::Status(kube::Object&)>& change) {
+absl::StatusOr<kube::Object> UpdateWithRetry(kube::Client& client, const kube::Resource& resource, const kube::Key& key,
+                                             std::string_view subresource, base::Clock& clock, uint64_t seed,
+                                             std::stop_token stop,
+                                             const std::function<absl::Status(kube::Object&)>& change) {
   kube::Object stored;
   const absl::Status status = RetryOnConflict(clock, seed, stop, [&]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(stored, client.Get(resource, key));

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "common/base/clock.h"
-#include "common/kube/client.h"
+#include "kube/client.h"
 
 namespace medley::ops {
 
@@ -15,9 +15,9 @@ absl::Status RetryOnConflict(base::Clock& clock, uint64_t seed, std::stop_token 
 
 // Gets `key`, lets `change` alter a copy, writes it with its resourceVersion as precondition
 // (`subresource`: "" or "status"). No write when `change` changed nothing. Returns the object as stored.
-absl::StatusOr<kube::Object> UpdateWithRetry(
-    kube::Client& client, const kube::Resource& resource, const kube::Key& key,
-    std::string_view subresource, base::Clock& clock, uint64_t seed, std::stop_token stop,
-    const std::function<absl::Status(kube::Object&)>& change);
+absl::StatusOr<kube::Object> UpdateWithRetry(kube::Client& client, const kube::Resource& resource, const kube::Key& key,
+                                             std::string_view subresource, base::Clock& clock, uint64_t seed,
+                                             std::stop_token stop,
+                                             const std::function<absl::Status(kube::Object&)>& change);
 
 }  // namespace medley::ops

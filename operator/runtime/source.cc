@@ -30,8 +30,7 @@ KeyMapper MapController(const kube::Informer& owners) {
 
 UpdateFilter GenerationChanged() {
   return [](const kube::Object& before, const kube::Object& now) {
-    return before.generation() != now.generation() || before.deleting() != now.deleting() ||
-           before.uid() != now.uid();
+    return before.generation() != now.generation() || before.deleting() != now.deleting() || before.uid() != now.uid();
   };
 }
 

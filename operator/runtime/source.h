@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "common/kube/cache/informer.h"
+#include "kube/cache/informer.h"
 
 namespace medley::ops {
 

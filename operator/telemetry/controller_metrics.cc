@@ -61,8 +61,8 @@ void ReconcileMetrics::OnException() { panics_.Increment(); }
 
 WorkQueueMetrics::WorkQueueMetrics(metrics::Registry& registry, const std::string& controller)
     : adds_(registry.GetCounter("workqueue_adds_total", "Keys put into the queue", QueueLabels(controller))),
-      retries_(registry.GetCounter("workqueue_retries_total", "Keys put back after a failure",
-                                   QueueLabels(controller))),
+      retries_(
+          registry.GetCounter("workqueue_retries_total", "Keys put back after a failure", QueueLabels(controller))),
       depth_(registry.GetGauge("workqueue_depth", "Keys that wait", QueueLabels(controller))),
       latency_(registry.GetHistogram("workqueue_queue_duration_seconds", "How long a key waited",
                                      metrics::LatencyBounds(), QueueLabels(controller))),
@@ -72,8 +72,7 @@ WorkQueueMetrics::WorkQueueMetrics(metrics::Registry& registry, const std::strin
                                     "Time that the work in progress has taken so far, of all workers",
                                     QueueLabels(controller))),
       longest_(registry.GetGauge("workqueue_longest_running_processor_seconds",
-                                 "Time that the longest work in progress has taken so far",
-                                 QueueLabels(controller))) {}
+                                 "Time that the longest work in progress has taken so far", QueueLabels(controller))) {}
 
 void WorkQueueMetrics::OnAdd() { adds_.Increment(); }
 void WorkQueueMetrics::OnRetry() { retries_.Increment(); }
@@ -83,8 +82,6 @@ void WorkQueueMetrics::ObserveWorkDuration(std::chrono::nanoseconds duration) {
   work_.Observe(base::ToSeconds(duration));
 }
 void WorkQueueMetrics::SetUnfinished(std::chrono::nanoseconds total) { unfinished_.Set(base::ToSeconds(total)); }
-void WorkQueueMetrics::SetLongestRunning(std::chrono::nanoseconds longest) {
-  longest_.Set(base::ToSeconds(longest));
-}
+void WorkQueueMetrics::SetLongestRunning(std::chrono::nanoseconds longest) { longest_.Set(base::ToSeconds(longest)); }
 
 }  // namespace medley::ops

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "common/kube/queue/metrics.h"
 #include "common/metrics/metrics.h"
+#include "kube/queue/metrics.h"
 #include "operator/runtime/controller.h"
 
 namespace medley::ops {

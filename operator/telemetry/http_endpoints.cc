@@ -23,8 +23,7 @@ using Response = http::response<http::string_body>;
 
 constexpr std::chrono::seconds kPatience{5};
 
-Response Answer(const Request& request, http::status status, std::string body,
-                const char* type = "text/plain") {
+Response Answer(const Request& request, http::status status, std::string body, const char* type = "text/plain") {
   Response response(status, request.version());
   response.set(http::field::content_type, type);
   response.keep_alive(false);
@@ -40,11 +39,9 @@ Response Check(const Request& request, const std::function<absl::Status()>& chec
 }
 
 Response Route(const Request& request, const HttpEndpoints::Sources& sources) {
-  if (request.method() != http::verb::get)
-    return Answer(request, http::status::method_not_allowed, "GET only\n");
+  if (request.method() != http::verb::get) return Answer(request, http::status::method_not_allowed, "GET only\n");
   const std::string target(request.target());
-  if (target == "/metrics")
-    return Answer(request, http::status::ok, sources.metrics(), metrics::kTextContentType);
+  if (target == "/metrics") return Answer(request, http::status::ok, sources.metrics(), metrics::kTextContentType);
   if (target == "/healthz" || target == "/livez") return Check(request, sources.healthy);
   if (target == "/readyz") return Check(request, sources.ready);
   return Answer(request, http::status::not_found, "not found\n");
@@ -54,8 +51,7 @@ Response Route(const Request& request, const HttpEndpoints::Sources& sources) {
 
 class HttpEndpoints::Server {
  public:
-  Server(asio::ip::tcp::endpoint endpoint, const Sources& sources)
-      : sources_(sources), acceptor_(io_, endpoint) {
+  Server(asio::ip::tcp::endpoint endpoint, const Sources& sources) : sources_(sources), acceptor_(io_, endpoint) {
     Accept();
     thread_ = std::jthread([this] { io_.run(); });
   }
@@ -72,10 +68,9 @@ class HttpEndpoints::Server {
     void Run(const Sources& sources) {
       parser.header_limit(8192);
       stream.expires_after(kPatience);
-      http::async_read(stream, buffer, parser,
-                       [self = shared_from_this(), &sources](beast::error_code error, size_t) {
-                         if (!error) self->Reply(sources);
-                       });
+      http::async_read(stream, buffer, parser, [self = shared_from_this(), &sources](beast::error_code error, size_t) {
+        if (!error) self->Reply(sources);
+      });
     }
     void Reply(const Sources& sources) {
       response = Route(parser.get(), sources);
@@ -114,11 +109,10 @@ absl::Status HttpEndpoints::Start() {
   const asio::ip::address address = asio::ip::make_address(options_.address, error);
   if (error) return base::InvalidArgument("listen on {}: {}", options_.address, error.message());
   try {
-    server_ = std::make_unique<Server>(
-        asio::ip::tcp::endpoint(address, static_cast<unsigned short>(options_.port)), sources_);
+    server_ = std::make_unique<Server>(asio::ip::tcp::endpoint(address, static_cast<unsigned short>(options_.port)),
+                                       sources_);
   } catch (const boost::system::system_error& failure) {
-    return base::Unavailable("listen on {}:{}: {}", options_.address, options_.port,
-                             failure.what());
+    return base::Unavailable("listen on {}:{}: {}", options_.address, options_.port, failure.what());
   }
   return absl::OkStatus();
 }

@@ -19,22 +19,20 @@ struct Value {
 constexpr Value kValues[] = {
     {"medley_job_throughput_samples_per_second", Kind::kGauge,
      "Samples trained per second over the last seconds; 0 while the job does not train", &JobSnapshot::throughput},
-    {"medley_job_goal_samples_per_second", Kind::kGauge, "spec.objective.minThroughput",
-     &JobSnapshot::goal_throughput},
+    {"medley_job_goal_samples_per_second", Kind::kGauge, "spec.objective.minThroughput", &JobSnapshot::goal_throughput},
     {"medley_job_predicted_samples_per_second", Kind::kGauge, "Throughput that the plan was chosen for",
      &JobSnapshot::predicted_throughput},
     {"medley_job_loss", Kind::kGauge, "Mean loss of the last steps", &JobSnapshot::loss},
     {"medley_job_target_samples", Kind::kGauge, "Samples to train in all: rows times epochs",
      &JobSnapshot::target_samples},
-    {"medley_job_progress_ratio", Kind::kGauge, "Share of the samples that is trained",
-     &JobSnapshot::progress_ratio},
+    {"medley_job_progress_ratio", Kind::kGauge, "Share of the samples that is trained", &JobSnapshot::progress_ratio},
     {"medley_job_remaining_seconds", Kind::kGauge, "Until the last sample, at the throughput of now",
      &JobSnapshot::remaining_seconds},
-    {"medley_job_epoch", Kind::kGauge, "Epoch in force of the runtime", &JobSnapshot::epoch},
-    {"medley_job_plan_epoch", Kind::kGauge, "Epoch of the plan that was accepted last", &JobSnapshot::plan_epoch},
+    {"medley_job_generation", Kind::kGauge, "Generation in force of the runtime", &JobSnapshot::generation},
+    {"medley_job_plan_generation", Kind::kGauge, "Generation of the plan that was accepted last",
+     &JobSnapshot::plan_generation},
     {"medley_job_committed_step", Kind::kGauge, "Steps that every member has applied", &JobSnapshot::step},
-    {"medley_job_checkpoint_step", Kind::kGauge, "Step of the last complete checkpoint",
-     &JobSnapshot::checkpoint_step},
+    {"medley_job_checkpoint_step", Kind::kGauge, "Step of the last complete checkpoint", &JobSnapshot::checkpoint_step},
     {"medley_job_bad_rows", Kind::kGauge, "Rows of the data that were refused", &JobSnapshot::bad_rows},
     {"medley_job_missing_members", Kind::kGauge, "Places of the plan whose pod is not there",
      &JobSnapshot::missing_members},
@@ -43,8 +41,7 @@ constexpr Value kValues[] = {
     {"medley_job_cost_usd_total", Kind::kCounter, "USD spent: units held times the prices paid",
      &JobSnapshot::cost_usd},
     {"medley_job_saved_usd", Kind::kGauge,
-     "USD less than what the first plan would have cost for the same samples; negative: more",
-     &JobSnapshot::saved_usd},
+     "USD less than what the first plan would have cost for the same samples; negative: more", &JobSnapshot::saved_usd},
     {"medley_job_budget_usd", Kind::kGauge, "spec.objective.budgetUsd", &JobSnapshot::budget_usd},
     {"medley_job_max_usd_per_hour", Kind::kGauge, "spec.objective.maxUsdPerHour", &JobSnapshot::max_usd_per_hour},
     {"medley_job_deadline_timestamp_seconds", Kind::kGauge, "When spec.objective.deadline is over, Unix time",
@@ -140,8 +137,8 @@ void JobMetrics::WriteState(TextPage& page) const {
   page.Family("medley_job_condition", Kind::kGauge, "1 for the status and reason of each of the job's conditions");
   for (const auto& [job, entry] : jobs_) {
     for (const JobSnapshot::Condition& condition : entry.seen.conditions) {
-      page.Sample(
-          Of(job, {{"condition", condition.type}, {"status", condition.status}, {"reason", condition.reason}}), 1);
+      page.Sample(Of(job, {{"condition", condition.type}, {"status", condition.status}, {"reason", condition.reason}}),
+                  1);
     }
   }
 }
@@ -178,7 +175,8 @@ void JobMetrics::WriteStages(TextPage& page) const {
       {"medley_job_stage_compute_seconds", "Computation of the stage per step, mean of the last seconds",
        &JobSnapshot::Stage::compute_seconds},
       {"medley_job_stage_communication_seconds",
-       "Time per step that the stage waits for activations, gradients, rows and reduction, mean of the last seconds",
+       "Time per step that the stage waits for activations, gradients, rows and reduction, mean of "
+       "the last seconds",
        &JobSnapshot::Stage::communication_seconds},
   };
   for (const StageValue& value : kStageValues) {
@@ -195,7 +193,8 @@ void JobMetrics::WriteStages(TextPage& page) const {
 
 void JobMetrics::WriteSwitches(TextPage& page) const {
   page.Family("medley_job_pause_seconds", Kind::kSummary,
-              "Epoch switches, and how long training stood still for them; since this operator started");
+              "Generation switches, and how long training stood still for them; since this "
+              "operator started");
   for (const auto& [job, entry] : jobs_) {
     for (const auto& [kind, switches] :
          {std::pair("rescale", &entry.rescales), std::pair("recovery", &entry.recoveries)}) {

@@ -12,8 +12,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/kube/object.h"
 #include "common/metrics/text_page.h"
+#include "kube/object.h"
 #include "operator/telemetry/job_snapshot.h"
 
 namespace medley::ops {
@@ -21,7 +21,7 @@ namespace medley::ops {
 class JobMetrics {
  public:
   void Set(const kube::Key& job, JobSnapshot snapshot, base::WallTime now);
-  // An epoch switch that was not counted before.
+  // A generation switch that was not counted before.
   void AddSwitch(const kube::Key& job, bool recovery, double pause_seconds, double lost_steps);
   void Remove(const kube::Key& job);
   void Write(metrics::TextPage& page) const;

@@ -42,7 +42,7 @@ struct JobSnapshot {
   // The plan.
   std::string planner;
   std::string plan;  // one line; empty: none
-  std::optional<double> plan_epoch;
+  std::optional<double> plan_generation;
   std::optional<double> predicted_throughput;
   std::optional<double> price_timestamp;
   std::vector<Units> units;
@@ -54,7 +54,7 @@ struct JobSnapshot {
   std::optional<double> target_samples;
   std::optional<double> progress_ratio;
   std::optional<double> remaining_seconds;
-  std::optional<double> epoch;
+  std::optional<double> generation;
   std::optional<double> step;
   std::optional<double> checkpoint_step;
   std::optional<double> bad_rows;

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::ops {
 
@@ -39,8 +39,7 @@ absl::StatusOr<kube::Object> MeteredClient::Get(const kube::Resource& resource, 
   return Count("GET", 200, [&] { return client_.Get(resource, key); });
 }
 
-absl::StatusOr<kube::ObjectList> MeteredClient::List(const kube::Resource& resource,
-                                                     const kube::ListOptions& options) {
+absl::StatusOr<kube::ObjectList> MeteredClient::List(const kube::Resource& resource, const kube::ListOptions& options) {
   return Count("GET", 200, [&] { return client_.List(resource, options); });
 }
 

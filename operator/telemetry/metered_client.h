@@ -6,8 +6,8 @@
 #pragma once
 
 #include "common/base/clock.h"
-#include "common/kube/client.h"
 #include "common/metrics/metrics.h"
+#include "kube/client.h"
 
 namespace medley::ops {
 

@@ -12,7 +12,8 @@ constexpr char kPoolPrice[] = "medley_pool_usd_per_unit_hour";
 constexpr char kPoolPriceHelp[] = "Price of a unit of the pool; no series: not known";
 constexpr char kPoolUnits[] = "medley_pool_units";
 constexpr char kPoolUnitsHelp[] =
-    "Units of the pool: limit (spec.limit), capacity (that nodes hold), used (by Medley), free (that another pod "
+    "Units of the pool: limit (spec.limit), capacity (that nodes hold), used (by Medley), free "
+    "(that another pod "
     "could take)";
 
 metrics::Counter& Plans(metrics::Registry& registry, const std::string& result) {
@@ -21,17 +22,17 @@ metrics::Counter& Plans(metrics::Registry& registry, const std::string& result) 
 
 metrics::Counter& Replans(metrics::Registry& registry, const std::string& decision) {
   return registry.GetCounter("medley_operator_replans_total",
-                             "Other plans considered for running jobs, by what was decided",
-                             {{"decision", decision}});
+                             "Other plans considered for running jobs, by what was decided", {{"decision", decision}});
 }
 
 metrics::Counter& Switches(metrics::Registry& registry, const std::string& kind) {
-  return registry.GetCounter("medley_operator_epoch_switches_total", "Epoch switches of jobs", {{"kind", kind}});
+  return registry.GetCounter("medley_operator_generation_switches_total", "Generation switches of jobs",
+                             {{"kind", kind}});
 }
 
 metrics::Histogram& SwitchPauses(metrics::Registry& registry, const std::string& kind) {
-  return registry.GetHistogram("medley_operator_epoch_switch_pause_seconds",
-                               "How long training stood still for an epoch switch", metrics::LatencyBounds(),
+  return registry.GetHistogram("medley_operator_generation_switch_pause_seconds",
+                               "How long training stood still for a generation switch", metrics::LatencyBounds(),
                                {{"kind", kind}});
 }
 

@@ -16,9 +16,11 @@ void AddServing(CLI::App& app, Options& o) {
       ->excludes(prices);
   app.add_option("--port-file", o.port_file, "write the ports here as JSON once serving");
   app.add_option("--state-dir", o.state_dir,
-                 "keep what is learned here over restarts; policies/NAME.policy are those that requests may name");
+                 "keep what is learned here over restarts; policies/NAME.policy are those that "
+                 "requests may name");
   app.add_flag("--learn-online", o.learn_online,
-               "policies of rl-lstm and rl-rnn learn from observations; requests name them as policyName online");
+               "policies of rl-lstm and rl-rnn learn from observations; requests name them as "
+               "policyName online");
   app.add_option("--poll-seconds", o.poll_seconds, "how often to look at the price file")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();

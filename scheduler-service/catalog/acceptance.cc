@@ -81,8 +81,8 @@ bool TooFar(const AcceptanceOptions& options, double from, double to) {
 
 class Acceptor {
  public:
-  Acceptor(const AcceptanceOptions& options, const OnDemandPrice& on_demand, base::WallTime now,
-           AcceptedPrices& prices, AcceptanceReport& report)
+  Acceptor(const AcceptanceOptions& options, const OnDemandPrice& on_demand, base::WallTime now, AcceptedPrices& prices,
+           AcceptanceReport& report)
       : options_(options), on_demand_(on_demand), now_(now), prices_(prices), report_(report) {}
 
   void Take(const std::string& key, CatalogEntry entry) {
@@ -111,8 +111,9 @@ class Acceptor {
     if (!on_demand) return;
     const double limit = *on_demand * options_.max_spot_of_on_demand;
     if (entry.price_per_instance_hour <= limit) return;
-    Note(report_, "clamped", fmt::format("{}: {} is above on-demand ({}), taken as {}", key,
-                                         entry.price_per_instance_hour, *on_demand, limit));
+    Note(report_, "clamped",
+         fmt::format("{}: {} is above on-demand ({}), taken as {}", key, entry.price_per_instance_hour, *on_demand,
+                     limit));
     entry.price_per_unit_hour *= limit / entry.price_per_instance_hour;
     entry.price_per_instance_hour = limit;
   }
@@ -190,9 +191,8 @@ void Confirm(base::WallTime now, AcceptedPrices& prices) {
 
 int Forget(const AcceptanceOptions& options, base::WallTime now, AcceptedPrices& prices) {
   if (options.authoritative) return 0;
-  return static_cast<int>(std::erase_if(prices.known, [&](const auto& known) {
-    return now - known.second.observed_at > options.forget_after;
-  }));
+  return static_cast<int>(std::erase_if(
+      prices.known, [&](const auto& known) { return now - known.second.observed_at > options.forget_after; }));
 }
 
 }  // namespace medley::sched

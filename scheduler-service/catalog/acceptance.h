@@ -21,11 +21,11 @@
 namespace medley::sched {
 
 struct AcceptanceOptions {
-  double max_step = 3;                // factor, up or down, that one answer may move a price by
-  double min_share_of_last = 0.8;     // of the number of prices in the last good complete answer
+  double max_step = 3;             // factor, up or down, that one answer may move a price by
+  double min_share_of_last = 0.8;  // of the number of prices in the last good complete answer
   double max_spot_of_on_demand = 1.05;
   base::nanoseconds forget_after = std::chrono::hours(168);  // keys that were not seen for this long
-  bool authoritative = false;         // see FeedTraits
+  bool authoritative = false;                                // see FeedTraits
 };
 
 // What is known of one source.

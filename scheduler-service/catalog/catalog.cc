@@ -26,8 +26,8 @@ double FindOffering(const Catalog& catalog, const model::Offering& wanted, const
     if (entry.offering->capacity_type != capacity_type || !entry.available) continue;
     // A resource type's own unit price may be a share of the instance's only.
     const bool whole = !entry.resource_type.empty() && entry.price_per_instance_hour > 0;
-    const double price = whole ? entry.price_per_instance_hour / wanted.units_per_instance
-                               : entry.UnitPrice(wanted.units_per_instance);
+    const double price =
+        whole ? entry.price_per_instance_hour / wanted.units_per_instance : entry.UnitPrice(wanted.units_per_instance);
     if (!(price > 0)) continue;
     if (entry.offering->zone == wanted.zone) return price;
     if (entry.offering->zone.empty()) regional = price;

@@ -10,7 +10,7 @@
 namespace medley::scheduler::v1 {
 class Catalog;
 class ListPricesResponse;
-}
+}  // namespace medley::scheduler::v1
 
 namespace medley::sched {
 

@@ -16,8 +16,7 @@ namespace medley::sched {
 
 // Reads the fields of its type from `options` and calls options.Finish(). The common fields (name, type, priority,
 // period, ttl, onDemandTtl, authoritative) are read already. Errors: InvalidArgument with the field's path.
-using FeedFactory =
-    std::function<absl::StatusOr<std::unique_ptr<Feed>>(const std::string& name, ConfigNode options)>;
+using FeedFactory = std::function<absl::StatusOr<std::unique_ptr<Feed>>(const std::string& name, ConfigNode options)>;
 using FeedFactories = std::map<std::string, FeedFactory>;  // by type: "file", "prometheus", ...
 
 }  // namespace medley::sched

@@ -7,10 +7,10 @@
 namespace medley::sched {
 
 struct HysteresisOptions {
-  double relative = 0.02;   // a change must exceed this share of the published price
-  double absolute = 0.001;  // and this many USD/h
+  double relative = 0.02;                                     // a change must exceed this share of the published price
+  double absolute = 0.001;                                    // and this many USD/h
   base::nanoseconds min_interval = std::chrono::minutes(10);  // since the last publication of the same price
-  double at_once = 0.10;    // a change of this share or more waits for nothing
+  double at_once = 0.10;                                      // a change of this share or more waits for nothing
   bool operator==(const HysteresisOptions&) const = default;
 };
 

@@ -17,7 +17,7 @@
 namespace medley::sched {
 
 struct LastGood {
-  int64_t revision = 0;  // of the catalog
+  int64_t revision = 0;                           // of the catalog
   std::map<std::string, AcceptedPrices> sources;  // by name; doubts are not kept
   std::map<std::string, ToldPrice> told;
 };

@@ -84,8 +84,8 @@ MergedPrices Merge(const std::vector<SourcePrices>& sources, const MachineShapes
       Candidate candidate{entry, source.priority};
       CatalogEntry& e = candidate.entry;
       const bool is_spot = IsSpot(e);
-      const Assessment found = Assess(staleness, e, TtlOf(source, e),
-                                      is_spot ? FindOnDemand(sources, *e.offering) : std::nullopt, now);
+      const Assessment found =
+          Assess(staleness, e, TtlOf(source, e), is_spot ? FindOnDemand(sources, *e.offering) : std::nullopt, now);
       if (Unavailable(e, now) && found.quality != Quality::kFallback) gone.insert(key);
       e.quality = found.quality;
       e.price_per_instance_hour *= found.factor;

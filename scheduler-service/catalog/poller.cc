@@ -236,8 +236,8 @@ void Poller::ShowAges(base::WallTime now) {
 void Poller::ShowPrices() {
   const CatalogSnapshot catalog = store_.Get();
   ShowPriceMetrics(*catalog, metrics_, shown_);
-  log::Info("prices published", {{"revision", std::to_string(catalog->revision)},
-                                 {"entries", std::to_string(catalog->entries.size())}});
+  log::Info("prices published",
+            {{"revision", std::to_string(catalog->revision)}, {"entries", std::to_string(catalog->entries.size())}});
 }
 
 void Poller::Restore() {

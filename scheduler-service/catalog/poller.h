@@ -37,10 +37,10 @@ namespace medley::sched {
 
 struct PollerOptions {
   BookOptions book;
-  std::filesystem::path last_good;                   // empty: not kept
-  base::nanoseconds tick = std::chrono::seconds(5);  // how soon the passing of time alone shows
+  std::filesystem::path last_good;                          // empty: not kept
+  base::nanoseconds tick = std::chrono::seconds(5);         // how soon the passing of time alone shows
   base::nanoseconds save_every = std::chrono::minutes(10);  // also without a change, so that ages survive a restart
-  double jitter = 0.1;                               // share of a period
+  double jitter = 0.1;                                      // share of a period
   base::Backoff::Options backoff{std::chrono::seconds(1), std::chrono::minutes(15), 2, 0.2};
   base::nanoseconds max_retry_after = std::chrono::hours(6);
   uint64_t seed = 1;

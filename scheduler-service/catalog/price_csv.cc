@@ -83,8 +83,8 @@ absl::Status AddPrice(const Row& row, const std::string& column, const std::stri
     return base::InvalidArgument("line {}: {}: '{}' is not a price greater than 0", line, column, text);
   }
   CatalogEntry entry;
-  entry.offering = model::Offering{provider, row.Get("Region"), row.Get("AvailabilityZone"), row.Get("InstanceType"),
-                                   capacity, 1};
+  entry.offering =
+      model::Offering{provider, row.Get("Region"), row.Get("AvailabilityZone"), row.Get("InstanceType"), capacity, 1};
   entry.price_per_instance_hour = price;
   entry.shape = ShapeOf(row);
   out.push_back(std::move(entry));

@@ -61,9 +61,9 @@ absl::StatusOr<std::vector<CatalogEntry>> ParseEntries(std::string_view text) {
 
 absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, const std::string& name,
                                                          base::WallTime now) {
-  MEDLEY_ASSIGN_OR_RETURN(std::vector<CatalogEntry> entries,
-                          LooksLikePriceCsv(text) ? ParsePriceCsv(text, std::filesystem::path(name).stem().string())
-                                                  : ParseEntries(text));
+  MEDLEY_ASSIGN_OR_RETURN(
+      std::vector<CatalogEntry> entries,
+      LooksLikePriceCsv(text) ? ParsePriceCsv(text, std::filesystem::path(name).stem().string()) : ParseEntries(text));
   MEDLEY_RETURN_IF_ERROR(CheckEntries(entries));
   for (CatalogEntry& entry : entries) {
     if (entry.source.empty()) entry.source = "file:" + name;

@@ -11,7 +11,7 @@
 namespace medley::sched {
 namespace {
 
-using Place = std::pair<std::string, std::string>;                   // provider, region
+using Place = std::pair<std::string, std::string>;                               // provider, region
 using Machine = std::tuple<std::string, std::string, std::string, std::string>;  // and type, capacity type
 
 Machine MachineOf(const model::Offering& o, const std::string& capacity_type) {
@@ -79,9 +79,12 @@ class Market {
 double UnitsOf(const ResourceRule& rule, const Shape& shape) {
   if (rule.units_per_instance > 0) return rule.units_per_instance;
   switch (rule.unit) {
-    case UnitKind::kGpu: return WholeGpus(shape);
-    case UnitKind::kCore: return shape.vcpus;
-    case UnitKind::kInstance: return 1;
+    case UnitKind::kGpu:
+      return WholeGpus(shape);
+    case UnitKind::kCore:
+      return shape.vcpus;
+    case UnitKind::kInstance:
+      return 1;
   }
   return 0;
 }

@@ -22,9 +22,9 @@ struct ResourceRule {
   std::string cls;  // CPU or GPU
   UnitKind unit = UnitKind::kGpu;
   UnitPricing pricing = UnitPricing::kWhole;
-  int limit = 0;             // units
-  double memory_bytes = 0;   // of a unit; 0: not bounded
-  std::string hardware;      // datasheet
+  int limit = 0;                  // units
+  double memory_bytes = 0;        // of a unit; 0: not bounded
+  std::string hardware;           // datasheet
   double units_per_instance = 0;  // 0: from the shape
   Selector match;
 };

@@ -18,7 +18,8 @@ bool FitsAny(const std::vector<std::string>& patterns, std::string_view text) {
 
 bool FitsPattern(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0;
-  size_t star = std::string_view::npos, from = 0;  // the last star, and what it has taken so far ends here
+  size_t star = std::string_view::npos,
+         from = 0;  // the last star, and what it has taken so far ends here
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

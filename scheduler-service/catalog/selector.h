@@ -29,10 +29,10 @@ bool Fits(const Selector& selector, const CatalogEntry& entry);
 // A price of one's own, as Karpenter's NodeOverlay: a contract, a discount, a penalty.
 struct Override {
   Selector match;
-  double price = 0;        // USD per instance and hour in place of the source's; 0: adjust it
-  double factor = 1;       // "-10%": 0.9
-  double add = 0;          // USD per instance and hour: "+0.05"
-  int weight = 0;          // of the overrides that fit an entry, the heaviest is applied, of equals the first
+  double price = 0;   // USD per instance and hour in place of the source's; 0: adjust it
+  double factor = 1;  // "-10%": 0.9
+  double add = 0;     // USD per instance and hour: "+0.05"
+  int weight = 0;     // of the overrides that fit an entry, the heaviest is applied, of equals the first
 };
 
 // "-10%", "+0.05": into factor or add. False for any other text, and for what would not leave a price (-100 %).

@@ -15,7 +15,7 @@
 namespace medley::sched {
 
 struct StalenessOptions {
-  double cached_until = 3;      // times the time to live
+  double cached_until = 3;  // times the time to live
   double fallback_factor = 1.25;
 };
 

@@ -113,9 +113,7 @@ SplitPrice SplitSpot(double spot, double on_demand, const Shape& shape, const Ba
 
 double WholeGpus(const Shape& shape) { return shape.gpus * shape.gpu_fraction; }
 
-double MarginalPerGpu(double price, const Shape& shape) {
-  return WholeGpus(shape) > 0 ? price / WholeGpus(shape) : 0;
-}
+double MarginalPerGpu(double price, const Shape& shape) { return WholeGpus(shape) > 0 ? price / WholeGpus(shape) : 0; }
 
 double MarginalPerCore(double price, const Shape& shape) { return shape.vcpus > 0 ? price / shape.vcpus : 0; }
 

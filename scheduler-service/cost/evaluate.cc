@@ -10,9 +10,7 @@
 namespace medley::sched {
 namespace {
 
-std::string Number(double value) {
-  return base::FormatDecimal(value, value >= 1000 ? 0 : value >= 10 ? 1 : 4);
-}
+std::string Number(double value) { return base::FormatDecimal(value, value >= 1000 ? 0 : value >= 10 ? 1 : 4); }
 
 std::string LayerNames(const Problem& problem, int first, int last) {
   const auto name = [&](int i) {
@@ -27,11 +25,12 @@ void CheckMemory(const Problem& problem, const std::vector<StageChoice>& stages,
     if (problem.Allowed(s.first, s.last, s.type)) continue;
     const model::Resource& type = problem.type(s.type);
     const double needed = problem.LocalBytes(s.first, s.last, s.type);
-    out.push_back({"memory", type.name, needed, type.memory_bytes,
-                   fmt::format("{} need {} bytes on every unit of {}, which has {}: give them a type with more memory, "
-                               "or split them over several stages",
-                               LayerNames(problem, s.first, s.last), Number(needed), type.name,
-                               Number(type.memory_bytes))});
+    out.push_back(
+        {"memory", type.name, needed, type.memory_bytes,
+         fmt::format("{} need {} bytes on every unit of {}, which has {}: give them a "
+                     "type with more memory, "
+                     "or split them over several stages",
+                     LayerNames(problem, s.first, s.last), Number(needed), type.name, Number(type.memory_bytes))});
   }
 }
 
@@ -61,9 +60,9 @@ void CheckUnits(const Problem& problem, const std::vector<StageChoice>& stages, 
                                c.min_units)});
   }
   if (c.max_units > 0 && total > c.max_units) {
-    out.push_back({"maxUnits", "", static_cast<double>(total), static_cast<double>(c.max_units),
-                   fmt::format("needs {} trainers in all, maxUnits allows {}: raise maxUnits to {}", total, c.max_units,
-                               total)});
+    out.push_back(
+        {"maxUnits", "", static_cast<double>(total), static_cast<double>(c.max_units),
+         fmt::format("needs {} trainers in all, maxUnits allows {}: raise maxUnits to {}", total, c.max_units, total)});
   }
 }
 
@@ -105,8 +104,7 @@ Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, in
   score.throughput = std::numeric_limits<double>::infinity();
   ServerLoad load;
   for (const StageChoice& s : stages) {
-    score.throughput =
-        std::min(score.throughput, problem.Throughput(problem.Terms(s.first, s.last, s.type), s.units));
+    score.throughput = std::min(score.throughput, problem.Throughput(problem.Terms(s.first, s.last, s.type), s.units));
     load.Add(problem.Servers(s.first, s.last, s.type));
     score.hourly += problem.price(s.type) * s.units;
   }
@@ -124,8 +122,8 @@ Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stag
     // A stage with nothing to do has no bound; the wire form wants a number: that of the pipeline.
     const double throughput = problem.Throughput(terms, s.units);
     out.plan.stages.push_back({s.first, s.last, problem.type(s.type).name, s.units,
-                               std::isfinite(throughput) ? throughput : score.throughput,
-                               terms.ComputeSeconds(s.units), terms.CommSeconds(s.units)});
+                               std::isfinite(throughput) ? throughput : score.throughput, terms.ComputeSeconds(s.units),
+                               terms.CommSeconds(s.units)});
   }
   out.plan.server_units = score.server_units;
   out.plan.throughput = score.throughput;

@@ -142,8 +142,8 @@ double Problem::UnitRateBound(const StageTerms& terms, double x) const {
     const double rest = batch() - x * serial;
     return rest > 0 ? parallel / rest : kInfinity;
   };
-  const double bound = std::max(rate(terms.compute_serial, terms.compute_parallel),
-                                rate(terms.comm_serial, terms.comm_parallel));
+  const double bound =
+      std::max(rate(terms.compute_serial, terms.compute_parallel), rate(terms.comm_serial, terms.comm_parallel));
   return bound * (1 - 1e-12);  // stays a bound under rounding
 }
 

@@ -93,10 +93,10 @@ class Problem {
  private:
   // Prefix sums over layers of one type; entry i sums layers [0, i).
   struct Prefix {
-    std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel,
-        server_seconds, server_weight, local_weight;
+    std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel, server_seconds, server_weight,
+        local_weight;
     std::vector<double> transfer_serial, transfer_parallel;  // per layer, no sums
-    std::vector<int> missing, served;  // layers without a profile; layers with v > 0
+    std::vector<int> missing, served;                        // layers without a profile; layers with v > 0
   };
   explicit Problem(model::PlanRequest request);
   void Fill(int t, Prefix& prefix) const;

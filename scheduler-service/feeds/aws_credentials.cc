@@ -28,8 +28,7 @@ class FromEnvironment final : public AwsCredentials {
     AwsKeys keys{environment_("AWS_ACCESS_KEY_ID"), environment_("AWS_SECRET_ACCESS_KEY"),
                  environment_("AWS_SESSION_TOKEN")};
     if (keys.access_key_id.empty()) return base::Unauthenticated("AWS_ACCESS_KEY_ID is not set");
-    if (keys.secret_access_key.empty())
-      return base::Unauthenticated("AWS_SECRET_ACCESS_KEY is not set");
+    if (keys.secret_access_key.empty()) return base::Unauthenticated("AWS_SECRET_ACCESS_KEY is not set");
     return keys;
   }
 
@@ -47,8 +46,7 @@ class FromFile final : public AwsCredentials {
   }
   absl::StatusOr<AwsKeys> Get(base::WallTime, std::stop_token) override {
     const absl::StatusOr<std::string> text = base::ReadFile(Path(), kMaxFile);
-    if (!text.ok())
-      return base::Unauthenticated("credentials file: {}", base::Message(text.status()));
+    if (!text.ok()) return base::Unauthenticated("credentials file: {}", base::Message(text.status()));
     std::string profile = options_.profile.empty() ? environment_("AWS_PROFILE") : options_.profile;
     if (profile.empty()) profile = "default";
     absl::StatusOr<AwsKeys> keys = ParseCredentialsFile(*text, profile);
@@ -59,8 +57,7 @@ class FromFile final : public AwsCredentials {
  private:
   std::filesystem::path Path() const {
     if (!options_.file.empty()) return options_.file;
-    if (const std::string named = environment_("AWS_SHARED_CREDENTIALS_FILE"); !named.empty())
-      return named;
+    if (const std::string named = environment_("AWS_SHARED_CREDENTIALS_FILE"); !named.empty()) return named;
     return std::filesystem::path(environment_("HOME")) / ".aws" / "credentials";
   }
   const AwsCredentialOptions& options_;
@@ -69,8 +66,7 @@ class FromFile final : public AwsCredentials {
 
 class FromWebIdentity final : public AwsCredentials {
  public:
-  FromWebIdentity(const AwsCredentialOptions& options, HttpFetcher& fetcher,
-                  const Environment& environment)
+  FromWebIdentity(const AwsCredentialOptions& options, HttpFetcher& fetcher, const Environment& environment)
       : options_(options), fetcher_(fetcher), environment_(environment) {}
   bool IsSetUp() const { return !TokenFile().empty(); }
   void Forget() override { kept_.reset(); }
@@ -90,29 +86,22 @@ class FromWebIdentity final : public AwsCredentials {
 
  private:
   std::filesystem::path TokenFile() const {
-    return options_.token_file.empty()
-               ? std::filesystem::path(environment_("AWS_WEB_IDENTITY_TOKEN_FILE"))
-               : options_.token_file;
+    return options_.token_file.empty() ? std::filesystem::path(environment_("AWS_WEB_IDENTITY_TOKEN_FILE"))
+                                       : options_.token_file;
   }
 
   absl::StatusOr<WebIdentityKeys> Assume(std::stop_token stop) {
-    const std::string role =
-        options_.role_arn.empty() ? environment_("AWS_ROLE_ARN") : options_.role_arn;
-    std::string session = options_.session_name.empty() ? environment_("AWS_ROLE_SESSION_NAME")
-                                                        : options_.session_name;
+    const std::string role = options_.role_arn.empty() ? environment_("AWS_ROLE_ARN") : options_.role_arn;
+    std::string session = options_.session_name.empty() ? environment_("AWS_ROLE_SESSION_NAME") : options_.session_name;
     if (session.empty()) session = "medley-scheduler";
-    if (role.empty())
-      return base::Unauthenticated("web identity: no role (AWS_ROLE_ARN is not set)");
+    if (role.empty()) return base::Unauthenticated("web identity: no role (AWS_ROLE_ARN is not set)");
     if (TokenFile().empty()) {
-      return base::Unauthenticated(
-          "web identity: no token file (AWS_WEB_IDENTITY_TOKEN_FILE is not set)");
+      return base::Unauthenticated("web identity: no token file (AWS_WEB_IDENTITY_TOKEN_FILE is not set)");
     }
     const absl::StatusOr<std::string> token = base::ReadFile(TokenFile(), kMaxFile);
-    if (!token.ok())
-      return base::Unauthenticated("web identity token: {}", base::Message(token.status()));
+    if (!token.ok()) return base::Unauthenticated("web identity token: {}", base::Message(token.status()));
     FetchRequest request;
-    request.url =
-        options_.sts_endpoint.ends_with('/') ? options_.sts_endpoint : options_.sts_endpoint + "/";
+    request.url = options_.sts_endpoint.ends_with('/') ? options_.sts_endpoint : options_.sts_endpoint + "/";
     request.form = FormEncode({{"Action", "AssumeRoleWithWebIdentity"},
                                {"Version", "2011-06-15"},
                                {"RoleArn", role},
@@ -137,9 +126,7 @@ class FromWebIdentity final : public AwsCredentials {
 class Chain final : public AwsCredentials {
  public:
   Chain(AwsCredentialOptions options, HttpFetcher& fetcher, Environment environment)
-      : options_(std::move(options)),
-        environment_(std::move(environment)),
-        web_(options_, fetcher, environment_) {}
+      : options_(std::move(options)), environment_(std::move(environment)), web_(options_, fetcher, environment_) {}
   void Forget() override { web_.Forget(); }
 
   absl::StatusOr<AwsKeys> Get(base::WallTime now, std::stop_token stop) override {
@@ -164,8 +151,8 @@ class Chain final : public AwsCredentials {
 
 }  // namespace
 
-std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options,
-                                                   HttpFetcher& fetcher, Environment environment) {
+std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options, HttpFetcher& fetcher,
+                                                   Environment environment) {
   return std::make_unique<Chain>(std::move(options), fetcher, std::move(environment));
 }
 
@@ -191,16 +178,13 @@ absl::StatusOr<AwsKeys> ParseCredentialsFile(std::string_view text, const std::s
     if (name == "aws_session_token") keys.session_token = value;
   }
   if (!found) return base::Unauthenticated("no profile '{}'", Quoted(profile));
-  if (keys.access_key_id.empty())
-    return base::Unauthenticated("profile '{}': no aws_access_key_id", profile);
-  if (keys.secret_access_key.empty())
-    return base::Unauthenticated("profile '{}': no aws_secret_access_key", profile);
+  if (keys.access_key_id.empty()) return base::Unauthenticated("profile '{}': no aws_access_key_id", profile);
+  if (keys.secret_access_key.empty()) return base::Unauthenticated("profile '{}': no aws_secret_access_key", profile);
   return keys;
 }
 
 absl::StatusOr<WebIdentityKeys> ParseAssumeRole(std::string_view body) {
-  const std::string root =
-      "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
+  const std::string root = "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
   WebIdentityKeys out;
   std::string expires;
   MEDLEY_RETURN_IF_ERROR(ReadXml(
@@ -213,12 +197,10 @@ absl::StatusOr<WebIdentityKeys> ParseAssumeRole(std::string_view body) {
         return absl::OkStatus();
       }));
   if (out.keys.access_key_id.empty()) return base::InvalidArgument("no Credentials/AccessKeyId");
-  if (out.keys.secret_access_key.empty())
-    return base::InvalidArgument("no Credentials/SecretAccessKey");
+  if (out.keys.secret_access_key.empty()) return base::InvalidArgument("no Credentials/SecretAccessKey");
   if (out.keys.session_token.empty()) return base::InvalidArgument("no Credentials/SessionToken");
   const absl::StatusOr<base::WallTime> time = base::ParseTime(expires);
-  if (!time.ok())
-    return base::InvalidArgument("Credentials/Expiration: '{}' is not a time", Quoted(expires));
+  if (!time.ok()) return base::InvalidArgument("Credentials/Expiration: '{}' is not a time", Quoted(expires));
   out.expires = *time;
   return out;
 }

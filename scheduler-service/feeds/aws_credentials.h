@@ -47,8 +47,8 @@ struct AwsCredentialOptions {
 
 // Nothing is read yet: Get does, again and again, so that files may appear, change and rotate. Keys
 // of a web identity are kept until 5 minutes before they expire. Borrows the fetcher.
-std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options,
-                                                   HttpFetcher& fetcher, Environment environment);
+std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options, HttpFetcher& fetcher,
+                                                   Environment environment);
 
 // One profile of a credentials file (INI). Errors: Unauthenticated naming the profile or key that
 // is missing. Pure.

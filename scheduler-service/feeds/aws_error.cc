@@ -24,10 +24,10 @@ absl::Status StatusOfAwsReply(const FetchReply& reply, const std::string& what) 
       });
   if (!read.ok() || code.empty()) return plain;
   const std::string full = fmt::format("{}: {}: {}", what, Quoted(code), Quoted(message));
-  static const std::set<std::string> kThrottled = {"RequestLimitExceeded", "Throttling",
-                                                   "ThrottlingException", "RequestThrottled"};
-  static const std::set<std::string> kDenied = {
-      "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "OptInRequired", "Blocked"};
+  static const std::set<std::string> kThrottled = {"RequestLimitExceeded", "Throttling", "ThrottlingException",
+                                                   "RequestThrottled"};
+  static const std::set<std::string> kDenied = {"UnauthorizedOperation", "AccessDenied", "AccessDeniedException",
+                                                "OptInRequired", "Blocked"};
   static const std::set<std::string> kCredentials = {"AuthFailure",
                                                      "InvalidClientTokenId",
                                                      "ExpiredToken",
@@ -39,11 +39,9 @@ absl::Status StatusOfAwsReply(const FetchReply& reply, const std::string& what) 
                                                      "InvalidAccessKeyId",
                                                      "IncompleteSignature",
                                                      "MissingAuthenticationToken"};
-  if (kThrottled.contains(code))
-    return base::MakeStatus(absl::StatusCode::kResourceExhausted, full);
+  if (kThrottled.contains(code)) return base::MakeStatus(absl::StatusCode::kResourceExhausted, full);
   if (kDenied.contains(code)) return base::MakeStatus(absl::StatusCode::kPermissionDenied, full);
-  if (kCredentials.contains(code))
-    return base::MakeStatus(absl::StatusCode::kUnauthenticated, full);
+  if (kCredentials.contains(code)) return base::MakeStatus(absl::StatusCode::kUnauthenticated, full);
   return base::MakeStatus(plain.code(), full);
 }
 

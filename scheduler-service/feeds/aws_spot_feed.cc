@@ -15,13 +15,11 @@ class AwsSpotFeed final : public Feed {
   FeedTraits traits() const override { return {std::chrono::minutes(15), std::chrono::hours(24)}; }
 
   FetchResult Fetch(base::WallTime, std::stop_token stop) override {
-    const FetchRequest request{
-        .url = options_.endpoint, .etag = etag_, .last_modified = last_modified_};
+    const FetchRequest request{.url = options_.endpoint, .etag = etag_, .last_modified = last_modified_};
     const std::string what = WithoutQuery(request.url);
     const absl::StatusOr<FetchReply> reply = fetcher_->Fetch(request, stop);
     if (!reply.ok()) return {reply.status(), {}};
-    if (absl::Status status = StatusOfReply(*reply, what); !status.ok())
-      return {std::move(status), reply->retry_after};
+    if (absl::Status status = StatusOfReply(*reply, what); !status.ok()) return {std::move(status), reply->retry_after};
     if (reply->code == 304) {
       if (etag_.empty() && last_modified_.empty()) {
         return {base::InvalidArgument("{}: HTTP 304 to a question without condition", what), {}};

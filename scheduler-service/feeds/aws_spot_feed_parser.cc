@@ -16,9 +16,8 @@ using nlohmann::json;
 // The feed of 2021 and before still used these names for the oldest regions.
 std::string PresentName(const std::string& region) {
   static const std::map<std::string, std::string> kOld = {
-      {"us-east", "us-east-1"},       {"us-west", "us-west-1"},
-      {"eu-ireland", "eu-west-1"},    {"apac-sin", "ap-southeast-1"},
-      {"apac-syd", "ap-southeast-2"}, {"apac-tokyo", "ap-northeast-1"}};
+      {"us-east", "us-east-1"},       {"us-west", "us-west-1"},       {"eu-ireland", "eu-west-1"},
+      {"apac-sin", "ap-southeast-1"}, {"apac-syd", "ap-southeast-2"}, {"apac-tokyo", "ap-northeast-1"}};
   const auto found = kOld.find(region);
   return found == kOld.end() ? region : found->second;
 }
@@ -54,8 +53,7 @@ absl::StatusOr<std::string> LinuxPrice(const json& size, const std::string& wher
   return std::string();
 }
 
-absl::Status ParseSizes(const json& family, const std::string& region, const Selection& selection,
-                        ParsedPrices& out) {
+absl::Status ParseSizes(const json& family, const std::string& region, const Selection& selection, ParsedPrices& out) {
   const std::string place = AwsRegionOfZone(region);
   MEDLEY_ASSIGN_OR_RETURN(const json* sizes, JsonArray(family, "sizes", region));
   for (const json& size : *sizes) {
@@ -95,10 +93,8 @@ absl::StatusOr<ParsedPrices> ParseAwsSpotFeed(std::string_view body, const Selec
     if (AwsRegionOfZone(region).empty()) {
       return base::InvalidArgument("{}.region: '{}' is not a region of AWS", where, Quoted(name));
     }
-    MEDLEY_ASSIGN_OR_RETURN(const json* families,
-                            JsonArray(regions->at(i), "instanceTypes", where));
-    for (const json& family : *families)
-      MEDLEY_RETURN_IF_ERROR(ParseSizes(family, region, selection, out));
+    MEDLEY_ASSIGN_OR_RETURN(const json* families, JsonArray(regions->at(i), "instanceTypes", where));
+    for (const json& family : *families) MEDLEY_RETURN_IF_ERROR(ParseSizes(family, region, selection, out));
   }
   return out;
 }

@@ -20,8 +20,8 @@ std::string Replace(std::string text, const std::string& what, const std::string
 
 class AwsSpotHistoryFeed final : public Feed {
  public:
-  AwsSpotHistoryFeed(std::string name, AwsSpotHistoryOptions options,
-                     std::unique_ptr<HttpFetcher> fetcher, Environment environment)
+  AwsSpotHistoryFeed(std::string name, AwsSpotHistoryOptions options, std::unique_ptr<HttpFetcher> fetcher,
+                     Environment environment)
       : name_(std::move(name)),
         options_(std::move(options)),
         fetcher_(std::move(fetcher)),
@@ -80,9 +80,8 @@ class AwsSpotHistoryFeed final : public Feed {
     if (!prices.ok()) return base::Annotate(prices.status(), what);
     parts.Add(*std::move(prices));
     if (!page->next_token.empty()) {
-      parts.Incomplete(base::OutOfRange(
-          "{}: ends after {} records with a NextToken: whoever wrote it did not page", what,
-          page->records.size()));
+      parts.Incomplete(base::OutOfRange("{}: ends after {} records with a NextToken: whoever wrote it did not page",
+                                        what, page->records.size()));
     }
     return absl::OkStatus();
   }
@@ -93,24 +92,21 @@ class AwsSpotHistoryFeed final : public Feed {
 
   std::string Endpoint(const std::string& region) const {
     if (!options_.endpoint.empty()) return Replace(options_.endpoint, "{region}", region);
-    return fmt::format("https://ec2.{}.amazonaws.com{}/", region,
-                       region.starts_with("cn-") ? ".cn" : "");
+    return fmt::format("https://ec2.{}.amazonaws.com{}/", region, region.starts_with("cn-") ? ".cn" : "");
   }
 
   std::string Form(base::WallTime now, const std::string& token) const {
-    std::vector<std::pair<std::string, std::string>> fields = {
-        {"Action", "DescribeSpotPriceHistory"},
-        {"Version", "2016-11-15"},
-        {"StartTime", base::FormatTime(now)},
-        {"MaxResults", "1000"}};
+    std::vector<std::pair<std::string, std::string>> fields = {{"Action", "DescribeSpotPriceHistory"},
+                                                               {"Version", "2016-11-15"},
+                                                               {"StartTime", base::FormatTime(now)},
+                                                               {"MaxResults", "1000"}};
     for (size_t i = 0; i < options_.products.size(); ++i) {
       fields.emplace_back(fmt::format("ProductDescription.{}", i + 1), options_.products[i]);
     }
     // As a filter, where '*' is allowed.
     for (size_t i = 0; i < options_.selection.instance_types.size(); ++i) {
       if (i == 0) fields.emplace_back("Filter.1.Name", "instance-type");
-      fields.emplace_back(fmt::format("Filter.1.Value.{}", i + 1),
-                          options_.selection.instance_types[i]);
+      fields.emplace_back(fmt::format("Filter.1.Value.{}", i + 1), options_.selection.instance_types[i]);
     }
     if (!token.empty()) fields.emplace_back("NextToken", token);
     return FormEncode(fields);
@@ -118,9 +114,8 @@ class AwsSpotHistoryFeed final : public Feed {
 
   // All pages of a region. A price in force began before StartTime, and AWS answers it
   // nevertheless.
-  std::optional<FetchFailure> FetchRegion(const std::string& region, const AwsKeys& keys,
-                                          base::WallTime now, const std::stop_token& stop,
-                                          std::vector<SpotRecord>& records) {
+  std::optional<FetchFailure> FetchRegion(const std::string& region, const AwsKeys& keys, base::WallTime now,
+                                          const std::stop_token& stop, std::vector<SpotRecord>& records) {
     std::set<std::string> seen;
     std::string token;
     for (int number = 1;; ++number) {
@@ -128,8 +123,7 @@ class AwsSpotHistoryFeed final : public Feed {
       if (number > options_.max_pages) {
         return FetchFailure{base::ResourceExhausted("more than {} pages", options_.max_pages), {}};
       }
-      const absl::StatusOr<FetchReply> reply =
-          fetcher_->Fetch(Sign(region, keys, now, token), stop);
+      const absl::StatusOr<FetchReply> reply = fetcher_->Fetch(Sign(region, keys, now, token), stop);
       if (!reply.ok()) return FetchFailure{base::Annotate(reply.status(), what), {}};
       if (absl::Status status = StatusOfAwsReply(*reply, what); !status.ok()) {
         return FetchFailure{std::move(status), reply->retry_after};
@@ -140,8 +134,7 @@ class AwsSpotHistoryFeed final : public Feed {
       token = std::move(page->next_token);
       if (token.empty()) return std::nullopt;
       if (!seen.insert(token).second) {
-        return FetchFailure{
-            base::InvalidArgument("{}: the next page is one that was read before", what), {}};
+        return FetchFailure{base::InvalidArgument("{}: the next page is one that was read before", what), {}};
       }
     }
   }
@@ -174,10 +167,9 @@ class AwsSpotHistoryFeed final : public Feed {
 }  // namespace
 
 std::unique_ptr<Feed> MakeAwsSpotHistoryFeed(std::string name, AwsSpotHistoryOptions options,
-                                             std::unique_ptr<HttpFetcher> fetcher,
-                                             Environment environment) {
-  return std::make_unique<AwsSpotHistoryFeed>(std::move(name), std::move(options),
-                                              std::move(fetcher), std::move(environment));
+                                             std::unique_ptr<HttpFetcher> fetcher, Environment environment) {
+  return std::make_unique<AwsSpotHistoryFeed>(std::move(name), std::move(options), std::move(fetcher),
+                                              std::move(environment));
 }
 
 }  // namespace medley::sched

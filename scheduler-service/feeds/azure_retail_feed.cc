@@ -12,8 +12,7 @@ namespace {
 
 class AzureRetailFeed final : public Feed {
  public:
-  AzureRetailFeed(std::string name, AzureRetailOptions options,
-                  std::unique_ptr<HttpFetcher> fetcher)
+  AzureRetailFeed(std::string name, AzureRetailOptions options, std::unique_ptr<HttpFetcher> fetcher)
       : name_(std::move(name)), options_(std::move(options)), fetcher_(std::move(fetcher)) {}
 
   const std::string& name() const override { return name_; }
@@ -41,13 +40,11 @@ class AzureRetailFeed final : public Feed {
         "serviceName eq 'Virtual Machines' and armRegionName eq '{}'",
         region);
     return options_.endpoint + (options_.endpoint.find('?') == std::string::npos ? "?" : "&") +
-           FormEncode({{"api-version", "2023-01-01-preview"},
-                       {"meterRegion", "'primary'"},
-                       {"$filter", filter}});
+           FormEncode({{"api-version", "2023-01-01-preview"}, {"meterRegion", "'primary'"}, {"$filter", filter}});
   }
 
-  std::optional<FetchFailure> FetchRegion(const std::string& region, base::WallTime now,
-                                          const std::stop_token& stop, ParsedPrices& out) {
+  std::optional<FetchFailure> FetchRegion(const std::string& region, base::WallTime now, const std::stop_token& stop,
+                                          ParsedPrices& out) {
     const std::string origin = Origin(options_.endpoint);
     std::set<std::string> seen;
     std::string url = FirstPage(region);
@@ -57,13 +54,11 @@ class AzureRetailFeed final : public Feed {
         return FetchFailure{base::ResourceExhausted("more than {} pages", options_.max_pages), {}};
       }
       if (Origin(url) != origin) {
-        return FetchFailure{base::PermissionDenied("{}: the next page is on another host: {}", what,
-                                                   Quoted(WithoutQuery(url))),
-                            {}};
+        return FetchFailure{
+            base::PermissionDenied("{}: the next page is on another host: {}", what, Quoted(WithoutQuery(url))), {}};
       }
       if (!seen.insert(url).second) {
-        return FetchFailure{
-            base::InvalidArgument("{}: the next page is one that was read before", what), {}};
+        return FetchFailure{base::InvalidArgument("{}: the next page is one that was read before", what), {}};
       }
       const absl::StatusOr<FetchReply> reply = fetcher_->Fetch({.url = url}, stop);
       if (!reply.ok()) return FetchFailure{base::Annotate(reply.status(), what), {}};

@@ -14,46 +14,35 @@ using nlohmann::json;
 
 constexpr std::chrono::hours kNotYet{24};
 
-bool Contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+bool Contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // The entry of an item, or nothing for what is left out.
 absl::StatusOr<std::optional<CatalogEntry>> ParseItem(const json& item, const std::string& where,
-                                                      const Selection& selection,
-                                                      base::WallTime now) {
+                                                      const Selection& selection, base::WallTime now) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string sku, JsonString(item, "skuName", where));
   MEDLEY_ASSIGN_OR_RETURN(const std::string product, JsonString(item, "productName", where));
   MEDLEY_ASSIGN_OR_RETURN(const std::string meter, JsonString(item, "meterName", where));
   MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonString(item, "type", where));
   MEDLEY_ASSIGN_OR_RETURN(const std::string unit, JsonString(item, "unitOfMeasure", where));
   MEDLEY_ASSIGN_OR_RETURN(const std::string currency, JsonString(item, "currencyCode", where));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string instance_type,
-                          JsonOptionalString(item, "armSkuName", where));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string region,
-                          JsonOptionalString(item, "armRegionName", where));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string instance_type, JsonOptionalString(item, "armSkuName", where));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string region, JsonOptionalString(item, "armRegionName", where));
   MEDLEY_ASSIGN_OR_RETURN(const double price, JsonNumber(item, "retailPrice", where));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string since,
-                          JsonOptionalString(item, "effectiveStartDate", where));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string since, JsonOptionalString(item, "effectiveStartDate", where));
   CatalogEntry entry;
   if (!since.empty()) {
     auto time = base::ParseTime(since);
-    if (!time.ok())
-      return base::InvalidArgument("{}.effectiveStartDate: '{}' is not a time", where,
-                                   Quoted(since));
+    if (!time.ok()) return base::InvalidArgument("{}.effectiveStartDate: '{}' is not a time", where, Quoted(since));
     entry.effective_at = *time;
   }
-  const bool left_out = type != "Consumption" || unit != "1 Hour" || price == 0 ||
-                        instance_type.empty() || region.empty() || Contains(product, "Windows") ||
-                        Contains(sku, "Low Priority") || Contains(meter, "Low Priority") ||
-                        Contains(product, "Dedicated") || Contains(sku, "Dedicated") ||
-                        Contains(meter, "Dedicated") || entry.effective_at > now + kNotYet ||
-                        !selection.Wants(region, instance_type);
+  const bool left_out = type != "Consumption" || unit != "1 Hour" || price == 0 || instance_type.empty() ||
+                        region.empty() || Contains(product, "Windows") || Contains(sku, "Low Priority") ||
+                        Contains(meter, "Low Priority") || Contains(product, "Dedicated") ||
+                        Contains(sku, "Dedicated") || Contains(meter, "Dedicated") ||
+                        entry.effective_at > now + kNotYet || !selection.Wants(region, instance_type);
   if (left_out) return std::nullopt;
-  if (absl::Status status = CheckPrice(price); !status.ok())
-    return base::Annotate(status, where + ".retailPrice");
-  entry.offering = model::Offering{
-      "azure", region, "", instance_type, sku.ends_with(" Spot") ? kSpot : kOnDemand, 1};
+  if (absl::Status status = CheckPrice(price); !status.ok()) return base::Annotate(status, where + ".retailPrice");
+  entry.offering = model::Offering{"azure", region, "", instance_type, sku.ends_with(" Spot") ? kSpot : kOnDemand, 1};
   entry.price_per_instance_hour = price;
   entry.currency = currency;
   return entry;
@@ -61,8 +50,7 @@ absl::StatusOr<std::optional<CatalogEntry>> ParseItem(const json& item, const st
 
 }  // namespace
 
-absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection,
-                                         base::WallTime now) {
+absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection, base::WallTime now) {
   MEDLEY_ASSIGN_OR_RETURN(const json answer, ParseJsonBody(body));
   MEDLEY_ASSIGN_OR_RETURN(const json* items, JsonArray(answer, "Items", "answer"));
   AzurePage page;

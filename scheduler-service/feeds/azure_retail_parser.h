@@ -19,7 +19,6 @@ struct AzurePage {
 // zones). Left out and counted: Windows, "Low Priority", "Dedicated", anything but Consumption by
 // "1 Hour", price 0, no armSkuName, a price that takes effect more than a day after `now`. Errors:
 // InvalidArgument naming the item and field.
-absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection,
-                                         base::WallTime now);
+absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection, base::WallTime now);
 
 }  // namespace medley::sched

@@ -11,21 +11,17 @@ namespace {
 constexpr int kMaxTimeoutSeconds = 600;
 
 void CheckUrl(ConfigNode& node, const std::string& field, const std::string& url) {
-  if (!url.empty() && Origin(url).empty())
-    node.Fail(field, "must be an absolute http or https URL, is '" + url + "'");
+  if (!url.empty() && Origin(url).empty()) node.Fail(field, "must be an absolute http or https URL, is '" + url + "'");
 }
 
 std::string Endpoint(ConfigNode& node, const std::string& otherwise) {
-  std::string url =
-      otherwise.empty() ? node.String("endpoint") : node.String("endpoint", otherwise);
+  std::string url = otherwise.empty() ? node.String("endpoint") : node.String("endpoint", otherwise);
   CheckUrl(node, "endpoint", url);
   return url;
 }
 
-std::chrono::milliseconds Timeout(ConfigNode& node, const std::string& field,
-                                  std::chrono::milliseconds otherwise) {
-  const auto value =
-      std::chrono::duration_cast<std::chrono::milliseconds>(node.Duration(field, otherwise));
+std::chrono::milliseconds Timeout(ConfigNode& node, const std::string& field, std::chrono::milliseconds otherwise) {
+  const auto value = std::chrono::duration_cast<std::chrono::milliseconds>(node.Duration(field, otherwise));
   if (value.count() < 1 || value > std::chrono::seconds(kMaxTimeoutSeconds)) {
     node.Fail(field, "must be within 1ms and 10m");
     return otherwise;
@@ -55,8 +51,7 @@ HttpOptions ReadHttp(ConfigNode& node) {
 
 Selection ReadSelection(ConfigNode& node, bool regions_required) {
   Selection selection{node.Strings("regions", {}), node.Strings("instanceTypes", {})};
-  if (regions_required && selection.regions.empty())
-    node.Fail("regions", "is required: a list of at least one");
+  if (regions_required && selection.regions.empty()) node.Fail("regions", "is required: a list of at least one");
   for (const std::string& region : selection.regions) {
     // They become parts of host names and of filters.
     if (region.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos) {
@@ -78,8 +73,7 @@ absl::StatusOr<std::unique_ptr<Feed>> Prometheus(const std::string& name, Config
   options.endpoint = Endpoint(node, "");
   options.karpenter = node.Bool("karpenter", true);
   options.opencost = node.Bool("opencost", true);
-  if (!options.karpenter && !options.opencost)
-    node.Fail("karpenter", "and opencost are both off: nothing to ask for");
+  if (!options.karpenter && !options.opencost) node.Fail("karpenter", "and opencost are both off: nothing to ask for");
   options.place = {node.String("provider", ""), node.String("region", "")};
   options.selection = ReadSelection(node, false);
   const HttpOptions http = ReadHttp(node);
@@ -108,14 +102,12 @@ absl::StatusOr<std::unique_ptr<Feed>> AwsSpotFeed(const std::string& name, Confi
   return MakeAwsSpotFeed(name, std::move(options), make_fetcher(http));
 }
 
-AwsCredentialOptions ReadCredentials(ConfigNode& node, const Environment& environment,
-                                     const std::string& region) {
+AwsCredentialOptions ReadCredentials(ConfigNode& node, const Environment& environment, const std::string& region) {
   AwsCredentialOptions options;
   options.kind = node.String("credentials", "auto");
   if (options.kind != "auto" && options.kind != "environment" && options.kind != "file" &&
       options.kind != "web-identity") {
-    node.Fail("credentials",
-              "must be auto, environment, file or web-identity, is '" + options.kind + "'");
+    node.Fail("credentials", "must be auto, environment, file or web-identity, is '" + options.kind + "'");
   }
   options.file = node.String("credentialsFile", "");
   options.profile = node.String("profile", "");
@@ -125,31 +117,27 @@ AwsCredentialOptions ReadCredentials(ConfigNode& node, const Environment& enviro
   // The regional one, which AWS prefers; in a cluster the region is in the environment.
   std::string home = environment("AWS_REGION");
   if (home.empty()) home = region;
-  options.sts_endpoint = node.String("stsEndpoint", "https://sts." + home + ".amazonaws.com" +
-                                                        (home.starts_with("cn-") ? ".cn" : ""));
+  options.sts_endpoint =
+      node.String("stsEndpoint", "https://sts." + home + ".amazonaws.com" + (home.starts_with("cn-") ? ".cn" : ""));
   CheckUrl(node, "stsEndpoint", options.sts_endpoint);
   return options;
 }
 
 absl::StatusOr<std::unique_ptr<Feed>> AwsSpotHistory(const std::string& name, ConfigNode node,
-                                                     const FetcherMaker& make_fetcher,
-                                                     const Environment& environment) {
+                                                     const FetcherMaker& make_fetcher, const Environment& environment) {
   AwsSpotHistoryOptions options;
   options.documents = node.Strings("documents", {});
   for (const std::string& url : options.documents) CheckUrl(node, "documents", url);
   options.selection = ReadSelection(node, options.documents.empty());
   options.endpoint = node.String("endpoint", "");
   CheckUrl(node, "endpoint", options.endpoint);
-  if (options.endpoint.find_first_of("?#") != std::string::npos)
-    node.Fail("endpoint", "must have no query");
+  if (options.endpoint.find_first_of("?#") != std::string::npos) node.Fail("endpoint", "must have no query");
   options.products = node.Strings("products", options.products);
   options.max_pages = ReadMaxPages(node);
   options.credentials = ReadCredentials(
-      node, environment,
-      options.selection.regions.empty() ? "us-east-1" : options.selection.regions.front());
+      node, environment, options.selection.regions.empty() ? "us-east-1" : options.selection.regions.front());
   const HttpOptions http = ReadHttp(node);
-  if (!http.bearer_token_file.empty())
-    node.Fail("tokenFile", "is not used here: requests are signed");
+  if (!http.bearer_token_file.empty()) node.Fail("tokenFile", "is not used here: requests are signed");
   MEDLEY_RETURN_IF_ERROR(node.Finish());
   return MakeAwsSpotHistoryFeed(name, std::move(options), make_fetcher(http), environment);
 }
@@ -158,17 +146,11 @@ absl::StatusOr<std::unique_ptr<Feed>> AwsSpotHistory(const std::string& name, Co
 
 FeedFactories HttpFeedFactories(FetcherMaker make_fetcher, Environment environment) {
   return {{"prometheus",
-           [=](const std::string& name, ConfigNode node) {
-             return Prometheus(name, std::move(node), make_fetcher);
-           }},
+           [=](const std::string& name, ConfigNode node) { return Prometheus(name, std::move(node), make_fetcher); }},
           {"azure-retail",
-           [=](const std::string& name, ConfigNode node) {
-             return AzureRetail(name, std::move(node), make_fetcher);
-           }},
+           [=](const std::string& name, ConfigNode node) { return AzureRetail(name, std::move(node), make_fetcher); }},
           {"aws-spot-feed",
-           [=](const std::string& name, ConfigNode node) {
-             return AwsSpotFeed(name, std::move(node), make_fetcher);
-           }},
+           [=](const std::string& name, ConfigNode node) { return AwsSpotFeed(name, std::move(node), make_fetcher); }},
           {"aws-spot-history", [=](const std::string& name, ConfigNode node) {
              return AwsSpotHistory(name, std::move(node), make_fetcher, environment);
            }}};
@@ -176,9 +158,7 @@ FeedFactories HttpFeedFactories(FetcherMaker make_fetcher, Environment environme
 
 FeedFactories HttpFeedFactories(base::Clock& clock) {
   return HttpFeedFactories(
-      [&clock](HttpOptions options) {
-        return std::make_unique<CurlFetcher>(std::move(options), clock);
-      },
+      [&clock](HttpOptions options) { return std::make_unique<CurlFetcher>(std::move(options), clock); },
       [](const std::string& name) {
         const char* value = std::getenv(name.c_str());
         return std::string(value == nullptr ? "" : value);

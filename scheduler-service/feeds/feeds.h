@@ -58,7 +58,6 @@ struct AwsSpotHistoryOptions {
   std::vector<std::string> documents;  // URLs; then no regions, no credentials
 };
 std::unique_ptr<Feed> MakeAwsSpotHistoryFeed(std::string name, AwsSpotHistoryOptions options,
-                                             std::unique_ptr<HttpFetcher> fetcher,
-                                             Environment environment);
+                                             std::unique_ptr<HttpFetcher> fetcher, Environment environment);
 
 }  // namespace medley::sched

@@ -20,9 +20,7 @@ struct FetchFailure {
   std::optional<base::nanoseconds> retry_after;
 };
 
-inline FetchResult ToResult(FetchFailure failure) {
-  return {std::move(failure.status), failure.retry_after};
-}
+inline FetchResult ToResult(FetchFailure failure) { return {std::move(failure.status), failure.retry_after}; }
 
 // Puts together what several parts (regions, documents) gave: whole when all of them did, an error
 // when none did.
@@ -45,9 +43,8 @@ class Parts {
   }
   // True when there is no point in asking for the next part: rate limited, or stopped.
   bool GiveUp() const {
-    return first_ &&
-           (first_->retry_after || first_->status.code() == absl::StatusCode::kResourceExhausted ||
-            first_->status.code() == absl::StatusCode::kCancelled);
+    return first_ && (first_->retry_after || first_->status.code() == absl::StatusCode::kResourceExhausted ||
+                      first_->status.code() == absl::StatusCode::kCancelled);
   }
   FetchResult Finish() && {
     if (good_ == 0 && first_) return {std::move(first_->status), retry_after_};

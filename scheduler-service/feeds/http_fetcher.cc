@@ -42,10 +42,7 @@ absl::StatusOr<std::string> ReadToken(const std::filesystem::path& path) {
 class Exchange {
  public:
   Exchange(const HttpOptions& options, const FetchRequest& request, base::Clock& clock)
-      : options_(options),
-        clock_(clock),
-        what_(WithoutQuery(request.url)),
-        curl_(curl_easy_init()) {
+      : options_(options), clock_(clock), what_(WithoutQuery(request.url)), curl_(curl_easy_init()) {
     MEDLEY_CHECK(curl_ != nullptr, "curl_easy_init failed");
   }
   ~Exchange() {
@@ -92,8 +89,7 @@ class Exchange {
   }
 
   absl::StatusOr<FetchReply> Perform(std::stop_token stop) {
-    const std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi(curl_multi_init(),
-                                                              &curl_multi_cleanup);
+    const std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi(curl_multi_init(), &curl_multi_cleanup);
     MEDLEY_CHECK(multi != nullptr, "curl_multi_init failed");
     curl_multi_add_handle(multi.get(), curl_);
     {
@@ -141,17 +137,15 @@ class Exchange {
   }
 
   static bool Has(const HttpHeaders& headers, const char* name) {
-    return std::any_of(headers.begin(), headers.end(), [&](const auto& header) {
-      return curl_strequal(header.first.c_str(), name) != 0;
-    });
+    return std::any_of(headers.begin(), headers.end(),
+                       [&](const auto& header) { return curl_strequal(header.first.c_str(), name) != 0; });
   }
 
   absl::Status Outcome(CURLcode code, const std::stop_token& stop) const {
     if (code == CURLE_OK) return absl::OkStatus();
     if (stop.stop_requested()) return base::Cancelled("{}: stopped", what_);
     if (too_large_) {
-      return base::ResourceExhausted("{}: the answer is larger than {} bytes", what_,
-                                     options_.max_body_bytes);
+      return base::ResourceExhausted("{}: the answer is larger than {} bytes", what_, options_.max_body_bytes);
     }
     const std::string why = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
     long redirects = 0;
@@ -167,14 +161,12 @@ class Exchange {
       case CURLE_SSL_CONNECT_ERROR:
         // What OpenSSL objects to (a signature, no TLS at all there) stays so; a connection that
         // breaks may pass.
-        if (why.find("error:") != std::string::npos)
-          return base::FailedPrecondition("{}: TLS: {}", what_, why);
+        if (why.find("error:") != std::string::npos) return base::FailedPrecondition("{}: TLS: {}", what_, why);
         return base::Unavailable("{}: TLS: {}", what_, why);
       case CURLE_TOO_MANY_REDIRECTS:
         return base::PermissionDenied("{}: more than {} redirects", what_, options_.max_redirects);
       case CURLE_UNSUPPORTED_PROTOCOL:
-        if (saw_location_)
-          return base::PermissionDenied("{}: a redirect to another scheme: {}", what_, why);
+        if (saw_location_) return base::PermissionDenied("{}: a redirect to another scheme: {}", what_, why);
         return base::InvalidArgument("{}: {}", what_, why);
       case CURLE_URL_MALFORMAT:
         return base::InvalidArgument("{}: {}", what_, why);
@@ -197,8 +189,7 @@ class Exchange {
   static size_t OnHeader(char* data, size_t size, size_t count, void* pointer) {
     auto& self = *static_cast<Exchange*>(pointer);
     const std::string_view line(data, size * count);
-    if (line.starts_with(
-            "HTTP/")) {  // of the next answer: what came before was a redirect or a 1xx
+    if (line.starts_with("HTTP/")) {  // of the next answer: what came before was a redirect or a 1xx
       self.reply_ = FetchReply();
       return line.size();
     }
@@ -220,9 +211,8 @@ class Exchange {
     if (error != std::errc() || end != value.data() + value.size()) {
       const time_t date = curl_getdate(value.c_str(), nullptr);
       if (date < 0) return std::nullopt;
-      wait =
-          static_cast<int64_t>(date) -
-          std::chrono::duration_cast<std::chrono::seconds>(clock_.Now().time_since_epoch()).count();
+      wait = static_cast<int64_t>(date) -
+             std::chrono::duration_cast<std::chrono::seconds>(clock_.Now().time_since_epoch()).count();
       wait = std::max<int64_t>(wait, 0);
     }
     if (wait < 0) return std::nullopt;
@@ -242,15 +232,13 @@ class Exchange {
 
 }  // namespace
 
-CurlFetcher::CurlFetcher(HttpOptions options, base::Clock& clock)
-    : options_(std::move(options)), clock_(clock) {
+CurlFetcher::CurlFetcher(HttpOptions options, base::Clock& clock) : options_(std::move(options)), clock_(clock) {
   InitCurl();
 }
 
 absl::StatusOr<FetchReply> CurlFetcher::Fetch(const FetchRequest& request, std::stop_token stop) {
   if (Origin(request.url).empty()) {
-    return base::InvalidArgument("{}: not an absolute http or https URL",
-                                 WithoutQuery(request.url));
+    return base::InvalidArgument("{}: not an absolute http or https URL", WithoutQuery(request.url));
   }
   std::string token;
   if (!options_.bearer_token_file.empty()) {

@@ -27,10 +27,9 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 struct FetchRequest {
   std::string url;  // absolute, http or https
   HttpHeaders headers;
-  std::optional<std::string>
-      form;  // makes it a POST of application/x-www-form-urlencoded, which is never redirected
-  std::string etag;           // non-empty: If-None-Match
-  std::string last_modified;  // non-empty: If-Modified-Since
+  std::optional<std::string> form;  // makes it a POST of application/x-www-form-urlencoded, which is never redirected
+  std::string etag;                 // non-empty: If-None-Match
+  std::string last_modified;        // non-empty: If-Modified-Since
 };
 
 struct FetchReply {
@@ -56,14 +55,13 @@ class HttpFetcher {
 struct HttpOptions {
   std::chrono::milliseconds connect_timeout{5'000};
   // A name server that hangs may add its own timeout (resolv.conf) to both: libcurl waits for its resolver's thread.
-  std::chrono::milliseconds total_timeout{
-      60'000};                               // from the call to the last byte, redirects included
-  size_t max_body_bytes = size_t{64} << 20;  // after decompression
-  int max_redirects = 3;                     // never from https to http
-  std::filesystem::path ca_file;             // PEM; empty: the system's authorities
-  std::filesystem::path bearer_token_file;   // read again for every request; empty: none
-  std::string proxy;                         // "http://host:port"; empty: none
-  bool proxy_from_environment = false;       // http_proxy, https_proxy, no_proxy
+  std::chrono::milliseconds total_timeout{60'000};  // from the call to the last byte, redirects included
+  size_t max_body_bytes = size_t{64} << 20;         // after decompression
+  int max_redirects = 3;                            // never from https to http
+  std::filesystem::path ca_file;                    // PEM; empty: the system's authorities
+  std::filesystem::path bearer_token_file;          // read again for every request; empty: none
+  std::string proxy;                                // "http://host:port"; empty: none
+  bool proxy_from_environment = false;              // http_proxy, https_proxy, no_proxy
   std::string user_agent = "medley-scheduler";
 };
 

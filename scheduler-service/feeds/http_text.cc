@@ -26,9 +26,9 @@ std::string Beginning(const std::string& body) {
 
 absl::Status StatusOfReply(const FetchReply& reply, const std::string& what) {
   if (reply.code == 200 || reply.code == 304) return absl::OkStatus();
-  const std::string message =
-      reply.body.empty() ? fmt::format("{}: HTTP {}", what, reply.code)
-                         : fmt::format("{}: HTTP {}: {}", what, reply.code, Beginning(reply.body));
+  const std::string message = reply.body.empty()
+                                  ? fmt::format("{}: HTTP {}", what, reply.code)
+                                  : fmt::format("{}: HTTP {}: {}", what, reply.code, Beginning(reply.body));
   if (reply.code == 401) return base::MakeStatus(absl::StatusCode::kUnauthenticated, message);
   if (reply.code == 403) return base::MakeStatus(absl::StatusCode::kPermissionDenied, message);
   if (reply.code == 404) return base::MakeStatus(absl::StatusCode::kNotFound, message);
@@ -36,8 +36,7 @@ absl::Status StatusOfReply(const FetchReply& reply, const std::string& what) {
   if (reply.code == 408 || reply.code >= 500) {
     return base::MakeStatus(absl::StatusCode::kUnavailable, message);
   }
-  if (reply.code >= 300 && reply.code < 400)
-    return base::MakeStatus(absl::StatusCode::kPermissionDenied, message);
+  if (reply.code >= 300 && reply.code < 400) return base::MakeStatus(absl::StatusCode::kPermissionDenied, message);
   if (reply.code >= 400) return base::MakeStatus(absl::StatusCode::kInvalidArgument, message);
   return base::MakeStatus(absl::StatusCode::kUnavailable, message);
 }
@@ -56,21 +55,18 @@ std::string WithoutQuery(const std::string& url) {
 std::string Origin(const std::string& url) {
   if (url.find('\\') != std::string::npos) return "";  // which some take for a slash
   std::string text = WithoutQuery(url);
-  if (!std::all_of(text.begin(), text.end(),
-                   [](unsigned char c) { return c > 0x20 && c < 0x7f; })) {
+  if (!std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; })) {
     return "";
   }
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
   const bool https = text.starts_with("https://");
   if (!https && !text.starts_with("http://")) return "";
   const size_t host = text.find("://") + 3;
   text.erase(std::min(text.find('/', host), text.size()));
   if (text.size() == host) return "";
   const size_t colon = text.rfind(':');
-  const bool has_port =
-      colon >= host && colon != std::string::npos && text.find(']', colon) == std::string::npos;
+  const bool has_port = colon >= host && colon != std::string::npos && text.find(']', colon) == std::string::npos;
   if (!has_port) text += https ? ":443" : ":80";
   return text;
 }
@@ -78,8 +74,8 @@ std::string Origin(const std::string& url) {
 std::string UrlEncode(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
+    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '.' || c == '_' || c == '~';
     if (plain) {
       out += c;
     } else {

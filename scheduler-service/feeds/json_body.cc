@@ -33,8 +33,7 @@ class Limits final : public nlohmann::json_sax<json> {
  private:
   static std::string Printable(const std::string& token) {
     std::string text;
-    for (const char c : token.substr(0, 20))
-      text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    for (const char c : token.substr(0, 20)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
     return text;
   }
   bool Count() {
@@ -58,8 +57,7 @@ class Limits final : public nlohmann::json_sax<json> {
 };
 
 absl::StatusOr<const json*> Member(const json& parent, const char* key, std::string_view where) {
-  if (!parent.is_object())
-    return base::InvalidArgument("{}: {}, want an object", where, parent.type_name());
+  if (!parent.is_object()) return base::InvalidArgument("{}: {}, want an object", where, parent.type_name());
   const auto found = parent.find(key);
   if (found == parent.end()) return base::InvalidArgument("{}.{}: absent", where, key);
   return &*found;
@@ -77,40 +75,32 @@ absl::StatusOr<json> ParseJsonBody(std::string_view body) {
   return tree;
 }
 
-absl::StatusOr<const json*> JsonObject(const json& parent, const char* key,
-                                       std::string_view where) {
+absl::StatusOr<const json*> JsonObject(const json& parent, const char* key, std::string_view where) {
   MEDLEY_ASSIGN_OR_RETURN(const json* value, Member(parent, key, where));
-  if (!value->is_object())
-    return base::InvalidArgument("{}.{}: {}, want an object", where, key, value->type_name());
+  if (!value->is_object()) return base::InvalidArgument("{}.{}: {}, want an object", where, key, value->type_name());
   return value;
 }
 
 absl::StatusOr<const json*> JsonArray(const json& parent, const char* key, std::string_view where) {
   MEDLEY_ASSIGN_OR_RETURN(const json* value, Member(parent, key, where));
-  if (!value->is_array())
-    return base::InvalidArgument("{}.{}: {}, want an array", where, key, value->type_name());
+  if (!value->is_array()) return base::InvalidArgument("{}.{}: {}, want an array", where, key, value->type_name());
   return value;
 }
 
-absl::StatusOr<std::string> JsonString(const json& parent, const char* key,
-                                       std::string_view where) {
+absl::StatusOr<std::string> JsonString(const json& parent, const char* key, std::string_view where) {
   MEDLEY_ASSIGN_OR_RETURN(const json* value, Member(parent, key, where));
-  if (!value->is_string())
-    return base::InvalidArgument("{}.{}: {}, want a string", where, key, value->type_name());
+  if (!value->is_string()) return base::InvalidArgument("{}.{}: {}, want a string", where, key, value->type_name());
   return value->get<std::string>();
 }
 
 absl::StatusOr<double> JsonNumber(const json& parent, const char* key, std::string_view where) {
   MEDLEY_ASSIGN_OR_RETURN(const json* value, Member(parent, key, where));
-  if (!value->is_number())
-    return base::InvalidArgument("{}.{}: {}, want a number", where, key, value->type_name());
+  if (!value->is_number()) return base::InvalidArgument("{}.{}: {}, want a number", where, key, value->type_name());
   return value->get<double>();
 }
 
-absl::StatusOr<std::string> JsonOptionalString(const json& parent, const char* key,
-                                               std::string_view where) {
-  if (!parent.is_object())
-    return base::InvalidArgument("{}: {}, want an object", where, parent.type_name());
+absl::StatusOr<std::string> JsonOptionalString(const json& parent, const char* key, std::string_view where) {
+  if (!parent.is_object()) return base::InvalidArgument("{}: {}, want an object", where, parent.type_name());
   const auto found = parent.find(key);
   if (found == parent.end() || found->is_null()) return std::string();
   return JsonString(parent, key, where);

@@ -17,16 +17,11 @@ inline constexpr size_t kMaxJsonValues = 4'000'000;
 absl::StatusOr<nlohmann::json> ParseJsonBody(std::string_view body);
 
 // The member `key` of an object, by reference. Errors name `where`.key: absent, or another type.
-absl::StatusOr<const nlohmann::json*> JsonObject(const nlohmann::json& parent, const char* key,
-                                                 std::string_view where);
-absl::StatusOr<const nlohmann::json*> JsonArray(const nlohmann::json& parent, const char* key,
-                                                std::string_view where);
-absl::StatusOr<std::string> JsonString(const nlohmann::json& parent, const char* key,
-                                       std::string_view where);
-absl::StatusOr<double> JsonNumber(const nlohmann::json& parent, const char* key,
-                                  std::string_view where);
+absl::StatusOr<const nlohmann::json*> JsonObject(const nlohmann::json& parent, const char* key, std::string_view where);
+absl::StatusOr<const nlohmann::json*> JsonArray(const nlohmann::json& parent, const char* key, std::string_view where);
+absl::StatusOr<std::string> JsonString(const nlohmann::json& parent, const char* key, std::string_view where);
+absl::StatusOr<double> JsonNumber(const nlohmann::json& parent, const char* key, std::string_view where);
 // Empty where absent or null.
-absl::StatusOr<std::string> JsonOptionalString(const nlohmann::json& parent, const char* key,
-                                               std::string_view where);
+absl::StatusOr<std::string> JsonOptionalString(const nlohmann::json& parent, const char* key, std::string_view where);
 
 }  // namespace medley::sched

@@ -13,20 +13,17 @@ bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool Matches(const std::string& pattern, std::string_view text) {
-  if (!pattern.empty() && pattern.back() == '*')
-    return text.starts_with(pattern.substr(0, pattern.size() - 1));
+  if (!pattern.empty() && pattern.back() == '*') return text.starts_with(pattern.substr(0, pattern.size() - 1));
   return text == pattern;
 }
 
 }  // namespace
 
 bool Selection::Wants(std::string_view region, std::string_view instance_type) const {
-  const bool region_wanted =
-      regions.empty() || std::find(regions.begin(), regions.end(), region) != regions.end();
-  return region_wanted &&
-         (instance_types.empty() ||
-          std::any_of(instance_types.begin(), instance_types.end(),
-                      [&](const std::string& pattern) { return Matches(pattern, instance_type); }));
+  const bool region_wanted = regions.empty() || std::find(regions.begin(), regions.end(), region) != regions.end();
+  return region_wanted && (instance_types.empty() ||
+                           std::any_of(instance_types.begin(), instance_types.end(),
+                                       [&](const std::string& pattern) { return Matches(pattern, instance_type); }));
 }
 
 absl::Status CheckPrice(double price) {

@@ -26,13 +26,11 @@ class PrometheusFeed final : public Feed {
       KarpenterAnswers answers;
       if (auto failure = Ask(kKarpenterPrice, stop, answers.price)) return ToResult(*failure);
       if (!answers.price.samples.empty()) {
-        if (auto failure = Ask(kKarpenterAvailable, stop, answers.available))
-          return ToResult(*failure);
+        if (auto failure = Ask(kKarpenterAvailable, stop, answers.available)) return ToResult(*failure);
         if (auto failure = Ask(kKarpenterSampled, stop, answers.sampled)) return ToResult(*failure);
       }
       CheckClock(answers.price, now, snapshot);
-      if (absl::Status s = Take(KarpenterPrices(answers, options_.place, now), snapshot); !s.ok())
-        return {s, {}};
+      if (absl::Status s = Take(KarpenterPrices(answers, options_.place, now), snapshot); !s.ok()) return {s, {}};
     }
     if (options_.opencost) {
       OpenCostAnswers answers;
@@ -41,16 +39,13 @@ class PrometheusFeed final : public Feed {
         if (auto failure = Ask(kOpenCostSampled, stop, answers.sampled)) return ToResult(*failure);
         if (auto failure = Ask(kOpenCostGpus, stop, answers.gpus)) return ToResult(*failure);
         if (auto failure = Ask(kOpenCostSpot, stop, answers.spot)) return ToResult(*failure);
-        if (auto failure = Ask(kOpenCostDefaults, stop, answers.defaults))
-          return ToResult(*failure);
+        if (auto failure = Ask(kOpenCostDefaults, stop, answers.defaults)) return ToResult(*failure);
       }
       CheckClock(answers.price, now, snapshot);
-      if (absl::Status s = Take(OpenCostPrices(answers, options_.place, now), snapshot); !s.ok())
-        return {s, {}};
+      if (absl::Status s = Take(OpenCostPrices(answers, options_.place, now), snapshot); !s.ok()) return {s, {}};
     }
     if (snapshot.entries.empty()) {
-      return {base::NotFound("{}: no series with a price (is the exporter scraped?)",
-                             WithoutQuery(options_.endpoint)),
+      return {base::NotFound("{}: no series with a price (is the exporter scraped?)", WithoutQuery(options_.endpoint)),
               {}};
     }
     return {std::move(snapshot), {}};
@@ -70,10 +65,8 @@ class PrometheusFeed final : public Feed {
     const absl::Status status = StatusOfReply(*reply, what);
     if (!status.ok()) {
       // A proxy in front answers in its own way; what it says is in `status` already.
-      const bool explained =
-          !vector.ok() && base::Message(vector.status()).starts_with("prometheus: ");
-      return FetchFailure{explained ? base::Annotate(vector.status(), what) : status,
-                          reply->retry_after};
+      const bool explained = !vector.ok() && base::Message(vector.status()).starts_with("prometheus: ");
+      return FetchFailure{explained ? base::Annotate(vector.status(), what) : status, reply->retry_after};
     }
     if (!vector.ok()) return FetchFailure{base::Annotate(vector.status(), what), {}};
     out = *std::move(vector);
@@ -85,21 +78,19 @@ class PrometheusFeed final : public Feed {
     const double ours = std::chrono::duration<double>(now.time_since_epoch()).count();
     const double difference = vector.samples.front().evaluated - ours;
     if (std::abs(difference) > kClockDifference && snapshot.warnings.empty()) {
-      snapshot.warnings.push_back(base::FailedPrecondition(
-          "prometheus' clock is {:.0f} s {} ours; ages are taken by its own", std::abs(difference),
-          difference > 0 ? "ahead of" : "behind"));
+      snapshot.warnings.push_back(
+          base::FailedPrecondition("prometheus' clock is {:.0f} s {} ours; ages are taken by its own",
+                                   std::abs(difference), difference > 0 ? "ahead of" : "behind"));
     }
   }
 
   absl::Status Take(absl::StatusOr<ParsedPrices> prices, Snapshot& snapshot) const {
     if (!prices.ok()) return base::Annotate(prices.status(), "prometheus");
     if (prices->skipped > 0) {
-      log::Debug("price series without a price",
-                 {{"source", name_}, {"skipped", std::to_string(prices->skipped)}});
+      log::Debug("price series without a price", {{"source", name_}, {"skipped", std::to_string(prices->skipped)}});
     }
     for (CatalogEntry& entry : prices->entries) {
-      if (!options_.selection.Wants(entry.offering->region, entry.offering->instance_type))
-        continue;
+      if (!options_.selection.Wants(entry.offering->region, entry.offering->instance_type)) continue;
       snapshot.entries.push_back(std::move(entry));
     }
     for (absl::Status& warning : prices->warnings) snapshot.warnings.push_back(std::move(warning));

@@ -31,8 +31,7 @@ absl::StatusOr<PromSample> ParseSample(const json& item, const std::string& wher
   PromSample sample;
   MEDLEY_ASSIGN_OR_RETURN(const json* labels, JsonObject(item, "metric", where));
   for (const auto& [name, value] : labels->items()) {
-    if (!value.is_string())
-      return base::InvalidArgument("{}.metric.{}: not a string", where, Quoted(name));
+    if (!value.is_string()) return base::InvalidArgument("{}.metric.{}: not a string", where, Quoted(name));
     sample.labels.emplace(name, value.get<std::string>());
   }
   MEDLEY_ASSIGN_OR_RETURN(const json* value, JsonArray(item, "value", where));
@@ -43,8 +42,7 @@ absl::StatusOr<PromSample> ParseSample(const json& item, const std::string& wher
   if (!std::isfinite(sample.evaluated) || sample.evaluated < 0 || sample.evaluated > 1e11) {
     return base::InvalidArgument("{}.value[0]: {} is not a time", where, sample.evaluated);
   }
-  MEDLEY_ASSIGN_OR_RETURN(sample.value,
-                          ParseValue(value->at(1).get<std::string>(), where + ".value[1]"));
+  MEDLEY_ASSIGN_OR_RETURN(sample.value, ParseValue(value->at(1).get<std::string>(), where + ".value[1]"));
   return sample;
 }
 
@@ -52,9 +50,8 @@ absl::Status ErrorAnswer(const json& body) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonOptionalString(body, "errorType", "answer"));
   MEDLEY_ASSIGN_OR_RETURN(const std::string message, JsonOptionalString(body, "error", "answer"));
   const bool ours = type == "bad_data" || type == "execution";
-  return base::MakeStatus(
-      ours ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnavailable,
-      "prometheus: " + Quoted(type) + ": " + Quoted(message));
+  return base::MakeStatus(ours ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnavailable,
+                          "prometheus: " + Quoted(type) + ": " + Quoted(message));
 }
 
 }  // namespace
@@ -66,21 +63,17 @@ absl::StatusOr<PromVector> ParsePromVector(std::string_view body) {
   if (status != "success") return base::InvalidArgument("answer.status: '{}'", Quoted(status));
   MEDLEY_ASSIGN_OR_RETURN(const json* data, JsonObject(answer, "data", "answer"));
   MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonString(*data, "resultType", "data"));
-  if (type != "vector")
-    return base::InvalidArgument("data.resultType: '{}', want vector", Quoted(type));
+  if (type != "vector") return base::InvalidArgument("data.resultType: '{}', want vector", Quoted(type));
   MEDLEY_ASSIGN_OR_RETURN(const json* result, JsonArray(*data, "result", "data"));
   PromVector out;
   out.samples.reserve(result->size());
   for (size_t i = 0; i < result->size(); ++i) {
-    MEDLEY_ASSIGN_OR_RETURN(PromSample sample,
-                            ParseSample(result->at(i), fmt::format("data.result[{}]", i)));
+    MEDLEY_ASSIGN_OR_RETURN(PromSample sample, ParseSample(result->at(i), fmt::format("data.result[{}]", i)));
     out.samples.push_back(std::move(sample));
   }
-  if (const auto warnings = answer.find("warnings");
-      warnings != answer.end() && warnings->is_array()) {
+  if (const auto warnings = answer.find("warnings"); warnings != answer.end() && warnings->is_array()) {
     for (const json& warning : *warnings) {
-      if (warning.is_string() && out.warnings.size() < 10)
-        out.warnings.push_back(Quoted(warning.get<std::string>()));
+      if (warning.is_string() && out.warnings.size() < 10) out.warnings.push_back(Quoted(warning.get<std::string>()));
     }
   }
   return out;

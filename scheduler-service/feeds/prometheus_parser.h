@@ -50,21 +50,19 @@ struct OpenCostAnswers {
 };
 // What the labels do not tell.
 struct PromPlace {
-  std::string
-      provider;  // Karpenter: "aws" when empty; OpenCost: used where provider_id does not tell
-  std::string region;  // used where neither label nor zone tell
+  std::string provider;  // Karpenter: "aws" when empty; OpenCost: used where provider_id does not tell
+  std::string region;    // used where neither label nor zone tell
 };
 
 // One entry for each (instance type, capacity type, zone). Left out: price 0 or NaN (Karpenter: not
 // known), `reserved` (a ten-millionth of on-demand: a rank, not a price). Errors: InvalidArgument
 // naming series and value: infinite or negative, a label that is absent.
-absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers,
-                                             const PromPlace& place, base::WallTime now);
+absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, const PromPlace& place,
+                                             base::WallTime now);
 
 // One entry for each node. Left out: price 0 or NaN, nodes without instance type, and those that
 // OpenCost gave its built-in default prices because it does not know their own (a warning names
 // them).
-absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, const PromPlace& place,
-                                            base::WallTime now);
+absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, const PromPlace& place, base::WallTime now);
 
 }  // namespace medley::sched

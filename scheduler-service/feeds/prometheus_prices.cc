@@ -20,8 +20,7 @@ const char kKarpenterAvailable[] =
 const char kKarpenterSampled[] =
     "max by (instance_type,capacity_type,zone)"
     "(timestamp(karpenter_cloudprovider_instance_type_offering_price_estimate))";
-const char kOpenCostPrice[] =
-    "max by (node,instance_type,region,provider_id)(node_total_hourly_cost)";
+const char kOpenCostPrice[] = "max by (node,instance_type,region,provider_id)(node_total_hourly_cost)";
 const char kOpenCostSampled[] = "max by (node)(timestamp(node_total_hourly_cost))";
 const char kOpenCostGpus[] = "max by (node)(node_gpu_count)";
 const char kOpenCostSpot[] = "max by (node)(kubecost_node_is_spot)";
@@ -43,8 +42,7 @@ std::string Label(const PromSample& sample, const std::string& name) {
 
 std::string SeriesName(const PromSample& sample) {
   std::string text;
-  for (const auto& [name, value] : sample.labels)
-    text += (text.empty() ? "" : ",") + name + "=" + value;
+  for (const auto& [name, value] : sample.labels) text += (text.empty() ? "" : ",") + name + "=" + value;
   return "{" + Quoted(text) + "}";
 }
 
@@ -103,8 +101,7 @@ ProviderId ParseProviderId(const std::string& text) {
   const std::string rest = text.substr(scheme + 3);
   const size_t first = rest.find('/');
   const size_t second = first == std::string::npos ? first : rest.find('/', first + 1);
-  const std::string middle =
-      second == std::string::npos ? "" : rest.substr(first + 1, second - first - 1);
+  const std::string middle = second == std::string::npos ? "" : rest.substr(first + 1, second - first - 1);
   if (name == "aws") return {"aws", AwsRegionOfZone(middle).empty() ? "" : middle};
   if (name == "gce") return {"gcp", middle};
   return {name, ""};
@@ -112,8 +109,8 @@ ProviderId ParseProviderId(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers,
-                                             const PromPlace& place, base::WallTime now) {
+absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, const PromPlace& place,
+                                             base::WallTime now) {
   const std::vector<std::string> labels = {"instance_type", "capacity_type", "zone"};
   const ByLabels available(answers.available, labels), sampled(answers.sampled, labels);
   ParsedPrices out;
@@ -128,8 +125,7 @@ absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers,
     }
     const std::string zone = Label(sample, "zone"), type = Label(sample, "instance_type");
     if (type.empty() || capacity.empty() || zone.empty()) {
-      return base::InvalidArgument("{}: instance_type, capacity_type and zone are needed",
-                                   SeriesName(sample));
+      return base::InvalidArgument("{}: instance_type, capacity_type and zone are needed", SeriesName(sample));
     }
     CatalogEntry entry;
     const std::string region = AwsRegionOfZone(zone);
@@ -141,8 +137,7 @@ absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers,
                                      1};
     entry.price_per_instance_hour = sample.value;
     entry.observed_at = ObservedAt(sampled.Find(sample), now);
-    if (const PromSample* offered = available.Find(sample);
-        offered != nullptr && offered->value == 0) {
+    if (const PromSample* offered = available.Find(sample); offered != nullptr && offered->value == 0) {
       entry.available = false;
       entry.unavailable_until = now + kUnavailableFor;
     }
@@ -153,8 +148,8 @@ absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers,
 
 absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, const PromPlace& place,
                                             base::WallTime now) {
-  const ByLabels sampled(answers.sampled, {"node"}), gpus(answers.gpus, {"node"}),
-      spot(answers.spot, {"node"}), defaults(answers.defaults, {"node"});
+  const ByLabels sampled(answers.sampled, {"node"}), gpus(answers.gpus, {"node"}), spot(answers.spot, {"node"}),
+      defaults(answers.defaults, {"node"});
   ParsedPrices out;
   TakeWarnings(answers.price, "node_total_hourly_cost", out);
   for (const PromSample& sample : answers.price.samples) {
@@ -166,9 +161,8 @@ absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, cons
     }
     if (defaults.Find(sample) != nullptr) {
       ++out.skipped;
-      out.warnings.push_back(
-          base::NotFound("node '{}': has OpenCost's built-in default prices, not its own: left out",
-                         Quoted(Label(sample, "node"))));
+      out.warnings.push_back(base::NotFound("node '{}': has OpenCost's built-in default prices, not its own: left out",
+                                            Quoted(Label(sample, "node"))));
       continue;
     }
     const ProviderId id = ParseProviderId(Label(sample, "provider_id"));

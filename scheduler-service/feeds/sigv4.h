@@ -37,8 +37,8 @@ struct SigV4 {
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-SigV4 SignV4(const SignableRequest& request, const AwsKeys& keys, const std::string& region,
-             const std::string& service, base::WallTime now);
+SigV4 SignV4(const SignableRequest& request, const AwsKeys& keys, const std::string& region, const std::string& service,
+             base::WallTime now);
 
 // HMAC(HMAC(HMAC(HMAC("AWS4" + secret, date), region), service), "aws4_request"): 32 bytes.
 std::string SigV4SigningKey(std::string_view secret, std::string_view date, std::string_view region,

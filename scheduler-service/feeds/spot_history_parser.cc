@@ -28,8 +28,7 @@ absl::StatusOr<SpotRecord> ToRecord(const RawRecord& raw, size_t index) {
   const absl::StatusOr<double> price = ParsePrice(raw.price);
   if (!price.ok()) return base::Annotate(price.status(), where + ": spot price");
   const absl::StatusOr<base::WallTime> since = base::ParseTime(raw.since);
-  if (!since.ok())
-    return base::InvalidArgument("{}: timestamp '{}' is not a time", where, Quoted(raw.since));
+  if (!since.ok()) return base::InvalidArgument("{}: timestamp '{}' is not a time", where, Quoted(raw.since));
   return SpotRecord{raw.zone, raw.instance_type, raw.product, *price, *since};
 }
 
@@ -41,12 +40,11 @@ absl::StatusOr<SpotPage> ParseSpotHistoryXml(std::string_view body) {
   SpotPage page;
   RawRecord raw;
   bool saw_set = false;
-  const std::map<std::string, std::string RawRecord::*> fields = {
-      {item + "/availabilityZone", &RawRecord::zone},
-      {item + "/instanceType", &RawRecord::instance_type},
-      {item + "/productDescription", &RawRecord::product},
-      {item + "/spotPrice", &RawRecord::price},
-      {item + "/timestamp", &RawRecord::since}};
+  const std::map<std::string, std::string RawRecord::*> fields = {{item + "/availabilityZone", &RawRecord::zone},
+                                                                  {item + "/instanceType", &RawRecord::instance_type},
+                                                                  {item + "/productDescription", &RawRecord::product},
+                                                                  {item + "/spotPrice", &RawRecord::price},
+                                                                  {item + "/timestamp", &RawRecord::since}};
   const auto on_start = [&](const std::string& path) -> absl::Status {
     if (path.find('/') == std::string::npos && path != root) {
       return base::InvalidArgument("<{}>, want <{}>", Quoted(path), root);
@@ -56,8 +54,7 @@ absl::StatusOr<SpotPage> ParseSpotHistoryXml(std::string_view body) {
     return absl::OkStatus();
   };
   const auto on_end = [&](const std::string& path, std::string_view text) -> absl::Status {
-    if (const auto field = fields.find(path); field != fields.end())
-      raw.*(field->second) = std::string(text);
+    if (const auto field = fields.find(path); field != fields.end()) raw.*(field->second) = std::string(text);
     if (path == root + "/nextToken") page.next_token = std::string(text);
     if (path == item) {
       MEDLEY_ASSIGN_OR_RETURN(SpotRecord record, ToRecord(raw, page.records.size()));
@@ -91,26 +88,21 @@ absl::StatusOr<SpotPage> ParseSpotHistoryJson(std::string_view body) {
   return page;
 }
 
-absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& records,
-                                              const Selection& selection,
+absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& records, const Selection& selection,
                                               const std::vector<std::string>& products) {
   ParsedPrices out;
   std::map<std::pair<std::string, std::string>, const SpotRecord*> newest;
   for (const SpotRecord& record : records) {
     const std::string region = AwsRegionOfZone(record.zone);
-    if (region.empty())
-      return base::InvalidArgument("'{}' is not an availability zone of AWS", Quoted(record.zone));
-    const bool ours = products.empty() ||
-                      std::find(products.begin(), products.end(), record.product) != products.end();
+    if (region.empty()) return base::InvalidArgument("'{}' is not an availability zone of AWS", Quoted(record.zone));
+    const bool ours = products.empty() || std::find(products.begin(), products.end(), record.product) != products.end();
     if (!ours || !selection.Wants(region, record.instance_type)) {
       ++out.skipped;
       continue;
     }
     const SpotRecord*& best = newest[{record.zone, record.instance_type}];
     if (best != nullptr) ++out.skipped;
-    if (best == nullptr ||
-        std::pair(record.since, record.price) > std::pair(best->since, best->price))
-      best = &record;
+    if (best == nullptr || std::pair(record.since, record.price) > std::pair(best->since, best->price)) best = &record;
   }
   for (const auto& [key, record] : newest) {
     CatalogEntry entry;

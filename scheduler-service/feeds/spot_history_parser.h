@@ -34,8 +34,7 @@ absl::StatusOr<SpotPage> ParseSpotHistoryJson(std::string_view body);
 // One entry for each (zone, instance type): the newest record, of equally new ones the dearer; in
 // any order of records. Left out and counted: other products than `products`, what is not selected,
 // records that are not the newest. Errors: InvalidArgument for a zone that is none of AWS.
-absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& records,
-                                              const Selection& selection,
+absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& records, const Selection& selection,
                                               const std::vector<std::string>& products);
 
 }  // namespace medley::sched

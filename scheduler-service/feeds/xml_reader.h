@@ -17,8 +17,7 @@ inline constexpr size_t kMaxXmlText = 1 << 16;  // bytes of text in one element
 // refuse: their error ends the reading. Errors: InvalidArgument naming line and column; a document
 // type declaration, and with it every entity but the five of XML, is refused; ResourceExhausted for
 // depth and text.
-absl::Status ReadXml(
-    std::string_view body, const std::function<absl::Status(const std::string& path)>& on_start,
-    const std::function<absl::Status(const std::string& path, std::string_view text)>& on_end);
+absl::Status ReadXml(std::string_view body, const std::function<absl::Status(const std::string& path)>& on_start,
+                     const std::function<absl::Status(const std::string& path, std::string_view text)>& on_end);
 
 }  // namespace medley::sched

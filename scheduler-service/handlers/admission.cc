@@ -20,8 +20,8 @@ absl::StatusOr<Admission::Slot> Admission::Enter(std::stop_token stop, base::Ste
   if (closed_) return base::Unavailable("the service is stopping");
   if (running_ >= options_.max_running || !queue_.empty()) {
     if (queue_.size() >= static_cast<size_t>(options_.max_waiting)) {
-      return base::ResourceExhausted("{} requests are being answered and {} wait: try again later",
-                                     running_, queue_.size());
+      return base::ResourceExhausted("{} requests are being answered and {} wait: try again later", running_,
+                                     queue_.size());
     }
     const uint64_t ticket = next_ticket_++;
     queue_.push_back(ticket);

@@ -17,7 +17,7 @@ struct Generation {
 };
 
 struct Call {
-  std::string id;  // of the request, in logs and answers
+  std::string id;        // of the request, in logs and answers
   std::stop_token stop;  // the caller has left, or the service ends
   base::SteadyTime deadline = base::SteadyTime::max();
 

@@ -9,8 +9,7 @@
 
 namespace medley::sched {
 
-void CallRecord::Answered(std::string_view method, const Call& call, const absl::Status& status,
-                          double seconds) const {
+void CallRecord::Answered(std::string_view method, const Call& call, const absl::Status& status, double seconds) const {
   const std::string code(absl::StatusCodeToString(status.code()));
   metrics_
       .GetCounter("medley_scheduler_requests_total", "Requests answered",

@@ -15,9 +15,7 @@ Handlers::Handlers(const Context& context, const Options& options)
       cache_(options.cache_bytes, context.metrics),
       record_(context.metrics) {}
 
-Generation Handlers::generation() const {
-  return {context_.catalog.Get()->revision, context_.learned.generation()};
-}
+Generation Handlers::generation() const { return {context_.catalog.Get()->revision, context_.learned.generation()}; }
 
 absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRequest& in) const {
   Prepared out;

@@ -38,7 +38,7 @@ class Handlers {
  public:
   struct Options {
     Admission::Options admission;
-    size_t cache_bytes = size_t{32} << 20;  // 0: no cache
+    size_t cache_bytes = size_t{32} << 20;               // 0: no cache
     base::nanoseconds max_planning = base::seconds(60);  // of one request, whatever budget it asks for
   };
   Handlers(const Context& context, const Options& options);

@@ -28,9 +28,8 @@ absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanRes
   if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
   call.generation.catalog_revision = prepared.origin.catalog_revision;
   const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
-  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result,
-                          MakePlan(prepared.request, prepared.origin, context_.planners, context_.clock, call.stop,
-                                   deadline));
+  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, MakePlan(prepared.request, prepared.origin, context_.planners,
+                                                             context_.clock, call.stop, deadline));
   result.prediction = prepared.prediction;
   model::ToProto(result, out);
   call.reproducible = result.complete;
@@ -49,9 +48,8 @@ absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::Paret
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.generation.catalog_revision = prepared->origin.catalog_revision;
     const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
-    MEDLEY_ASSIGN_OR_RETURN(const ParetoResult result,
-                            MakePareto(prepared->request, prepared->origin, in.max_points(), context_.clock, call.stop,
-                                       deadline));
+    MEDLEY_ASSIGN_OR_RETURN(const ParetoResult result, MakePareto(prepared->request, prepared->origin, in.max_points(),
+                                                                  context_.clock, call.stop, deadline));
     ToProto(result, o);
     if (result.plans.empty()) record_.Infeasible(result.reasons);
     call.reproducible = result.complete;

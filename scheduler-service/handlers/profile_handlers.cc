@@ -28,8 +28,7 @@ absl::Status Handlers::Profile(const pb::ProfileRequest& in, Call& call, pb::Pro
         return base::InvalidArgument("hardware[{}]: '{}' is unknown, there are: {}", i, in.hardware(i),
                                      context_.hardware.Names());
       }
-      MEDLEY_RETURN_IF_ERROR(
-          AddAnalyticProfiles(profile.model, hardware->name, *hardware, profile.profile_batch_size));
+      MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(profile.model, hardware->name, *hardware, profile.profile_batch_size));
     }
     model::ToProto(profile, *o.mutable_profile());
     call.reproducible = true;

@@ -10,9 +10,7 @@ namespace {
 constexpr char kName[] = "medley_scheduler_cache_total";
 constexpr char kHelp[] = "Questions looked up among the answers given before";
 
-uint64_t HashOf(std::string_view kind, std::string_view question) {
-  return base::Hash64(question, base::Hash64(kind));
-}
+uint64_t HashOf(std::string_view kind, std::string_view question) { return base::Hash64(question, base::Hash64(kind)); }
 
 }  // namespace
 
@@ -23,8 +21,7 @@ ResultCache::ResultCache(size_t max_bytes, metrics::Registry& metrics)
       evictions_(metrics.GetCounter("medley_scheduler_cache_evictions_total", "Answers forgotten for want of room")),
       bytes_gauge_(metrics.GetGauge("medley_scheduler_cache_bytes", "Bytes of questions and answers that are kept")) {}
 
-ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view question,
-                                      const Generation& generation) {
+ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view question, const Generation& generation) {
   if (max_bytes_ == 0) return nullptr;
   const uint64_t hash = HashOf(kind, question);
   base::MutexLock lock(mutex_);

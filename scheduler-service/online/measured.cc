@@ -11,8 +11,7 @@ constexpr int kSweeps = 100;
 }  // namespace
 
 const Measured* MeasuredCosts::Find(const std::vector<int>& schedule) const {
-  const auto found =
-      std::find_if(all_.begin(), all_.end(), [&](const Measured& m) { return m.schedule == schedule; });
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const Measured& m) { return m.schedule == schedule; });
   return found == all_.end() ? nullptr : &*found;
 }
 
@@ -48,7 +47,7 @@ std::vector<double> RidgeWeights(const std::vector<std::vector<double>>& shares,
                                  double ridge) {
   const size_t types = shares.empty() ? 0 : shares[0].size();
   std::vector<double> w(types);
-  std::vector<double> rest = ratios;  // ratio - shares * w
+  std::vector<double> rest = ratios;               // ratio - shares * w
   for (int sweep = 0; sweep < kSweeps; ++sweep) {  // coordinate descent on a convex quadratic
     for (size_t t = 0; t < types; ++t) {
       double squares = ridge, product = 0;

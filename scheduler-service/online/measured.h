@@ -16,9 +16,9 @@ namespace medley::sched {
 // A schedule that ran. Types are numbered by who keeps it.
 struct Measured {
   std::vector<int> schedule;
-  double log_cost = 0;             // USD a sample
-  double log_probability = 0;      // under the policy of the time
-  int64_t observed = 0;            // number of the last observation
+  double log_cost = 0;         // USD a sample
+  double log_probability = 0;  // under the policy of the time
+  int64_t observed = 0;        // number of the last observation
   bool operator==(const Measured&) const = default;
 };
 

@@ -32,8 +32,7 @@ absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model:
       if (problem.type(t).name == stage.resource_type) type = t;
     }
     if (type < 0) {
-      return base::InvalidArgument("stages[{}].resourceType: '{}' is not in request.resources", i,
-                                   stage.resource_type);
+      return base::InvalidArgument("stages[{}].resourceType: '{}' is not in request.resources", i, stage.resource_type);
     }
     for (int layer = stage.first_layer; layer <= stage.last_layer; ++layer) {
       schedule[static_cast<size_t>(layer)] = type;
@@ -64,8 +63,8 @@ std::string OnlineLearner::NameOf(const model::PlanRequest& request) {
   for (const model::Layer& layer : request.model.layers) {
     shape += fmt::format("{}\n{}\n{}\n{}\n", layer.kind, layer.input_bytes, layer.output_bytes, layer.weight_bytes);
   }
-  return fmt::format("{}/{}/{}", IsElman(request) ? "rl-rnn" : "rl-lstm",
-                     request.model.name.substr(0, kMostName / 2), base::HashHex(shape));
+  return fmt::format("{}/{}/{}", IsElman(request) ? "rl-rnn" : "rl-lstm", request.model.name.substr(0, kMostName / 2),
+                     base::HashHex(shape));
 }
 
 std::unique_ptr<PolicyStudent> OnlineLearner::NewStudent(const Problem& problem) const {

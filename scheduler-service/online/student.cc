@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "MDLYSTU1";
 constexpr double kRidge = 0.05;
-constexpr double kMostImportance = 2;   // p now / p then
+constexpr double kMostImportance = 2;  // p now / p then
 constexpr double kLeastImportance = 0.2;
 constexpr int64_t kDecisions = 1 << 11;  // samples times layers of a round
 constexpr double kReplayRate = 0.003;

@@ -7,8 +7,7 @@ namespace medley::sched {
 namespace {
 
 void Keep(std::optional<Provisioned> plan, Solution& solution) {
-  if (plan && (!solution.best || plan->score.cost < solution.best->score.cost))
-    solution.best = std::move(plan);
+  if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = std::move(plan);
 }
 
 bool HasClass(const Problem& problem, model::ResourceClass cls) {
@@ -42,12 +41,9 @@ class OneClass final : public Planner {
 class Heuristic final : public Planner {
  public:
   std::string_view name() const override { return "heuristic"; }
-  std::string_view description() const override {
-    return "first layer on CPU, the rest on the cheapest feasible GPU";
-  }
+  std::string_view description() const override { return "first layer on CPU, the rest on the cheapest feasible GPU"; }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
-    if (!HasClass(problem, model::ResourceClass::kCpu) ||
-        !HasClass(problem, model::ResourceClass::kGpu)) {
+    if (!HasClass(problem, model::ResourceClass::kCpu) || !HasClass(problem, model::ResourceClass::kGpu)) {
       return base::InvalidArgument("planner.name: heuristic needs a CPU and a GPU resource");
     }
     Solution solution;
@@ -66,9 +62,7 @@ class Heuristic final : public Planner {
 
 }  // namespace
 
-std::vector<StageChoice> WholeModelOn(const Problem& problem, int t) {
-  return {{0, problem.layers() - 1, t, 0}};
-}
+std::vector<StageChoice> WholeModelOn(const Problem& problem, int t) { return {{0, problem.layers() - 1, t, 0}}; }
 
 std::optional<Provisioned> SingleType(const Problem& problem, int t) {
   return ProvisionExact(problem, WholeModelOn(problem, t));

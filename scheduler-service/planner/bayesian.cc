@@ -16,7 +16,7 @@ constexpr int kMostEvaluations = 1000;  // Cholesky grows with the cube
 constexpr int kRefit = 25;              // evaluations between choices of hyperparameters
 constexpr int kRandomCandidates = 96;
 constexpr int kLocalCandidates = 96;
-constexpr size_t kLeaders = 8;          // whose neighbours are candidates
+constexpr size_t kLeaders = 8;  // whose neighbours are candidates
 constexpr double kSwitches = 3;
 
 class Optimisation {
@@ -111,9 +111,7 @@ class Optimisation {
 class Bayesian final : public Planner {
  public:
   std::string_view name() const override { return "bayesian"; }
-  std::string_view description() const override {
-    return "Gaussian process over schedules, expected improvement";
-  }
+  std::string_view description() const override { return "Gaussian process over schedules, expected improvement"; }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     const model::BayesianOptions& options = problem.request().planner.bayesian;

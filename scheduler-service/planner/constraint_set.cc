@@ -37,14 +37,22 @@ std::vector<Constraint> ConstraintsOf(const model::PlanRequest& request) {
 double BoundOf(const model::PlanRequest& request, const Constraint& constraint) {
   const model::Constraints& c = request.constraints;
   switch (constraint.kind) {
-    case ConstraintKind::kMinThroughput: return c.min_throughput;
-    case ConstraintKind::kDeadline: return c.deadline_seconds;
-    case ConstraintKind::kMaxCostPerHour: return c.max_cost_per_hour;
-    case ConstraintKind::kBudget: return c.budget_usd;
-    case ConstraintKind::kMaxUnits: return c.max_units;
-    case ConstraintKind::kMinUnits: return c.min_units;
-    case ConstraintKind::kLimit: return TypeOf(request, constraint).limit;
-    case ConstraintKind::kMemory: return TypeOf(request, constraint).memory_bytes;
+    case ConstraintKind::kMinThroughput:
+      return c.min_throughput;
+    case ConstraintKind::kDeadline:
+      return c.deadline_seconds;
+    case ConstraintKind::kMaxCostPerHour:
+      return c.max_cost_per_hour;
+    case ConstraintKind::kBudget:
+      return c.budget_usd;
+    case ConstraintKind::kMaxUnits:
+      return c.max_units;
+    case ConstraintKind::kMinUnits:
+      return c.min_units;
+    case ConstraintKind::kLimit:
+      return TypeOf(request, constraint).limit;
+    case ConstraintKind::kMemory:
+      return TypeOf(request, constraint).memory_bytes;
   }
   MEDLEY_CHECK(false, "a constraint of no kind");
   return 0;
@@ -53,14 +61,30 @@ double BoundOf(const model::PlanRequest& request, const Constraint& constraint) 
 void SetBound(model::PlanRequest& request, const Constraint& constraint, double bound) {
   model::Constraints& c = request.constraints;
   switch (constraint.kind) {
-    case ConstraintKind::kMinThroughput: c.min_throughput = bound; return;
-    case ConstraintKind::kDeadline: c.deadline_seconds = bound; return;
-    case ConstraintKind::kMaxCostPerHour: c.max_cost_per_hour = bound; return;
-    case ConstraintKind::kBudget: c.budget_usd = bound; return;
-    case ConstraintKind::kMaxUnits: c.max_units = static_cast<int>(bound); return;
-    case ConstraintKind::kMinUnits: c.min_units = static_cast<int>(bound); return;
-    case ConstraintKind::kLimit: TypeOf(request, constraint).limit = static_cast<int>(bound); return;
-    case ConstraintKind::kMemory: TypeOf(request, constraint).memory_bytes = bound; return;
+    case ConstraintKind::kMinThroughput:
+      c.min_throughput = bound;
+      return;
+    case ConstraintKind::kDeadline:
+      c.deadline_seconds = bound;
+      return;
+    case ConstraintKind::kMaxCostPerHour:
+      c.max_cost_per_hour = bound;
+      return;
+    case ConstraintKind::kBudget:
+      c.budget_usd = bound;
+      return;
+    case ConstraintKind::kMaxUnits:
+      c.max_units = static_cast<int>(bound);
+      return;
+    case ConstraintKind::kMinUnits:
+      c.min_units = static_cast<int>(bound);
+      return;
+    case ConstraintKind::kLimit:
+      TypeOf(request, constraint).limit = static_cast<int>(bound);
+      return;
+    case ConstraintKind::kMemory:
+      TypeOf(request, constraint).memory_bytes = bound;
+      return;
   }
 }
 
@@ -73,14 +97,22 @@ void Lift(model::PlanRequest& request, const Constraint& constraint) {
 
 std::string NameOf(const Constraint& constraint) {
   switch (constraint.kind) {
-    case ConstraintKind::kMinThroughput: return "minThroughput";
-    case ConstraintKind::kDeadline: return "deadline";
-    case ConstraintKind::kMaxCostPerHour: return "maxCostPerHour";
-    case ConstraintKind::kBudget: return "budget";
-    case ConstraintKind::kMaxUnits: return "maxUnits";
-    case ConstraintKind::kMinUnits: return "minUnits";
-    case ConstraintKind::kLimit: return "limit";
-    case ConstraintKind::kMemory: return "memory";
+    case ConstraintKind::kMinThroughput:
+      return "minThroughput";
+    case ConstraintKind::kDeadline:
+      return "deadline";
+    case ConstraintKind::kMaxCostPerHour:
+      return "maxCostPerHour";
+    case ConstraintKind::kBudget:
+      return "budget";
+    case ConstraintKind::kMaxUnits:
+      return "maxUnits";
+    case ConstraintKind::kMinUnits:
+      return "minUnits";
+    case ConstraintKind::kLimit:
+      return "limit";
+    case ConstraintKind::kMemory:
+      return "memory";
   }
   return "";
 }

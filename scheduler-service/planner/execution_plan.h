@@ -8,7 +8,7 @@
 
 namespace medley::sched {
 
-// Without job_uid, epoch and provenance. Operations that are sparse or that the profile serves (server_seconds > 0) are
+// Without job_uid, generation and provenance. Operations that are sparse or that the profile serves (server_seconds > 0) are
 // synchronised by parameter servers when servers are bought; other operations with weights by ring allreduce when the
 // stage has more than one unit, else not at all; operations without weights have no synchronisation. Pure.
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages);

@@ -20,8 +20,14 @@ double After(double x) { return std::nextafter(x, kInfinity); }
 }  // namespace
 
 IntervalSearch::IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order)
-    : problem_(problem), budget_(budget), goal_(goal), order_(order), dp_(problem, budget), relaxation_(dp_.graph()),
-      low_(std::max(problem.RequiredThroughput(), dp_.SlowestThroughput())), high_(dp_.FastestThroughput()),
+    : problem_(problem),
+      budget_(budget),
+      goal_(goal),
+      order_(order),
+      dp_(problem, budget),
+      relaxation_(dp_.graph()),
+      low_(std::max(problem.RequiredThroughput(), dp_.SlowestThroughput())),
+      high_(dp_.FastestThroughput()),
       open_(Later{order}) {
   for (int t = 0; t < problem.types(); ++t) everything_ += problem.price(t) * problem.limit(t) * (1 + kTolerance);
 }
@@ -48,8 +54,8 @@ void IntervalSearch::OfferIfFeasible(const std::vector<StageChoice>& stages) {
   for (int t = 0; t < problem_.types(); ++t) {
     if (used[static_cast<size_t>(t)] > problem_.limit(t)) return;
   }
-  const int trainers = std::accumulate(stages.begin(), stages.end(), 0,
-                                       [](int sum, const StageChoice& s) { return sum + s.units; });
+  const int trainers =
+      std::accumulate(stages.begin(), stages.end(), 0, [](int sum, const StageChoice& s) { return sum + s.units; });
   if (c.max_units > 0 && trainers > c.max_units) return;
   goal_.Offer({stages, score});
 }

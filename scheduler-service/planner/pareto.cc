@@ -96,8 +96,8 @@ std::vector<size_t> Thinned(const std::vector<double>& throughputs, int max_poin
   kept.push_back(0);
   for (size_t n = 1; n < most; ++n) {
     // The nearest to an evenly spread throughput, leaving enough for the places that follow.
-    const double wanted = throughputs.front() + (throughputs.back() - throughputs.front()) *
-                                                    static_cast<double>(n) / static_cast<double>(most - 1);
+    const double wanted = throughputs.front() + (throughputs.back() - throughputs.front()) * static_cast<double>(n) /
+                                                    static_cast<double>(most - 1);
     size_t best = kept.back() + 1;
     const size_t last = count - (most - n);
     while (best < last && std::abs(throughputs[best + 1] - wanted) <= std::abs(throughputs[best] - wanted)) ++best;

@@ -35,8 +35,7 @@ void AddAlternatives(const Problem& problem, model::PlanResult& result) {
   }
 }
 
-void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin,
-             model::PlanResult& result) {
+void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
   result.plan = Evaluate(problem, solution.best->stages).plan;
   if (solution.lower_bound) {
     const double cost = result.plan->cost_usd;
@@ -58,14 +57,14 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
 absl::Status AddReasons(const Problem& problem, const Planner& planner, const Solution& solution,
                         const base::Clock& clock, std::stop_token stop, model::PlanResult& result) {
   if (!solution.complete) {
-    return base::DeadlineExceeded(
-        "planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
-        planner.name());
+    return base::DeadlineExceeded("planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
+                                  planner.name());
   }
   if (!StageGraph::CheckSize(problem).ok()) {
     result.reasons.push_back({"planner", "", 0, 0,
                               fmt::format("planner {} found no feasible plan; the model is too large to find out "
-                                          "whether there is one", planner.name())});
+                                          "whether there is one",
+                                          planner.name())});
     return absl::OkStatus();
   }
   const Budget budget(clock, clock.Steady() + base::FromSeconds(kReasonSeconds), std::move(stop));
@@ -74,8 +73,7 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
     if (exact.ok() && exact->best) {
       result.reasons.push_back(
           {"planner", "", 0, 0,
-           fmt::format("planner {} found no feasible plan, but there is one: use planner exact",
-                       planner.name())});
+           fmt::format("planner {} found no feasible plan, but there is one: use planner exact", planner.name())});
       return absl::OkStatus();
     }
   }
@@ -90,8 +88,7 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
 absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
                                                       const std::vector<std::string>& schedule) {
   if (schedule.size() != static_cast<size_t>(problem.layers())) {
-    return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(),
-                                 problem.layers());
+    return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(), problem.layers());
   }
   std::vector<int> types;
   for (size_t i = 0; i < schedule.size(); ++i) {
@@ -99,11 +96,9 @@ absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.type(t).name == schedule[i]) found = t;
     }
-    if (found < 0)
-      return base::InvalidArgument("schedule[{}]: '{}' is not in resources", i, schedule[i]);
+    if (found < 0) return base::InvalidArgument("schedule[{}]: '{}' is not in resources", i, schedule[i]);
     if (!problem.Profiled(static_cast<int>(i), found)) {
-      return base::InvalidArgument("schedule[{}]: layer {} has no profile on '{}'", i, i,
-                                   schedule[i]);
+      return base::InvalidArgument("schedule[{}]: layer {} has no profile on '{}'", i, i, schedule[i]);
     }
     types.push_back(found);
   }
@@ -112,16 +107,14 @@ absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
 
 }  // namespace
 
-absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
-                                           const PriceOrigin& origin, const Registry& registry,
-                                           const base::Clock& clock, std::stop_token stop,
+absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
+                                           const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline) {
   const base::SteadyTime begin = clock.Steady();
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   const Planner* planner = registry.Find(request.planner.name);
   if (planner == nullptr) {
-    return base::InvalidArgument("planner.name: '{}' is unknown, there are: {}",
-                                 request.planner.name, Names(registry));
+    return base::InvalidArgument("planner.name: '{}' is unknown, there are: {}", request.planner.name, Names(registry));
   }
   model::PlanResult result;
   result.planner = request.planner.name;
@@ -135,8 +128,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
-  MEDLEY_ASSIGN_OR_RETURN(const Solution solution,
-                          planner->Solve(problem, request.planner.seed, budget));
+  MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, request.planner.seed, budget));
   if (!solution.planner.empty()) result.planner = solution.planner;
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
@@ -151,12 +143,10 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request,
 }
 
 absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
-                                              const std::vector<std::string>& schedule,
-                                              const std::string& method) {
+                                              const std::vector<std::string>& schedule, const std::string& method) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   MEDLEY_ASSIGN_OR_RETURN(const ProvisionMethod by, FindProvisionMethod(method));
-  if (auto unpriced = Unpriced(request); !unpriced.empty())
-    return ProvisionResult{std::nullopt, std::move(unpriced)};
+  if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
   ProvisionResult result;
@@ -167,7 +157,8 @@ absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
   if (by.name != "exact" && ProvisionExact(problem, stages)) {
     result.reasons = {{"method", "", 0, 0,
                        fmt::format("method {} finds no units that keep the constraints, but there are some: use method "
-                                   "exact", by.name)}};
+                                   "exact",
+                                   by.name)}};
     return result;
   }
   result.reasons = WhyNotProvisioned(problem, stages);
@@ -178,17 +169,14 @@ absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request
                                                const std::vector<std::string>& schedule,
                                                const std::vector<int>& units) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
-  if (auto unpriced = Unpriced(request); !unpriced.empty())
-    return ProvisionResult{std::nullopt, std::move(unpriced)};
+  if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
   if (units.size() != stages.size()) {
-    return base::InvalidArgument("units: has {} entries, the schedule has {} stages", units.size(),
-                                 stages.size());
+    return base::InvalidArgument("units: has {} entries, the schedule has {} stages", units.size(), stages.size());
   }
   for (size_t i = 0; i < stages.size(); ++i) {
-    if (units[i] <= 0)
-      return base::InvalidArgument("units[{}]: must be positive, is {}", i, units[i]);
+    if (units[i] <= 0) return base::InvalidArgument("units[{}]: must be positive, is {}", i, units[i]);
     stages[i].units = units[i];
   }
   Evaluation evaluation = Evaluate(problem, stages);

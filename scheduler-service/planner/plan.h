@@ -39,7 +39,6 @@ absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
 
 // The cost model's word on `schedule` with `units` of each stage; reasons: what it violates.
 absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request,
-                                               const std::vector<std::string>& schedule,
-                                               const std::vector<int>& units);
+                                               const std::vector<std::string>& schedule, const std::vector<int>& units);
 
 }  // namespace medley::sched

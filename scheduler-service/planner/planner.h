@@ -46,9 +46,9 @@ struct Solution {
   std::optional<Provisioned> best;  // none: nothing found (proven infeasible when `complete`)
   // USD that no feasible plan comes below, where proven.
   std::optional<double> lower_bound;
-  bool complete = true;  // false: ended by the budget, `best` is the incumbent
+  bool complete = true;      // false: ended by the budget, `best` is the incumbent
   std::string_view planner;  // that made the plan, where it is not the one asked; a literal
-  std::string policy;    // of a neural planner that was asked to return it; bytes
+  std::string policy;        // of a neural planner that was asked to return it; bytes
 };
 
 class Planner {

@@ -12,9 +12,17 @@ namespace {
 
 constexpr int kIndexBuckets = 64;
 // The last one stands for every kind that is not listed.
-constexpr std::array<std::string_view, 11> kKinds = {"EMBEDDING",  "FULLY_CONNECTED", "CONVOLUTION", "POOLING",
-                                                     "NORMALIZATION", "ACTIVATION",   "RECURRENT",   "ATTENTION",
-                                                     "LOSS",       "OTHER",           ""};
+constexpr std::array<std::string_view, 11> kKinds = {"EMBEDDING",
+                                                     "FULLY_CONNECTED",
+                                                     "CONVOLUTION",
+                                                     "POOLING",
+                                                     "NORMALIZATION",
+                                                     "ACTIVATION",
+                                                     "RECURRENT",
+                                                     "ATTENTION",
+                                                     "LOSS",
+                                                     "OTHER",
+                                                     ""};
 enum Scale { kInput, kWeight, kComm, kScales };
 constexpr double kLeastSeconds = 1e-9;
 constexpr int kCommFeatures = kIndexBuckets + static_cast<int>(kKinds.size()) + 2;
@@ -110,8 +118,9 @@ absl::StatusOr<ActionMap> MapActions(const Problem& problem, const policy_net::T
     const auto found = std::find(policy.actions.begin(), policy.actions.end(), problem.type(t).name);
     if (found == policy.actions.end()) {
       return base::InvalidArgument(
-          "planner.recurrent.policy: does not fit: it was trained for types {}, resources[{}] is '{}'", known, t,
-          problem.type(t).name);
+          "planner.recurrent.policy: does not fit: it was trained for types {}, resources[{}] is "
+          "'{}'",
+          known, t, problem.type(t).name);
     }
     const auto action = static_cast<int>(found - policy.actions.begin());
     map.action_of.push_back(action);
@@ -124,7 +133,8 @@ absl::StatusOr<policy_net::PolicyInputs> InputsOf(const Problem& problem, const 
   const int actions = policy.shape.actions;
   if (policy.shape.features != FeatureCount(actions) || policy.scales.size() != kScales) {
     return base::InvalidArgument(
-        "planner.recurrent.policy: does not fit: it reads {} features of a layer with {} scales, planning has {} with "
+        "planner.recurrent.policy: does not fit: it reads {} features of a layer with {} scales, "
+        "planning has {} with "
         "{}",
         policy.shape.features, policy.scales.size(), FeatureCount(actions), static_cast<int>(kScales));
   }

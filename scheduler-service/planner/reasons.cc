@@ -23,10 +23,14 @@ double ValueOf(const Problem& problem, const Constraint& c, const Provisioned& p
   const Score& score = plan.score;
   double value = 0;
   switch (c.kind) {
-    case ConstraintKind::kMinThroughput: return score.throughput;
-    case ConstraintKind::kDeadline: return problem.total_samples() / score.throughput;
-    case ConstraintKind::kMaxCostPerHour: return score.hourly;
-    case ConstraintKind::kBudget: return score.cost;
+    case ConstraintKind::kMinThroughput:
+      return score.throughput;
+    case ConstraintKind::kDeadline:
+      return problem.total_samples() / score.throughput;
+    case ConstraintKind::kMaxCostPerHour:
+      return score.hourly;
+    case ConstraintKind::kBudget:
+      return score.cost;
     case ConstraintKind::kLimit:
       return UnitsByType(problem, plan.stages, score.server_units)[static_cast<size_t>(c.type)];
     case ConstraintKind::kMaxUnits:
@@ -87,8 +91,10 @@ std::string Sentence(const model::PlanRequest& request, const Constraint& c, dou
   const std::string type = c.type >= 0 ? request.resources[static_cast<size_t>(c.type)].name : "";
   switch (c.kind) {
     case ConstraintKind::kMinThroughput:
-      return fmt::format("{} samples/s is the most that the rest allows, minThroughput asks for {}: lower it to {}",
-                         Down(best), Plain(bound), Down(best));
+      return fmt::format(
+          "{} samples/s is the most that the rest allows, minThroughput asks for {}: lower it to "
+          "{}",
+          Down(best), Plain(bound), Down(best));
     case ConstraintKind::kDeadline:
       return fmt::format("takes at least {} s with the rest as it is, the deadline is in {} s: allow {} s", Up(best),
                          Plain(bound), Up(best));
@@ -107,8 +113,10 @@ std::string Sentence(const model::PlanRequest& request, const Constraint& c, dou
       return fmt::format("needs {} units of {}, only {} may be used: raise the limit of {} to {}", Up(best), type,
                          Plain(bound), type, Up(best));
     case ConstraintKind::kMemory:
-      return fmt::format("needs units of {} with {} bytes, they have {}: offer bigger ones, or a type with more memory",
-                         type, Up(best), Plain(bound));
+      return fmt::format(
+          "needs units of {} with {} bytes, they have {}: offer bigger ones, or a type with more "
+          "memory",
+          type, Up(best), Plain(bound));
   }
   return "";
 }
@@ -131,9 +139,9 @@ void AddUnprofiled(const Problem& problem, int t, std::vector<model::Reason>& ou
   for (int layer = 0; layer < problem.layers(); ++layer) {
     if (problem.Profiled(layer, t)) continue;
     const std::string& name = problem.request().model.layers[static_cast<size_t>(layer)].name;
-    out.push_back({"profile", problem.type(t).name, 0, 0,
-                   fmt::format("layer {} ('{}') has no profile on {}: profile it there", layer, name,
-                               problem.type(t).name)});
+    out.push_back(
+        {"profile", problem.type(t).name, 0, 0,
+         fmt::format("layer {} ('{}') has no profile on {}: profile it there", layer, name, problem.type(t).name)});
   }
 }
 
@@ -166,8 +174,10 @@ std::vector<model::Reason> Unpriced(const model::PlanRequest& request) {
     const std::string message =
         r.offering ? fmt::format("resource type '{}' has no price: the catalog does not know the offering {}", r.name,
                                  r.offering->KeyString())
-                   : fmt::format("resource type '{}' has no price: set pricePerUnitHour, or an offering that the "
-                                 "catalog knows", r.name);
+                   : fmt::format(
+                         "resource type '{}' has no price: set pricePerUnitHour, or an offering that the "
+                         "catalog knows",
+                         r.name);
     out.push_back({"price", r.name, 0, 0, message});
   }
   return out;

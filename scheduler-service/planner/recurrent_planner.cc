@@ -14,14 +14,15 @@ namespace {
 
 constexpr int kMostRounds = 1'000'000;
 constexpr int kMostSamples = 4096;
-constexpr int64_t kMostDecisions = 1 << 14;      // samples times layers of a round, unless the request says
-constexpr int64_t kMostActivations = 1 << 21;    // decisions times hidden units: 8 MiB for each of 7 activations
-constexpr int kStarts = 3;                       // policies begun afresh, the best one counts
-constexpr double kEntropyBonus = 1, kEntropyAtEnd = 0.0025;  // of the first round and, as a fraction, the last
-constexpr double kEntropyBonusTuning = 0.1;      // for a policy that was trained before
-constexpr double kSwitches = 2;                  // of types, in a new policy's schedules
-constexpr double kSettledEntropy = 0.01;         // nats a decision
-constexpr int kPatience = 40;                    // rounds
+constexpr int64_t kMostDecisions = 1 << 14;    // samples times layers of a round, unless the request says
+constexpr int64_t kMostActivations = 1 << 21;  // decisions times hidden units: 8 MiB for each of 7 activations
+constexpr int kStarts = 3;                     // policies begun afresh, the best one counts
+constexpr double kEntropyBonus = 1,
+                 kEntropyAtEnd = 0.0025;     // of the first round and, as a fraction, the last
+constexpr double kEntropyBonusTuning = 0.1;  // for a policy that was trained before
+constexpr double kSwitches = 2;              // of types, in a new policy's schedules
+constexpr double kSettledEntropy = 0.01;     // nats a decision
+constexpr int kPatience = 40;                // rounds
 
 struct Settings {
   int rounds = 0;  // of one start
@@ -72,9 +73,8 @@ absl::StatusOr<Settings> SettingsOf(const Problem& problem, bool trained, int hi
   s.reinforce.clip_norm = 1;
   const int64_t activations = int64_t{s.reinforce.samples_per_round} * problem.layers() * s.hidden;
   if (activations > kMostActivations) {
-    return base::InvalidArgument(
-        "planner.recurrent: samplesPerRound * layers * hiddenUnits must be at most {}, is {}", kMostActivations,
-        activations);
+    return base::InvalidArgument("planner.recurrent: samplesPerRound * layers * hiddenUnits must be at most {}, is {}",
+                                 kMostActivations, activations);
   }
   return s;
 }

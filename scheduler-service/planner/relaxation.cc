@@ -15,7 +15,9 @@ size_t At(int i) { return static_cast<size_t>(i); }
 }  // namespace
 
 Relaxation::Relaxation(const StageGraph& graph)
-    : graph_(graph), problem_(graph.problem()), components_(At(graph.problem().types()) + 1),
+    : graph_(graph),
+      problem_(graph.problem()),
+      components_(At(graph.problem().types()) + 1),
       multipliers_(components_, 0) {}
 
 double Relaxation::QuotaOf(size_t component) const {
@@ -101,8 +103,7 @@ void Relaxation::Backward() {
   to_go_.back().least = to_go_.back().second = 0;
   for (size_t i = arcs_.size(); i-- > 0;) {
     const Arc& arc = arcs_[i];
-    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].Without(arc.type), arc.type,
-                                static_cast<int>(i));
+    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].Without(arc.type), arc.type, static_cast<int>(i));
   }
 }
 

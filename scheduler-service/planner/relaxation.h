@@ -70,8 +70,8 @@ class Relaxation {
   // Servers: either linear in the load of the path, or the units that every path needs at least.
   bool linear_servers_ = true;
   int least_servers_ = 0;
-  double server_rate_ = 0;  // of least_servers_
-  double constant_ = 0;     // of the bound: server_rate_ and -multipliers * quotas
+  double server_rate_ = 0;               // of least_servers_
+  double constant_ = 0;                  // of the bound: server_rate_ and -multipliers * quotas
   std::vector<TwoBest> to_go_, so_far_;  // by layer
 };
 

@@ -20,9 +20,7 @@ size_t At(int i) { return static_cast<size_t>(i); }
 ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget)
     : problem_(problem), budget_(budget), graph_(problem) {}
 
-void ScheduleDp::Prepare(double x) {
-  Prepare(x, graph_.All(), std::vector<double>(At(problem_.types()) + 1, 0));
-}
+void ScheduleDp::Prepare(double x) { Prepare(x, graph_.All(), std::vector<double>(At(problem_.types()) + 1, 0)); }
 
 void ScheduleDp::Prepare(double x, const std::vector<int>& active, std::vector<double> multipliers) {
   x_ = x;
@@ -33,8 +31,8 @@ void ScheduleDp::Prepare(double x, const std::vector<int>& active, std::vector<d
   const double server = problem_.server_type() < 0 ? 0 : problem_.server_price();
   server_hourly_ = server * x / problem_.batch() * kDown;
   const double server_weight =
-      server_hourly_ + (problem_.server_type() < 0 ? 0 : multipliers_[At(problem_.server_type())] * x /
-                                                             problem_.batch() * kDown);
+      server_hourly_ +
+      (problem_.server_type() < 0 ? 0 : multipliers_[At(problem_.server_type())] * x / problem_.batch() * kDown);
   for (const int i : active) {
     const int units = graph_.UnitsAt(i, x);
     if (units == 0) continue;

@@ -104,7 +104,7 @@ class ScheduleDp {
   bool exactly_ = false;           // of the Solve under way
   std::vector<Rest> rest_;         // by component
   std::vector<Label> labels_;
-  std::vector<int> used_;                // [label][component]
+  std::vector<int> used_;                   // [label][component]
   std::vector<std::vector<int>> frontier_;  // labels by layer
 };
 

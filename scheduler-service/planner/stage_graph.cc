@@ -17,8 +17,10 @@ absl::Status StageGraph::CheckSize(const Problem& problem) {
   const int64_t layers = problem.layers(), stages = layers * (layers + 1) / 2 * problem.types();
   if (stages <= kMostPossibleStages) return absl::OkStatus();
   return base::InvalidArgument(
-      "model.layers: {} layers on {} resource types make {} possible stages, planner exact takes at most {}: join "
-      "layers that will stay together, leave out types that are dearer and slower, or use planner greedy or rl-lstm",
+      "model.layers: {} layers on {} resource types make {} possible stages, planner exact takes "
+      "at most {}: join "
+      "layers that will stay together, leave out types that are dearer and slower, or use planner "
+      "greedy or rl-lstm",
       layers, problem.types(), stages, kMostPossibleStages);
 }
 

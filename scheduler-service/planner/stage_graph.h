@@ -63,7 +63,7 @@ struct TwoBest {
   double least = std::numeric_limits<double>::infinity();
   double second = std::numeric_limits<double>::infinity();  // of another type than `least`
   int type = -1;
-  int stage = -1;         // the stage next to this layer on the least path; a caller's number
+  int stage = -1;  // the stage next to this layer on the least path; a caller's number
   int second_stage = -1;
 
   double Without(int t) const { return t == type ? second : least; }

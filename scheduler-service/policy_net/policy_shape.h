@@ -47,9 +47,7 @@ struct ParameterLayout {
   size_t size;  // of all
 
  private:
-  static size_t Product(int rows, int columns) {
-    return static_cast<size_t>(rows) * static_cast<size_t>(columns);
-  }
+  static size_t Product(int rows, int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); }
 };
 
 }  // namespace medley::policy_net

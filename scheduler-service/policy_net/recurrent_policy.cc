@@ -20,10 +20,10 @@ size_t At(int i) { return static_cast<size_t>(i); }
 // The blocks of a parameter (or gradient) vector.
 template <typename S, typename Pointer>
 struct Blocks {
-  using MatrixMap = Eigen::Map<std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const Matrix<S>,
-                                                  Matrix<S>>>;
-  using VectorMap = Eigen::Map<std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const Vector<S>,
-                                                  Vector<S>>>;
+  using MatrixMap =
+      Eigen::Map<std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const Matrix<S>, Matrix<S>>>;
+  using VectorMap =
+      Eigen::Map<std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const Vector<S>, Vector<S>>>;
   Blocks(Pointer p, const PolicyShape& shape, const ParameterLayout& layout)
       : wx(p + layout.wx, shape.GateRows(), shape.features),
         wa(p + layout.wa, shape.GateRows(), shape.actions),
@@ -264,8 +264,7 @@ class Backward {
     d_cell_.array() += d_hidden.array() * o * (S(1) - c_tanh.square());
     d_z.middleRows(0, rows) = (d_cell_.array() * g * i * (S(1) - i)).matrix();
     if (t > 0) {
-      d_z.middleRows(rows, rows) =
-          (d_cell_.array() * tape_.cell[At(t - 1)].array() * f * (S(1) - f)).matrix();
+      d_z.middleRows(rows, rows) = (d_cell_.array() * tape_.cell[At(t - 1)].array() * f * (S(1) - f)).matrix();
     } else {
       d_z.middleRows(rows, rows).setZero();
     }
@@ -307,8 +306,7 @@ RecurrentPolicy<S>::RecurrentPolicy(const PolicyShape& shape, std::vector<S> par
 }
 
 template <typename S>
-void RecurrentPolicy<S>::Sample(const PolicyInputs& inputs, int samples, base::Rng& rng,
-                                Rollout<S>& rollout) const {
+void RecurrentPolicy<S>::Sample(const PolicyInputs& inputs, int samples, base::Rng& rng, Rollout<S>& rollout) const {
   Forward<S>(shape_, layout_, parameters_, inputs, samples, rollout)
       .Run([&](int, const Matrix<S>& probability, const Vector<S>& allowed, std::vector<int>& chosen) {
         Draw<S>(probability, allowed, rng, chosen);
@@ -340,9 +338,8 @@ std::vector<int> RecurrentPolicy<S>::Greedy(const PolicyInputs& inputs) const {
 }
 
 template <typename S>
-void RecurrentPolicy<S>::AddGradient(const PolicyInputs& inputs, const Rollout<S>& rollout,
-                                     std::span<const S> weights, S entropy_weight,
-                                     std::vector<S>& gradient) const {
+void RecurrentPolicy<S>::AddGradient(const PolicyInputs& inputs, const Rollout<S>& rollout, std::span<const S> weights,
+                                     S entropy_weight, std::vector<S>& gradient) const {
   Backward<S>(shape_, layout_, parameters_, inputs, rollout, gradient).Run(weights, entropy_weight);
 }
 

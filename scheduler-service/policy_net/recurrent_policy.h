@@ -31,9 +31,9 @@ class Rollout {
   Rollout& operator=(Rollout&&) noexcept;
 
   int samples = 0;
-  std::vector<int> actions;              // [sample][step]
-  std::vector<double> log_probability;   // [sample]: of the whole sequence
-  double entropy = 0;                    // nats of a decision, mean over steps and samples
+  std::vector<int> actions;             // [sample][step]
+  std::vector<double> log_probability;  // [sample]: of the whole sequence
+  double entropy = 0;                   // nats of a decision, mean over steps and samples
 
   std::span<const int> Actions(int sample) const {
     const size_t steps = actions.size() / static_cast<size_t>(samples);
@@ -67,8 +67,8 @@ class RecurrentPolicy {
   // Adds to `gradient` the gradient of
   //   sum_n weights[n] log p(sample n) + entropy_weight * sum over samples and steps of the entropy
   // by the parameters, at the rollout of a pass with the same inputs and parameters.
-  void AddGradient(const PolicyInputs& inputs, const Rollout<S>& rollout, std::span<const S> weights,
-                   S entropy_weight, std::vector<S>& gradient) const;
+  void AddGradient(const PolicyInputs& inputs, const Rollout<S>& rollout, std::span<const S> weights, S entropy_weight,
+                   std::vector<S>& gradient) const;
 
  private:
   PolicyShape shape_;

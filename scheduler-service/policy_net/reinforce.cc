@@ -9,8 +9,7 @@ Reinforce::Reinforce(RecurrentPolicy<float>& policy, const PolicyInputs& inputs,
     : policy_(policy),
       inputs_(inputs),
       options_(options),
-      adam_(policy.parameters().size(),
-            {.learning_rate = options.learning_rate, .clip_norm = options.clip_norm}),
+      adam_(policy.parameters().size(), {.learning_rate = options.learning_rate, .clip_norm = options.clip_norm}),
       gradient_(policy.parameters().size()),
       entropy_bonus_(options.entropy_bonus) {}
 

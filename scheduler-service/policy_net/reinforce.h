@@ -16,11 +16,11 @@
 namespace medley::policy_net {
 
 struct ReinforceOptions {
-  int samples_per_round = 0;    // N
+  int samples_per_round = 0;  // N
   double learning_rate = 0;
-  double baseline_decay = 0;    // gamma
-  double entropy_bonus = 0;     // at the first round, in advantages a nat
-  double entropy_decay = 1;     // a round
+  double baseline_decay = 0;  // gamma
+  double entropy_bonus = 0;   // at the first round, in advantages a nat
+  double entropy_decay = 1;   // a round
   double advantage_clip = 0;
   double clip_norm = 0;
 };

@@ -25,8 +25,8 @@ struct TrainedPolicy {
   PolicyShape shape;
   std::vector<std::string> actions;  // distinct names, in the order of the network's outputs
   std::vector<FeatureScale> scales;
-  std::vector<float> parameters;     // as ParameterLayout says
-  int64_t updates = 0;               // gradient steps so far
+  std::vector<float> parameters;  // as ParameterLayout says
+  int64_t updates = 0;            // gradient steps so far
   bool operator==(const TrainedPolicy&) const = default;
 };
 

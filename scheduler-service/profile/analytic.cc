@@ -60,9 +60,7 @@ class Estimator {
   }
 
  private:
-  static double Divides(double fixed, double whole) {
-    return whole > 0 ? std::clamp(1 - fixed / whole, 0.0, 1.0) : 0;
-  }
+  static double Divides(double fixed, double whole) { return whole > 0 ? std::clamp(1 - fixed / whole, 0.0, 1.0) : 0; }
 
   bool IsGpu() const { return hardware_.cls == model::ResourceClass::kGpu; }
 
@@ -87,8 +85,8 @@ class Estimator {
                           batch * work_.forward_bytes * backward + kBackwardWeightPasses * weights) +
                      Pass(0, kUpdateWeightPasses * weights);
     seconds += Pass(0, batch * kGatherPasses * work_.gathered_bytes) + batch * work_.gathered_rows * kHostIdSeconds;
-    seconds += batch * work_.scalar_operations /
-               (hardware_.flops.at("fp32") * (IsGpu() ? kGpuScalarShare : kCpuScalarShare));
+    seconds +=
+        batch * work_.scalar_operations / (hardware_.flops.at("fp32") * (IsGpu() ? kGpuScalarShare : kCpuScalarShare));
     const double launches =
         work_.sequential * (work_.forward_launches + work_.backward_launches) + work_.update_launches;
     return seconds + launches * hardware_.launch_seconds;
@@ -110,8 +108,8 @@ class Estimator {
   double Sync(double batch) const {
     if (layer_.sparse) {  // the trainer waits for its server
       const double wire = 2 * (kKeyBytes + RowBytes()) / hardware_.network_bytes_per_second;
-      return DistinctRows(batch) * (wire + kClientRowSeconds + RowBytes() * kClientByteSeconds) +
-             2 * kMessageSeconds + Server(batch);
+      return DistinctRows(batch) * (wire + kClientRowSeconds + RowBytes() * kClientByteSeconds) + 2 * kMessageSeconds +
+             Server(batch);
     }
     if (work_.parameters <= 0) return 0;
     return 2 * work_.parameters * work_.dtype_bytes / hardware_.network_bytes_per_second + 2 * kMessageSeconds;

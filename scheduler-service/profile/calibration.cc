@@ -72,9 +72,10 @@ absl::Status Check(const model::JobObservation& observation) {
   }
   for (size_t i = 0; i < observation.stages.size(); ++i) {
     if (!IsCalibrated(observation.request.model, observation.stages[i])) continue;
-    return base::InvalidArgument("stages[{}]: the profile of type '{}' is calibrated already; observations need it "
-                                 "as measured",
-                                 i, observation.stages[i].resource_type);
+    return base::InvalidArgument(
+        "stages[{}]: the profile of type '{}' is calibrated already; observations need it "
+        "as measured",
+        i, observation.stages[i].resource_type);
   }
   return absl::OkStatus();
 }
@@ -204,9 +205,9 @@ absl::StatusOr<model::Prediction> Calibrator::Observe(const model::JobObservatio
   model::Model corrected = model;
   const model::Prediction prediction = CorrectModel(corrected, entry);
   if (std::ssize(state_->models) > options_.max_models) {
-    const auto least = std::min_element(
-        state_->models.begin(), state_->models.end(),
-        [](const auto& a, const auto& b) { return a.second.records.used < b.second.records.used; });
+    const auto least = std::min_element(state_->models.begin(), state_->models.end(), [](const auto& a, const auto& b) {
+      return a.second.records.used < b.second.records.used;
+    });
     state_->models.erase(least);
   }
   return prediction;

@@ -29,9 +29,9 @@ namespace medley::sched {
 class Calibrator {
  public:
   struct Options {
-    int max_models = 256;    // the one that was used longest ago is forgotten
-    int max_types = 64;      // series of a model: a resource type with its profile, likewise
-    int window = 48;         // newest observations of a series that count
+    int max_models = 256;  // the one that was used longest ago is forgotten
+    int max_types = 64;    // series of a model: a resource type with its profile, likewise
+    int window = 48;       // newest observations of a series that count
     int min_observations = 3;
     double max_factor = 10;
   };

@@ -9,10 +9,10 @@ namespace {
 
 constexpr int kIterations = 8;
 constexpr size_t kMaxLeftOut = 24;
-constexpr double kTukey = 4.685;       // 95 % efficiency on normal residuals
+constexpr double kTukey = 4.685;  // 95 % efficiency on normal residuals
 constexpr double kMadToSigma = 1.4826;
-constexpr double kMinSigma = 0.005;    // relative; measurements are no better than that
-constexpr double kRidge = 1e-3;        // towards the one factor
+constexpr double kMinSigma = 0.005;  // relative; measurements are no better than that
+constexpr double kRidge = 1e-3;      // towards the one factor
 // Two factors can be told apart when the share that divides varies by this much over the points.
 constexpr double kMinSpread = 0.15;
 constexpr size_t kVeryFew = 6;

@@ -23,8 +23,8 @@ struct CostFit {
 };
 
 struct FitOptions {
-  int min_points = 3;       // fewer: no correction
-  double max_factor = 10;   // factors are clamped to [1/max, max]
+  int min_points = 3;      // fewer: no correction
+  double max_factor = 10;  // factors are clamped to [1/max, max]
   // A more elaborate fit must lower the error of points that it has not seen by this share to be preferred.
   double min_gain = 0.3;
 };

@@ -20,20 +20,20 @@ namespace medley::sched {
 
 // Per sample unless said. A table's rows are counted in `gathered_bytes`, not in `forward_flops`.
 struct LayerWork {
-  double parameters = 0;       // of the layer
-  double dtype_bytes = 4;      // of one parameter
-  double forward_flops = 0;    // a multiplication and an addition are two
-  double forward_bytes = 0;    // activations read and written
-  double gathered_bytes = 0;   // rows of a table that a sample touches; at least one access each
+  double parameters = 0;      // of the layer
+  double dtype_bytes = 4;     // of one parameter
+  double forward_flops = 0;   // a multiplication and an addition are two
+  double forward_bytes = 0;   // activations read and written
+  double gathered_bytes = 0;  // rows of a table that a sample touches; at least one access each
   double gathered_rows = 0;
-  double distinct_share = 1;   // see above
+  double distinct_share = 1;     // see above
   double scalar_operations = 0;  // exponentials and logarithms, forward and backward together, as single operations
-  double backward_factor = 1;  // backward flops and bytes over forward ones: 2 with weights, 1 without
+  double backward_factor = 1;    // backward flops and bytes over forward ones: 2 with weights, 1 without
   // Kernels that a step starts however small the batch; `sequential` multiplies the first two.
   double forward_launches = 1;
   double backward_launches = 1;
   double update_launches = 0;
-  double sequential = 1;       // steps that cannot run at the same time (a recurrence)
+  double sequential = 1;  // steps that cannot run at the same time (a recurrence)
 };
 
 // Errors: InvalidArgument naming the attribute that is missing or not a number above 0.

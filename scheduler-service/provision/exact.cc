@@ -56,8 +56,8 @@ class Walk {
       if (used[static_cast<size_t>(t)] > problem_.limit(t)) return false;
     }
     const model::Constraints& c = problem_.request().constraints;
-    const int trainers = std::accumulate(stages_.begin(), stages_.end(), 0,
-                                         [](int sum, const StageChoice& s) { return sum + s.units; });
+    const int trainers =
+        std::accumulate(stages_.begin(), stages_.end(), 0, [](int sum, const StageChoice& s) { return sum + s.units; });
     if (c.max_units > 0 && trainers > c.max_units) return false;
     return c.max_cost_per_hour <= 0 || score.hourly <= c.max_cost_per_hour * (1 + kTolerance);
   }
@@ -100,7 +100,8 @@ model::Reason OutOfReach(const Problem& problem, double available) {
   const double needed = problem.RequiredThroughput();
   const bool deadline = needed > c.min_throughput;
   return {deadline ? "deadline" : "minThroughput", "", deadline ? needed : c.min_throughput, available,
-          fmt::format("no number of units reaches {} samples/s: the part of the work that does not divide by units "
+          fmt::format("no number of units reaches {} samples/s: the part of the work that does not "
+                      "divide by units "
                       "allows less than {}; {}",
                       base::FormatDecimal(needed, 1), base::FormatDecimal(available, 1),
                       deadline ? "allow more time" : "lower minThroughput")};

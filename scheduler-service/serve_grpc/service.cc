@@ -30,8 +30,7 @@ std::string_view Metadata(const grpc::ServerContext& context, const char* name) 
 
 class Service final : public pb::SchedulerService::Service {
  public:
-  Service(Handlers& handlers, RequestIds& ids, std::stop_token drain, std::stop_token stop,
-          GrpcServiceOptions options)
+  Service(Handlers& handlers, RequestIds& ids, std::stop_token drain, std::stop_token stop, GrpcServiceOptions options)
       : handlers_(handlers),
         ids_(ids),
         drain_(std::move(drain)),
@@ -52,12 +51,10 @@ class Service final : public pb::SchedulerService::Service {
                         pb::EvaluateResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Evaluate);
   }
-  grpc::Status Profile(grpc::ServerContext* context, const pb::ProfileRequest* in,
-                       pb::ProfileResponse* out) override {
+  grpc::Status Profile(grpc::ServerContext* context, const pb::ProfileRequest* in, pb::ProfileResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Profile);
   }
-  grpc::Status Observe(grpc::ServerContext* context, const pb::ObserveRequest* in,
-                       pb::ObserveResponse* out) override {
+  grpc::Status Observe(grpc::ServerContext* context, const pb::ObserveRequest* in, pb::ObserveResponse* out) override {
     return Run(*context, *in, *out, &Handlers::Observe);
   }
   grpc::Status ListHardware(grpc::ServerContext* context, const pb::ListHardwareRequest* in,

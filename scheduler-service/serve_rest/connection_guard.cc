@@ -130,9 +130,7 @@ void ConnectionGuard::End(int fd, const char* reason) {
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &kReset, sizeof kReset);
   shutdown(fd, SHUT_RDWR);
   ++ended_;
-  metrics_
-      .GetCounter("medley_rest_connections_ended_total", "Connections that the service ended",
-                  {{"reason", reason}})
+  metrics_.GetCounter("medley_rest_connections_ended_total", "Connections that the service ended", {{"reason", reason}})
       .Increment();
   log::Info("connection ended", {{"reason", reason}});
 }

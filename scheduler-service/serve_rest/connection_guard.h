@@ -28,8 +28,8 @@ class ConnectionGuard {
   struct Options {
     int port = 0;
     base::nanoseconds period = base::milliseconds(200);
-    base::nanoseconds idle = base::seconds(90);      // nothing received or sent; more than the longest planning
-    base::nanoseconds receive = base::seconds(20);   // from the first byte of a request to its last
+    base::nanoseconds idle = base::seconds(90);         // nothing received or sent; more than the longest planning
+    base::nanoseconds receive = base::seconds(20);      // from the first byte of a request to its last
     uint64_t max_unanswered_bytes = uint64_t{8} << 20;  // received since the last byte sent
     size_t max_connections = 1024;
   };

@@ -52,8 +52,8 @@ json Ref(const std::string& section, const std::string& name) {
 class Schemas {
  public:
   json Of(const FieldDescriptor& field) {
-    json schema = field.is_map() ? json{{"type", "object"},
-                                        {"additionalProperties", Single(*field.message_type()->map_value())}}
+    json schema = field.is_map()
+                      ? json{{"type", "object"}, {"additionalProperties", Single(*field.message_type()->map_value())}}
                   : field.is_repeated() ? json{{"type", "array"}, {"items", Single(field)}}
                                         : Single(field);
     if (const std::string comment = CommentOf(field); !comment.empty()) schema["description"] = comment;
@@ -78,19 +78,27 @@ class Schemas {
  private:
   json Single(const FieldDescriptor& field) {
     switch (field.cpp_type()) {
-      case FieldDescriptor::CPPTYPE_MESSAGE: return Of(*field.message_type());
-      case FieldDescriptor::CPPTYPE_ENUM: return Enum(*field.enum_type());
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return Of(*field.message_type());
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return Enum(*field.enum_type());
       case FieldDescriptor::CPPTYPE_STRING:
         if (field.type() == FieldDescriptor::TYPE_BYTES) return {{"type", "string"}, {"contentEncoding", "base64"}};
         return {{"type", "string"}};
-      case FieldDescriptor::CPPTYPE_BOOL: return {{"type", "boolean"}};
+      case FieldDescriptor::CPPTYPE_BOOL:
+        return {{"type", "boolean"}};
       case FieldDescriptor::CPPTYPE_DOUBLE:
-      case FieldDescriptor::CPPTYPE_FLOAT: return {{"type", "number"}, {"format", "double"}};
-      case FieldDescriptor::CPPTYPE_INT32: return {{"type", "integer"}, {"format", "int32"}};
-      case FieldDescriptor::CPPTYPE_UINT32: return {{"type", "integer"}, {"minimum", 0}, {"maximum", 4294967295}};
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        return {{"type", "number"}, {"format", "double"}};
+      case FieldDescriptor::CPPTYPE_INT32:
+        return {{"type", "integer"}, {"format", "int32"}};
+      case FieldDescriptor::CPPTYPE_UINT32:
+        return {{"type", "integer"}, {"minimum", 0}, {"maximum", 4294967295}};
       // Printed as strings; numbers are taken as well.
-      case FieldDescriptor::CPPTYPE_INT64: return {{"type", {"string", "integer"}}, {"format", "int64"}};
-      case FieldDescriptor::CPPTYPE_UINT64: return {{"type", {"string", "integer"}}, {"format", "uint64"}};
+      case FieldDescriptor::CPPTYPE_INT64:
+        return {{"type", {"string", "integer"}}, {"format", "int64"}};
+      case FieldDescriptor::CPPTYPE_UINT64:
+        return {{"type", {"string", "integer"}}, {"format", "uint64"}};
     }
     return json::object();
   }

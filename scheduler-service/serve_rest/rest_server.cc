@@ -106,7 +106,8 @@ class Server final : public RestServer {
     guard.receive = options_.receive;
     guard.max_connections = options_.max_connections;
     guard.max_unanswered_bytes = static_cast<uint64_t>(options_.max_body_bytes) * 11 / 10 + kBytesBesideBody;
-    guard_ = std::make_unique<ConnectionGuard>(guard, [this] { return answering(); }, context_.metrics, context_.clock);
+    guard_ = std::make_unique<ConnectionGuard>(
+        guard, [this] { return answering(); }, context_.metrics, context_.clock);
     return absl::OkStatus();
   }
 

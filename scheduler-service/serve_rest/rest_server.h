@@ -35,7 +35,7 @@ struct RestOptions {
   BearerTokens tokens;                 // callers without one get 401
   // Answered without a token, as the files of the page are.
   std::vector<std::string> open_paths = {"/healthz", "/readyz"};
-  int work_threads = 20;  // requests that are answered or wait for their turn
+  int work_threads = 20;                          // requests that are answered or wait for their turn
   base::nanoseconds idle = base::seconds(90);     // of a connection; longer than any planning
   base::nanoseconds receive = base::seconds(20);  // of one request
   size_t max_connections = 1024;

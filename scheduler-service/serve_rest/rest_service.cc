@@ -14,7 +14,8 @@ namespace {
 
 // Scripts, styles and calls to this service only; nothing from elsewhere, no inline code, no frames.
 constexpr char kPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr double kMaxTimeoutSeconds = 86400;
 
@@ -117,9 +118,9 @@ std::unique_ptr<HttpAnswer> RestService::RefuseBody(const HttpRequest& request, 
                   "Content-Length", call);
   }
   if (request.length > static_cast<uint64_t>(options_.max_body_bytes)) {
-    return Refuse(base::ResourceExhausted("the body has {} bytes, more than {}", request.length,
-                                          options_.max_body_bytes),
-                  413, "", call);
+    return Refuse(
+        base::ResourceExhausted("the body has {} bytes, more than {}", request.length, options_.max_body_bytes), 413,
+        "", call);
   }
   return nullptr;
 }
@@ -132,9 +133,9 @@ std::unique_ptr<HttpAnswer> RestService::Page(const HttpRequest& request, const 
                      path == "/openapi.json";
   if (!known) return Refuse(base::NotFound("no such path: {}", path), 0, "", call);
   if (request.method != "GET") {
-    auto answer = Refuse(base::MakeStatus(absl::StatusCode::kUnimplemented,
-                                          fmt::format("{} is not served at {}", request.method, path)),
-                         405, "", call);
+    auto answer = Refuse(
+        base::MakeStatus(absl::StatusCode::kUnimplemented, fmt::format("{} is not served at {}", request.method, path)),
+        405, "", call);
     answer->headers.emplace_back("Allow", "GET");
     return answer;
   }
@@ -192,8 +193,8 @@ HttpAnswer RestService::Work(Begun& begun, const std::string& body) {
 }
 
 HttpAnswer RestService::Busy(Begun& begun) {
-  const absl::Status status = base::ResourceExhausted("all {} threads are busy: try again later",
-                                                      options_.work_threads);
+  const absl::Status status =
+      base::ResourceExhausted("all {} threads are busy: try again later", options_.work_threads);
   return *Refuse(status, 0, "", begun.call);
 }
 

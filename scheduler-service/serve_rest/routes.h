@@ -20,7 +20,7 @@ namespace medley::sched {
 struct Route {
   std::string method;  // GET: the request's fields are query parameters; POST: JSON or YAML in the body
   std::string path;
-  std::string rpc;  // the name of the method in the service's contract, or of one that only REST has
+  std::string rpc;      // the name of the method in the service's contract, or of one that only REST has
   std::string summary;  // of a method that only REST has
   const google::protobuf::Descriptor* request = nullptr;
   const google::protobuf::Descriptor* response = nullptr;

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "common/base/mutex.h"
 
@@ -28,7 +28,7 @@ class WorkPool {
   base::Mutex mutex_;
   base::CondVar changed_;
   std::vector<std::function<void()>> taken_ ABSL_GUARDED_BY(mutex_);  // by no thread yet
-  size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;                            // with `taken_`
+  size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;                           // with `taken_`
   std::vector<std::jthread> threads_;
 };
 

@@ -27,8 +27,7 @@ inline int64_t ZipfRank(double u, int64_t n) {
   return std::min(n - 1, static_cast<int64_t>(x) - 1);
 }
 
-inline std::shared_ptr<const Dataset> CriteoShape(int samples, int64_t embedding_rows,
-                                                  uint64_t seed) {
+inline std::shared_ptr<const Dataset> CriteoShape(int samples, int64_t embedding_rows, uint64_t seed) {
   base::Rng rng(seed);
   Batch rows;
   rows.shape = {26, 13};

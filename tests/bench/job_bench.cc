@@ -48,7 +48,8 @@ JobOptions OptionsOf(const Settings& settings) {
     options.hidden = {256, 128};
     options.embedding_dim = 16;
     options.embedding_rows = 65536;
-    options.schema = R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
+    options.schema =
+        R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
         "numeric": [0, 2, 4, 10, 11, 12], "numericBuckets": 32})";
   }
   return options;
@@ -73,7 +74,8 @@ int Measure(const Settings& settings) {
   const double compute = last.stages_size() > 0 ? last.stages(0).compute_seconds() : 0;
   const double communication = last.stages_size() > 0 ? last.stages(0).comm_seconds() : 0;
   fmt::print(R"({{"samples_per_second": {:.0f}, "steps": {}, "seconds": {:.3f}, "compute_seconds_per_step": {:.6f}, )"
-             R"("communication_seconds_per_step": {:.6f}}})" "\n",
+             R"("communication_seconds_per_step": {:.6f}}})"
+             "\n",
              static_cast<double>(last.samples_done() - first.samples_done()) / seconds, last.step() - first.step(),
              seconds, compute, communication);
   return 0;

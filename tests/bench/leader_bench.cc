@@ -127,8 +127,8 @@ absl::Status Run(const Options& options) {
   for (const double one : all) sum += one;
   const auto [least, most] = std::minmax_element(all.begin(), all.end());
   const double mean = sum / static_cast<double>(all.size());
-  std::cout << "leader_killed_to_reconciling_seconds min " << *least << " mean " << mean << " max "
-            << *most << " rounds " << all.size() << std::endl;
+  std::cout << "leader_killed_to_reconciling_seconds min " << *least << " mean " << mean << " max " << *most
+            << " rounds " << all.size() << std::endl;
   return absl::OkStatus();
 }
 

@@ -39,11 +39,8 @@ void BM_TrainStep(benchmark::State& state) {
       *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1);
   LocalTables tables(graph.Parameters(/*sparse=*/true), optimizer, 1);
   base::SystemClock clock;
-  StepExecutor executor({.shares = {{1.0}}},
-                        {model.get(), data.get(), nullptr, &tables, nullptr, &clock}, optimizer);
-  const auto lease = [&](int64_t step) {
-    return StepLease{step, (step - 1) / 64, (step - 1) % 64 * batch, batch};
-  };
+  StepExecutor executor({.shares = {{1.0}}}, {model.get(), data.get(), nullptr, &tables, nullptr, &clock}, optimizer);
+  const auto lease = [&](int64_t step) { return StepLease{step, (step - 1) / 64, (step - 1) % 64 * batch, batch}; };
   int64_t step = 0;
   double loss = 0;
   for (auto _ : state) {
@@ -70,13 +67,12 @@ void BM_DenseLayers(benchmark::State& state) {
   const std::shared_ptr<const Dataset> data = CriteoShape(batch, kEmbeddingRows, 1);
   const std::unique_ptr<StageModel> model =
       *StageModel::Create(graph, {1, static_cast<int>(graph.operations.size())}, optimizer, 1);
-  const std::vector<float> input(
-      static_cast<size_t>(batch) * static_cast<size_t>(model->InputWidth()), 0.01F);
+  const std::vector<float> input(static_cast<size_t>(batch) * static_cast<size_t>(model->InputWidth()), 0.01F);
   int64_t step = 0;
   for (auto _ : state) {
     model->BeginStep({++step, 1, batch});
-    if (!model->Forward(0, data->all().View(0, batch), input).ok() ||
-        !model->Backward(0, {}).ok() || !model->ApplyUpdate(optimizer).ok()) {
+    if (!model->Forward(0, data->all().View(0, batch), input).ok() || !model->Backward(0, {}).ok() ||
+        !model->ApplyUpdate(optimizer).ok()) {
       state.SkipWithError("the step failed");
       break;
     }

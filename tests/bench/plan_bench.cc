@@ -12,8 +12,7 @@ namespace {
 // The first seeds whose request has exactly the layers and types asked for.
 model::PlanRequest RequestOf(int layers, int types, int number) {
   for (uint64_t seed = 1;; ++seed) {
-    model::PlanRequest request =
-        RandomRequest(seed, {.most_layers = layers, .most_types = types, .most_limit = 32});
+    model::PlanRequest request = RandomRequest(seed, {.most_layers = layers, .most_types = types, .most_limit = 32});
     if (static_cast<int>(request.model.layers.size()) != layers) continue;
     if (static_cast<int>(request.resources.size()) != types || number-- > 0) continue;
     request.resources[0].limit = 480;
@@ -27,8 +26,8 @@ void Plan(benchmark::State& state, const Planner& planner) {
   const base::SystemClock clock;
   std::vector<Problem> problems;
   for (int i = 0; i < 8; ++i) {
-    problems.push_back(*Problem::Compile(
-        RequestOf(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), i)));
+    problems.push_back(
+        *Problem::Compile(RequestOf(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), i)));
   }
   size_t next = 0;
   for (auto _ : state) {
@@ -41,8 +40,7 @@ void Plan(benchmark::State& state, const Planner& planner) {
 void Exact(benchmark::State& state) { Plan(state, *MakeExact()); }
 void Greedy(benchmark::State& state) { Plan(state, *MakeGreedy()); }
 void BruteForce(benchmark::State& state) { Plan(state, *MakeBruteForce()); }
-BENCHMARK(Exact)->Args({16, 2})->Args({16, 4})->Args({32, 4})->Args({64, 4})->Unit(
-    benchmark::kMillisecond);
+BENCHMARK(Exact)->Args({16, 2})->Args({16, 4})->Args({32, 4})->Args({64, 4})->Unit(benchmark::kMillisecond);
 BENCHMARK(Greedy)->Args({16, 2})->Args({16, 4})->Unit(benchmark::kMillisecond);
 BENCHMARK(BruteForce)->Args({8, 2})->Args({8, 4})->Unit(benchmark::kMillisecond);
 

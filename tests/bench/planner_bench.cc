@@ -74,9 +74,8 @@ class Bench {
     const base::SteadyTime begin = clock_.Steady();
     const double processor = ProcessorSeconds();
     Timed timed;
-    MEDLEY_ASSIGN_OR_RETURN(
-        timed.solution,
-        registry_.Find(planner)->Solve(problem, seed, Budget(clock_, begin + base::FromSeconds(limit), {})));
+    MEDLEY_ASSIGN_OR_RETURN(timed.solution, registry_.Find(planner)->Solve(
+                                                problem, seed, Budget(clock_, begin + base::FromSeconds(limit), {})));
     timed.processor = ProcessorSeconds() - processor;
     timed.seconds = base::ToSeconds(clock_.Steady() - begin);
     return timed;
@@ -115,8 +114,13 @@ class Bench {
         gap = std::max(gap, 1 - *timed.solution.lower_bound / timed.solution.best->score.cost);
       }
     }
-    out.push_back({{"case", name}, {"requests", requests.size()}, {"times", times}, {"feasible", feasible},
-                   {"proven", complete}, {"mostGap", gap}, {"mostStages", stages},
+    out.push_back({{"case", name},
+                   {"requests", requests.size()},
+                   {"times", times},
+                   {"feasible", feasible},
+                   {"proven", complete},
+                   {"mostGap", gap},
+                   {"mostStages", stages},
                    {"seconds", {{"median", Quantile(seconds, 0.5)}, {"p99", Quantile(seconds, 0.99)}}},
                    {"processorSeconds", {{"median", Quantile(processor, 0.5)}, {"p99", Quantile(processor, 0.99)}}}});
     return absl::OkStatus();
@@ -141,9 +145,13 @@ class Bench {
     MEDLEY_RETURN_IF_ERROR(scale("20 layers x 64 types", {.layers = 20, .types = 64}));
     MEDLEY_RETURN_IF_ERROR(scale("20 x 64, nearly equal types, 500,000 samples/s",
                                  {.layers = 20, .types = 64, .spread = 0.02, .noise = 0.01, .min_throughput = 5e5}));
-    MEDLEY_RETURN_IF_ERROR(scale("20 x 64, many stages, quotas of 24 and 2, 300,000 samples/s",
-                                 {.layers = 20, .types = 64, .noise = 1, .cpu_limit = 24, .gpu_limit = 2,
-                                  .min_throughput = 3e5, .lookup_every = 2}));
+    MEDLEY_RETURN_IF_ERROR(scale("20 x 64, many stages, quotas of 24 and 2, 300,000 samples/s", {.layers = 20,
+                                                                                                 .types = 64,
+                                                                                                 .noise = 1,
+                                                                                                 .cpu_limit = 24,
+                                                                                                 .gpu_limit = 2,
+                                                                                                 .min_throughput = 3e5,
+                                                                                                 .lookup_every = 2}));
     MEDLEY_RETURN_IF_ERROR(scale("16 x 4, limits of 10,000, all work divides",
                                  {.layers = 16, .types = 4, .cpu_limit = 10000, .gpu_limit = 10000, .divides = true}));
     MEDLEY_RETURN_IF_ERROR(scale("64 x 8, many stages, 1,500,000 samples/s",
@@ -158,7 +166,9 @@ class Bench {
       const double begin = ProcessorSeconds();
       const Front front =
           ExactFront(problem, Budget(clock_, clock_.Steady() + base::FromSeconds(flags_.limit_seconds), {}));
-      out.push_back({{"model", name}, {"points", front.plans.size()}, {"complete", front.complete},
+      out.push_back({{"model", name},
+                     {"points", front.plans.size()},
+                     {"complete", front.complete},
                      {"processorSeconds", ProcessorSeconds() - begin}});
     }
     return absl::OkStatus();
@@ -176,7 +186,8 @@ class Bench {
       for (const ProvisionMethod& method : ProvisionMethods()) {
         const double begin = ProcessorSeconds();
         const auto plan = method.provision(problem, best.solution.best->stages);
-        out.push_back({{"minThroughput", request.constraints.min_throughput}, {"method", method.name},
+        out.push_back({{"minThroughput", request.constraints.min_throughput},
+                       {"method", method.name},
                        {"usd", plan ? Json(plan->score.cost) : Json()},
                        {"processorSeconds", ProcessorSeconds() - begin}});
       }
@@ -191,8 +202,8 @@ class Bench {
     for (const int types : {2, 4}) {
       for (const int layers : {8, 12, 16, 20}) {
         MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, Request("ctrdnn-16"));
-        MEDLEY_ASSIGN_OR_RETURN(
-            const auto table, Read<profile::v1::Model>("examples/models/ctrdnn-" + std::to_string(layers) + ".yaml"));
+        MEDLEY_ASSIGN_OR_RETURN(const auto table,
+                                Read<profile::v1::Model>("examples/models/ctrdnn-" + std::to_string(layers) + ".yaml"));
         MEDLEY_ASSIGN_OR_RETURN(request.model, model::FromProto(table));
         for (model::Resource& r : request.resources) r.hardware = r.name;
         MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(request, *hardware));
@@ -210,7 +221,8 @@ class Bench {
         row["bruteMeasured"] = measured;
         for (const char* planner : {"exact", "rl-lstm"}) {
           MEDLEY_ASSIGN_OR_RETURN(const Timed timed, Time(planner, problem, 1, flags_.limit_seconds));
-          row[planner] = {{"seconds", timed.seconds}, {"processorSeconds", timed.processor},
+          row[planner] = {{"seconds", timed.seconds},
+                          {"processorSeconds", timed.processor},
                           {"usd", timed.solution.best ? Json(timed.solution.best->score.cost) : Json()}};
         }
         out.push_back(row);
@@ -234,8 +246,8 @@ class Bench {
     MEDLEY_ASSIGN_OR_RETURN(const Timed exact, Time("exact", problem, 1, flags_.limit_seconds));
     if (!exact.solution.best) return base::FailedPrecondition("{} has no plan", name);
     const double optimum = exact.solution.best->score.cost;
-    for (const char* planner : {"exact", "rl-lstm", "rl-rnn", "bayesian", "genetic", "greedy", "heuristic", "gpu-only",
-                                "cpu-only"}) {
+    for (const char* planner :
+         {"exact", "rl-lstm", "rl-rnn", "bayesian", "genetic", "greedy", "heuristic", "gpu-only", "cpu-only"}) {
       const std::string_view named = planner;
       const bool random = named.starts_with("rl-") || named == "bayesian" || named == "genetic";
       std::vector<double> above, seconds, processor;
@@ -253,8 +265,12 @@ class Bench {
           ++without;
         }
       }
-      Json row = {{"model", name}, {"types", problem.types()}, {"planner", planner}, {"runs", seconds.size()},
-                  {"withoutPlan", without}, {"seconds", Quantile(seconds, 0.5)},
+      Json row = {{"model", name},
+                  {"types", problem.types()},
+                  {"planner", planner},
+                  {"runs", seconds.size()},
+                  {"withoutPlan", without},
+                  {"seconds", Quantile(seconds, 0.5)},
                   {"processorSeconds", Quantile(processor, 0.5)}};
       if (!above.empty()) {
         row["above"] = {{"median", Quantile(above, 0.5)}, {"most", Quantile(above, 1)}};

@@ -70,19 +70,19 @@ absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double
   for (int seed = 1; seed <= seeds; ++seed) {
     const base::SteadyTime begin = clock.Steady();
     const std::clock_t cpu_begin = std::clock();
-    MEDLEY_ASSIGN_OR_RETURN(const Solution solution,
-                            planner.Solve(problem, static_cast<uint64_t>(seed),
-                                          Budget(clock, begin + base::FromSeconds(60), {})));
+    MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner.Solve(problem, static_cast<uint64_t>(seed),
+                                                                   Budget(clock, begin + base::FromSeconds(60), {})));
     seconds.push_back(base::ToSeconds(clock.Steady() - begin));
     cpu.push_back(static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC);
     above.push_back(solution.best ? (solution.best->score.cost / optimum - 1) * 100 : 1e9);
   }
-  std::printf("%-12s %2d layers %2d types  %-9s above optimum: median %7.3f %%, most %7.3f %%  seconds: median %.3f, "
-              "most %.3f, processor %.3f\n",
-              problem.request().model.name.c_str(), problem.layers(), problem.types(),
-              std::string(planner.name()).c_str(), Median(above),
-              *std::max_element(above.begin(), above.end()), Median(seconds),
-              *std::max_element(seconds.begin(), seconds.end()), Median(cpu));
+  std::printf(
+      "%-12s %2d layers %2d types  %-9s above optimum: median %7.3f %%, most %7.3f %%  seconds: "
+      "median %.3f, "
+      "most %.3f, processor %.3f\n",
+      problem.request().model.name.c_str(), problem.layers(), problem.types(), std::string(planner.name()).c_str(),
+      Median(above), *std::max_element(above.begin(), above.end()), Median(seconds),
+      *std::max_element(seconds.begin(), seconds.end()), Median(cpu));
   std::fflush(stdout);
   return absl::OkStatus();
 }

@@ -34,8 +34,7 @@ inline void FuzzPrometheus(std::string_view input) {
 }
 
 inline void FuzzAzureRetail(std::string_view input) {
-  const absl::StatusOr<AzurePage> page =
-      ParseAzurePage(input, {}, base::WallTime(base::seconds(1785000000)));
+  const absl::StatusOr<AzurePage> page = ParseAzurePage(input, {}, base::WallTime(base::seconds(1785000000)));
   if (page.ok()) CheckPrices(page->prices);
 }
 
@@ -45,16 +44,11 @@ inline void CheckSpotPage(const absl::StatusOr<SpotPage>& page) {
   if (!page.ok()) return;
   const absl::StatusOr<ParsedPrices> prices = NewestSpotPrices(page->records, {}, {});
   CheckPrices(prices);
-  MEDLEY_CHECK(!prices.ok() || prices->entries.size() + static_cast<size_t>(prices->skipped) ==
-                                   page->records.size(),
+  MEDLEY_CHECK(!prices.ok() || prices->entries.size() + static_cast<size_t>(prices->skipped) == page->records.size(),
                "a record is neither taken nor counted");
 }
 
-inline void FuzzSpotHistoryXml(std::string_view input) {
-  CheckSpotPage(ParseSpotHistoryXml(input));
-}
-inline void FuzzSpotHistoryJson(std::string_view input) {
-  CheckSpotPage(ParseSpotHistoryJson(input));
-}
+inline void FuzzSpotHistoryXml(std::string_view input) { CheckSpotPage(ParseSpotHistoryXml(input)); }
+inline void FuzzSpotHistoryJson(std::string_view input) { CheckSpotPage(ParseSpotHistoryJson(input)); }
 
 }  // namespace medley::sched

@@ -37,10 +37,18 @@ std::string Mutate(std::string input, const std::vector<std::string>& corpus, ba
       case 0:
         if (!input.empty()) input[at] = static_cast<char>(rng.Below(256));
         break;
-      case 1: input.insert(at, 1, "\n\"{}[],:\\-0e9.<>&*"[rng.Below(19)]); break;
-      case 2: input.erase(at, 1 + rng.Below(8)); break;
-      case 3: input += input.substr(at); break;
-      case 4: input.insert(at, input.substr(rng.Below(input.size() + 1), rng.Below(60))); break;
+      case 1:
+        input.insert(at, 1, "\n\"{}[],:\\-0e9.<>&*"[rng.Below(19)]);
+        break;
+      case 2:
+        input.erase(at, 1 + rng.Below(8));
+        break;
+      case 3:
+        input += input.substr(at);
+        break;
+      case 4:
+        input.insert(at, input.substr(rng.Below(input.size() + 1), rng.Below(60)));
+        break;
       default: {
         const std::string& other = corpus[rng.Below(corpus.size())];
         input.insert(at, other.substr(rng.Below(other.size() + 1), rng.Below(2000)));

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/kube/client/watch_decoder.h"
-#include "common/kube/errors.h"
+#include "kube/client/watch_decoder.h"
+#include "kube/errors.h"
 
 namespace medley::kube {
 namespace {

@@ -14,10 +14,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 ARROWS = {
     "common/base": [],
     "common/model": ["common/base", "proto"],
-    "common/kube": ["common/base"],
+    "kube": ["common/base"],
     "common/rpc": ["common/base", "common/model"],
     "common/metrics": ["common/base", "common/model"],
-    "operator": ["common", "proto", "operator"],
+    # A Kubernetes API server and a node on one machine: Kubernetes only, nothing of Medley's own types.
+    "localcluster": ["common/base", "kube"],
+    "operator": ["common", "kube", "proto", "operator"],
     "scheduler-service": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
     # The planner does no I/O: no rpc, no metrics, no catalog.
     "scheduler-service/cost": ["common/base", "common/model"],
@@ -35,12 +37,13 @@ ARROWS = {
     "worker/collective": ["common/base", "common/model"],
     "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
-    "cli": ["common", "proto", "operator/api", "operator/records", "scheduler-service/cost", "scheduler-service/provision",
+    "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
+            "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog"],
-    "operator/api": ["common/base", "common/model", "common/kube"],
+    "operator/api": ["common/base", "common/model", "kube"],
     # What the cluster keeps of a job, read by the operator and by the command line: pure.
-    "operator/records": ["common/base", "common/model", "common/kube", "operator/api", "proto"],
-    "operator/builders": ["common/base", "common/model", "common/kube", "operator/api", "operator/records"],
+    "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
+    "operator/builders": ["common/base", "common/model", "kube", "operator/api", "operator/records"],
 }
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
@@ -49,11 +52,11 @@ HEAVY = {
     r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
-    r"boost/": ["scheduler-service/serve_rest", "common/kube/embedded", "operator/telemetry", "common/metrics", "tests"],
-    r"curl/": ["common/kube/client", "scheduler-service/feeds", "tests"],
+    r"boost/": ["scheduler-service/serve_rest", "localcluster/apiserver", "operator/telemetry", "common/metrics", "tests"],
+    r"curl/": ["kube/client", "scheduler-service/feeds", "tests"],
     r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
     r"spdlog/": ["common/base"],
-    r"yaml-cpp/": ["common/model", "common/kube/client", "common/kube/embedded", "scheduler-service/catalog", "cli",
+    r"yaml-cpp/": ["common/model", "kube/client", "localcluster/apiserver", "scheduler-service/catalog", "cli",
                    "tests"],
 }
 HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/|Eigen/"
@@ -62,7 +65,7 @@ HEADER_EXCEPTIONS = {"worker/model/torch.h"}
 WIRE_EXCEPTIONS = {"scheduler-service/planner/pareto_proto.h", "scheduler-service/planner/pareto_proto.cc"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
-TOP = ("common", "operator", "scheduler-service", "worker", "cli")
+TOP = ("common", "kube", "localcluster", "operator", "scheduler-service", "worker", "cli")
 
 
 def folder_rule(path):

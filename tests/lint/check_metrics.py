@@ -14,7 +14,7 @@ KINDS = ("counter", "gauge", "histogram", "summary")
 # Prometheus: seconds, bytes, ratios; never another power of them. "per_hour" is how machines are sold.
 NOT_BASE = re.compile(r"_(ms|us|ns|millis|milliseconds|microseconds|nanoseconds|minutes|hours|days|kb|mb|gb|kib|mib|gib|"
                       r"kilobytes|megabytes|percent|cents)(_|$)")
-MANY = {"uid", "pod", "member", "epoch", "step", "id", "time", "message"}  # labels without a bound
+MANY = {"uid", "pod", "member", "generation", "step", "id", "time", "message"}  # labels without a bound
 WITH_JOB = re.compile(r"^medley_job_")
 
 

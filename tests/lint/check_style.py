@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TOP = ("common/", "operator/", "scheduler-service/", "worker/", "cli/")
+TOP = ("common/", "kube/", "localcluster/", "operator/", "scheduler-service/", "worker/", "cli/")
 MAX_LINES = 600
 MAX_COLUMNS = 120
 

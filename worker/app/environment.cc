@@ -38,15 +38,14 @@ std::string MapPath(const std::string& map, const std::string& uri) {
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos || equals == 0) continue;
     const std::string_view from = entry.substr(0, equals);
-    const bool prefix = path.starts_with(from) && (path.size() == from.size() ||
-                                                   path[from.size()] == '/' || from.back() == '/');
+    const bool prefix =
+        path.starts_with(from) && (path.size() == from.size() || path[from.size()] == '/' || from.back() == '/');
     if (prefix && from.size() > best_from.size()) {
       best_from = from;
       best_to = entry.substr(equals + 1);
     }
   }
-  const std::string mapped =
-      best_from.empty() ? path : std::string(best_to) + path.substr(best_from.size());
+  const std::string mapped = best_from.empty() ? path : std::string(best_to) + path.substr(best_from.size());
   return is_uri ? std::string(kScheme) + mapped : mapped;
 }
 
@@ -55,15 +54,13 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   std::string spec_file;
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_SPEC_FILE", spec_file));
   const auto json = base::ReadFile(spec_file);
-  if (!json.ok())
-    return base::InvalidArgument("MEDLEY_SPEC_FILE: {}", base::Message(json.status()));
+  if (!json.ok()) return base::InvalidArgument("MEDLEY_SPEC_FILE: {}", base::Message(json.status()));
   env.spec_json = *json;
   MEDLEY_ASSIGN_OR_RETURN(env.spec, model::ParseJobSpec(env.spec_json));
   MEDLEY_RETURN_IF_ERROR(model::Validate(env.spec));
   const std::string map = get("MEDLEY_PATH_MAP").value_or("");
   env.spec.data.train.uri = MapPath(map, env.spec.data.train.uri);
-  if (env.spec.data.test.has_value())
-    env.spec.data.test->uri = MapPath(map, env.spec.data.test->uri);
+  if (env.spec.data.test.has_value()) env.spec.data.test->uri = MapPath(map, env.spec.data.test->uri);
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
   env.pool = get("MEDLEY_POOL").value_or("");
   env.job_name = get("MEDLEY_JOB_NAME").value_or("");

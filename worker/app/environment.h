@@ -23,9 +23,9 @@ struct Environment {
   std::string pod_ip;
   std::string coordinator;  // host:port
   int listen_port = 7070;
-  int metrics_port = -1;    // -1: none
+  int metrics_port = -1;  // -1: none
   std::filesystem::path checkpoint_root;
-  model::JobSpec spec;      // URIs rewritten by MEDLEY_PATH_MAP
+  model::JobSpec spec;  // URIs rewritten by MEDLEY_PATH_MAP
   std::string spec_json;
 };
 

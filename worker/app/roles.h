@@ -28,13 +28,9 @@ class Signals {
   const std::unique_ptr<State> state_;
 };
 
-absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock,
-                                       const Signals& signals);
-absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock,
-                                   const Signals& signals);
-absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock,
-                                  const Signals& signals);
-absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock,
-                                    const Signals& signals);
+absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals);
+absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals);
+absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals);
+absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, const Signals& signals);
 
 }  // namespace medley::worker

@@ -67,8 +67,8 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
   ParameterServer service(env.token, clock);
-  MEDLEY_ASSIGN_OR_RETURN(const auto server, rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port},
-                                                                {&service.service()}));
+  MEDLEY_ASSIGN_OR_RETURN(const auto server,
+                          rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port}, {&service.service()}));
   ServerContext context;
   context.tables = graph.Parameters(true);
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer,

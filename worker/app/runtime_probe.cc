@@ -14,7 +14,7 @@
 #include "worker/ps/client.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/ps/row_store.h"
-#include "worker/ps/shard_epoch.h"
+#include "worker/ps/shard_generation.h"
 
 namespace medley::worker {
 namespace {
@@ -33,8 +33,7 @@ double CpuSeconds(clockid_t clock) {
 
 class RuntimeProbe::Rep {
  public:
-  Rep(const RuntimeProbeOptions& options, const base::Clock& clock)
-      : options_(options), clock_(clock) {}
+  Rep(const RuntimeProbeOptions& options, const base::Clock& clock) : options_(options), clock_(clock) {}
 
   absl::Status Connect() {
     absl::StatusOr<std::unique_ptr<Group>> other;
@@ -63,18 +62,16 @@ class RuntimeProbe::Rep {
 
  private:
   absl::StatusOr<std::unique_ptr<Group>> Join(int rank) {
-    return Group::Connect(
-        {.name = "probe",
-         .rank = rank,
-         .members = {"probe-0", "probe-1"},
-         .address = options_.address,
-         .rendezvous_timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
-         .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit)},
-        store_, std::stop_token());
+    return Group::Connect({.name = "probe",
+                           .rank = rank,
+                           .members = {"probe-0", "probe-1"},
+                           .address = options_.address,
+                           .rendezvous_timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
+                           .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit)},
+                          store_, std::stop_token());
   }
 
-  absl::StatusOr<double> RunBoth(const std::function<absl::Status(Group&, int)>& once,
-                                 int repeats) {
+  absl::StatusOr<double> RunBoth(const std::function<absl::Status(Group&, int)>& once, int repeats) {
     absl::Status peer_status;
     const base::SteadyTime start = Now();
     {
@@ -96,10 +93,9 @@ class RuntimeProbe::Rep {
 RuntimeProbe::RuntimeProbe(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 RuntimeProbe::~RuntimeProbe() = default;
 
-absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(
-    const RuntimeProbeOptions& options, const base::Clock& clock) {
-  if (options.micro_batches < 1)
-    return base::InvalidArgument("a probe needs at least one micro-batch");
+absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const RuntimeProbeOptions& options,
+                                                                   const base::Clock& clock) {
+  if (options.micro_batches < 1) return base::InvalidArgument("a probe needs at least one micro-batch");
   auto rep = std::make_unique<Rep>(options, clock);
   MEDLEY_RETURN_IF_ERROR(rep->Connect());
   return std::unique_ptr<RuntimeProbe>(new RuntimeProbe(std::move(rep)));
@@ -107,13 +103,11 @@ absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(
 
 absl::StatusOr<double> RuntimeProbe::AllreduceSeconds(int64_t bytes, int replicas) {
   if (bytes <= 0) return 0.0;
-  if (replicas != 2)
-    return base::Unimplemented("the probe measures two replicas, not {}", replicas);
+  if (replicas != 2) return base::Unimplemented("the probe measures two replicas, not {}", replicas);
   std::vector<float> values[2];
   for (auto& side : values) side.assign(static_cast<size_t>(bytes / 4), 0.0F);
-  return rep_->TimeBoth([&](Group& group, int rank) {
-    return group.AllreduceSum(values[rank], model::AllreduceAlgorithm::kRing);
-  });
+  return rep_->TimeBoth(
+      [&](Group& group, int rank) { return group.AllreduceSum(values[rank], model::AllreduceAlgorithm::kRing); });
 }
 
 absl::StatusOr<double> RuntimeProbe::ExchangeSeconds(int64_t bytes) {
@@ -133,35 +127,25 @@ absl::StatusOr<double> RuntimeProbe::ExchangeSeconds(int64_t bytes) {
   });
 }
 
-absl::StatusOr<CommunicationProbe::ServerCost> RuntimeProbe::PullPushCost(int64_t rows,
-                                                                          int columns) {
+absl::StatusOr<CommunicationProbe::ServerCost> RuntimeProbe::PullPushCost(int64_t rows, int columns) {
   ServerCost cost;
   if (rows <= 0) return cost;
-  const ParameterSpec table{
-      .operation = 0, .name = "table", .rows = rows, .columns = columns, .sparse = true};
-  auto store =
-      std::make_shared<RowStore>(std::vector<ParameterSpec>{table}, rep_->options().optimizer, 1);
-  auto shard = std::make_shared<ShardEpoch>(
-      ShardEpochOptions{.epoch = 1, .trainers = 1, .wait = kLimit, .on_applied = {}}, store);
+  const ParameterSpec table{.operation = 0, .name = "table", .rows = rows, .columns = columns, .sparse = true};
+  auto store = std::make_shared<RowStore>(std::vector<ParameterSpec>{table}, rep_->options().optimizer, 1);
+  auto shard = std::make_shared<ShardGeneration>(
+      ShardGenerationOptions{.generation = 1, .trainers = 1, .wait = kLimit, .on_applied = {}}, store);
   MEDLEY_RETURN_IF_ERROR(shard->Allow(1 << 20));
   ParameterServer server(kToken, rep_->clock());
   server.Install(shard);
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<rpc::Server> listening,
-      rpc::Server::Start({.host = rep_->options().address}, {&server.service()}));
-  PsClient client({.epoch = 1,
-                   .trainer = 0,
-                   .shards = {listening->address()},
-                   .token = kToken,
-                   .timeout = kLimit},
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Server> listening,
+                          rpc::Server::Start({.host = rep_->options().address}, {&server.service()}));
+  PsClient client({.generation = 1, .trainer = 0, .shards = {listening->address()}, .token = kToken, .timeout = kLimit},
                   rep_->clock());
   MEDLEY_RETURN_IF_ERROR(client.Connect({.stop = {}, .deadline = rep_->Now() + kLimit}));
   std::vector<TableKeys> keys(1);
-  keys[0] = {
-      .operation = 0, .columns = columns, .keys = std::vector<uint64_t>(static_cast<size_t>(rows))};
+  keys[0] = {.operation = 0, .columns = columns, .keys = std::vector<uint64_t>(static_cast<size_t>(rows))};
   for (size_t i = 0; i < keys[0].keys.size(); ++i) keys[0].keys[i] = i;
-  const std::vector<float> gradient(static_cast<size_t>(rows) * static_cast<size_t>(columns),
-                                    0.01F);
+  const std::vector<float> gradient(static_cast<size_t>(rows) * static_cast<size_t>(columns), 0.01F);
   const std::vector<std::span<const float>> gradients = {gradient};
   int64_t step = 0;
   const auto once = [&]() -> absl::Status {
@@ -180,9 +164,8 @@ absl::StatusOr<CommunicationProbe::ServerCost> RuntimeProbe::PullPushCost(int64_
   start = rep_->Now();
   for (int i = 0; i < repeats; ++i) MEDLEY_RETURN_IF_ERROR(once());
   cost.client_seconds = base::ToSeconds(rep_->Now() - start) / repeats;
-  cost.server_seconds = std::max(
-      1e-9,
-      (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu) / repeats);
+  cost.server_seconds =
+      std::max(1e-9, (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu) / repeats);
   return cost;
 }
 

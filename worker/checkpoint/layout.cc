@@ -42,28 +42,26 @@ absl::StatusOr<int64_t> StepOfFolder(std::string_view folder) {
   return base::InvalidArgument("'{}' is not the folder of a checkpoint", folder);
 }
 
-std::string DenseFileName(int64_t epoch, int stage, int part) {
-  return fmt::format("dense-e{}-s{}-{}.mck", epoch, stage, part);
+std::string DenseFileName(int64_t generation, int stage, int part) {
+  return fmt::format("dense-e{}-s{}-{}.mck", generation, stage, part);
 }
 
-std::string RowsFileName(int64_t epoch, int shard) { return fmt::format("rows-e{}-{}.mck", epoch, shard); }
+std::string RowsFileName(int64_t generation, int shard) { return fmt::format("rows-e{}-{}.mck", generation, shard); }
 
 std::string ToJson(const CheckpointManifest& manifest) {
   Json files = Json::array();
   for (const CheckpointFileEntry& file : manifest.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32", file.crc32}});
   }
-  const Json json = {{"format", 1},
-                     {"jobUid", manifest.job_uid},
-                     {"modelFingerprint", manifest.model_fingerprint},
-                     {"epoch", manifest.epoch},
-                     {"step", manifest.step},
-                     {"ledger",
-                      {{"rows", manifest.rows},
-                       {"dataEpochs", manifest.data_epochs},
-                       {"batchSize", manifest.batch_size}}},
-                     {"folder", manifest.folder},
-                     {"files", files}};
+  const Json json = {
+      {"format", 1},
+      {"jobUid", manifest.job_uid},
+      {"modelFingerprint", manifest.model_fingerprint},
+      {"generation", manifest.generation},
+      {"step", manifest.step},
+      {"ledger", {{"rows", manifest.rows}, {"dataEpochs", manifest.data_epochs}, {"batchSize", manifest.batch_size}}},
+      {"folder", manifest.folder},
+      {"files", files}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -76,7 +74,7 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   if (format != 1) return base::DataLoss("manifest has format {}, this program reads 1", format);
   MEDLEY_RETURN_IF_ERROR(Get(json, "jobUid", manifest.job_uid));
   MEDLEY_RETURN_IF_ERROR(Get(json, "modelFingerprint", manifest.model_fingerprint));
-  MEDLEY_RETURN_IF_ERROR(Get(json, "epoch", manifest.epoch));
+  MEDLEY_RETURN_IF_ERROR(Get(json, "generation", manifest.generation));
   MEDLEY_RETURN_IF_ERROR(Get(json, "step", manifest.step));
   MEDLEY_RETURN_IF_ERROR(Get(json, "folder", manifest.folder));
   const auto ledger = json.find("ledger");

@@ -25,7 +25,7 @@ struct CheckpointFileEntry {
 struct CheckpointManifest {
   std::string job_uid;
   std::string model_fingerprint;
-  int64_t epoch = 0;  // runtime epoch that wrote it
+  int64_t generation = 0;  // runtime generation that wrote it
   int64_t step = 0;
   int64_t rows = 0;
   int32_t data_epochs = 0;
@@ -40,10 +40,10 @@ std::string CheckpointFolder(int64_t step);
 // The step of a folder's name; InvalidArgument for any other name.
 absl::StatusOr<int64_t> StepOfFolder(std::string_view folder);
 
-// "dense-e3-s1-0.mck": file of stage 1 written by epoch 3; `part` tells several apart.
-std::string DenseFileName(int64_t epoch, int stage, int part = 0);
+// "dense-e3-s1-0.mck": file of stage 1 written by generation 3; `part` tells several apart.
+std::string DenseFileName(int64_t generation, int stage, int part = 0);
 // "rows-e3-2.mck": file of shard 2.
-std::string RowsFileName(int64_t epoch, int shard);
+std::string RowsFileName(int64_t generation, int shard);
 
 std::string ToJson(const CheckpointManifest& manifest);
 // Errors: DataLoss naming the field.

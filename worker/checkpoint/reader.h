@@ -57,7 +57,6 @@ struct FoundCheckpoint {
 // The newest whole checkpoint of this job and model at step `at_most` or before (empty uid or fingerprint: any).
 // A missing root is an empty one. Errors: those of the file system.
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::filesystem::path& root, std::string_view job_uid,
-                                               std::string_view model_fingerprint,
-                                               int64_t at_most = INT64_MAX);
+                                               std::string_view model_fingerprint, int64_t at_most = INT64_MAX);
 
 }  // namespace medley::worker

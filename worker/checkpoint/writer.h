@@ -1,6 +1,6 @@
 // Writes one data file of a checkpoint: stream sections into a temporary neighbour, fsync, rename.
 //
-//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(epoch, stage)));
+//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(generation, stage)));
 //   writer->AddDense(operation, "weight", weights, optimizer_state);
 //   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());   // goes into Checkpointed.files
 //

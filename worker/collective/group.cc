@@ -142,11 +142,14 @@ absl::Status GlooGroup::AllreduceSum(std::span<float> values, model::AllreduceAl
   return Guarded(fmt::format("allreduce of {} values", values.size()), [&] {
     switch (algorithm) {
       case AllreduceAlgorithm::kAuto:
-      case AllreduceAlgorithm::kRing: return GlooAllreduce(values, gloo::AllreduceOptions::Algorithm::RING);
+      case AllreduceAlgorithm::kRing:
+        return GlooAllreduce(values, gloo::AllreduceOptions::Algorithm::RING);
       case AllreduceAlgorithm::kRecursiveDoubling:
         return GlooAllreduce(values, gloo::AllreduceOptions::Algorithm::BCUBE);
-      case AllreduceAlgorithm::kCentralized: return SumCentralized(values);
-      case AllreduceAlgorithm::kLinear: return SumLinear(values);
+      case AllreduceAlgorithm::kCentralized:
+        return SumCentralized(values);
+      case AllreduceAlgorithm::kLinear:
+        return SumLinear(values);
     }
   });
 }

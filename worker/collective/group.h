@@ -25,13 +25,13 @@
 namespace medley::worker {
 
 struct GroupOptions {
-  std::string name;                  // distinguishes the groups that share a store
+  std::string name;  // distinguishes the groups that share a store
   int rank = 0;
-  std::vector<std::string> members;  // names by rank, for messages; the size of the group
-  std::string address;               // IP address of this process, on which the others reach it
+  std::vector<std::string> members;               // names by rank, for messages; the size of the group
+  std::string address;                            // IP address of this process, on which the others reach it
   base::milliseconds rendezvous_timeout{120000};  // for the others to come
   base::milliseconds connect_timeout{3000};       // of one connection, once both are there; not stoppable
-  base::milliseconds timeout{60000};  // of every wait for a peer
+  base::milliseconds timeout{60000};              // of every wait for a peer
 };
 
 class Group {

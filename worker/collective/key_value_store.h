@@ -23,8 +23,8 @@ class KeyValueStore {
   virtual absl::Status Put(const std::string& key, const std::string& value) = 0;
   // Waits until every key is there; values in the order of the keys.
   // Errors: DeadlineExceeded after `timeout`, Cancelled by `stop`.
-  virtual absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys,
-                                                       base::nanoseconds timeout, std::stop_token stop) = 0;
+  virtual absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys, base::nanoseconds timeout,
+                                                       std::stop_token stop) = 0;
 };
 
 class MemoryStore final : public KeyValueStore {

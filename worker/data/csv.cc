@@ -47,8 +47,7 @@ absl::Status SplitCsv(std::string_view line, char delimiter, CsvFields& fields) 
       MEDLEY_RETURN_IF_ERROR(ReadQuoted(line.substr(start), value, line));
       const size_t end = line.find(delimiter);
       if (!Trim(line.substr(0, end)).empty()) {
-        return base::InvalidArgument("column {} has text after its closing quote",
-                                     fields.values.size());
+        return base::InvalidArgument("column {} has text after its closing quote", fields.values.size());
       }
       fields.values.push_back(value);
       if (end == std::string_view::npos) return absl::OkStatus();

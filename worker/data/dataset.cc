@@ -38,8 +38,8 @@ std::vector<Piece> Cut(std::string_view text, size_t count) {
   return pieces;
 }
 
-void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows,
-                std::stop_token stop, Piece& piece) {
+void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows, std::stop_token stop,
+                Piece& piece) {
   RowParser parser(schema, delimiter, embedding_rows);
   std::string_view text = piece.text;
   while (!text.empty() && !stop.stop_requested()) {
@@ -56,8 +56,7 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embeddi
   }
 }
 
-void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter,
-              const LoadOptions& options) {
+void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter, const LoadOptions& options) {
   std::vector<std::jthread> threads;
   const size_t count = std::min(pieces.size(), static_cast<size_t>(std::max(1, options.threads)));
   for (size_t t = 0; t < count; ++t) {
@@ -77,8 +76,8 @@ void MoveTo(std::vector<T>& to, std::vector<T>& from) {
 
 // The pieces' rows one after the other; the first error with its line in the file when there are
 // too many.
-absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t first_line,
-                  int64_t max_bad_rows, Batch& rows, int64_t& bad_rows) {
+absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t first_line, int64_t max_bad_rows,
+                  Batch& rows, int64_t& bad_rows) {
   std::string first_bad;
   int64_t line = first_line;
   int64_t samples = 0;
@@ -94,12 +93,10 @@ absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t f
     MoveTo(rows.labels, piece.rows.labels);
   }
   if (bad_rows > max_bad_rows) {
-    return base::InvalidArgument("{} ({} bad rows, spec.data.maxBadRows is {})", first_bad,
-                                 bad_rows, max_bad_rows);
+    return base::InvalidArgument("{} ({} bad rows, spec.data.maxBadRows is {})", first_bad, bad_rows, max_bad_rows);
   }
   if (samples == 0) return base::InvalidArgument("{}: has no rows", path);
-  if (samples > std::numeric_limits<int>::max())
-    return base::InvalidArgument("{}: has too many rows", path);
+  if (samples > std::numeric_limits<int>::max()) return base::InvalidArgument("{}: has too many rows", path);
   rows.samples = static_cast<int>(samples);
   return absl::OkStatus();
 }
@@ -116,8 +113,7 @@ Transform Fit(const Batch& rows, int buckets) {
 }
 
 // Raw numbers become standardised ones, and bucketed columns get their ids.
-void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema,
-                    int64_t embedding_rows, Batch& rows) {
+void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema, int64_t embedding_rows, Batch& rows) {
   const size_t width = static_cast<size_t>(rows.shape.numerics);
   const size_t fields = static_cast<size_t>(rows.shape.fields);
   const size_t categorical = schema.categorical.size();
@@ -125,8 +121,7 @@ void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema,
     const NumericTransform& column = transform.columns[c];
     std::vector<int32_t> ids;
     for (size_t bucket = 0; bucket < column.edges.size() + 2; ++bucket) {
-      ids.push_back(
-          HashedId(std::to_string(bucket), static_cast<int>(categorical + c), embedding_rows));
+      ids.push_back(HashedId(std::to_string(bucket), static_cast<int>(categorical + c), embedding_rows));
     }
     for (size_t i = 0; i < static_cast<size_t>(rows.samples); ++i) {
       float& x = rows.numerics[i * width + c];
@@ -149,15 +144,13 @@ absl::StatusOr<std::string> PathOf(const model::SourceSpec& source, const std::s
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
-                                                             const model::DataSpec& spec,
-                                                             const Transform* transform,
+                                                             const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
   if (source.format != "csv" && source.format != "tsv") {
     return base::Unimplemented("no reader for the format '{}' of {}", source.format, source.uri);
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::string path, PathOf(source, options.root));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string file,
-                          base::ReadFile(path, std::numeric_limits<int64_t>::max()));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(path, std::numeric_limits<int64_t>::max()));
   std::string_view text = file;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   if (spec.schema.header) {
@@ -172,13 +165,12 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
 
   std::shared_ptr<Dataset> data(new Dataset());
   data->rows_.shape = ShapeOf(spec.schema);
-  MEDLEY_RETURN_IF_ERROR(Join(pieces, path, spec.schema.header ? 1 : 0, spec.max_bad_rows,
-                              data->rows_, data->bad_rows_));
-  data->transform_ =
-      transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
+  MEDLEY_RETURN_IF_ERROR(
+      Join(pieces, path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_));
+  data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
   if (data->transform_.columns.size() != spec.schema.numeric.size()) {
-    return base::InvalidArgument("{}: the transform is of {} numeric columns, the schema has {}",
-                                 path, data->transform_.columns.size(), spec.schema.numeric.size());
+    return base::InvalidArgument("{}: the transform is of {} numeric columns, the schema has {}", path,
+                                 data->transform_.columns.size(), spec.schema.numeric.size());
   }
   ApplyTransform(data->transform_, spec.schema, options.embedding_rows, data->rows_);
   return data;

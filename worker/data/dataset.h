@@ -34,8 +34,7 @@ class Dataset {
   // spec.max_bad_rows rows are unreadable, InvalidArgument for a set without rows, Unimplemented
   // for a format that has no reader.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
-                                                             const model::DataSpec& spec,
-                                                             const Transform* transform,
+                                                             const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);
 
   // From values at hand (tests, profiler, benchmarks). Sizes must agree.

@@ -52,15 +52,13 @@ RowParser::RowParser(const model::SchemaSpec& schema, char delimiter, int64_t em
 
 absl::Status RowParser::ReadLabel(std::string_view text, float& label) const {
   text = WithoutDot(text);
-  if (text.empty())
-    return base::InvalidArgument("column {}: the label is empty", schema_.label_column);
+  if (text.empty()) return base::InvalidArgument("column {}: the label is empty", schema_.label_column);
   if (!schema_.label_positive.empty()) {
     label = text == WithoutDot(schema_.label_positive) ? 1.0F : 0.0F;
     return absl::OkStatus();
   }
   if (text != "0" && text != "1") {
-    return base::InvalidArgument("column {}: the label '{}' is neither 0 nor 1",
-                                 schema_.label_column, text);
+    return base::InvalidArgument("column {}: the label '{}' is neither 0 nor 1", schema_.label_column, text);
   }
   label = text == "1" ? 1.0F : 0.0F;
   return absl::OkStatus();
@@ -69,8 +67,7 @@ absl::Status RowParser::ReadLabel(std::string_view text, float& label) const {
 absl::Status RowParser::Append(std::string_view line, Batch& rows) {
   MEDLEY_RETURN_IF_ERROR(SplitCsv(line, delimiter_, fields_));
   if (fields_.values.size() < columns_) {
-    return base::InvalidArgument("has {} columns, the schema needs {}", fields_.values.size(),
-                                 columns_);
+    return base::InvalidArgument("has {} columns, the schema needs {}", fields_.values.size(), columns_);
   }
   const auto value = [&](int column) { return fields_.values[static_cast<size_t>(column)]; };
   float label = 0;
@@ -80,11 +77,9 @@ absl::Status RowParser::Append(std::string_view line, Batch& rows) {
     MEDLEY_RETURN_IF_ERROR(ReadNumber(value(column), column, numbers_.emplace_back()));
   }
   for (size_t field = 0; field < schema_.categorical.size(); ++field) {
-    rows.ids.push_back(
-        HashedId(value(schema_.categorical[field]), static_cast<int>(field), embedding_rows_));
+    rows.ids.push_back(HashedId(value(schema_.categorical[field]), static_cast<int>(field), embedding_rows_));
   }
-  rows.ids.resize(rows.ids.size() + static_cast<size_t>(shape_.fields) -
-                  schema_.categorical.size());
+  rows.ids.resize(rows.ids.size() + static_cast<size_t>(shape_.fields) - schema_.categorical.size());
   rows.numerics.insert(rows.numerics.end(), numbers_.begin(), numbers_.end());
   rows.labels.push_back(label);
   ++rows.samples;

@@ -38,8 +38,7 @@ std::vector<float> Quantiles(std::vector<float> values, int buckets) {
   for (int i = 1; i < buckets && !values.empty(); ++i) {
     const size_t at = values.size() * static_cast<size_t>(i) / static_cast<size_t>(buckets);
     // The first bucket ends above the smallest value, so that it is not empty.
-    if (values[at] > values.front() && (edges.empty() || values[at] > edges.back()))
-      edges.push_back(values[at]);
+    if (values[at] > values.front() && (edges.empty() || values[at] > edges.back())) edges.push_back(values[at]);
   }
   // A value that fills most of the column (0 in a count) takes all its quantiles; what lies above
   // it gets quantiles of its own.
@@ -47,8 +46,7 @@ std::vector<float> Quantiles(std::vector<float> values, int buckets) {
     const auto above = std::ranges::upper_bound(values, values[values.size() / 2]);
     const std::vector<float> tail(above, values.end());
     for (int i = 0; i < buckets / 2 && !tail.empty(); ++i) {
-      edges.push_back(
-          tail[tail.size() * static_cast<size_t>(i) / static_cast<size_t>(buckets / 2)]);
+      edges.push_back(tail[tail.size() * static_cast<size_t>(i) / static_cast<size_t>(buckets / 2)]);
     }
     std::ranges::sort(edges);
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
@@ -61,8 +59,7 @@ std::vector<float> Quantiles(std::vector<float> values, int buckets) {
 float NumericTransform::Standardize(float x) const {
   if (std::isnan(x)) return 0;
   const double value = log ? Log(static_cast<double>(x)) : static_cast<double>(x);
-  return static_cast<float>((value - static_cast<double>(mean)) *
-                            static_cast<double>(inverse_deviation));
+  return static_cast<float>((value - static_cast<double>(mean)) * static_cast<double>(inverse_deviation));
 }
 
 int NumericTransform::Bucket(float x) const {
@@ -82,8 +79,7 @@ NumericTransform FitNumeric(std::span<const float> values, int buckets) {
     moments = MomentsOf(known, Log);
   }
   transform.mean = static_cast<float>(moments.mean);
-  transform.inverse_deviation =
-      moments.deviation > 1e-12 ? static_cast<float>(1 / moments.deviation) : 0;
+  transform.inverse_deviation = moments.deviation > 1e-12 ? static_cast<float>(1 / moments.deviation) : 0;
   if (buckets > 0) transform.edges = Quantiles(std::move(known), buckets);
   return transform;
 }

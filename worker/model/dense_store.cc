@@ -34,8 +34,8 @@ std::vector<DenseParameter> DenseStore::Parameters() {
 void DenseStore::ApplyUpdate(const Optimizer& optimizer) {
   const size_t next = 1 - current_;
   const size_t state_size = has_state_ ? size_ : 0;
-  ApplyTo(optimizer, weights_[current_].First(size_), state_[current_].First(state_size),
-          Gradients(), weights_[next].First(size_), state_[next].First(state_size));
+  ApplyTo(optimizer, weights_[current_].First(size_), state_[current_].First(state_size), Gradients(),
+          weights_[next].First(size_), state_[next].First(state_size));
   current_ = next;
   can_undo_ = true;
   ++step_;
@@ -44,9 +44,8 @@ void DenseStore::ApplyUpdate(const Optimizer& optimizer) {
 absl::Status DenseStore::UndoTo(int64_t step) {
   if (step == step_) return absl::OkStatus();
   if (step != step_ - 1 || !can_undo_) {
-    return base::FailedPrecondition(
-        "the parameters stand at step {} and can go back to {}, not to {}", step_, undo_limit(),
-        step);
+    return base::FailedPrecondition("the parameters stand at step {} and can go back to {}, not to {}", step_,
+                                    undo_limit(), step);
   }
   current_ = 1 - current_;
   can_undo_ = false;

@@ -38,8 +38,7 @@ class DenseStore {
 
  private:
   std::span<float> Slice(const AlignedFloats& buffer, size_t parameter) const {
-    return buffer.First(size_).subspan(offsets_[parameter],
-                                       static_cast<size_t>(specs_[parameter].Size()));
+    return buffer.First(size_).subspan(offsets_[parameter], static_cast<size_t>(specs_[parameter].Size()));
   }
 
   const std::vector<ParameterSpec> specs_;

@@ -46,8 +46,7 @@ class ChainBuilder {
          .name = "weight",
          .rows = in,
          .columns = out,
-         .initializer = activation == Activation::kRelu ? Initializer::kHeUniform
-                                                        : Initializer::kXavierUniform},
+         .initializer = activation == Activation::kRelu ? Initializer::kHeUniform : Initializer::kXavierUniform},
         {.operation = Index(), .name = "bias", .rows = 1, .columns = out}};
     Add(std::move(operation));
   }

@@ -26,8 +26,7 @@ enum class Activation { kNone, kRelu, kSigmoid, kTanh };
 struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
   std::string name;
-  int input_width =
-      0;  // floats a sample from the operation before; 0 for an embedding or a first operation
+  int input_width = 0;          // floats a sample from the operation before; 0 for an embedding or a first operation
   int output_width = 0;         // floats a sample; 0 for the loss
   bool reads_numerics = false;  // first fully connected layer of a model without embedding
   Activation activation = Activation::kNone;

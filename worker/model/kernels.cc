@@ -32,16 +32,14 @@ void UseThisThreadOnly() {
 // oneDNN compiles the kernel for the processor that it finds.
 void Multiply(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float beta, MutableMatrix c) {
   const int64_t inner = transpose_a ? a.rows : a.columns;
-  const dnnl_status_t status =
-      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', c.rows, c.columns, inner, 1,
-                 a.data, a.columns, b.data, b.columns, beta, c.data, c.columns);
+  const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', c.rows, c.columns, inner, 1,
+                                          a.data, a.columns, b.data, b.columns, beta, c.data, c.columns);
   if (status != dnnl_success) throw std::runtime_error("oneDNN refused a matrix product");
 }
 
 }  // namespace
 
-void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation,
-                   MutableMatrix y) {
+void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y) {
   const c10::InferenceMode no_autograd;
   UseThisThreadOnly();
   for (int64_t row = 0; row < y.rows; ++row) std::ranges::copy(bias, y.data + row * y.columns);
@@ -84,8 +82,7 @@ void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatri
   }
 }
 
-void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw,
-                           std::span<float> db) {
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db) {
   UseThisThreadOnly();
   Multiply(x, true, dz, false, accumulate ? 1 : 0, dw);
   if (!accumulate) std::ranges::fill(db, 0.0F);
@@ -100,8 +97,8 @@ void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx) {
   Multiply(dz, false, w, true, 0, dx);
 }
 
-void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics,
-                      Matrix rows, bool sum_fields, MutableMatrix y) {
+void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,
+                      bool sum_fields, MutableMatrix y) {
   const size_t dim = static_cast<size_t>(rows.columns);
   const size_t embedded = (sum_fields ? 1 : static_cast<size_t>(fields)) * dim;
   const size_t tail = static_cast<size_t>(y.columns) - embedded;

@@ -27,21 +27,19 @@ struct MutableMatrix {
 };
 
 // y = activation(x w + bias); w is inputs x outputs.
-void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation,
-                   MutableMatrix y);
+void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y);
 // out = gradient of the input of the activation whose output was y and whose output gradient is dy.
 // `out` may be dy.
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out);
 // dw = (accumulate ? dw : 0) + x' dz;  db likewise with the column sums of dz.
-void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw,
-                           std::span<float> db);
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db);
 // dx = dz w'
 void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx);
 
 // A sample's ids (positions of rows) and numerics -> rows side by side (or their sum), then the
 // numerics.
-void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics,
-                      Matrix rows, bool sum_fields, MutableMatrix y);
+void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,
+                      bool sum_fields, MutableMatrix y);
 // row_gradients += what dy says about each row.
 void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields, Matrix dy,
                        MutableMatrix row_gradients);

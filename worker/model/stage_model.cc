@@ -49,9 +49,7 @@ class StageModel::Rep {
         }
       }
       if (operation.pass_first) {
-        std::ranges::fill(
-            dense_.Weights(first_dense_.back()).first(static_cast<size_t>(operation.output_width)),
-            1.0F);
+        std::ranges::fill(dense_.Weights(first_dense_.back()).first(static_cast<size_t>(operation.output_width)), 1.0F);
       }
     }
     infer_.outputs.resize(operations_.size());
@@ -82,8 +80,7 @@ class StageModel::Rep {
   }
 
   absl::Status CheckSizes(const BatchView& features, std::span<const float> input) const;
-  std::span<const float> Run(Slot& slot, const BatchView& features, std::span<const float> input,
-                             bool training);
+  std::span<const float> Run(Slot& slot, const BatchView& features, std::span<const float> input, bool training);
   std::span<const float> Back(int micro, std::span<const float> output_gradient);
 
   std::span<const float> RowGradients() const { return row_gradients_.First(row_floats_); }
@@ -135,21 +132,17 @@ class StageModel::Rep {
   int64_t loss_samples_ = 0;
 };
 
-absl::Status StageModel::Rep::CheckSizes(const BatchView& features,
-                                         std::span<const float> input) const {
+absl::Status StageModel::Rep::CheckSizes(const BatchView& features, std::span<const float> input) const {
   const size_t samples = static_cast<size_t>(features.samples);
-  const auto is = [&](size_t size, int width) {
-    return size == samples * static_cast<size_t>(width);
-  };
+  const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
   if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
       !is(features.labels.size(), 1)) {
-    return base::InvalidArgument("{} samples have {} ids, {} numerics, {} labels", samples,
-                                 features.ids.size(), features.numerics.size(),
-                                 features.labels.size());
+    return base::InvalidArgument("{} samples have {} ids, {} numerics, {} labels", samples, features.ids.size(),
+                                 features.numerics.size(), features.labels.size());
   }
   if (!is(input.size(), InputWidth())) {
-    return base::InvalidArgument("{} samples have {} floats of input, {} a sample are needed",
-                                 samples, input.size(), InputWidth());
+    return base::InvalidArgument("{} samples have {} floats of input, {} a sample are needed", samples, input.size(),
+                                 InputWidth());
   }
   return absl::OkStatus();
 }
@@ -161,33 +154,29 @@ Matrix StageModel::Rep::InputOf(const Slot& slot, size_t index) const {
   return {index == 0 ? slot.input : slot.outputs[index - 1].data(), samples, operation.input_width};
 }
 
-std::span<const float> StageModel::Rep::Run(Slot& slot, const BatchView& features,
-                                            std::span<const float> input, bool training) {
+std::span<const float> StageModel::Rep::Run(Slot& slot, const BatchView& features, std::span<const float> input,
+                                            bool training) {
   slot.features = features;
   slot.input = input.data();
   const size_t samples = static_cast<size_t>(features.samples);
   if (samples == 0) return {};
   for (size_t i = 0; i < operations_.size(); ++i) {
     const Operation& operation = operations_[i];
-    const size_t width =
-        static_cast<size_t>(operation.kind == OperationKind::kLoss ? 1 : operation.output_width);
+    const size_t width = static_cast<size_t>(operation.kind == OperationKind::kLoss ? 1 : operation.output_width);
     slot.outputs[i].Grow(samples * width);
     const MutableMatrix out{slot.outputs[i].data(), features.samples, static_cast<int64_t>(width)};
     switch (operation.kind) {
       case OperationKind::kEmbedding:
-        EmbeddingForward(features.ids, shape_.fields, features.numerics, RowMatrix(),
-                         operation.sum_fields, out);
+        EmbeddingForward(features.ids, shape_.fields, features.numerics, RowMatrix(), operation.sum_fields, out);
         break;
       case OperationKind::kFullyConnected:
-        LinearForward(InputOf(slot, i), Weights(i), dense_.Weights(first_dense_[i] + 1),
-                      operation.activation, out);
+        LinearForward(InputOf(slot, i), Weights(i), dense_.Weights(first_dense_[i] + 1), operation.activation, out);
         break;
       case OperationKind::kLoss: {
         const Matrix logits = InputOf(slot, i);
         if (!training) return {logits.data, samples};
         // The loss keeps its gradient where others keep their output.
-        loss_sum_ += LogisticLoss({logits.data, samples}, features.labels, scale_,
-                                  slot.outputs[i].First(samples));
+        loss_sum_ += LogisticLoss({logits.data, samples}, features.labels, scale_, slot.outputs[i].First(samples));
         loss_samples_ += features.samples;
         return {};
       }
@@ -199,8 +188,7 @@ std::span<const float> StageModel::Rep::Run(Slot& slot, const BatchView& feature
 void StageModel::Rep::BackFullyConnected(size_t index, const Slot& slot, Matrix dz) {
   const ParameterSpec& spec = operations_[index].parameters.front();
   const std::span<float> dw = dense_.Gradient(first_dense_[index]);
-  LinearBackwardWeights(InputOf(slot, index), dz, touched_[index],
-                        {dw.data(), spec.rows, spec.columns},
+  LinearBackwardWeights(InputOf(slot, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
                         dense_.Gradient(first_dense_[index] + 1));
   touched_[index] = true;
   if (operations_[index].pass_first) {
@@ -232,8 +220,7 @@ std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> o
         if (operation.activation == Activation::kNone && dy.data != dx_.data()) {
           BackFullyConnected(i, slot, dy);
         } else {
-          ActivationBackward(operation.activation, y, dy,
-                             {dz_.data(), samples, operation.output_width});
+          ActivationBackward(operation.activation, y, dy, {dz_.data(), samples, operation.output_width});
           BackFullyConnected(i, slot, {dz_.data(), samples, operation.output_width});
         }
         gradient = dx_.data();
@@ -250,17 +237,13 @@ std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> o
 StageModel::StageModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 StageModel::~StageModel() = default;
 
-absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& graph,
-                                                               model::OperationRange range,
-                                                               const Optimizer& optimizer,
-                                                               uint64_t seed) {
+absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& graph, model::OperationRange range,
+                                                               const Optimizer& optimizer, uint64_t seed) {
   const int count = static_cast<int>(graph.operations.size());
   if (range.first < 0 || range.first >= range.end || range.end > count) {
-    return base::InvalidArgument("a stage of operations [{}, {}) of a model of {}", range.first,
-                                 range.end, count);
+    return base::InvalidArgument("a stage of operations [{}, {}) of a model of {}", range.first, range.end, count);
   }
-  return std::unique_ptr<StageModel>(
-      new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed)));
+  return std::unique_ptr<StageModel>(new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed)));
 }
 
 int StageModel::InputWidth() const { return rep_->InputWidth(); }
@@ -278,21 +261,18 @@ absl::StatusOr<std::span<const float>> StageModel::Forward(int micro, const Batc
   return base::Internal("forward of micro-batch {}: {}", micro, error.what());
 }
 
-absl::StatusOr<std::span<const float>> StageModel::Backward(
-    int micro, std::span<const float> output_gradient) try {
+absl::StatusOr<std::span<const float>> StageModel::Backward(int micro, std::span<const float> output_gradient) try {
   const size_t samples = static_cast<size_t>(rep_->slot(micro).features.samples);
   if (output_gradient.size() != samples * static_cast<size_t>(OutputWidth())) {
-    return base::InvalidArgument(
-        "{} samples have {} floats of output gradient, {} a sample are needed", samples,
-        output_gradient.size(), OutputWidth());
+    return base::InvalidArgument("{} samples have {} floats of output gradient, {} a sample are needed", samples,
+                                 output_gradient.size(), OutputWidth());
   }
   return rep_->Back(micro, output_gradient);
 } catch (const std::exception& error) {
   return base::Internal("backward of micro-batch {}: {}", micro, error.what());
 }
 
-absl::StatusOr<std::span<const float>> StageModel::Infer(const BatchView& features,
-                                                         std::span<const float> input) try {
+absl::StatusOr<std::span<const float>> StageModel::Infer(const BatchView& features, std::span<const float> input) try {
   MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
   return rep_->Run(rep_->infer_slot(), features, input, /*training=*/false);
 } catch (const std::exception& error) {

@@ -19,10 +19,8 @@ class StageModel final : public StageCompute {
  public:
   // Weights start from `seed`, state from optimizer.initial_state. Errors: InvalidArgument for an
   // empty range or one beyond the graph.
-  static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph,
-                                                            model::OperationRange range,
-                                                            const Optimizer& optimizer,
-                                                            uint64_t seed);
+  static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph, model::OperationRange range,
+                                                            const Optimizer& optimizer, uint64_t seed);
   ~StageModel() override;
 
   int InputWidth() const override;
@@ -34,10 +32,8 @@ class StageModel final : public StageCompute {
   void SetRows(int table, std::span<const float> rows) override;
   absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
                                                  std::span<const float> input) override;
-  absl::StatusOr<std::span<const float>> Backward(int micro,
-                                                  std::span<const float> output_gradient) override;
-  absl::StatusOr<std::span<const float>> Infer(const BatchView& features,
-                                               std::span<const float> input) override;
+  absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) override;
+  absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) override;
 
   std::span<const float> RowGradients(int table) const override;
   std::span<float> Gradients() override;

@@ -28,16 +28,14 @@ double Amplitude(const ParameterSpec& spec) {
 }
 
 uint64_t ParameterKey(const ParameterSpec& spec, uint64_t seed) {
-  return base::Mix64(base::Mix64(seed ^ 0x6d65646c65790001ULL) +
-                     static_cast<uint64_t>(spec.operation)) ^
+  return base::Mix64(base::Mix64(seed ^ 0x6d65646c65790001ULL) + static_cast<uint64_t>(spec.operation)) ^
          base::Hash64(spec.name);
 }
 
 // 24 bits of a 64-bit number as [0, 1).
 double Unit(uint64_t bits) { return static_cast<double>(bits >> 40) * 0x1.0p-24; }
 
-void FillRow(const ParameterSpec& spec, uint64_t key, double amplitude, int64_t index,
-             std::span<float> row) {
+void FillRow(const ParameterSpec& spec, uint64_t key, double amplitude, int64_t index, std::span<float> row) {
   if (spec.initializer == Initializer::kZero || spec.initializer == Initializer::kOne) {
     const float value = spec.initializer == Initializer::kOne ? 1.0F : 0.0F;
     for (float& x : row) x = value;

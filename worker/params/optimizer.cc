@@ -36,9 +36,7 @@ void AdagradBaseline(const Spans& s, float rate, float epsilon) { AdagradLoop(s,
 void SgdBaseline(const Spans& s, float rate) { SgdLoop(s, rate); }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void AdagradAvx2(const Spans& s, float rate, float epsilon) {
-  AdagradLoop(s, rate, epsilon);
-}
+[[gnu::target("avx2")]] void AdagradAvx2(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
 [[gnu::target("avx2")]] void SgdAvx2(const Spans& s, float rate) { SgdLoop(s, rate); }
 bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
 #else
@@ -66,8 +64,7 @@ void CheckSizes(const Optimizer& optimizer, size_t weights, size_t state, size_t
 
 absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_rate) {
   if (!(learning_rate > 0) || !std::isfinite(learning_rate)) {
-    return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0",
-                                 learning_rate);
+    return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0", learning_rate);
   }
   Optimizer optimizer;
   optimizer.learning_rate = static_cast<float>(learning_rate);
@@ -76,8 +73,7 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
   } else if (name == "sgd") {
     optimizer.kind = OptimizerKind::kSgd;
   } else {
-    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, sgd",
-                                 name);
+    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, sgd", name);
   }
   return optimizer;
 }
@@ -87,20 +83,16 @@ double StateFactor(OptimizerKind kind) { return kind == OptimizerKind::kAdagrad 
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,
            std::span<const float> gradient) {
   CheckSizes(optimizer, weights.size(), state.size(), gradient.size());
-  Run(optimizer, {weights.data(), state.data(), gradient.data(), weights.data(), state.data(),
-                  weights.size()});
+  Run(optimizer, {weights.data(), state.data(), gradient.data(), weights.data(), state.data(), weights.size()});
 }
 
-void ApplyTo(const Optimizer& optimizer, std::span<const float> weights,
-             std::span<const float> state, std::span<const float> gradient,
-             std::span<float> new_weights, std::span<float> new_state) {
+void ApplyTo(const Optimizer& optimizer, std::span<const float> weights, std::span<const float> state,
+             std::span<const float> gradient, std::span<float> new_weights, std::span<float> new_state) {
   CheckSizes(optimizer, weights.size(), state.size(), gradient.size());
   MEDLEY_CHECK(new_weights.size() == weights.size() && new_state.size() == state.size(),
                "old and new values differ in size");
-  Run(optimizer, {weights.data(), state.data(), gradient.data(), new_weights.data(),
-                  new_state.data(), weights.size()});
-  if (optimizer.kind == OptimizerKind::kSgd)
-    std::copy(state.begin(), state.end(), new_state.begin());
+  Run(optimizer, {weights.data(), state.data(), gradient.data(), new_weights.data(), new_state.data(), weights.size()});
+  if (optimizer.kind == OptimizerKind::kSgd) std::copy(state.begin(), state.end(), new_state.begin());
 }
 
 }  // namespace medley::worker

@@ -41,8 +41,7 @@ void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float
 // The same, reading the old values from one place and writing the new ones to another, which keeps
 // the old ones for an undo. SGD copies the state where it has one. The spans of one side may not
 // overlap the other's.
-void ApplyTo(const Optimizer& optimizer, std::span<const float> weights,
-             std::span<const float> state, std::span<const float> gradient,
-             std::span<float> new_weights, std::span<float> new_state);
+void ApplyTo(const Optimizer& optimizer, std::span<const float> weights, std::span<const float> state,
+             std::span<const float> gradient, std::span<float> new_weights, std::span<float> new_state);
 
 }  // namespace medley::worker

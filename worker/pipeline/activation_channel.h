@@ -1,5 +1,5 @@
 // Activations forward and their gradients backward between the replicas of neighbouring stages of
-// one epoch.
+// one generation.
 //
 // Implementations are thread-safe for one sender and one receiver thread at a time per direction.
 #pragma once
@@ -35,12 +35,10 @@ class ActivationChannel {
   // peer). Sending may wait for the receiver only when a bounded amount (at least the messages of
   // one step) is under way already. Errors: Cancelled, DeadlineExceeded, Unavailable when the peer
   // is lost.
-  virtual absl::Status Send(const Tag& tag, int peer, std::span<const float> data,
-                            const WaitLimit& limit) = 0;
+  virtual absl::Status Send(const Tag& tag, int peer, std::span<const float> data, const WaitLimit& limit) = 0;
   // Waits for the message; its size must be data.size(), else DataLoss. `peer` is in the previous
   // stage (kForward, kEvaluate) or the next one (kBackward).
-  virtual absl::Status Recv(const Tag& tag, int peer, std::span<float> data,
-                            const WaitLimit& limit) = 0;
+  virtual absl::Status Recv(const Tag& tag, int peer, std::span<float> data, const WaitLimit& limit) = 0;
 };
 
 }  // namespace medley::worker

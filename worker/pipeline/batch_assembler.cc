@@ -12,14 +12,13 @@ int MicroBatches(const StagePlace& place, int count) {
   return std::clamp(place.micro_batches, 1, std::max(1, count));
 }
 
-BatchAssembler::BatchAssembler(const StagePlace& place, const Dataset& data,
-                               std::vector<ParameterSpec> tables)
+BatchAssembler::BatchAssembler(const StagePlace& place, const Dataset& data, std::vector<ParameterSpec> tables)
     : place_(place), data_(data), tables_(std::move(tables)) {}
 
 absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step) {
   if (lease.first < 0 || lease.count <= 0 || lease.first + lease.count > data_.rows()) {
-    return base::OutOfRange("step {} leases samples [{}, {}) of {}", lease.step, lease.first,
-                            lease.first + lease.count, data_.rows());
+    return base::OutOfRange("step {} leases samples [{}, {}) of {}", lease.step, lease.first, lease.first + lease.count,
+                            data_.rows());
   }
   const Permutation order(data_.rows(), place_.seed, lease.data_epoch);
   const int micros = MicroBatches(place_, lease.count);
@@ -28,20 +27,17 @@ absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step
   indices_.clear();
   for (int micro = 0; micro < micros; ++micro) {
     const SampleRange whole = MicroBatch(lease.count, micro, micros);
-    const SampleRange mine = Split(
-        whole.count,
-        place_.shares[static_cast<size_t>(place_.stage)])[static_cast<size_t>(place_.replica)];
+    const SampleRange mine =
+        Split(whole.count, place_.shares[static_cast<size_t>(place_.stage)])[static_cast<size_t>(place_.replica)];
     step.micros.push_back({static_cast<int>(indices_.size()), mine.count});
-    for (int i = 0; i < mine.count; ++i)
-      indices_.push_back(order(lease.first + whole.first + mine.first + i));
+    for (int i = 0; i < mine.count; ++i) indices_.push_back(order(lease.first + whole.first + mine.first + i));
   }
   data_.Gather(indices_, step.batch);
   IndexKeys(step);
   return absl::OkStatus();
 }
 
-void BatchAssembler::AssembleRange(const Dataset& data, int64_t first, int count,
-                                   PreparedStep& step) {
+void BatchAssembler::AssembleRange(const Dataset& data, int64_t first, int count, PreparedStep& step) {
   indices_.clear();
   for (int i = 0; i < count; ++i) indices_.push_back(first + i);
   step.micros = {{0, count}};

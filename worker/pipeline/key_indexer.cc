@@ -39,9 +39,7 @@ void KeyIndexer::Sort() {
   scratch_.resize(distinct_.size());
   for (int digit = 0; digit < static_cast<int>(std::bit_width(all)); digit += kDigitBits) {
     std::array<uint32_t, 1 << kDigitBits> starts{};
-    const auto digit_of = [&](uint64_t x) {
-      return (x >> (32 + digit)) & ((1U << kDigitBits) - 1);
-    };
+    const auto digit_of = [&](uint64_t x) { return (x >> (32 + digit)) & ((1U << kDigitBits) - 1); };
     for (const uint64_t x : distinct_) ++starts[digit_of(x)];
     uint32_t sum = 0;
     for (uint32_t& start : starts) {

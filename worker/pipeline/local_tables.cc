@@ -7,8 +7,7 @@
 
 namespace medley::worker {
 
-LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer,
-                         uint64_t seed)
+LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
     : optimizer_(optimizer) {
   for (ParameterSpec& spec : tables) {
     Table& table = tables_.emplace_back();
@@ -21,19 +20,17 @@ LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& opt
 }
 
 LocalTables::Table* LocalTables::Find(int operation) {
-  const auto it = std::ranges::find(tables_, operation,
-                                    [](const Table& table) { return table.spec.operation; });
+  const auto it = std::ranges::find(tables_, operation, [](const Table& table) { return table.spec.operation; });
   MEDLEY_CHECK(it != tables_.end(), "no such table in this stage");
   return &*it;
 }
 
-absl::Status LocalTables::Pull(int64_t step, std::span<const TableKeys> tables,
-                               std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+absl::Status LocalTables::Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                               const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
   if (!applied_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return step_ >= step - 1; })) {
     if (limit.stop.stop_requested()) return base::Cancelled("pull of rows for step {}", step);
-    return base::DeadlineExceeded("pull of rows for step {}: the tables stand at step {}", step,
-                                  step_);
+    return base::DeadlineExceeded("pull of rows for step {}: the tables stand at step {}", step, step_);
   }
   rows.resize(tables.size());
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -57,22 +54,19 @@ void LocalTables::SaveUndo(Table& table, std::span<const uint64_t> keys) {
   table.undo_weights.resize(keys.size() * columns);
   table.undo_state.resize(table.state.empty() ? 0 : keys.size() * columns);
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::copy_n(table.weights.data() + keys[i] * columns, columns,
-                table.undo_weights.data() + i * columns);
+    std::copy_n(table.weights.data() + keys[i] * columns, columns, table.undo_weights.data() + i * columns);
     if (!table.state.empty()) {
-      std::copy_n(table.state.data() + keys[i] * columns, columns,
-                  table.undo_state.data() + i * columns);
+      std::copy_n(table.state.data() + keys[i] * columns, columns, table.undo_state.data() + i * columns);
     }
   }
 }
 
 absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
-                               std::span<const std::span<const float>> gradients,
-                               int64_t /*samples*/, const WaitLimit& /*limit*/) {
+                               std::span<const std::span<const float>> gradients, int64_t /*samples*/,
+                               const WaitLimit& /*limit*/) {
   base::MutexLock lock(mutex_);
   if (step != step_ + 1) {
-    return base::FailedPrecondition("gradients of step {}, but the tables stand at step {}", step,
-                                    step_);
+    return base::FailedPrecondition("gradients of step {}, but the tables stand at step {}", step, step_);
   }
   for (size_t i = 0; i < tables.size(); ++i) {
     Table& table = *Find(tables[i].operation);
@@ -110,8 +104,8 @@ absl::Status LocalTables::UndoTo(int64_t step) {
   base::MutexLock lock(mutex_);
   if (step == step_) return absl::OkStatus();
   if (step != undo_limit_) {
-    return base::FailedPrecondition("the tables stand at step {} and can go back to {}, not to {}",
-                                    step_, undo_limit_, step);
+    return base::FailedPrecondition("the tables stand at step {} and can go back to {}, not to {}", step_, undo_limit_,
+                                    step);
   }
   for (Table& table : tables_) {
     const size_t columns = static_cast<size_t>(table.spec.columns);

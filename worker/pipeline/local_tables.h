@@ -21,11 +21,10 @@ class LocalTables final : public SparseParameters {
  public:
   LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
 
-  absl::Status Pull(int64_t step, std::span<const TableKeys> tables,
-                    std::vector<std::vector<float>>& rows, const WaitLimit& limit) override;
-  absl::Status Push(int64_t step, std::span<const TableKeys> tables,
-                    std::span<const std::span<const float>> gradients, int64_t samples,
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) override;
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
+                    int64_t samples, const WaitLimit& limit) override;
 
   int64_t AppliedStep() const;
   int64_t UndoLimit() const;  // oldest step that UndoTo reaches

@@ -8,9 +8,7 @@
 namespace medley::worker {
 
 Prefetcher::Prefetcher(BatchAssembler assembler, SparseParameters* sparse)
-    : assembler_(std::move(assembler)),
-      sparse_(sparse),
-      thread_([this](std::stop_token stop) { Run(stop); }) {}
+    : assembler_(std::move(assembler)), sparse_(sparse), thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 Prefetcher::~Prefetcher() {
   thread_.request_stop();
@@ -26,8 +24,7 @@ void Prefetcher::Add(const StepLease& lease) {
 }
 
 Prefetcher::Entry* Prefetcher::NextUnprepared() {
-  const auto it =
-      std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.result.has_value(); });
+  const auto it = std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.result.has_value(); });
   return it == entries_.end() ? nullptr : &*it;
 }
 
@@ -57,8 +54,7 @@ void Prefetcher::Recycle(std::unique_ptr<PreparedStep> step) {
   spare_ = std::move(step);
 }
 
-absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLease& lease,
-                                                                  const WaitLimit& limit) {
+absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLease& lease, const WaitLimit& limit) {
   std::unique_ptr<PreparedStep> step = Spare();
   MEDLEY_RETURN_IF_ERROR(assembler_.Assemble(lease, *step));
   if (sparse_ != nullptr && !step->tables.empty()) {
@@ -67,25 +63,22 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLeas
   return step;
 }
 
-absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& lease,
-                                                               const WaitLimit& limit) {
+absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& lease, const WaitLimit& limit) {
   Add(lease);
   base::MutexLock lock(mutex_);
-  while (!entries_.empty() && entries_.front().lease != lease &&
-         entries_.front().result.has_value()) {
+  while (!entries_.empty() && entries_.front().lease != lease && entries_.front().result.has_value()) {
     entries_.pop_front();
   }
   if (std::ranges::find(entries_, lease, &Entry::lease) == entries_.end()) {
-    return base::FailedPrecondition("step {} was not prepared: {} other steps are in the way",
-                                    lease.step, entries_.size());
+    return base::FailedPrecondition("step {} was not prepared: {} other steps are in the way", lease.step,
+                                    entries_.size());
   }
   const auto ready = [&] {
     const auto it = std::ranges::find(entries_, lease, &Entry::lease);
     return it == entries_.end() || it->result.has_value();
   };
   if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline, ready)) {
-    if (limit.stop.stop_requested())
-      return base::Cancelled("step {}: stopped while its rows were pulled", lease.step);
+    if (limit.stop.stop_requested()) return base::Cancelled("step {}: stopped while its rows were pulled", lease.step);
     return base::DeadlineExceeded("step {}: its rows did not come in time", lease.step);
   }
   const auto it = std::ranges::find(entries_, lease, &Entry::lease);

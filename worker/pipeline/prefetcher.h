@@ -27,8 +27,7 @@ class Prefetcher {
   void Add(const StepLease& lease);
   // The prepared step; waits for it, or prepares it now when it was never added. Older steps are
   // dropped.
-  absl::StatusOr<std::unique_ptr<PreparedStep>> Take(const StepLease& lease,
-                                                     const WaitLimit& limit);
+  absl::StatusOr<std::unique_ptr<PreparedStep>> Take(const StepLease& lease, const WaitLimit& limit);
   // Gives the memory back for the next step.
   void Recycle(std::unique_ptr<PreparedStep> step);
   // Cancels what is under way and forgets everything; returns when the thread is idle.
@@ -40,8 +39,7 @@ class Prefetcher {
     std::optional<absl::StatusOr<std::unique_ptr<PreparedStep>>> result;
   };
   void Run(std::stop_token stop);
-  absl::StatusOr<std::unique_ptr<PreparedStep>> Prepare(const StepLease& lease,
-                                                        const WaitLimit& limit);
+  absl::StatusOr<std::unique_ptr<PreparedStep>> Prepare(const StepLease& lease, const WaitLimit& limit);
   std::unique_ptr<PreparedStep> Spare();
   Entry* NextUnprepared();
 

@@ -25,16 +25,14 @@ std::vector<SampleRange> Split(int count, std::span<const double> shares) {
   int first = 0;
   for (size_t i = 0; i < shares.size(); ++i) {
     sum += shares[i];
-    const int end =
-        i + 1 == shares.size() ? count : static_cast<int>(std::lround(count * sum / total));
+    const int end = i + 1 == shares.size() ? count : static_cast<int>(std::lround(count * sum / total));
     ranges.push_back({first, end - first});
     first = end;
   }
   return ranges;
 }
 
-std::vector<Transfer> Reshard(int count, std::span<const double> from_shares,
-                              std::span<const double> to_shares) {
+std::vector<Transfer> Reshard(int count, std::span<const double> from_shares, std::span<const double> to_shares) {
   const std::vector<SampleRange> from = Split(count, from_shares);
   const std::vector<SampleRange> to = Split(count, to_shares);
   std::vector<Transfer> transfers;
@@ -51,9 +49,7 @@ std::vector<Transfer> Reshard(int count, std::span<const double> from_shares,
 }
 
 SampleRange MicroBatch(int count, int micro, int micros) {
-  const auto cut = [&](int i) {
-    return static_cast<int>(static_cast<int64_t>(count) * i / micros);
-  };
+  const auto cut = [&](int i) { return static_cast<int>(static_cast<int64_t>(count) * i / micros); };
   return {cut(micro), cut(micro + 1) - cut(micro)};
 }
 

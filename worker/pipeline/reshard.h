@@ -35,8 +35,7 @@ std::vector<double> ReplicaShares(const model::Stage& stage);
 std::vector<SampleRange> Split(int count, std::span<const double> shares);
 
 // The non-empty overlaps, ordered by `from` then `to`.
-std::vector<Transfer> Reshard(int count, std::span<const double> from_shares,
-                              std::span<const double> to_shares);
+std::vector<Transfer> Reshard(int count, std::span<const double> from_shares, std::span<const double> to_shares);
 
 // Micro-batch `micro` of a batch of `count`: [count*micro/micros, count*(micro+1)/micros).
 SampleRange MicroBatch(int count, int micro, int micros);

@@ -4,8 +4,7 @@
 
 namespace medley::worker {
 
-std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages,
-                                 int micro_batches) {
+std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages, int micro_batches) {
   const bool gpipe = kind == model::ScheduleKind::kGpipe;
   const int warm_up = gpipe ? micro_batches : std::min(stages - stage - 1, micro_batches);
   std::vector<Action> actions;

@@ -21,7 +21,6 @@ struct Action {
 
 // 0 <= stage < stages, micro_batches > 0. ASYNC_1F1B is not a synchronous schedule: see the
 // caller's check.
-std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages,
-                                 int micro_batches);
+std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages, int micro_batches);
 
 }  // namespace medley::worker

@@ -27,8 +27,8 @@ class SparseParameters {
  public:
   virtual ~SparseParameters() = default;
   // Fills rows[i] (resized to keys x columns, row-major) for each of `tables`.
-  virtual absl::Status Pull(int64_t step, std::span<const TableKeys> tables,
-                            std::vector<std::vector<float>>& rows, const WaitLimit& limit) = 0;
+  virtual absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                            const WaitLimit& limit) = 0;
   // Gradient rows in the order of the keys, summed over this replica's samples. Every replica
   // pushes every step, even nothing. `samples`: size of the global batch. Returns when the owner
   // has them (not when they are applied).

@@ -33,20 +33,17 @@ struct DenseParameter {
 struct StepShape {
   int64_t step = 0;  // that this step leads to: ApplyUpdate takes the state from step-1 to step
   int micro_batches = 1;
-  int global_samples =
-      0;  // of the whole batch over all replicas: gradients are sums over samples / this
+  int global_samples = 0;  // of the whole batch over all replicas: gradients are sums over samples / this
 };
 
 class StageCompute {
  public:
   virtual ~StageCompute() = default;
 
-  virtual int InputWidth()
-      const = 0;  // floats a sample from the stage before; 0 for the first stage
+  virtual int InputWidth() const = 0;   // floats a sample from the stage before; 0 for the first stage
   virtual int OutputWidth() const = 0;  // floats a sample to the stage after; 0 for the last stage
   virtual bool IsLast() const = 0;
-  virtual const std::vector<ParameterSpec>& Tables()
-      const = 0;  // sparse parameters; rows come from outside
+  virtual const std::vector<ParameterSpec>& Tables() const = 0;  // sparse parameters; rows come from outside
 
   virtual void BeginStep(const StepShape& shape) = 0;
   // Rows (row-major, distinct keys of the step x columns) of Tables()[table]. `features.ids` given
@@ -59,12 +56,10 @@ class StageCompute {
                                                          std::span<const float> input) = 0;
   // `output_gradient` is samples x OutputWidth (empty for the last stage). Returns samples x
   // InputWidth.
-  virtual absl::StatusOr<std::span<const float>> Backward(
-      int micro, std::span<const float> output_gradient) = 0;
+  virtual absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) = 0;
   // Forward without keeping anything; the last stage returns one logit a sample. Rows as in
   // SetRows.
-  virtual absl::StatusOr<std::span<const float>> Infer(const BatchView& features,
-                                                       std::span<const float> input) = 0;
+  virtual absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) = 0;
 
   // Of this replica's samples since BeginStep, in the rows' order, already divided by
   // global_samples.

@@ -33,8 +33,7 @@ class StepExecutor::Rep {
         prefetcher_(BatchAssembler(place_, *parts.data, parts.compute->Tables()), parts.sparse) {}
 
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk,
-                                            const WaitLimit& limit);
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk, const WaitLimit& limit);
   Prefetcher& prefetcher() { return prefetcher_; }
 
  private:
@@ -58,15 +57,15 @@ class StepExecutor::Rep {
   bool last_stage() const { return place_.stage + 1 == stages(); }
   std::vector<Piece> PiecesFrom(int count) const;
   std::vector<Piece> PiecesTo(int count) const;
-  absl::Status Receive(const Tag& tag, std::span<const Piece> pieces, int width, int samples,
-                       std::vector<float>& data, const WaitLimit& limit);
-  absl::Status Send(const Tag& tag, std::span<const Piece> pieces, int width,
-                    std::span<const float> data, const WaitLimit& limit);
+  absl::Status Receive(const Tag& tag, std::span<const Piece> pieces, int width, int samples, std::vector<float>& data,
+                       const WaitLimit& limit);
+  absl::Status Send(const Tag& tag, std::span<const Piece> pieces, int width, std::span<const float> data,
+                    const WaitLimit& limit);
   absl::Status Forward(const PreparedStep& step, int micro, const WaitLimit& limit);
   absl::Status Backward(const PreparedStep& step, int micro, const WaitLimit& limit);
   absl::Status Synchronize(const PreparedStep& step, const WaitLimit& limit);
-  absl::Status EvaluateChunk(const Dataset& test, int64_t step, int number, SampleRange chunk,
-                             ScoreHistogram& scores, const WaitLimit& limit);
+  absl::Status EvaluateChunk(const Dataset& test, int64_t step, int number, SampleRange chunk, ScoreHistogram& scores,
+                             const WaitLimit& limit);
 
   const StagePlace place_;
   const StepParts parts_;
@@ -107,16 +106,14 @@ std::vector<StepExecutor::Rep::Piece> StepExecutor::Rep::PiecesTo(int count) con
   return pieces;
 }
 
-absl::Status StepExecutor::Rep::Receive(const Tag& tag, std::span<const Piece> pieces, int width,
-                                        int samples, std::vector<float>& data,
-                                        const WaitLimit& limit) {
+absl::Status StepExecutor::Rep::Receive(const Tag& tag, std::span<const Piece> pieces, int width, int samples,
+                                        std::vector<float>& data, const WaitLimit& limit) {
   data.resize(static_cast<size_t>(samples) * static_cast<size_t>(width));
   for (const Piece& piece : pieces) {
     const size_t at = static_cast<size_t>(piece.range.first) * static_cast<size_t>(width);
     const size_t size = static_cast<size_t>(piece.range.count) * static_cast<size_t>(width);
-    MEDLEY_RETURN_IF_ERROR(Timed([&] {
-      return parts_.channel->Recv(tag, piece.peer, std::span(data).subspan(at, size), limit);
-    }));
+    MEDLEY_RETURN_IF_ERROR(
+        Timed([&] { return parts_.channel->Recv(tag, piece.peer, std::span(data).subspan(at, size), limit); }));
   }
   return absl::OkStatus();
 }
@@ -126,35 +123,28 @@ absl::Status StepExecutor::Rep::Send(const Tag& tag, std::span<const Piece> piec
   for (const Piece& piece : pieces) {
     const size_t at = static_cast<size_t>(piece.range.first) * static_cast<size_t>(width);
     const size_t size = static_cast<size_t>(piece.range.count) * static_cast<size_t>(width);
-    MEDLEY_RETURN_IF_ERROR(Timed(
-        [&] { return parts_.channel->Send(tag, piece.peer, data.subspan(at, size), limit); }));
+    MEDLEY_RETURN_IF_ERROR(Timed([&] { return parts_.channel->Send(tag, piece.peer, data.subspan(at, size), limit); }));
   }
   return absl::OkStatus();
 }
 
-absl::Status StepExecutor::Rep::Forward(const PreparedStep& step, int micro,
-                                        const WaitLimit& limit) {
+absl::Status StepExecutor::Rep::Forward(const PreparedStep& step, int micro, const WaitLimit& limit) {
   const int count = MicroBatch(step.lease.count, micro, static_cast<int>(step.micros.size())).count;
   const SampleRange mine = step.micros[static_cast<size_t>(micro)];
   std::vector<float>& input = inputs_[static_cast<size_t>(micro)];
   const Tag tag{Direction::kForward, step.lease.step, micro};
-  MEDLEY_RETURN_IF_ERROR(
-      Receive(tag, PiecesFrom(count), parts_.compute->InputWidth(), mine.count, input, limit));
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::span<const float> output,
-      parts_.compute->Forward(micro, step.batch.View(mine.first, mine.count), input));
+  MEDLEY_RETURN_IF_ERROR(Receive(tag, PiecesFrom(count), parts_.compute->InputWidth(), mine.count, input, limit));
+  MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> output,
+                          parts_.compute->Forward(micro, step.batch.View(mine.first, mine.count), input));
   return Send(tag, PiecesTo(count), parts_.compute->OutputWidth(), output, limit);
 }
 
-absl::Status StepExecutor::Rep::Backward(const PreparedStep& step, int micro,
-                                         const WaitLimit& limit) {
+absl::Status StepExecutor::Rep::Backward(const PreparedStep& step, int micro, const WaitLimit& limit) {
   const int count = MicroBatch(step.lease.count, micro, static_cast<int>(step.micros.size())).count;
   const SampleRange mine = step.micros[static_cast<size_t>(micro)];
   const Tag tag{Direction::kBackward, step.lease.step, micro};
-  MEDLEY_RETURN_IF_ERROR(
-      Receive(tag, PiecesTo(count), parts_.compute->OutputWidth(), mine.count, gradient_, limit));
-  MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> input_gradient,
-                          parts_.compute->Backward(micro, gradient_));
+  MEDLEY_RETURN_IF_ERROR(Receive(tag, PiecesTo(count), parts_.compute->OutputWidth(), mine.count, gradient_, limit));
+  MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> input_gradient, parts_.compute->Backward(micro, gradient_));
   return Send(tag, PiecesFrom(count), parts_.compute->InputWidth(), input_gradient, limit);
 }
 
@@ -165,26 +155,23 @@ absl::Status StepExecutor::Rep::Synchronize(const PreparedStep& step, const Wait
     for (size_t table = 0; table < step.tables.size(); ++table) {
       gradients.push_back(parts_.compute->RowGradients(static_cast<int>(table)));
     }
-    MEDLEY_RETURN_IF_ERROR(Timed([&] {
-      return parts_.sparse->Push(step.lease.step, step.tables, gradients, step.lease.count, limit);
-    }));
+    MEDLEY_RETURN_IF_ERROR(
+        Timed([&] { return parts_.sparse->Push(step.lease.step, step.tables, gradients, step.lease.count, limit); }));
   }
   const std::span<float> dense = parts_.compute->Gradients();
   if (parts_.reducer != nullptr && !dense.empty()) {
-    MEDLEY_RETURN_IF_ERROR(
-        Timed([&] { return parts_.reducer->SumAll(step.lease.step, dense, limit); }));
+    MEDLEY_RETURN_IF_ERROR(Timed([&] { return parts_.reducer->SumAll(step.lease.step, dense, limit); }));
   }
   return parts_.compute->ApplyUpdate(optimizer_);
 }
 
-absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease,
-                                                      const WaitLimit& limit) {
+absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease, const WaitLimit& limit) {
   if (place_.schedule == model::ScheduleKind::kAsync1F1B) {
     return base::InvalidArgument("the schedule ASYNC_1F1B is not synchronous");
   }
   if (lease.step != parts_.compute->AppliedStep() + 1) {
-    return base::FailedPrecondition("a lease of step {}, but the parameters stand at step {}",
-                                    lease.step, parts_.compute->AppliedStep());
+    return base::FailedPrecondition("a lease of step {}, but the parameters stand at step {}", lease.step,
+                                    parts_.compute->AppliedStep());
   }
   comm_ = {};
   const base::SteadyTime start = parts_.clock->Steady();
@@ -200,9 +187,8 @@ absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease,
   }
   for (const Action& action : StageActions(place_.schedule, place_.stage, stages(), micros)) {
     if (limit.stop.stop_requested()) return base::Cancelled("step {} was stopped", lease.step);
-    MEDLEY_RETURN_IF_ERROR(action.kind == Action::Kind::kForward
-                               ? Forward(*step, action.micro, limit)
-                               : Backward(*step, action.micro, limit));
+    MEDLEY_RETURN_IF_ERROR(action.kind == Action::Kind::kForward ? Forward(*step, action.micro, limit)
+                                                                 : Backward(*step, action.micro, limit));
   }
   MEDLEY_RETURN_IF_ERROR(Synchronize(*step, limit));
   prefetcher_.Recycle(std::move(step));
@@ -216,12 +202,10 @@ absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease,
   return result;
 }
 
-absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step, int number,
-                                              SampleRange chunk, ScoreHistogram& scores,
-                                              const WaitLimit& limit) {
+absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step, int number, SampleRange chunk,
+                                              ScoreHistogram& scores, const WaitLimit& limit) {
   const SampleRange mine =
-      Split(chunk.count,
-            place_.shares[static_cast<size_t>(place_.stage)])[static_cast<size_t>(place_.replica)];
+      Split(chunk.count, place_.shares[static_cast<size_t>(place_.stage)])[static_cast<size_t>(place_.replica)];
   evaluator_.AssembleRange(test, chunk.first + mine.first, mine.count, chunk_);
   if (!chunk_.tables.empty()) {
     MEDLEY_RETURN_IF_ERROR(parts_.sparse->Pull(step + 1, chunk_.tables, chunk_.rows, limit));
@@ -230,11 +214,10 @@ absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step,
     }
   }
   const Tag tag{Direction::kEvaluate, step, number};
-  MEDLEY_RETURN_IF_ERROR(Receive(tag, PiecesFrom(chunk.count), parts_.compute->InputWidth(),
-                                 mine.count, gradient_, limit));
+  MEDLEY_RETURN_IF_ERROR(
+      Receive(tag, PiecesFrom(chunk.count), parts_.compute->InputWidth(), mine.count, gradient_, limit));
   const BatchView view = chunk_.batch.View(0, mine.count);
-  MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> output,
-                          parts_.compute->Infer(view, gradient_));
+  MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> output, parts_.compute->Infer(view, gradient_));
   if (parts_.compute->IsLast()) {
     for (size_t i = 0; i < output.size(); ++i) scores.Add(output[i], view.labels[i]);
     return absl::OkStatus();
@@ -242,23 +225,20 @@ absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step,
   return Send(tag, PiecesTo(chunk.count), parts_.compute->OutputWidth(), output, limit);
 }
 
-absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step,
-                                                             int chunk, const WaitLimit& limit) {
+absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step, int chunk,
+                                                             const WaitLimit& limit) {
   if (!(test.shape() == parts_.data->shape()) || chunk <= 0) {
-    return base::InvalidArgument(
-        "the test data has {} fields and {} numerics, the training data {} and {}",
-        test.shape().fields, test.shape().numerics, parts_.data->shape().fields,
-        parts_.data->shape().numerics);
+    return base::InvalidArgument("the test data has {} fields and {} numerics, the training data {} and {}",
+                                 test.shape().fields, test.shape().numerics, parts_.data->shape().fields,
+                                 parts_.data->shape().numerics);
   }
   inputs_.resize(std::max<size_t>(inputs_.size(), 1));
   ScoreHistogram scores;
   int number = 0;
   for (int64_t first = 0; first < test.rows(); first += chunk, ++number) {
-    if (limit.stop.stop_requested())
-      return base::Cancelled("the evaluation at step {} was stopped", step);
+    if (limit.stop.stop_requested()) return base::Cancelled("the evaluation at step {} was stopped", step);
     const int count = static_cast<int>(std::min<int64_t>(chunk, test.rows() - first));
-    MEDLEY_RETURN_IF_ERROR(
-        EvaluateChunk(test, step, number, {static_cast<int>(first), count}, scores, limit));
+    MEDLEY_RETURN_IF_ERROR(EvaluateChunk(test, step, number, {static_cast<int>(first), count}, scores, limit));
   }
   EvaluationResult result;
   if (parts_.compute->IsLast()) {
@@ -274,8 +254,8 @@ void StepExecutor::Prefetch(const StepLease& lease) { rep_->prefetcher().Add(lea
 absl::StatusOr<StepResult> StepExecutor::RunStep(const StepLease& lease, const WaitLimit& limit) {
   return rep_->RunStep(lease, limit);
 }
-absl::StatusOr<EvaluationResult> StepExecutor::Evaluate(const Dataset& test, int64_t step,
-                                                        int chunk, const WaitLimit& limit) {
+absl::StatusOr<EvaluationResult> StepExecutor::Evaluate(const Dataset& test, int64_t step, int chunk,
+                                                        const WaitLimit& limit) {
   return rep_->Evaluate(test, step, chunk, limit);
 }
 void StepExecutor::DropPrefetched() { rep_->prefetcher().Drop(); }

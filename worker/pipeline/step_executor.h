@@ -3,7 +3,7 @@
 // Prefetch() starts the assembly of a step's batch and the pull of its rows in a background thread
 // (at most kMaxPrefetched ahead); the rows of step s+1 wait at their owner for update s, so the
 // synchronous semantics hold. One thread calls Prefetch, RunStep, Evaluate and DropPrefetched.
-// Owned by the trainer, one an epoch; the parts handed in outlive it. The destructor stops and
+// Owned by the trainer, one a generation; the parts handed in outlive it. The destructor stops and
 // joins the background thread.
 #pragma once
 
@@ -87,9 +87,8 @@ class StepExecutor {
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
   // Runs `test` through the model as of `step` in chunks of `chunk` samples, together with the
   // other stages.
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk,
-                                            const WaitLimit& limit);
-  // Cancels and forgets what Prefetch started (rollback, epoch switch).
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk, const WaitLimit& limit);
+  // Cancels and forgets what Prefetch started (rollback, generation switch).
   void DropPrefetched();
 
  private:

@@ -1,4 +1,4 @@
-// What bounds a wait: a stop token (epoch halted, process ends) and a deadline. A plain value.
+// What bounds a wait: a stop token (generation halted, process ends) and a deadline. A plain value.
 #pragma once
 
 #include <stop_token>

@@ -29,16 +29,15 @@ struct Cost {
 
 class LayerTimer {
  public:
-  LayerTimer(const ProfilerOptions& options, const Graph& graph, const Dataset& data,
-             const Optimizer& optimizer)
+  LayerTimer(const ProfilerOptions& options, const Graph& graph, const Dataset& data, const Optimizer& optimizer)
       : options_(options), graph_(graph), data_(data), optimizer_(optimizer) {}
 
   absl::StatusOr<Cost> Time(int operation, int samples, double budget) const;
 
  private:
   // One step of the operation alone: what a trainer computes for it.
-  absl::Status Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step,
-                    int64_t number, int samples, std::span<const float> activations) const;
+  absl::Status Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
+                    std::span<const float> activations) const;
 
   const ProfilerOptions& options_;
   const Graph& graph_;
@@ -46,9 +45,8 @@ class LayerTimer {
   const Optimizer& optimizer_;
 };
 
-absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step,
-                              int64_t number, int samples,
-                              std::span<const float> activations) const {
+absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
+                              int samples, std::span<const float> activations) const {
   const size_t count = static_cast<size_t>(samples);
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
@@ -64,24 +62,20 @@ absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, Prep
   const size_t used = static_cast<size_t>(usable);
   MEDLEY_CHECK(used <= count, "more samples than asked for");
   MEDLEY_RETURN_IF_ERROR(
-      model.Forward(0, view, activations.first(used * static_cast<size_t>(model.InputWidth())))
-          .status());
+      model.Forward(0, view, activations.first(used * static_cast<size_t>(model.InputWidth()))).status());
   MEDLEY_RETURN_IF_ERROR(
-      model.Backward(0, activations.first(used * static_cast<size_t>(model.OutputWidth())))
-          .status());
+      model.Backward(0, activations.first(used * static_cast<size_t>(model.OutputWidth()))).status());
   return model.ApplyUpdate(optimizer_);
 }
 
 absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget) const {
-  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<StageModel> model,
-                          StageModel::Create(graph_, {operation, operation + 1}, optimizer_,
-                                             options_.job.training.seed));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<StageModel> model,
+      StageModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed));
   const StagePlace place{.shares = {{1.0}}};
   BatchAssembler assembler(place, data_, model->Tables());
   const std::vector<float> activations(
-      static_cast<size_t>(samples) *
-          static_cast<size_t>(std::max(model->InputWidth(), model->OutputWidth())),
-      0.01F);
+      static_cast<size_t>(samples) * static_cast<size_t>(std::max(model->InputWidth(), model->OutputWidth())), 0.01F);
   PreparedStep step;
   std::vector<double> seconds;
   Cost cost;
@@ -94,8 +88,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   const double block = budget / kBlocks;
   // At least one block, however slow the machine.
   while (seconds.empty() ||
-         (seconds.size() < kBlocks &&
-          base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget)) {
+         (seconds.size() < kBlocks && base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget)) {
     const base::SteadyTime start = options_.clock->Steady();
     int runs = 0;
     double elapsed = 0;
@@ -115,9 +108,8 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
 }
 
 // y, x and their common beta: what one layer's communication costs one of k units.
-absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch,
-                               bool last, const std::array<Cost, kUnits.size()>& costs,
-                               model::LayerProfile& profile) {
+absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch, bool last,
+                               const std::array<Cost, kUnits.size()>& costs, model::LayerProfile& profile) {
   std::array<double, kUnits.size()> seconds{};
   int64_t dense_bytes = 0;
   for (const ParameterSpec& spec : operation.parameters) {
@@ -131,15 +123,13 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
     if (operation.kind == OperationKind::kEmbedding) {
       MEDLEY_ASSIGN_OR_RETURN(
           const CommunicationProbe::ServerCost cost,
-          probe.PullPushCost(costs[i].rows,
-                             static_cast<int>(operation.parameters.front().columns)));
+          probe.PullPushCost(costs[i].rows, static_cast<int>(operation.parameters.front().columns)));
       sync = cost.client_seconds;
       if (i == 0) profile.server_seconds = cost.server_seconds;
     }
     double transfer = 0;
     if (!last && operation.output_width > 0) {
-      const int64_t bytes =
-          int64_t{4} * operation.output_width * std::max(1, static_cast<int>(batch / kUnits[i]));
+      const int64_t bytes = int64_t{4} * operation.output_width * std::max(1, static_cast<int>(batch / kUnits[i]));
       MEDLEY_ASSIGN_OR_RETURN(transfer, probe.ExchangeSeconds(bytes));
     }
     seconds[i] = sync + transfer;
@@ -158,17 +148,14 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
   MEDLEY_ASSIGN_OR_RETURN(const double small, probe.ExchangeSeconds(kSmall));
   MEDLEY_ASSIGN_OR_RETURN(const double large, probe.ExchangeSeconds(kLarge));
   const double seconds = std::max(large - small, 1e-9) / 2;  // an exchange is two messages
-  return model::Link{resource_type, resource_type, small / 2,
-                     static_cast<double>(kLarge - kSmall) / seconds};
+  return model::Link{resource_type, resource_type, small / 2, static_cast<double>(kLarge - kSmall) / seconds};
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(options.job));
   const model::TrainingSpec& training = options.job.training;
-  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,
-                          MakeOptimizer(training.optimizer, training.learning_rate));
-  if (!(data.shape() == graph.shape))
-    return base::InvalidArgument("the data does not have the shape of the schema");
+  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
+  if (!(data.shape() == graph.shape)) return base::InvalidArgument("the data does not have the shape of the schema");
 
   model::Profile profile;
   profile.id = model::ProfileHash(options.job);
@@ -177,8 +164,8 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   profile.state_factor = StateFactor(optimizer.kind);
   profile.samples_per_epoch = data.rows();
   const int count = static_cast<int>(graph.operations.size());
-  const double budget = kComputeShare * options.budget_seconds /
-                        (static_cast<double>(count) * static_cast<double>(kUnits.size()));
+  const double budget =
+      kComputeShare * options.budget_seconds / (static_cast<double>(count) * static_cast<double>(kUnits.size()));
   const LayerTimer timer(options, graph, data, optimizer);
   for (int i = 0; i < count; ++i) {
     model::LayerProfile layer;
@@ -212,11 +199,10 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                "a clock, an output and a probe are required");
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
-  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
-                          Dataset::Load(spec.train, spec, nullptr,
-                                        {.embedding_rows = options.job.model.embedding_rows,
-                                         .root = options.root,
-                                         .stop = options.stop}));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Dataset> data,
+      Dataset::Load(spec.train, spec, nullptr,
+                    {.embedding_rows = options.job.model.embedding_rows, .root = options.root, .stop = options.stop}));
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
   profile::v1::Profile proto;
   model::ToProto(profile, proto);

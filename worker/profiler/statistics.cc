@@ -15,8 +15,7 @@ double Median(std::vector<double> values) {
 }
 
 double Spread(const std::vector<double>& values) {
-  constexpr double kNormal =
-      1.4826;  // standard deviation over median absolute deviation of a normal distribution
+  constexpr double kNormal = 1.4826;  // standard deviation over median absolute deviation of a normal distribution
   const double median = Median(values);
   if (median <= 0) return 0;
   std::vector<double> distances;

@@ -128,7 +128,7 @@ class PsClient::Rep {
     for (const TableKeys& table : tables) places.push_back(Cut(table, shards_.size()));
     for (size_t s = 0; s < shards_.size(); ++s) {
       pb::PullRequest& request = calls.requests[s];
-      request.set_epoch(options_.epoch);
+      request.set_generation(options_.generation);
       request.set_step(step);
       request.set_trainer(options_.trainer);
       for (size_t t = 0; t < tables.size(); ++t) {
@@ -155,7 +155,7 @@ class PsClient::Rep {
                     int64_t samples, const WaitLimit& limit) {
     FanOut<pb::PushRequest, pb::PushResponse> calls(shards_.size());
     for (pb::PushRequest& request : calls.requests) {
-      request.set_epoch(options_.epoch);
+      request.set_generation(options_.generation);
       request.set_step(step);
       request.set_trainer(options_.trainer);
       request.set_samples(samples);
@@ -219,11 +219,11 @@ absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, co
                                      const WaitLimit& limit) {
   const auto stub = pb::ParameterServerService::NewStub(rpc::MakeChannel(query.address));
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = query.token, .timeout = Left(clock, base::seconds(120), limit),
-                         .wait_for_ready = true});
+  rpc::Prepare(context,
+               {.token = query.token, .timeout = Left(clock, base::seconds(120), limit), .wait_for_ready = true});
   rpc::StopCancelsCall guard(context, limit.stop);
   pb::ExportRowsRequest request;
-  request.set_source_epoch(query.source_epoch);
+  request.set_source_generation(query.source_generation);
   request.set_since_step(query.since_step);
   request.set_shard(query.shard);
   request.set_shards(query.shards);

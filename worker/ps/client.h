@@ -18,9 +18,9 @@
 namespace medley::worker {
 
 struct PsClientOptions {
-  int64_t epoch = 0;
-  int trainer = 0;                      // rank within the stage
-  std::vector<std::string> shards;      // "ip:port" by shard
+  int64_t generation = 0;
+  int trainer = 0;                  // rank within the stage
+  std::vector<std::string> shards;  // "ip:port" by shard
   std::string token;
   base::nanoseconds timeout{base::seconds(60)};
 };
@@ -44,11 +44,11 @@ class PsClient final : public SparseParameters {
 
 // Which rows to fetch, and for whom.
 struct RowsQuery {
-  std::string address;       // of the source
+  std::string address;  // of the source
   std::string token;
-  int64_t source_epoch = 0;
-  int64_t since_step = 0;    // 0: all
-  int shard = 0;             // of the asker, in the new map of `shards`
+  int64_t source_generation = 0;
+  int64_t since_step = 0;  // 0: all
+  int shard = 0;           // of the asker, in the new map of `shards`
   int shards = 1;
 };
 

@@ -1,6 +1,6 @@
-// ParameterServerService of one process: finds the shard of the asked epoch and speaks the wire format.
+// ParameterServerService of one process: finds the shard of the asked generation and speaks the wire format.
 //
-// Thread-safe. Holds the shards of at most a few epochs: the one in force, the one before (its rows may still be asked
+// Thread-safe. Holds the shards of at most a few generations: the one in force, the one before (its rows may still be asked
 // for by the next one's shards) and the one being prepared.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "worker/ps/shard_epoch.h"
+#include "worker/ps/shard_generation.h"
 
 namespace grpc {
 class Service;
@@ -24,11 +24,11 @@ class ParameterServer {
   ~ParameterServer();
 
   grpc::Service& service();
-  // From now on calls of shard->epoch() reach it; an earlier shard of the same epoch is closed.
-  void Install(std::shared_ptr<ShardEpoch> shard);
+  // From now on calls of shard->generation() reach it; an earlier shard of the same generation is closed.
+  void Install(std::shared_ptr<ShardGeneration> shard);
   // Null when there is none.
-  std::shared_ptr<ShardEpoch> Find(int64_t epoch) const;
-  // Closes and forgets every epoch but those in [first, last].
+  std::shared_ptr<ShardGeneration> Find(int64_t generation) const;
+  // Closes and forgets every generation but those in [first, last].
   void Retain(int64_t first, int64_t last);
 
  private:

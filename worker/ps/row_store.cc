@@ -39,26 +39,22 @@ absl::Status RowStore::WaitApplied(int64_t step, const WaitLimit& limit) {
   const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return step_ >= step; };
   if (applied_.WaitUntil(mutex_, limit.stop, limit.deadline, there)) return absl::OkStatus();
   if (limit.stop.stop_requested()) return base::Cancelled("wait for step {} was stopped", step);
-  return base::DeadlineExceeded("step {} is not applied in time, the shard stands at {}", step,
-                                step_);
+  return base::DeadlineExceeded("step {} is not applied in time, the shard stands at {}", step, step_);
 }
 
 absl::Status RowStore::Check(const GradientView& view) {
   const RowTable* t = Find(view.table);
-  if (t == nullptr)
-    return base::InvalidArgument("gradients for table {}, which is not on this shard", view.table);
+  if (t == nullptr) return base::InvalidArgument("gradients for table {}, which is not on this shard", view.table);
   if (view.gradients.size() != view.keys.size() * t->columns()) {
-    return base::InvalidArgument("table {}: {} gradients for {} keys of {} columns", view.table,
-                                 view.gradients.size(), view.keys.size(), t->columns());
+    return base::InvalidArgument("table {}: {} gradients for {} keys of {} columns", view.table, view.gradients.size(),
+                                 view.keys.size(), t->columns());
   }
   return absl::OkStatus();
 }
 
-absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradients,
-                             int64_t samples) {
+absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradients, int64_t samples) {
   base::MutexLock lock(mutex_);
-  if (step != step_ + 1)
-    return base::FailedPrecondition("update {} on a shard that stands at step {}", step, step_);
+  if (step != step_ + 1) return base::FailedPrecondition("update {} on a shard that stands at step {}", step, step_);
   for (const GradientView& view : gradients) MEDLEY_RETURN_IF_ERROR(Check(view));
   undo_rows_.clear();
   undo_values_.clear();
@@ -96,8 +92,7 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
     const auto row = t.Row(rows[i]);
     undo_rows_.push_back({table, rows[i]});
     undo_values_.insert(undo_values_.end(), row.begin(), row.end());
-    worker::Apply(optimizer_, row.first(columns), row.subspan(columns),
-                  std::span(sums).subspan(i * columns, columns));
+    worker::Apply(optimizer_, row.first(columns), row.subspan(columns), std::span(sums).subspan(i * columns, columns));
     t.SetChanged(rows[i], step);
   }
 }
@@ -121,12 +116,10 @@ absl::Status RowStore::UndoTo(int64_t step) {
   base::MutexLock lock(mutex_);
   if (step == step_) return absl::OkStatus();
   if (step > step_ || step < undo_limit_) {
-    return base::FailedPrecondition("shard at step {} can go back to {}, not to {}", step_,
-                                    undo_limit_, step);
+    return base::FailedPrecondition("shard at step {} can go back to {}, not to {}", step_, undo_limit_, step);
   }
   size_t at = 0;
-  for (const Touched& touched :
-       undo_rows_) {  // Changed stays: an export since `step` must carry these rows
+  for (const Touched& touched : undo_rows_) {  // Changed stays: an export since `step` must carry these rows
     const auto row = tables_[touched.table].Row(touched.row);
     std::copy_n(undo_values_.begin() + static_cast<std::ptrdiff_t>(at), row.size(), row.begin());
     at += row.size();
@@ -169,20 +162,17 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
   }
 }
 
-absl::Status RowStore::Import(int table, std::span<const uint64_t> keys,
-                              std::span<const float> values) {
+absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::span<const float> values) {
   base::MutexLock lock(mutex_);
   RowTable* t = Find(table);
-  if (t == nullptr)
-    return base::InvalidArgument("rows of table {}, which the model does not have", table);
+  if (t == nullptr) return base::InvalidArgument("rows of table {}, which the model does not have", table);
   if (values.size() != keys.size() * t->stride()) {
-    return base::InvalidArgument("table {}: {} values for {} rows of {}", table, values.size(),
-                                 keys.size(), t->stride());
+    return base::InvalidArgument("table {}: {} values for {} rows of {}", table, values.size(), keys.size(),
+                                 t->stride());
   }
   for (size_t k = 0; k < keys.size(); ++k) {
     const auto row = t->Row(t->FindOrCreate(keys[k]));
-    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(k * t->stride()), t->stride(),
-                row.begin());
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(k * t->stride()), t->stride(), row.begin());
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // What a shard knows: its rows with their optimizer state, the step they stand at, and how to undo that step.
 //
-// Outlives epochs: when the shard map does not change, the next epoch's ShardEpoch works on the same store.
+// Outlives generations: when the shard map does not change, the next generation's ShardGeneration works on the same store.
 // Thread-safe (one mutex: an update and a pull of one step never overlap anyway). Waits are bounded.
 //
 // Invariant: the rows are exactly those after update AppliedStep(); StateSamples() counts the samples in them.

@@ -9,7 +9,10 @@
 namespace medley::worker {
 
 RowTable::RowTable(ParameterSpec spec, const Optimizer& optimizer, uint64_t seed)
-    : spec_(std::move(spec)), optimizer_(optimizer), seed_(seed), columns_(static_cast<size_t>(spec_.columns)),
+    : spec_(std::move(spec)),
+      optimizer_(optimizer),
+      seed_(seed),
+      columns_(static_cast<size_t>(spec_.columns)),
       slots_(1024) {}
 
 size_t RowTable::Probe(uint64_t key) const {

@@ -9,8 +9,7 @@ namespace medley::worker {
 
 // In [0, shards); shards > 0. Part of the contract of proto/medley/job/v1/parameter_server.proto.
 inline int ShardOf(int table, uint64_t key, int shards) {
-  return static_cast<int>(base::Mix64(base::Mix64(static_cast<uint64_t>(table)) ^ key) %
-                          static_cast<uint64_t>(shards));
+  return static_cast<int>(base::Mix64(base::Mix64(static_cast<uint64_t>(table)) ^ key) % static_cast<uint64_t>(shards));
 }
 
 }  // namespace medley::worker

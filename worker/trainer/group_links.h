@@ -9,7 +9,7 @@
 
 namespace medley::worker {
 
-// Thread-safety and ownership: ActivationChannel's; the group is borrowed. A halted epoch closes the group, which ends
+// Thread-safety and ownership: ActivationChannel's; the group is borrowed. A halted generation closes the group, which ends
 // every wait; WaitLimit's deadline is the group's own timeout.
 class GroupChannel final : public ActivationChannel {
  public:

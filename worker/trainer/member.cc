@@ -40,8 +40,7 @@ bool IsExchange(const absl::Status& status) {
 
 class Member::Rep {
  public:
-  Rep(SessionOptions options, base::Clock& clock)
-      : clock_(clock), session_(std::move(options), clock) {}
+  Rep(SessionOptions options, base::Clock& clock) : clock_(clock), session_(std::move(options), clock) {}
 
   void Send(pb::SessionRequest request) { session_.Send(std::move(request)); }
 
@@ -65,8 +64,7 @@ class Member::Rep {
 
   void Leave(base::nanoseconds notice) {
     pb::SessionRequest request;
-    request.mutable_leaving()->mutable_notice()->set_seconds(
-        std::chrono::duration_cast<base::seconds>(notice).count());
+    request.mutable_leaving()->mutable_notice()->set_seconds(std::chrono::duration_cast<base::seconds>(notice).count());
     Send(std::move(request));
     leaving_ = std::jthread([this, notice](std::stop_token s) {
       if (clock_.SleepFor(notice, s)) end_.request_stop();
@@ -77,7 +75,7 @@ class Member::Rep {
   struct Order {
     pb::SessionResponse message;  // anything but a lease
     std::optional<pb::StepLease> lease;
-    int64_t epoch = 0;  // of the lease
+    int64_t generation = 0;  // of the lease
   };
   struct PrepareTask {
     std::stop_source stop;
@@ -102,13 +100,13 @@ class Member::Rep {
       case pb::SessionResponse::kLease: {
         base::MutexLock lock(mutex_);
         for (const pb::StepLease& step : order.lease().steps())
-          orders_.push_back({{}, step, order.lease().epoch()});
+          orders_.push_back({{}, step, order.lease().generation()});
         changed_.NotifyAll();
         return;
       }
       case pb::SessionResponse::kRelease: {
-        log::Info("released", {{"exit_code", std::to_string(order.release().exit_code())},
-                               {"reason", order.release().reason()}});
+        log::Info("released",
+                  {{"exit_code", std::to_string(order.release().exit_code())}, {"reason", order.release().reason()}});
         base::MutexLock lock(mutex_);
         exit_code_ = order.release().exit_code();
         end_.request_stop();
@@ -124,7 +122,7 @@ class Member::Rep {
 
   // Also forgets what is prepared.
   void CancelPrepare() {
-    std::shared_ptr<PreparedEpoch> dropped;
+    std::shared_ptr<PreparedGeneration> dropped;
     base::MutexLock lock(mutex_);
     for (PrepareTask& task : prepares_) task.stop.request_stop();
     prepares_.remove_if([](const PrepareTask& task) { return task.done.load(); });
@@ -152,7 +150,7 @@ class Member::Rep {
         next_ = *std::move(prepared);
       }
     }
-    if (!report.has_warmed()) return Fault(order.epoch(), 0, prepared.status());
+    if (!report.has_warmed()) return Fault(order.generation(), 0, prepared.status());
     Send(std::move(report));
   }
 
@@ -169,54 +167,51 @@ class Member::Rep {
         if (!orders_.empty()) ahead = orders_.front();
       }
       const int64_t halts = halts_;
-      const auto [epoch, step] = PlaceOf(order);
+      const auto [generation, step] = PlaceOf(order);
       const absl::Status status =
           Execute(order, ahead.has_value() && ahead->lease.has_value() ? &*ahead->lease : nullptr);
-      if (!status.ok() && halts == halts_ && !stop.stop_requested()) Fault(epoch, step, status);
+      if (!status.ok() && halts == halts_ && !stop.stop_requested()) Fault(generation, step, status);
     }
   }
 
   static std::pair<int64_t, int64_t> PlaceOf(const Order& order) {
-    if (order.lease.has_value()) return {order.epoch, order.lease->step()};
+    if (order.lease.has_value()) return {order.generation, order.lease->step()};
     switch (order.message.message_case()) {
       case pb::SessionResponse::kSwitch:
-        return {order.message.switch_().epoch(), order.message.switch_().step()};
+        return {order.message.switch_().generation(), order.message.switch_().step()};
       case pb::SessionResponse::kCheckpoint:
-        return {order.message.checkpoint().epoch(), order.message.checkpoint().step()};
+        return {order.message.checkpoint().generation(), order.message.checkpoint().step()};
       case pb::SessionResponse::kEvaluate:
-        return {order.message.evaluate().epoch(), order.message.evaluate().step()};
+        return {order.message.evaluate().generation(), order.message.evaluate().step()};
       default:
         return {0, 0};
     }
   }
 
   absl::Status Execute(const Order& order, const pb::StepLease* ahead) {
-    if (order.lease.has_value()) return role_->Train(order.epoch, *order.lease, ahead);
+    if (order.lease.has_value()) return role_->Train(order.generation, *order.lease, ahead);
     pb::SessionRequest report;
     switch (order.message.message_case()) {
       case pb::SessionResponse::kSwitch: {
-        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_ready(),
-                                role_->Switch(order.message.switch_(), TakeNext()));
+        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_ready(), role_->Switch(order.message.switch_(), TakeNext()));
         break;
       }
       case pb::SessionResponse::kHalt: {
-        *report.mutable_halted() = role_->Halt(order.message.halt().epoch());
+        *report.mutable_halted() = role_->Halt(order.message.halt().generation());
         break;
       }
       case pb::SessionResponse::kCheckpoint: {
         const pb::Checkpoint& checkpoint = order.message.checkpoint();
-        return role_->Checkpoint(checkpoint,
-                                 [this, epoch = checkpoint.epoch(),
-                                  step = checkpoint.step()](absl::StatusOr<pb::Checkpointed> done) {
-                                   if (!done.ok()) return Fault(epoch, step, done.status());
-                                   pb::SessionRequest written;
-                                   *written.mutable_checkpointed() = *std::move(done);
-                                   Send(std::move(written));
-                                 });
+        return role_->Checkpoint(checkpoint, [this, generation = checkpoint.generation(),
+                                              step = checkpoint.step()](absl::StatusOr<pb::Checkpointed> done) {
+          if (!done.ok()) return Fault(generation, step, done.status());
+          pb::SessionRequest written;
+          *written.mutable_checkpointed() = *std::move(done);
+          Send(std::move(written));
+        });
       }
       case pb::SessionResponse::kEvaluate: {
-        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_evaluated(),
-                                role_->Evaluate(order.message.evaluate()));
+        MEDLEY_ASSIGN_OR_RETURN(*report.mutable_evaluated(), role_->Evaluate(order.message.evaluate()));
         break;
       }
       default:
@@ -226,18 +221,18 @@ class Member::Rep {
     return absl::OkStatus();
   }
 
-  std::shared_ptr<PreparedEpoch> TakeNext() {
+  std::shared_ptr<PreparedGeneration> TakeNext() {
     base::MutexLock lock(mutex_);
     return std::exchange(next_, nullptr);
   }
 
-  void Fault(int64_t epoch, int64_t step, const absl::Status& status) {
-    log::Warn("fault", {{"epoch", std::to_string(epoch)},
+  void Fault(int64_t generation, int64_t step, const absl::Status& status) {
+    log::Warn("fault", {{"generation", std::to_string(generation)},
                         {"step", std::to_string(step)},
                         {"status", base::ToString(status)}});
     pb::SessionRequest request;
     pb::Fault& fault = *request.mutable_fault();
-    fault.set_epoch(epoch);
+    fault.set_generation(generation);
     fault.set_step(step);
     fault.set_message(base::Message(status));
     fault.set_permanent(IsPermanent(status));
@@ -253,19 +248,16 @@ class Member::Rep {
   base::Mutex mutex_;
   base::CondVar changed_;
   std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);  // bounded by the coordinator's lease_ahead
-  std::shared_ptr<PreparedEpoch> next_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<PreparedGeneration> next_ ABSL_GUARDED_BY(mutex_);
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
   std::list<PrepareTask> prepares_;  // of the session thread
   std::jthread leaving_;
 };
 
-Member::Member(SessionOptions options, base::Clock& clock)
-    : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
+Member::Member(SessionOptions options, base::Clock& clock) : rep_(std::make_unique<Rep>(std::move(options), clock)) {}
 Member::~Member() = default;
 void Member::Send(pb::SessionRequest request) { rep_->Send(std::move(request)); }
-absl::StatusOr<int> Member::Run(Role& role, std::stop_token stop) {
-  return rep_->Run(role, std::move(stop));
-}
+absl::StatusOr<int> Member::Run(Role& role, std::stop_token stop) { return rep_->Run(role, std::move(stop)); }
 void Member::Leave(base::nanoseconds notice) { rep_->Leave(notice); }
 
 }  // namespace medley::worker

@@ -6,7 +6,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
-#include "worker/trainer/server_epoch.h"
+#include "worker/trainer/server_generation.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
@@ -17,23 +17,23 @@ class ServerRole::Rep {
       : context_(std::move(context)), server_(server), send_(std::move(send)) {}
 
   Held held() const {
-    const int64_t epoch = current_;
-    const auto shard = server_.Find(epoch);
-    return shard == nullptr ? Held{} : Held{epoch, shard->store().AppliedStep()};
+    const int64_t generation = current_;
+    const auto shard = server_.Find(generation);
+    return shard == nullptr ? Held{} : Held{generation, shard->store().AppliedStep()};
   }
 
-  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order, std::stop_token stop) {
+  absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) {
     if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
-    const auto shard = server_.Find(order.source_epoch());
+    const auto shard = server_.Find(order.source_generation());
     MEDLEY_ASSIGN_OR_RETURN(
-        std::shared_ptr<ServerEpoch> epoch,
-        ServerEpoch::Build(order, context_, shard == nullptr ? nullptr : shard->shared_store(), stop));
-    return std::shared_ptr<PreparedEpoch>(std::move(epoch));
+        std::shared_ptr<ServerGeneration> generation,
+        ServerGeneration::Build(order, context_, shard == nullptr ? nullptr : shard->shared_store(), stop));
+    return std::shared_ptr<PreparedGeneration>(std::move(generation));
   }
 
-  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<ServerEpoch>& next) {
-    if (next == nullptr || next->epoch() != order.epoch()) {
-      return base::FailedPrecondition("switch to epoch {}, which is not prepared here", order.epoch());
+  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<ServerGeneration>& next) {
+    if (next == nullptr || next->generation() != order.generation()) {
+      return base::FailedPrecondition("switch to generation {}, which is not prepared here", order.generation());
     }
     {
       base::MutexLock lock(mutex_);
@@ -46,7 +46,7 @@ class ServerRole::Rep {
     }
     MEDLEY_RETURN_IF_ERROR(taken);
     pb::Ready ready;
-    ready.set_epoch(order.epoch());
+    ready.set_generation(order.generation());
     ready.set_step(order.step());
     if (next->serves()) {
       Install(*next);
@@ -58,31 +58,31 @@ class ServerRole::Rep {
     return ready;
   }
 
-  absl::Status Train(int64_t epoch, const pb::StepLease& lease) {
-    if (epoch != current_) return absl::OkStatus();
-    const auto shard = server_.Find(epoch);
+  absl::Status Train(int64_t generation, const pb::StepLease& lease) {
+    if (generation != current_) return absl::OkStatus();
+    const auto shard = server_.Find(generation);
     if (shard == nullptr) return absl::OkStatus();
-    server_.Retain(epoch, epoch);
+    server_.Retain(generation, generation);
     return shard->Allow(lease.step());
   }
 
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
-    if (order.epoch() != current_) return absl::OkStatus();
-    MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.epoch(), order.step(), order.folder()));
+    if (order.generation() != current_) return absl::OkStatus();
+    MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.generation(), order.step(), order.folder()));
     writer_.Finish(order.step(), std::move(writer), std::move(done));
     return absl::OkStatus();
   }
 
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
-    if (order.epoch() == current_ && !order.export_folder().empty()) {
-      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.epoch(), order.step(), order.export_folder()));
+    if (order.generation() == current_ && !order.export_folder().empty()) {
+      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.generation(), order.step(), order.export_folder()));
       MEDLEY_RETURN_IF_ERROR(writer->Finish().status());
     }
     return pb::Evaluated();
   }
 
   void Abort() {
-    std::shared_ptr<ServerEpoch> switching;
+    std::shared_ptr<ServerGeneration> switching;
     {
       base::MutexLock lock(mutex_);
       switching = switching_;
@@ -90,18 +90,18 @@ class ServerRole::Rep {
       abort_ = std::stop_source();
     }
     if (switching != nullptr) switching->Abort();
-    for (const int64_t epoch : {current_.load(), previous_.load()}) {
-      if (const auto shard = server_.Find(epoch)) shard->Close();
+    for (const int64_t generation : {current_.load(), previous_.load()}) {
+      if (const auto shard = server_.Find(generation)) shard->Close();
     }
   }
 
-  pb::Halted Halt(int64_t epoch) {
-    if (current_ > epoch && server_.Find(previous_) != nullptr) {
+  pb::Halted Halt(int64_t generation) {
+    if (current_ > generation && server_.Find(previous_) != nullptr) {
       current_ = previous_.load();
       shard_ = previous_shard_;
     }
     pb::Halted halted;
-    halted.set_epoch(epoch);
+    halted.set_generation(generation);
     if (const auto shard = server_.Find(current_)) {
       halted.set_applied_step(shard->store().AppliedStep());
       halted.set_undo_to_step(shard->store().UndoLimit());
@@ -110,35 +110,36 @@ class ServerRole::Rep {
   }
 
  private:
-  void Install(const ServerEpoch& next) {
-    const int64_t epoch = next.epoch();
-    ShardEpochOptions options{.epoch = epoch, .trainers = next.trainers(), .wait = context_.step_timeout};
-    options.on_applied = [this, epoch, store = next.store()](int64_t step) {
+  void Install(const ServerGeneration& next) {
+    const int64_t generation = next.generation();
+    ShardGenerationOptions options{
+        .generation = generation, .trainers = next.trainers(), .wait = context_.step_timeout};
+    options.on_applied = [this, generation, store = next.store()](int64_t step) {
       pb::SessionRequest request;
       pb::Progress& progress = *request.mutable_progress();
-      progress.set_epoch(epoch);
+      progress.set_generation(generation);
       progress.set_step(step);
       progress.set_state_samples(store->StateSamples());
       send_(std::move(request));
     };
     if (const auto old = server_.Find(current_)) old->Close();  // fenced, but its rows may still be asked for
-    server_.Install(std::make_shared<ShardEpoch>(std::move(options), next.store()));
-    previous_ = current_.exchange(epoch);
+    server_.Install(std::make_shared<ShardGeneration>(std::move(options), next.store()));
+    previous_ = current_.exchange(generation);
     previous_shard_ = std::exchange(shard_, next.shard());
   }
 
   // Everything of the shard as of `step`, into a file that waits for Finish.
-  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t epoch, int64_t step, const std::string& folder) {
-    const auto shard = server_.Find(epoch);
-    if (shard == nullptr) return base::FailedPrecondition("epoch {} is not in force on this server", epoch);
+  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t generation, int64_t step, const std::string& folder) {
+    const auto shard = server_.Find(generation);
+    if (shard == nullptr) return base::FailedPrecondition("generation {} is not in force on this server", generation);
     std::stop_token stop;
     {
       base::MutexLock lock(mutex_);
       stop = abort_.get_token();
     }
     MEDLEY_RETURN_IF_ERROR(shard->store().WaitApplied(step, {stop, context_.clock->Steady() + context_.step_timeout}));
-    MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(context_.checkpoint_root, folder,
-                                                                  RowsFileName(epoch, shard_)));
+    MEDLEY_ASSIGN_OR_RETURN(
+        auto writer, CheckpointWriter::Create(context_.checkpoint_root, folder, RowsFileName(generation, shard_)));
     MEDLEY_RETURN_IF_ERROR(shard->store().Export(
         0, [](int, uint64_t) { return true; },
         [&](const RowPiece& piece) -> absl::Status {
@@ -160,7 +161,7 @@ class ServerRole::Rep {
   int shard_ = 0;  // in current_; the worker thread's
   int previous_shard_ = 0;
   base::Mutex mutex_;
-  std::shared_ptr<ServerEpoch> switching_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<ServerGeneration> switching_ ABSL_GUARDED_BY(mutex_);
   std::stop_source abort_ ABSL_GUARDED_BY(mutex_);
   BackgroundWriter writer_;
 };
@@ -169,20 +170,21 @@ ServerRole::ServerRole(ServerContext context, ParameterServer& server, Send send
     : rep_(std::make_unique<Rep>(std::move(context), server, std::move(send))) {}
 ServerRole::~ServerRole() = default;
 Held ServerRole::held() const { return rep_->held(); }
-absl::StatusOr<std::shared_ptr<PreparedEpoch>> ServerRole::Prepare(const pb::Prepare& order, std::stop_token stop) {
+absl::StatusOr<std::shared_ptr<PreparedGeneration>> ServerRole::Prepare(const pb::Prepare& order,
+                                                                        std::stop_token stop) {
   return rep_->Prepare(order, std::move(stop));
 }
-absl::StatusOr<pb::Ready> ServerRole::Switch(const pb::Switch& order, std::shared_ptr<PreparedEpoch> next) {
-  return rep_->Switch(order, std::dynamic_pointer_cast<ServerEpoch>(std::move(next)));
+absl::StatusOr<pb::Ready> ServerRole::Switch(const pb::Switch& order, std::shared_ptr<PreparedGeneration> next) {
+  return rep_->Switch(order, std::dynamic_pointer_cast<ServerGeneration>(std::move(next)));
 }
-absl::Status ServerRole::Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease*) {
-  return rep_->Train(epoch, lease);
+absl::Status ServerRole::Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease*) {
+  return rep_->Train(generation, lease);
 }
 absl::Status ServerRole::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
   return rep_->Checkpoint(order, std::move(done));
 }
 absl::StatusOr<pb::Evaluated> ServerRole::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
 void ServerRole::Abort() { rep_->Abort(); }
-pb::Halted ServerRole::Halt(int64_t epoch) { return rep_->Halt(epoch); }
+pb::Halted ServerRole::Halt(int64_t generation) { return rep_->Halt(generation); }
 
 }  // namespace medley::worker

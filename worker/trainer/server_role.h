@@ -1,4 +1,4 @@
-// The role of a parameter server: a shard for each epoch, rows that come from other shards or a
+// The role of a parameter server: a shard for each generation, rows that come from other shards or a
 // checkpoint. Contract: Role.
 //
 // A step is applied when every trainer has pushed it and the coordinator has leased it here; so
@@ -34,17 +34,16 @@ class ServerRole final : public Role {
   ~ServerRole() override;
 
   Held held() const override;
-  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const job::v1::Prepare& order,
-                                                         std::stop_token stop) override;
+  absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const job::v1::Prepare& order,
+                                                              std::stop_token stop) override;
   absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order,
-                                        std::shared_ptr<PreparedEpoch> next) override;
-  absl::Status Train(int64_t epoch, const job::v1::StepLease& lease,
-                     const job::v1::StepLease* ahead) override;
+                                        std::shared_ptr<PreparedGeneration> next) override;
+  absl::Status Train(int64_t generation, const job::v1::StepLease& lease, const job::v1::StepLease* ahead) override;
   absl::Status Checkpoint(const job::v1::Checkpoint& order,
                           std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) override;
   absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) override;
   void Abort() override;
-  job::v1::Halted Halt(int64_t epoch) override;
+  job::v1::Halted Halt(int64_t generation) override;
 
  private:
   class Rep;

@@ -26,15 +26,16 @@ rpc::ChannelOptions Reconnecting() {
 
 class RendezvousStore final : public KeyValueStore {
  public:
-  RendezvousStore(const SessionOptions& options, int64_t epoch)
-      : token_(options.token), epoch_(epoch),
+  RendezvousStore(const SessionOptions& options, int64_t generation)
+      : token_(options.token),
+        generation_(generation),
         stub_(pb::MemberService::NewStub(rpc::MakeChannel(options.coordinator, Reconnecting()))) {}
 
   absl::Status Put(const std::string& key, const std::string& value) override {
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = token_, .timeout = base::seconds(20), .wait_for_ready = true});
     pb::PutRendezvousRequest request;
-    request.set_epoch(epoch_);
+    request.set_generation(generation_);
     request.set_key(key);
     request.set_value(value);
     pb::PutRendezvousResponse response;
@@ -47,7 +48,7 @@ class RendezvousStore final : public KeyValueStore {
     rpc::Prepare(context, {.token = token_, .timeout = timeout, .wait_for_ready = true});
     rpc::StopCancelsCall guard(context, std::move(stop));
     pb::GetRendezvousRequest request;
-    request.set_epoch(epoch_);
+    request.set_generation(generation_);
     for (const std::string& key : keys) request.add_keys(key);
     pb::GetRendezvousResponse response;
     MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub_->GetRendezvous(&context, request, &response),
@@ -60,7 +61,7 @@ class RendezvousStore final : public KeyValueStore {
 
  private:
   const std::string token_;
-  const int64_t epoch_;
+  const int64_t generation_;
   const std::unique_ptr<pb::MemberService::Stub> stub_;
 };
 
@@ -69,12 +70,13 @@ class RendezvousStore final : public KeyValueStore {
 class SessionClient::Rep {
  public:
   Rep(SessionOptions options, base::Clock& clock)
-      : options_(std::move(options)), clock_(clock),
+      : options_(std::move(options)),
+        clock_(clock),
         channel_(rpc::MakeChannel(options_.coordinator, Reconnecting())),
         stub_(pb::MemberService::NewStub(channel_)) {}
 
-  absl::Status Run(const std::function<void(const pb::SessionResponse&)>& on_message,
-                   const std::function<Held()>& held, std::stop_token stop) {
+  absl::Status Run(const std::function<void(const pb::SessionResponse&)>& on_message, const std::function<Held()>& held,
+                   std::stop_token stop) {
     base::Backoff backoff({.first = base::milliseconds(50), .max = base::seconds(2)}, options_.seed);
     base::SteadyTime last_contact = clock_.Steady();
     while (!stop.stop_requested()) {
@@ -96,8 +98,8 @@ class SessionClient::Rep {
       if (end.code() == absl::StatusCode::kUnauthenticated) return end;
       const base::nanoseconds away = clock_.Steady() - last_contact;
       if (away > options_.give_up) {
-        return base::Unavailable("no coordinator at {} for {:.0f} s: {}", options_.coordinator,
-                                 base::ToSeconds(away), base::Message(end));
+        return base::Unavailable("no coordinator at {} for {:.0f} s: {}", options_.coordinator, base::ToSeconds(away),
+                                 base::Message(end));
       }
       log::Debug("session ended", {{"member", options_.member}, {"status", base::ToString(end)}});
       rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
@@ -119,7 +121,7 @@ class SessionClient::Rep {
     hello.set_role(options_.role);
     hello.set_pool(options_.pool);
     hello.set_address(options_.address);
-    hello.set_held_epoch(held.epoch);
+    hello.set_held_generation(held.generation);
     hello.set_held_step(held.step);
     hello.set_instance(options_.instance);
     base::MutexLock lock(mutex_);
@@ -152,8 +154,8 @@ absl::Status SessionClient::Run(const std::function<void(const pb::SessionRespon
 }
 void SessionClient::Send(pb::SessionRequest request) { rep_->Send(std::move(request)); }
 
-std::unique_ptr<KeyValueStore> MakeRendezvousStore(const SessionOptions& options, int64_t epoch) {
-  return std::make_unique<RendezvousStore>(options, epoch);
+std::unique_ptr<KeyValueStore> MakeRendezvousStore(const SessionOptions& options, int64_t generation) {
+  return std::make_unique<RendezvousStore>(options, generation);
 }
 
 }  // namespace medley::worker

@@ -24,15 +24,15 @@ struct SessionOptions {
   std::string member;
   job::v1::MemberRole role = job::v1::MEMBER_ROLE_TRAINER;
   std::string pool;
-  std::string address;   // Hello.address
-  std::string instance;  // random per process
+  std::string address;                            // Hello.address
+  std::string instance;                           // random per process
   base::nanoseconds give_up{base::seconds(300)};  // without a coordinator
-  uint64_t seed = 1;     // of the backoff's jitter
+  uint64_t seed = 1;                              // of the backoff's jitter
 };
 
 // What this member holds, for Hello.
 struct Held {
-  int64_t epoch = 0;
+  int64_t generation = 0;
   int64_t step = 0;
 };
 
@@ -51,7 +51,7 @@ class SessionClient {
   const std::unique_ptr<Rep> rep_;
 };
 
-// The coordinator's rendezvous store of one epoch. Thread-safe.
-std::unique_ptr<KeyValueStore> MakeRendezvousStore(const SessionOptions& options, int64_t epoch);
+// The coordinator's rendezvous store of one generation. Thread-safe.
+std::unique_ptr<KeyValueStore> MakeRendezvousStore(const SessionOptions& options, int64_t generation);
 
 }  // namespace medley::worker

@@ -25,33 +25,29 @@ class Trainer::Rep {
       : context_(std::move(context)), load_(load), send_(std::move(send)) {}
 
   void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
-  Held held() const { return {held_epoch_, held_step_}; }
+  Held held() const { return {held_generation_, held_step_}; }
 
-  absl::StatusOr<std::shared_ptr<PreparedEpoch>> Prepare(const pb::Prepare& order,
-                                                         std::stop_token stop) {
+  absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) {
     if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
     MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, TrainData(stop));
     std::shared_ptr<TrainerState> state;
     {
       base::MutexLock lock(mutex_);
       for (const auto& runtime : {current_, previous_}) {
-        if (runtime != nullptr && runtime->epoch() == order.source_epoch() && state == nullptr)
+        if (runtime != nullptr && runtime->generation() == order.source_generation() && state == nullptr)
           state = runtime->state();
       }
     }
-    MEDLEY_ASSIGN_OR_RETURN(
-        std::shared_ptr<EpochRuntime> runtime,
-        EpochRuntime::Build(order, context_, std::move(data), std::move(state), stop));
-    return std::shared_ptr<PreparedEpoch>(std::move(runtime));
+    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<GenerationRuntime> runtime,
+                            GenerationRuntime::Build(order, context_, std::move(data), std::move(state), stop));
+    return std::shared_ptr<PreparedGeneration>(std::move(runtime));
   }
 
-  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order,
-                                   const std::shared_ptr<EpochRuntime>& next) {
+  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<GenerationRuntime>& next) {
     {
       base::MutexLock lock(mutex_);
-      if (next == nullptr || next->epoch() != order.epoch()) {
-        return base::FailedPrecondition("switch to epoch {}, which is not prepared here",
-                                        order.epoch());
+      if (next == nullptr || next->generation() != order.generation()) {
+        return base::FailedPrecondition("switch to generation {}, which is not prepared here", order.generation());
       }
       switching_ = next;
     }
@@ -62,12 +58,12 @@ class Trainer::Rep {
       MEDLEY_RETURN_IF_ERROR(taken);
       if (next->trains()) {
         previous_ = std::exchange(current_, next);
-        held_epoch_ = next->epoch();
+        held_generation_ = next->generation();
       }
     }
     failed_ = false;
     pb::Ready ready;
-    ready.set_epoch(order.epoch());
+    ready.set_generation(order.generation());
     ready.set_step(order.step());
     const std::shared_ptr<TrainerState> state = next->trains() ? next->state() : current_->state();
     ready.set_state_samples(state->samples());
@@ -75,8 +71,8 @@ class Trainer::Rep {
     return ready;
   }
 
-  absl::Status Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease* ahead) {
-    if (current_ == nullptr || current_->epoch() != epoch || failed_) return absl::OkStatus();
+  absl::Status Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) {
+    if (current_ == nullptr || current_->generation() != generation || failed_) return absl::OkStatus();
     ForgetPrevious();
     StepLease next;
     if (ahead != nullptr) next = FromProto(*ahead);
@@ -86,12 +82,11 @@ class Trainer::Rep {
     held_step_ = result->step;
     if (!std::isfinite(result->loss_sum)) {
       failed_ = true;
-      return base::OutOfRange("the loss of step {} is not finite: the training diverged",
-                              result->step);
+      return base::OutOfRange("the loss of step {} is not finite: the training diverged", result->step);
     }
     pb::SessionRequest request;
     pb::Progress& progress = *request.mutable_progress();
-    progress.set_epoch(epoch);
+    progress.set_generation(generation);
     progress.set_step(result->step);
     progress.set_loss_sum(result->loss_sum);
     progress.set_loss_samples(result->loss_samples);
@@ -103,8 +98,7 @@ class Trainer::Rep {
   }
 
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
-    if (current_ == nullptr || current_->epoch() != order.epoch() || failed_)
-      return absl::OkStatus();
+    if (current_ == nullptr || current_->generation() != order.generation() || failed_) return absl::OkStatus();
     MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
     MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.folder()));
     writer_.Finish(order.step(), std::move(writer), std::move(done));
@@ -113,12 +107,11 @@ class Trainer::Rep {
 
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
     pb::Evaluated evaluated;
-    if (current_ == nullptr || current_->epoch() != order.epoch()) return evaluated;
+    if (current_ == nullptr || current_->generation() != order.generation()) return evaluated;
     MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
     if (context_.spec->data.test.has_value()) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData());
-      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result,
-                              current_->Evaluate(*test, order.step()));
+      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step()));
       evaluated.set_samples(result.samples);
       evaluated.set_log_loss_sum(result.log_loss_sum);
       evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
@@ -138,17 +131,17 @@ class Trainer::Rep {
     }
   }
 
-  pb::Halted Halt(int64_t epoch) {
+  pb::Halted Halt(int64_t generation) {
     {
       base::MutexLock lock(mutex_);
-      if (current_ != nullptr && current_->epoch() > epoch && previous_ != nullptr) {
+      if (current_ != nullptr && current_->generation() > generation && previous_ != nullptr) {
         current_ = std::exchange(previous_, nullptr);
       }
     }
     pb::Halted halted;
-    halted.set_epoch(epoch);
+    halted.set_generation(generation);
     if (current_ == nullptr) return halted;
-    held_epoch_ = current_->epoch();
+    held_generation_ = current_->generation();
     held_step_ = current_->state()->AppliedStep();
     halted.set_applied_step(held_step_);
     halted.set_undo_to_step(current_->state()->UndoLimit());
@@ -165,15 +158,15 @@ class Trainer::Rep {
   // Null when this trainer is not the one that writes, or has nothing.
   absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(const std::string& folder) {
     if (current_->replica() != 0 || current_->state()->Holds().empty()) return nullptr;
-    MEDLEY_ASSIGN_OR_RETURN(
-        auto writer, CheckpointWriter::Create(context_.checkpoint_root, folder,
-                                              DenseFileName(current_->epoch(), current_->stage())));
+    MEDLEY_ASSIGN_OR_RETURN(auto writer,
+                            CheckpointWriter::Create(context_.checkpoint_root, folder,
+                                                     DenseFileName(current_->generation(), current_->stage())));
     MEDLEY_RETURN_IF_ERROR(current_->state()->Save(*writer));
     return writer;
   }
 
   void ForgetPrevious() {
-    std::shared_ptr<EpochRuntime> dropped;
+    std::shared_ptr<GenerationRuntime> dropped;
     base::MutexLock lock(mutex_);
     dropped = std::exchange(previous_, nullptr);
   }
@@ -183,10 +176,9 @@ class Trainer::Rep {
     if (train_ == nullptr) {
       LoadOptions load = load_;
       load.stop = stop;
-      MEDLEY_ASSIGN_OR_RETURN(
-          train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
-      log::Info("training data read", {{"rows", std::to_string(train_->rows())},
-                                       {"bad_rows", std::to_string(train_->bad_rows())}});
+      MEDLEY_ASSIGN_OR_RETURN(train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
+      log::Info("training data read",
+                {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});
     }
     return train_;
   }
@@ -195,8 +187,8 @@ class Trainer::Rep {
     MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
     base::MutexLock lock(data_mutex_);
     if (test_ == nullptr) {
-      MEDLEY_ASSIGN_OR_RETURN(test_, Dataset::Load(*context_.spec->data.test, context_.spec->data,
-                                                   &train->transform(), load_));
+      MEDLEY_ASSIGN_OR_RETURN(
+          test_, Dataset::Load(*context_.spec->data.test, context_.spec->data, &train->transform(), load_));
     }
     return test_;
   }
@@ -204,16 +196,16 @@ class Trainer::Rep {
   const TrainerContext context_;
   const LoadOptions load_;
   const Send send_;
-  std::atomic<int64_t> held_epoch_ = 0;
+  std::atomic<int64_t> held_generation_ = 0;
   std::atomic<int64_t> held_step_ = 0;
   base::Mutex data_mutex_;
   std::shared_ptr<const Dataset> train_ ABSL_GUARDED_BY(data_mutex_);
   std::shared_ptr<const Dataset> test_ ABSL_GUARDED_BY(data_mutex_);
   // Written by the worker thread under mutex_, so it reads them without.
   base::Mutex mutex_;
-  std::shared_ptr<EpochRuntime> current_;
-  std::shared_ptr<EpochRuntime> previous_;  // until the first lease of current_
-  std::shared_ptr<EpochRuntime> switching_;
+  std::shared_ptr<GenerationRuntime> current_;
+  std::shared_ptr<GenerationRuntime> previous_;  // until the first lease of current_
+  std::shared_ptr<GenerationRuntime> switching_;
   bool failed_ = false;  // a step of current_ failed: wait for Halt
   BackgroundWriter writer_;
 };
@@ -223,24 +215,20 @@ Trainer::Trainer(TrainerContext context, LoadOptions load, Send send)
 Trainer::~Trainer() = default;
 void Trainer::Preload(std::stop_token stop) { rep_->Preload(std::move(stop)); }
 Held Trainer::held() const { return rep_->held(); }
-absl::StatusOr<std::shared_ptr<PreparedEpoch>> Trainer::Prepare(const pb::Prepare& order,
-                                                                std::stop_token stop) {
+absl::StatusOr<std::shared_ptr<PreparedGeneration>> Trainer::Prepare(const pb::Prepare& order, std::stop_token stop) {
   return rep_->Prepare(order, std::move(stop));
 }
-absl::StatusOr<pb::Ready> Trainer::Switch(const pb::Switch& order,
-                                          std::shared_ptr<PreparedEpoch> next) {
-  return rep_->Switch(order, std::dynamic_pointer_cast<EpochRuntime>(std::move(next)));
+absl::StatusOr<pb::Ready> Trainer::Switch(const pb::Switch& order, std::shared_ptr<PreparedGeneration> next) {
+  return rep_->Switch(order, std::dynamic_pointer_cast<GenerationRuntime>(std::move(next)));
 }
-absl::Status Trainer::Train(int64_t epoch, const pb::StepLease& lease, const pb::StepLease* ahead) {
-  return rep_->Train(epoch, lease, ahead);
+absl::Status Trainer::Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) {
+  return rep_->Train(generation, lease, ahead);
 }
 absl::Status Trainer::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
   return rep_->Checkpoint(order, std::move(done));
 }
-absl::StatusOr<pb::Evaluated> Trainer::Evaluate(const pb::Evaluate& order) {
-  return rep_->Evaluate(order);
-}
+absl::StatusOr<pb::Evaluated> Trainer::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
 void Trainer::Abort() { rep_->Abort(); }
-pb::Halted Trainer::Halt(int64_t epoch) { return rep_->Halt(epoch); }
+pb::Halted Trainer::Halt(int64_t generation) { return rep_->Halt(generation); }
 
 }  // namespace medley::worker

@@ -18,7 +18,9 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
 }
 
 TrainerState::TrainerState(Options options, std::unique_ptr<StageModel> model, std::vector<ParameterSpec> tables)
-    : options_(options), model_(std::move(model)), table_specs_(std::move(tables)),
+    : options_(options),
+      model_(std::move(model)),
+      table_specs_(std::move(tables)),
       tables_(table_specs_.empty() ? nullptr
                                    : std::make_unique<LocalTables>(table_specs_, options_.optimizer, options_.seed)) {
   std::set<int> operations;

@@ -1,7 +1,7 @@
 // What a trainer knows of the model: the dense parameters of its operations with their optimizer state, embedding
 // tables where there are no servers, and the number of samples in them. Undone together.
 //
-// Outlives epochs: when a trainer's operations do not change, the next epoch works on the same state.
+// Outlives generations: when a trainer's operations do not change, the next generation works on the same state.
 // Not thread-safe: the worker thread's, or the prepare thread's before anybody else knows it.
 #pragma once
 

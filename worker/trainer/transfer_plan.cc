@@ -53,9 +53,8 @@ absl::StatusOr<std::vector<Move>> PlanMoves(std::span<const Holding> members) {
       moves.push_back({operation, static_cast<int>(holder - members.begin()), static_cast<int>(to)});
     }
   }
-  std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
-    return std::pair(a.operation, a.to) < std::pair(b.operation, b.to);
-  });
+  std::sort(moves.begin(), moves.end(),
+            [](const Move& a, const Move& b) { return std::pair(a.operation, a.to) < std::pair(b.operation, b.to); });
   return moves;
 }
 

@@ -1,6 +1,6 @@
-// Who sends which operation's state to whom when an epoch follows another. Pure.
+// Who sends which operation's state to whom when a generation follows another. Pure.
 //
-// Every member of the transfer (sources and peers) publishes what it holds of the source epoch and what it needs, reads
+// Every member of the transfer (sources and peers) publishes what it holds of the source generation and what it needs, reads
 // all the others', and computes the same moves.
 #pragma once
 

@@ -37,18 +37,16 @@ class FakeClock final : public Clock {
   // Waits (real time, at most 10 s) until `n` threads sleep on this clock.
   bool WaitForSleepers(int n) {
     MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, std::stop_token(), seconds(10), [&] {
-      return deadlines_.size() >= static_cast<size_t>(n);
-    });
+    return changed_.WaitFor(mutex_, std::stop_token(), seconds(10),
+                            [&] { return deadlines_.size() >= static_cast<size_t>(n); });
   }
   // Waits (real time, at most 10 s) until a thread sleeps that wakes within `within`, and advances to that
   // moment: time does not move while the code under test runs, however slow the machine is.
   bool WakeSleeper(nanoseconds within) {
     MutexLock lock(mutex_);
     const auto next = [&] { return deadlines_.upper_bound(SteadyTime(elapsed_)); };
-    if (!changed_.WaitFor(mutex_, std::stop_token(), seconds(10), [&] {
-          return next() != deadlines_.end() && *next() <= SteadyTime(elapsed_ + within);
-        })) {
+    if (!changed_.WaitFor(mutex_, std::stop_token(), seconds(10),
+                          [&] { return next() != deadlines_.end() && *next() <= SteadyTime(elapsed_ + within); })) {
       return false;
     }
     elapsed_ = next()->time_since_epoch();

@@ -23,8 +23,7 @@ MATCHER_P(StatusIs, code, std::string("has code ") + std::string(absl::StatusCod
 }
 MATCHER_P2(StatusIs, code, message, "has a code and a message") {
   *result_listener << ToString(StatusOf(arg));
-  return StatusOf(arg).code() == code &&
-         testing::ExplainMatchResult(message, Message(StatusOf(arg)), result_listener);
+  return StatusOf(arg).code() == code && testing::ExplainMatchResult(message, Message(StatusOf(arg)), result_listener);
 }
 MATCHER_P(IsOkAndHolds, value, "is OK and holds a value") {
   *result_listener << ToString(arg.status());

@@ -15,8 +15,7 @@ class FakeFetcher final : public HttpFetcher {
   using Answer = std::function<absl::StatusOr<FetchReply>(const FetchRequest& request)>;
 
   // `requests` outlives the fetcher, which a feed owns.
-  FakeFetcher(Answer answer, std::vector<FetchRequest>& requests)
-      : answer_(std::move(answer)), requests_(requests) {}
+  FakeFetcher(Answer answer, std::vector<FetchRequest>& requests) : answer_(std::move(answer)), requests_(requests) {}
 
   absl::StatusOr<FetchReply> Fetch(const FetchRequest& request, std::stop_token) override {
     requests_.push_back(request);

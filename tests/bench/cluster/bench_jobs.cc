@@ -72,13 +72,11 @@ kube::Object BenchNode(int index) {
 }
 
 kube::Json BenchNodeStatus() {
-  const Json room = {
-      {"cpu", "1000"}, {"memory", "4Ti"}, {"example.com/gpu", "1000"}, {"pods", "1000"}};
+  const Json room = {{"cpu", "1000"}, {"memory", "4Ti"}, {"example.com/gpu", "1000"}, {"pods", "1000"}};
   return {{"status",
            {{"capacity", room},
             {"allocatable", room},
-            {"conditions",
-             Json::array({{{"type", "Ready"}, {"status", "True"}, {"reason", "Bench"}}})}}}};
+            {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}, {"reason", "Bench"}}})}}}};
 }
 
 kube::Object BenchPool(const std::string& name) {
@@ -101,8 +99,7 @@ kube::Object BenchPool(const std::string& name) {
 kube::Object BenchJob(int index, bool follows_prices) {
   kube::Object job(ops::TrainingJobs(), JobKey(index));
   Json spec = JobSpec();
-  spec["elasticity"] = {
-      {"replan", {{"onPriceChange", follows_prices}, {"minSaving", "1%"}, {"cooldown", "0s"}}}};
+  spec["elasticity"] = {{"replan", {{"onPriceChange", follows_prices}, {"minSaving", "1%"}, {"cooldown", "0s"}}}};
   job.mutable_json()["spec"] = std::move(spec);
   return job;
 }
@@ -119,9 +116,7 @@ kube::Object OtherPod(int index, int nodes) {
   kube::Object pod(kube::resources::Pods(), {NamespaceName(index), fmt::format("other{:05}", index)});
   pod.mutable_json()["spec"] = {
       {"nodeName", fmt::format("bench-{:03}", index % nodes)},
-      {"containers",
-       Json::array(
-           {{{"name", "c"}, {"image", "i"}, {"resources", {{"requests", {{"cpu", "100m"}}}}}}})}};
+      {"containers", Json::array({{{"name", "c"}, {"image", "i"}, {"resources", {{"requests", {{"cpu", "100m"}}}}}}})}};
   return pod;
 }
 

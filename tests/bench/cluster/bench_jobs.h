@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::bench {
 
-inline constexpr int kPodsPerJob = 4;  // a coordinator and three trainers of pool "cpu"
-inline constexpr int kNamespaces = 10;   // as in KubeRay's performance tests
+inline constexpr int kPodsPerJob = 4;   // a coordinator and three trainers of pool "cpu"
+inline constexpr int kNamespaces = 10;  // as in KubeRay's performance tests
 
 std::string NamespaceName(int index);
 std::string JobName(int index);

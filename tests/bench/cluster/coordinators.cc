@@ -18,11 +18,11 @@ namespace pb = job::v1;
 constexpr double kThroughput = 50'000;
 constexpr int64_t kSamples = 1'000'000'000;
 
-pb::Observation Training(int64_t epoch) {
+pb::Observation Training(int64_t generation) {
   pb::Observation out;
   out.set_phase(pb::JOB_PHASE_TRAINING);
-  out.set_epoch(epoch);
-  out.set_plan_epoch(epoch);
+  out.set_generation(generation);
+  out.set_plan_generation(generation);
   out.set_step(1);
   out.set_samples_done(1);
   out.set_samples_total(kSamples);
@@ -32,9 +32,7 @@ pb::Observation Training(int64_t epoch) {
 
 std::string TokenOf(const grpc::CallbackServerContext& context) {
   const auto found = context.client_metadata().find("authorization");
-  return found == context.client_metadata().end()
-             ? ""
-             : std::string(found->second.data(), found->second.size());
+  return found == context.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
 // One open stream of observations. It deletes itself when gRPC is done with it.
@@ -95,21 +93,20 @@ class Coordinators::Service final : public pb::CoordinatorService::CallbackServi
  public:
   Service(base::Clock& clock, OnPlan on_plan) : clock_(clock), on_plan_(std::move(on_plan)) {}
 
-  grpc::ServerUnaryReactor* ApplyPlan(grpc::CallbackServerContext* context,
-                                      const pb::ApplyPlanRequest* request,
+  grpc::ServerUnaryReactor* ApplyPlan(grpc::CallbackServerContext* context, const pb::ApplyPlanRequest* request,
                                       pb::ApplyPlanResponse* response) override {
     const base::SteadyTime now = clock_.Steady();
-    const int64_t epoch = request->plan().epoch();
-    response->set_epoch(epoch);
+    const int64_t generation = request->plan().generation();
+    response->set_generation(generation);
     bool is_new = false;
     {
       base::MutexLock lock(mutex_);
       Job& job = jobs_[TokenOf(*context)];
-      is_new = epoch > job.epoch;
-      job.epoch = epoch;
-      for (Watcher* watcher : job.watchers) watcher->Send(Training(epoch));
+      is_new = generation > job.generation;
+      job.generation = generation;
+      for (Watcher* watcher : job.watchers) watcher->Send(Training(generation));
     }
-    if (is_new && request->slots_size() > 0) on_plan_(request->slots(0).member(), epoch, now);
+    if (is_new && request->slots_size() > 0) on_plan_(request->slots(0).member(), generation, now);
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
@@ -125,13 +122,13 @@ class Coordinators::Service final : public pb::CoordinatorService::CallbackServi
     base::MutexLock lock(mutex_);
     Job& job = jobs_[token];
     job.watchers.insert(watcher);
-    if (job.epoch > 0) watcher->Send(Training(job.epoch));
+    if (job.generation > 0) watcher->Send(Training(job.generation));
     return watcher;
   }
 
  private:
   struct Job {
-    int64_t epoch = 0;
+    int64_t generation = 0;
     std::set<Watcher*> watchers;
   };
 
@@ -144,8 +141,8 @@ class Coordinators::Service final : public pb::CoordinatorService::CallbackServi
 Coordinators::Coordinators() = default;
 Coordinators::~Coordinators() = default;
 
-absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::Start(const std::string& host, int port,
-                                                                  base::Clock& clock, OnPlan on_plan) {
+absl::StatusOr<std::unique_ptr<Coordinators>> Coordinators::Start(const std::string& host, int port, base::Clock& clock,
+                                                                  OnPlan on_plan) {
   std::unique_ptr<Coordinators> out(new Coordinators);
   out->service_ = std::make_unique<Service>(clock, std::move(on_plan));
   MEDLEY_ASSIGN_OR_RETURN(out->server_, rpc::Server::Start({.host = host, .port = port}, {out->service_.get()}));

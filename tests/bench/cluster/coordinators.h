@@ -16,12 +16,12 @@ namespace medley::bench {
 
 class Coordinators {
  public:
-  // The name of the first member of the plan (a pod), the plan's epoch, and when it came.
-  using OnPlan = std::function<void(const std::string& member, int64_t epoch, base::SteadyTime at)>;
+  // The name of the first member of the plan (a pod), the plan's generation, and when it came.
+  using OnPlan = std::function<void(const std::string& member, int64_t generation, base::SteadyTime at)>;
 
   // On `host`:`port`. Errors: Unavailable (the port is in use).
-  static absl::StatusOr<std::unique_ptr<Coordinators>> Start(const std::string& host, int port,
-                                                             base::Clock& clock, OnPlan on_plan);
+  static absl::StatusOr<std::unique_ptr<Coordinators>> Start(const std::string& host, int port, base::Clock& clock,
+                                                             OnPlan on_plan);
   ~Coordinators();
 
  private:

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/status.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::bench {
 namespace {
@@ -40,12 +40,10 @@ Kubelet::Kubelet(kube::Client& client, kube::Informer& pods, std::string ip, int
     : client_(client), pods_(pods), ip_(std::move(ip)) {
   handler_ = pods_
                  .AddHandler({.on_add = [this](const kube::ObjectPtr& pod, bool) { Look(pod); },
-                              .on_update = [this](const kube::ObjectPtr&,
-                                                  const kube::ObjectPtr& pod) { Look(pod); },
+                              .on_update = [this](const kube::ObjectPtr&, const kube::ObjectPtr& pod) { Look(pod); },
                               .on_delete = nullptr})
                  .value();
-  for (int i = 0; i < threads; ++i)
-    threads_.emplace_back([this](std::stop_token stop) { Run(std::move(stop)); });
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this](std::stop_token stop) { Run(std::move(stop)); });
 }
 
 Kubelet::~Kubelet() { pods_.RemoveHandler(handler_); }
@@ -67,9 +65,7 @@ void Kubelet::Run(std::stop_token stop) {
     kube::Key key;
     {
       base::MutexLock lock(mutex_);
-      if (!changed_.Wait(mutex_, stop,
-                         [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); }))
-        return;
+      if (!changed_.Wait(mutex_, stop, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); })) return;
       key = std::move(queue_.front());
       queue_.pop_front();
     }
@@ -84,12 +80,9 @@ void Kubelet::Run(std::stop_token stop) {
 
 absl::Status Kubelet::Work(const kube::Object& pod) {
   const kube::Resource resource = kube::resources::Pods();
-  if (pod.deleting())
-    return client_.Delete(resource, pod.key(), {.uid = pod.uid(), .grace_period_seconds = 0});
+  if (pod.deleting()) return client_.Delete(resource, pod.key(), {.uid = pod.uid(), .grace_period_seconds = 0});
   if (!Starts(pod)) return absl::OkStatus();
-  return client_
-      .Patch(resource, pod.key(), kube::PatchType::kStrategicMerge, Running(pod, ip_), {}, "status")
-      .status();
+  return client_.Patch(resource, pod.key(), kube::PatchType::kStrategicMerge, Running(pod, ip_), {}, "status").status();
 }
 
 }  // namespace medley::bench

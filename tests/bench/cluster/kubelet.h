@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "common/kube/cache/informer.h"
-#include "common/kube/client.h"
+#include "kube/cache/informer.h"
+#include "kube/client.h"
 
 namespace medley::bench {
 

@@ -17,8 +17,8 @@
 #include "common/base/file.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
-#include "common/kube/cache/informer.h"
-#include "common/kube/client/http_client.h"
+#include "kube/cache/informer.h"
+#include "kube/client/http_client.h"
 #include "operator/api/resources.h"
 #include "tests/bench/cluster/bench_jobs.h"
 #include "tests/bench/cluster/coordinators.h"
@@ -95,8 +95,7 @@ class Bench {
   absl::Status Wait(const std::string& what, const std::function<bool()>& holds) {
     base::MutexLock lock(mutex_);
     const bool held = changed_.WaitFor(mutex_, {}, kPatience, holds);
-    return held ? absl::OkStatus()
-                : base::DeadlineExceeded("waited {} s for: {}", kPatience.count(), what);
+    return held ? absl::OkStatus() : base::DeadlineExceeded("waited {} s for: {}", kPatience.count(), what);
   }
 
   // `work` for each index, by kClients threads; the first error.
@@ -126,23 +125,20 @@ class Bench {
   absl::Status CreateNode(const kube::Object& node) {
     MEDLEY_RETURN_IF_ERROR(Create(kube::resources::Nodes(), node));
     return client_
-        .Patch(kube::resources::Nodes(), node.key(), kube::PatchType::kStrategicMerge,
-               BenchNodeStatus(), {}, "status")
+        .Patch(kube::resources::Nodes(), node.key(), kube::PatchType::kStrategicMerge, BenchNodeStatus(), {}, "status")
         .status();
   }
 
   absl::Status Begin() {
     MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(kDear)));
     MEDLEY_ASSIGN_OR_RETURN(
-        coordinators_,
-        Coordinators::Start(flags_.pod_ip, flags_.worker_port, clock_,
-                            [this](const std::string& member, int64_t epoch, base::SteadyTime at) {
-                              base::MutexLock lock(mutex_);
-                              plans_[JobIndex(member)] = {epoch, at};
-                              changed_.NotifyAll();
-                            }));
-    MEDLEY_RETURN_IF_ERROR(
-        ForEach(flags_.nodes, [this](int i) { return CreateNode(BenchNode(i)); }));
+        coordinators_, Coordinators::Start(flags_.pod_ip, flags_.worker_port, clock_,
+                                           [this](const std::string& member, int64_t generation, base::SteadyTime at) {
+                                             base::MutexLock lock(mutex_);
+                                             plans_[JobIndex(member)] = {generation, at};
+                                             changed_.NotifyAll();
+                                           }));
+    MEDLEY_RETURN_IF_ERROR(ForEach(flags_.nodes, [this](int i) { return CreateNode(BenchNode(i)); }));
     for (const char* pool : {"cpu", "gpu"}) {
       MEDLEY_RETURN_IF_ERROR(Create(ops::ResourcePools(), BenchPool(pool)));
     }
@@ -154,19 +150,16 @@ class Bench {
         MEDLEY_RETURN_IF_ERROR(Create(kube::resources::ConfigMaps(), BenchProfile(ns, pool)));
     }
     kubelet_ = std::make_unique<Kubelet>(client_, pods_, flags_.pod_ip, kClients);
-    MEDLEY_RETURN_IF_ERROR(
-        pods_
-            .AddHandler(
-                {.on_add = [this](const kube::ObjectPtr& pod, bool) { Saw(*pod); },
-                 .on_update = [this](const auto&, const kube::ObjectPtr& pod) { Saw(*pod); },
-                 .on_delete = nullptr})
-            .status());
+    MEDLEY_RETURN_IF_ERROR(pods_
+                               .AddHandler({.on_add = [this](const kube::ObjectPtr& pod, bool) { Saw(*pod); },
+                                            .on_update = [this](const auto&, const kube::ObjectPtr& pod) { Saw(*pod); },
+                                            .on_delete = nullptr})
+                               .status());
     MEDLEY_RETURN_IF_ERROR(
         jobs_
-            .AddHandler(
-                {.on_add = [this](const kube::ObjectPtr& job, bool) { SawJob(*job); },
-                 .on_update = [this](const auto&, const kube::ObjectPtr& job) { SawJob(*job); },
-                 .on_delete = nullptr})
+            .AddHandler({.on_add = [this](const kube::ObjectPtr& job, bool) { SawJob(*job); },
+                         .on_update = [this](const auto&, const kube::ObjectPtr& job) { SawJob(*job); },
+                         .on_delete = nullptr})
             .status());
     pods_.Start();
     jobs_.Start();
@@ -191,18 +184,16 @@ class Bench {
   }
 
   int InPhase(const std::string& phase) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return static_cast<int>(std::count_if(phases_.begin(), phases_.end(),
-                                          [&](const auto& p) { return p.second == phase; }));
+    return static_cast<int>(
+        std::count_if(phases_.begin(), phases_.end(), [&](const auto& p) { return p.second == phase; }));
   }
 
   absl::StatusOr<Json> Create() {
     Say("creating jobs");
     const base::SteadyTime begin = clock_.Steady();
-    MEDLEY_RETURN_IF_ERROR(ForEach(flags_.jobs, [this](int i) {
-      return Create(ops::TrainingJobs(), BenchJob(i, i < flags_.following));
-    }));
     MEDLEY_RETURN_IF_ERROR(
-        Wait("every job Suspended", [this] { return InPhase("Suspended") == flags_.jobs; }));
+        ForEach(flags_.jobs, [this](int i) { return Create(ops::TrainingJobs(), BenchJob(i, i < flags_.following)); }));
+    MEDLEY_RETURN_IF_ERROR(Wait("every job Suspended", [this] { return InPhase("Suspended") == flags_.jobs; }));
     const base::SteadyTime suspended = clock_.Steady();
     Say("resuming them");
     const UsageSince usage(pids_);
@@ -214,13 +205,11 @@ class Bench {
     }));
     const base::SteadyTime resumed = clock_.Steady();
     const size_t wanted = static_cast<size_t>(flags_.jobs) * kPodsPerJob;
-    MEDLEY_RETURN_IF_ERROR(Wait("every pod created", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      return names_.size() >= wanted;
-    }));
+    MEDLEY_RETURN_IF_ERROR(
+        Wait("every pod created", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return names_.size() >= wanted; }));
     const base::SteadyTime created = clock_.Steady();
     const auto cpu = usage.cpu_seconds();
-    MEDLEY_RETURN_IF_ERROR(
-        Wait("every job Running", [this] { return InPhase("Running") == flags_.jobs; }));
+    MEDLEY_RETURN_IF_ERROR(Wait("every job Running", [this] { return InPhase("Running") == flags_.jobs; }));
     const base::SteadyTime running = clock_.Steady();
     base::MutexLock lock(mutex_);
     return Json{{"jobs", flags_.jobs},
@@ -235,9 +224,8 @@ class Bench {
   absl::StatusOr<Json> Rest() {
     Say("filling up to the pods at rest");
     const int others = std::max(0, flags_.pods_at_rest - flags_.jobs * kPodsPerJob);
-    MEDLEY_RETURN_IF_ERROR(ForEach(others, [this](int i) {
-      return Create(kube::resources::Pods(), OtherPod(i, flags_.nodes));
-    }));
+    MEDLEY_RETURN_IF_ERROR(
+        ForEach(others, [this](int i) { return Create(kube::resources::Pods(), OtherPod(i, flags_.nodes)); }));
     MEDLEY_RETURN_IF_ERROR(Wait("every other pod runs", [this] {
       for (const kube::ObjectPtr& pod : pods_.store().List())
         if (pod->String("/status/phase") != "Running") return false;
@@ -247,13 +235,9 @@ class Bench {
     const UsageSince usage(pids_);
     clock_.SleepFor(base::seconds(flags_.rest_seconds), {});
     Json share = Json::object(), rss = Json::object();
-    for (const auto& [name, seconds] : usage.cpu_seconds())
-      share[name] = seconds / flags_.rest_seconds;
+    for (const auto& [name, seconds] : usage.cpu_seconds()) share[name] = seconds / flags_.rest_seconds;
     for (const auto& [name, pid] : pids_) rss[name] = UsageOf(pid).value_or(Usage()).rss_mib;
-    return Json{{"pods", pods_.store().Size()},
-                {"seconds", flags_.rest_seconds},
-                {"cores", share},
-                {"rssMib", rss}};
+    return Json{{"pods", pods_.store().Size()}, {"seconds", flags_.rest_seconds}, {"cores", share}, {"rssMib", rss}};
   }
 
   // A trainer fails; how long until its replacement is created.
@@ -264,9 +248,7 @@ class Bench {
       const int job = flags_.following + round * 7 % std::max(1, flags_.jobs - flags_.following);
       std::string victim, uid;
       for (const kube::ObjectPtr& pod : pods_.store().List(NamespaceName(job))) {
-        if (JobIndex(pod->key().name) != job || pod->label(ops::kRoleLabel) != "trainer" ||
-            pod->deleting())
-          continue;
+        if (JobIndex(pod->key().name) != job || pod->label(ops::kRoleLabel) != "trainer" || pod->deleting()) continue;
         victim = pod->key().name;
         uid = pod->uid();
         break;
@@ -276,21 +258,19 @@ class Bench {
           {"status",
            {{"phase", "Failed"},
             {"containerStatuses",
-             Json::array(
-                 {{{"name", ops::kWorkerContainer},
-                   {"image", "i"},
-                   {"imageID", ""},
-                   {"ready", false},
-                   {"restartCount", 0},
-                   {"state", {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}}}}})}}}};
+             Json::array({{{"name", ops::kWorkerContainer},
+                           {"image", "i"},
+                           {"imageID", ""},
+                           {"ready", false},
+                           {"restartCount", 0},
+                           {"state", {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}}}}})}}}};
       const base::SteadyTime begin = clock_.Steady();
       MEDLEY_RETURN_IF_ERROR(client_
                                  .Patch(kube::resources::Pods(), {NamespaceName(job), victim},
                                         kube::PatchType::kStrategicMerge, failed, {}, "status")
                                  .status());
-      MEDLEY_RETURN_IF_ERROR(
-          Wait("the replacement of " + victim,
-               [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return created_at_[victim].first != uid; }));
+      MEDLEY_RETURN_IF_ERROR(Wait("the replacement of " + victim,
+                                  [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return created_at_[victim].first != uid; }));
       base::MutexLock lock(mutex_);
       seconds.push_back(base::ToSeconds(created_at_[victim].second - begin));
     }
@@ -309,15 +289,13 @@ class Bench {
         for (int i = 0; i < flags_.following; ++i) before[i] = plans_[i].first;
       }
       const base::SteadyTime begin = clock_.Steady();
-      MEDLEY_RETURN_IF_ERROR(
-          base::WriteFileAtomic(flags_.prices, PriceFile(round % 2 == 0 ? kCheap : kDear)));
+      MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(round % 2 == 0 ? kCheap : kDear)));
       MEDLEY_RETURN_IF_ERROR(Wait("the new plans", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
         return std::all_of(before.begin(), before.end(),
                            [&](const auto& b) { return plans_[b.first].first > b.second; });
       }));
       base::MutexLock lock(mutex_);
-      for (int i = 0; i < flags_.following; ++i)
-        seconds.push_back(base::ToSeconds(plans_[i].second - begin));
+      for (int i = 0; i < flags_.following; ++i) seconds.push_back(base::ToSeconds(plans_[i].second - begin));
     }
     return Summary(seconds);
   }
@@ -332,11 +310,9 @@ class Bench {
   base::CondVar changed_;
   std::set<std::string> created_ ABSL_GUARDED_BY(mutex_);  // UIDs
   std::set<std::string> names_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::pair<std::string, base::SteadyTime>> created_at_
-      ABSL_GUARDED_BY(mutex_);                                         // name -> UID
-  std::map<std::string, std::string> phases_ ABSL_GUARDED_BY(mutex_);  // of jobs
-  std::map<int, std::pair<int64_t, base::SteadyTime>> plans_
-      ABSL_GUARDED_BY(mutex_);  // job -> epoch, when
+  std::map<std::string, std::pair<std::string, base::SteadyTime>> created_at_ ABSL_GUARDED_BY(mutex_);  // name -> UID
+  std::map<std::string, std::string> phases_ ABSL_GUARDED_BY(mutex_);                                   // of jobs
+  std::map<int, std::pair<int64_t, base::SteadyTime>> plans_ ABSL_GUARDED_BY(mutex_);  // job -> generation, when
   std::unique_ptr<Coordinators> coordinators_;
 };
 
@@ -350,8 +326,7 @@ int Main(int argc, char** argv) {
   app.add_option("--pod-ip", flags.pod_ip, "of every pod, an address of this machine")->capture_default_str();
   app.add_option("--jobs", flags.jobs)->capture_default_str();
   app.add_option("--nodes", flags.nodes)->capture_default_str();
-  app.add_option("--pods-at-rest", flags.pods_at_rest, "with pods of others")
-      ->capture_default_str();
+  app.add_option("--pods-at-rest", flags.pods_at_rest, "with pods of others")->capture_default_str();
   app.add_option("--rest-seconds", flags.rest_seconds)->capture_default_str();
   app.add_option("--following", flags.following, "jobs that follow prices")->capture_default_str();
   app.add_option("--rounds", flags.rounds, "of each reaction")->capture_default_str();

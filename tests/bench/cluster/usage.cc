@@ -11,18 +11,15 @@
 namespace medley::bench {
 
 absl::StatusOr<Usage> UsageOf(int pid) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text,
-                          base::ReadFile("/proc/" + std::to_string(pid) + "/stat"));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile("/proc/" + std::to_string(pid) + "/stat"));
   // Fields after the name in parentheses: state is the 3rd of proc(5), utime the 14th, stime the
   // 15th, rss the 24th.
   std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string field;
   Usage out;
   for (int i = 3; i <= 24 && fields >> field; ++i) {
-    if (i == 14 || i == 15)
-      out.cpu_seconds += std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
-    if (i == 24)
-      out.rss_mib = std::stod(field) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+    if (i == 14 || i == 15) out.cpu_seconds += std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    if (i == 24) out.rss_mib = std::stod(field) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
   }
   return out;
 }
@@ -33,8 +30,7 @@ UsageSince::UsageSince(std::map<std::string, int> pids) : pids_(std::move(pids))
 
 std::map<std::string, double> UsageSince::cpu_seconds() const {
   std::map<std::string, double> out;
-  for (const auto& [name, pid] : pids_)
-    out[name] = UsageOf(pid).value_or(Usage()).cpu_seconds - begin_.at(name);
+  for (const auto& [name, pid] : pids_) out[name] = UsageOf(pid).value_or(Usage()).cpu_seconds - begin_.at(name);
   return out;
 }
 

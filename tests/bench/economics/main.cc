@@ -23,9 +23,14 @@ std::vector<Strategy> Strategies() {
 json ToJson(const Outcome& o) {
   json steps = json::array();
   for (const Outcome::Step& step : o.steps) steps.push_back({step.time, step.usd_per_hour, step.plan});
-  return {{"strategy", o.strategy}, {"usd", o.usd},     {"hours", o.hours},
-          {"plans", o.plans},       {"moves", o.moves}, {"publications", o.publications},
-          {"shareAboveFloor", o.share_above_floor},     {"steps", steps}};
+  return {{"strategy", o.strategy},
+          {"usd", o.usd},
+          {"hours", o.hours},
+          {"plans", o.plans},
+          {"moves", o.moves},
+          {"publications", o.publications},
+          {"shareAboveFloor", o.share_above_floor},
+          {"steps", steps}};
 }
 
 int Main(int argc, char** argv) {

@@ -28,11 +28,11 @@ struct Scenario {
   std::string name;
   // Without prices; every type profiled. "{place}" in serverType stands for the place.
   model::PlanRequest request;
-  std::vector<bool> on_demand;         // by type
+  std::vector<bool> on_demand;  // by type
   // Places: a plan takes types of one place only, and those of place "".
-  std::vector<std::string> place;      // by type
-  std::vector<PriceChange> changes;    // by time
-  double begin = 0, end = 0;           // seconds since 1970
+  std::vector<std::string> place;    // by type
+  std::vector<PriceChange> changes;  // by time
+  double begin = 0, end = 0;         // seconds since 1970
   sched::HysteresisOptions hysteresis;
   double pause_seconds = 1;
   double warm_up_seconds = 180;
@@ -42,7 +42,7 @@ struct Scenario {
 
 struct Strategy {
   std::string name;
-  bool replan = true;          // at published changes; else the first plan is kept
+  bool replan = true;  // at published changes; else the first plan is kept
   bool on_demand_only = false;
   bool single_type = false;    // the cheapest plan on one type only
   bool follow_always = false;  // moves whenever the plan changes, at every recorded change, without rule or hysteresis

@@ -54,7 +54,7 @@ TEST(ReplayTest, OnDemandOnlyNeverSeesSpot) {
 TEST(ReplayTest, APlanStaysInOnePlace) {
   Scenario s = OneHour();
   s.request.model.layers.push_back(s.request.model.layers[0]);
-  s.request.model.layers[0].profiles.pop_back();              // layer 0 on spot only
+  s.request.model.layers[0].profiles.pop_back();                                         // layer 0 on spot only
   s.request.model.layers[1].profiles.erase(s.request.model.layers[1].profiles.begin());  // layer 1 on od only
   s.place = {"a", "b"};
   EXPECT_FALSE(Replay(s, {.name = "apart"}).ok());

@@ -108,11 +108,11 @@ class Reader {
     const std::string column = series.at("column");
     size_t found = 0;
     for (const Row& row : *rows) {
-      const bool wanted = std::all_of(series.at("where").items().begin(), series.at("where").items().end(),
-                                      [&](const auto& item) {
-                                        const auto cell = row.find(item.key());
-                                        return cell != row.end() && cell->second == item.value();
-                                      });
+      const bool wanted =
+          std::all_of(series.at("where").items().begin(), series.at("where").items().end(), [&](const auto& item) {
+            const auto cell = row.find(item.key());
+            return cell != row.end() && cell->second == item.value();
+          });
       const auto cell = row.find(column);
       if (!wanted || cell == row.end() || cell->second.empty()) continue;
       double price = 0;

@@ -144,7 +144,7 @@ def untouched(job, before, pods):
     after = identities(job)
     require(after == pods, f"pods changed: {pods} -> {after}")
     status = job.status()
-    require(status["plan"]["epoch"] == before["plan"]["epoch"], "the epoch changed")
+    require(status["plan"]["generation"] == before["plan"]["generation"], "the generation changed")
     require(status.get("restarts", 0) == before.get("restarts", 0), "the job was restarted")
 
 
@@ -187,7 +187,7 @@ def api_away(w):
     untouched(w.life, before, pods)
     samples = status["observed"]["samples"]
     eventually("the operator sees the job again", 180, lambda: w.life.status()["observed"]["samples"] > samples)
-    return f"{trained} steps trained meanwhile, same pods, same epoch"
+    return f"{trained} steps trained meanwhile, same pods, same generation"
 
 
 def component(what, name):

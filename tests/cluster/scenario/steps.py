@@ -73,8 +73,8 @@ def moved(w, before, watch, reason=None):
     """After a planned move from the status `before`: made before broken, nothing trained twice. The new status."""
     def there():
         status = w.life.status()
-        require(status["plan"]["epoch"] > before["plan"]["epoch"], f"still epoch {before['plan']['epoch']}")
-        require(status.get("lastRescale", {}).get("toEpoch") == status["plan"]["epoch"], "the switch is not done")
+        require(status["plan"]["generation"] > before["plan"]["generation"], f"still generation {before['plan']['generation']}")
+        require(status.get("lastRescale", {}).get("toGeneration") == status["plan"]["generation"], "the switch is not done")
         return status
     eventually("there is a new plan", 240, there)
     status = w.life.settled()
@@ -93,13 +93,13 @@ def moved(w, before, watch, reason=None):
 
 
 def new_member(pod, before):
-    epoch = pod["metadata"]["labels"].get("medley.dev/epoch")
-    return epoch is not None and int(epoch) > before["plan"]["epoch"]
+    generation = pod["metadata"]["labels"].get("medley.dev/generation")
+    return generation is not None and int(generation) > before["plan"]["generation"]
 
 
 def old_member(pod, before):
-    epoch = pod["metadata"]["labels"].get("medley.dev/epoch")
-    return epoch is not None and int(epoch) <= before["plan"]["epoch"]
+    generation = pod["metadata"]["labels"].get("medley.dev/generation")
+    return generation is not None and int(generation) <= before["plan"]["generation"]
 
 
 def price(w):

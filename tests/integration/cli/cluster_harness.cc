@@ -30,13 +30,11 @@ kube::ApiServerOptions Options(bool installed) {
 }
 
 // The layers of the job of objects.h, measured on one pool.
-kube::Object ProfileMap(const std::string& hash, const std::string& pool, double seconds,
-                        bool servers) {
+kube::Object ProfileMap(const std::string& hash, const std::string& pool, double seconds, bool servers) {
   Json layers = Json::array();
   for (const char* name : {"emb", "fc1", "loss"}) {
-    Json numbers = {{"resourceType", pool},    {"computeSeconds", seconds},
-                    {"computeParallel", 0.95}, {"transferSeconds", 0.0001},
-                    {"commParallel", 0.9},     {"origin", "measured"}};
+    Json numbers = {{"resourceType", pool},      {"computeSeconds", seconds}, {"computeParallel", 0.95},
+                    {"transferSeconds", 0.0001}, {"commParallel", 0.9},       {"origin", "measured"}};
     if (servers && std::string(name) == "emb") numbers["serverSeconds"] = 0.0005;
     layers.push_back({{"name", name},
                       {"kind", "FULLY_CONNECTED"},
@@ -62,12 +60,10 @@ Ended Shell(const std::string& line) {
   const std::string command = "cd '" + Variable("MEDLEY_SOURCE_DIR") + "' && export PATH='" +
                               Variable("MEDLEY_BIN_DIR") + "':\"$PATH\" && { " + line + "; } 2>&1";
   Ended ended;
-  FILE* pipe =
-      popen(("timeout 60 bash -c \"$(cat <<'END'\n" + command + "\nEND\n)\"").c_str(), "r");
+  FILE* pipe = popen(("timeout 60 bash -c \"$(cat <<'END'\n" + command + "\nEND\n)\"").c_str(), "r");
   if (pipe == nullptr) return ended;
   char buffer[4096];
-  for (size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    ended.output.append(buffer, n);
+  for (size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) ended.output.append(buffer, n);
   const int code = pclose(pipe);
   ended.status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
   return ended;
@@ -91,8 +87,7 @@ void ScriptedLogs::Cut(const std::string& pod) {
   changed_.NotifyAll();
 }
 
-absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions& options,
-                                   std::stop_token stop,
+absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
                                    const std::function<bool(std::string_view)>& sink) {
   size_t next = 0;
   int cuts = 0;
@@ -115,8 +110,7 @@ absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions&
       if (options.follow && !changed_.WaitFor(mutex_, stop, base::seconds(30), more)) break;
       for (; next < log.lines.size(); ++next) {
         const std::string& line = log.lines[next];
-        if (options.since && *base::ParseTime(line.substr(0, line.find(' '))) < *options.since)
-          continue;
+        if (options.since && *base::ParseTime(line.substr(0, line.find(' '))) < *options.since) continue;
         text += line + "\n";
       }
       over = log.ended || log.cuts != cuts || !options.follow;
@@ -128,8 +122,7 @@ absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions&
 }
 
 ClusterTest::ClusterTest(bool installed)
-    : folder_(*base::MakeTempDir("medley-cli-")),
-      server_(kube::ServerKind::kEmbedded, clock_, Options(installed)) {
+    : folder_(*base::MakeTempDir("medley-cli-")), server_(kube::ServerKind::kEmbedded, clock_, Options(installed)) {
   server_.WriteKubeconfig(folder_ / "kubeconfig");
   server_.embedded()->SetLogReader(&logs_);
 }
@@ -160,10 +153,8 @@ void ClusterTest::Put(const kube::Resource& resource, const kube::Object& object
   if (!object.At("/status").is_null()) PutStatus(resource, made->key(), object.At("/status"));
 }
 
-void ClusterTest::PutStatus(const kube::Resource& resource, const kube::Key& key,
-                            const Json& status) {
-  const auto put = server_.client().Patch(resource, key, kube::PatchType::kMerge,
-                                          {{"status", status}}, {}, "status");
+void ClusterTest::PutStatus(const kube::Resource& resource, const kube::Key& key, const Json& status) {
+  const auto put = server_.client().Patch(resource, key, kube::PatchType::kMerge, {{"status", status}}, {}, "status");
   ASSERT_TRUE(put.ok()) << base::ToString(put.status());
 }
 
@@ -185,15 +176,14 @@ void ClusterTest::PutRunningJob() {
   Put(kube::resources::ConfigMaps(), ProfileMap(hash, "cpu-spot", 0.05, true));
   Put(kube::resources::ConfigMaps(), ProfileMap(hash, "v100-spot", 0.004, false));
   Put(kube::resources::ConfigMaps(), ops::PlanConfigMap(*job, testing_objects::Record()));
-  kube::Object event = testing_objects::Event("2026-11-21T12:07:00Z", "Rescaled", "epoch 3 -> 4");
+  kube::Object event = testing_objects::Event("2026-11-21T12:07:00Z", "Rescaled", "generation 3 -> 4");
   event.mutable_json()["metadata"] = {{"name", "adult.1"}};
   event.mutable_json()["involvedObject"]["uid"] = object->uid();
   event.mutable_json()["involvedObject"]["namespace"] = server_.ns();
   Put(kube::resources::Events(), event);
 }
 
-void ClusterTest::PutPod(const std::string& name, const char* role, const char* stage,
-                         const char* state) {
+void ClusterTest::PutPod(const std::string& name, const char* role, const char* stage, const char* state) {
   kube::Object pod = testing_objects::Pod(name, role, "cpu-spot", stage,
                                           {{"phase", "Running"},
                                            {"containerStatuses",

@@ -10,8 +10,8 @@
 
 #include "cli/cluster/connection.h"
 #include "common/base/mutex.h"
-#include "common/kube/embedded/faults.h"
-#include "common/kube/node/log_reader.h"
+#include "localcluster/apiserver/faults.h"
+#include "localcluster/log_reader.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::cli {
@@ -53,9 +53,7 @@ class ClusterTest : public testing::Test {
   ~ClusterTest() override;
 
   // medley ARGUMENTS, with this server's kubeconfig in the environment.
-  Ended Medley(const std::string& arguments) {
-    return Shell("KUBECONFIG=" + kubeconfig() + " medley " + arguments);
-  }
+  Ended Medley(const std::string& arguments) { return Shell("KUBECONFIG=" + kubeconfig() + " medley " + arguments); }
   std::string kubeconfig() const { return (folder_ / "kubeconfig").string(); }
   Cluster Connected();
 

@@ -34,19 +34,16 @@ TEST_F(CommandsTest, ExplainTellsTheWholeStory) {
   PutRunningJob();
   const Ended story = Medley("explain adult");
   EXPECT_EQ(story.status, 0) << story.output;
-  for (const char* part :
-       {"is Running, 41 % done", "sets the pace", "one pool alone", "limit of v100-spot: needed 9",
-        "20,110 samples/s predicted, 20,874 measured: +3.8 %", "saved  0.41 USD", "rescale 3 -> 4",
-        "epoch 3 -> 4"}) {
+  for (const char* part : {"is Running, 41 % done", "sets the pace", "one pool alone", "limit of v100-spot: needed 9",
+                           "20,110 samples/s predicted, 20,874 measured: +3.8 %", "saved  0.41 USD", "rescale 3 -> 4",
+                           "generation 3 -> 4"}) {
     EXPECT_THAT(story.output, HasSubstr(part));
   }
   EXPECT_EQ(Medley("explain mtj/adult").status, 0);
-  EXPECT_THAT(Medley("explain adult --planner greedy").output,
-              HasSubstr("planning options go with a file"));
+  EXPECT_THAT(Medley("explain adult --planner greedy").output, HasSubstr("planning options go with a file"));
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"},
             {{"conditions",
-              {testing_objects::Condition("Planned", "False", "Infeasible",
-                                          "minThroughput: needed 2, available 1")}}});
+              {testing_objects::Condition("Planned", "False", "Infeasible", "minThroughput: needed 2, available 1")}}});
   const Ended stuck = Medley("explain adult");
   EXPECT_EQ(stuck.status, 2);
   EXPECT_THAT(stuck.output, HasSubstr("to do: ask for less"));
@@ -62,8 +59,8 @@ TEST_F(CommandsTest, PlanFromAJobIsComparedWithTheRunningPlan) {
   const Json tree = Json::parse(json.output, nullptr, false);
   ASSERT_TRUE(tree.is_object()) << json.output;
   EXPECT_EQ(tree["plan"]["planner"], "greedy");
-  EXPECT_EQ(tree["running"]["epoch"], 4);
-  EXPECT_THAT(Medley("plan --from adult -o yaml").output, HasSubstr("\nrunning:\n  epoch: 4\n"));
+  EXPECT_EQ(tree["running"]["generation"], 4);
+  EXPECT_THAT(Medley("plan --from adult -o yaml").output, HasSubstr("\nrunning:\n  generation: 4\n"));
   const std::string file = (folder_ / "question.yaml").string();
   EXPECT_EQ(Medley("plan --from adult -o request > " + file).status, 0);
   const Ended again = Medley("plan " + file);
@@ -92,30 +89,25 @@ TEST_F(CommandsTest, ErrorsAreSentences) {
   PutRunningJob();
   const Ended none = Medley("explain nobody");
   EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.output, HasSubstr("there is no TrainingJob 'nobody' in namespace '" +
-                                     server_.ns() + "'; there are: adult"));
+  EXPECT_THAT(none.output,
+              HasSubstr("there is no TrainingJob 'nobody' in namespace '" + server_.ns() + "'; there are: adult"));
   EXPECT_THAT(Medley("logs adult --context x").output,
               HasSubstr("no context 'x' in the kubeconfig; there are: medley"));
-  EXPECT_THAT(Shell("KUBECONFIG= HOME=/nonexistent medley top").output,
-              HasSubstr("which cluster? no kubeconfig"));
+  EXPECT_THAT(Shell("KUBECONFIG= HOME=/nonexistent medley top").output, HasSubstr("which cluster? no kubeconfig"));
   EXPECT_THAT(Shell("medley top --kubeconfig /nonexistent").output, HasSubstr("/nonexistent"));
   EXPECT_EQ(Shell("medley top --kubeconfig /nonexistent").status, 1);
-  server_.embedded()->faults().Add(
-      {.verb = "list", .plural = "trainingjobs", .code = 403, .reason = "Forbidden"});
+  server_.embedded()->faults().Add({.verb = "list", .plural = "trainingjobs", .code = 403, .reason = "Forbidden"});
   EXPECT_THAT(Medley("top").output, HasSubstr("the API server forbids it"));
   server_.embedded()->faults().Add(
       {.verb = "get", .plural = "trainingjobs", .code = 401, .reason = "Unauthorized", .times = 2});
-  EXPECT_THAT(Medley("explain adult").output,
-              HasSubstr("does not accept the kubeconfig's credentials"));
+  EXPECT_THAT(Medley("explain adult").output, HasSubstr("does not accept the kubeconfig's credentials"));
   server_.embedded()->faults().Clear();
   // Pools may be hidden from a user of one namespace: the rest is shown.
-  server_.embedded()->faults().Add(
-      {.verb = "list", .plural = "resourcepools", .code = 403, .reason = "Forbidden"});
+  server_.embedded()->faults().Add({.verb = "list", .plural = "resourcepools", .code = 403, .reason = "Forbidden"});
   const Ended partly = Medley("top --once");
   EXPECT_EQ(partly.status, 0);
   EXPECT_THAT(partly.output, HasSubstr("this user may not list them"));
-  server_.embedded()->faults().Add(
-      {.verb = "list", .plural = "events", .code = 403, .reason = "Forbidden"});
+  server_.embedded()->faults().Add({.verb = "list", .plural = "events", .code = 403, .reason = "Forbidden"});
   const Ended story = Medley("explain adult");
   EXPECT_EQ(story.status, 0);
   EXPECT_THAT(story.output, HasSubstr("events: this user may not read them (ClusterRole view)"));
@@ -144,11 +136,9 @@ TEST_F(CommandsTest, IsAPluginOfKubectl) {
   const Ended top = Shell(in_env + "kubectl medley top --once");
   EXPECT_EQ(top.status, 0) << top.output;
   EXPECT_THAT(top.output, HasSubstr("adult"));
-  EXPECT_THAT(Shell("kubectl medley --help").output,
-              HasSubstr("kubectl medley [OPTIONS] SUBCOMMAND"));
+  EXPECT_THAT(Shell("kubectl medley --help").output, HasSubstr("kubectl medley [OPTIONS] SUBCOMMAND"));
   EXPECT_EQ(Shell(in_env + "kubectl_complete-medley logs a").output, "adult\n:4\n");
-  EXPECT_EQ(Shell(in_env + "kubectl medley explain nobody").status, 1)
-      << "exit status comes through";
+  EXPECT_EQ(Shell(in_env + "kubectl medley explain nobody").status, 1) << "exit status comes through";
 }
 
 TEST_F(CommandsTest, CompletionAsksTheCluster) {
@@ -157,10 +147,9 @@ TEST_F(CommandsTest, CompletionAsksTheCluster) {
   EXPECT_EQ(Medley("__complete plan --from ''").output, "adult\n:4\n");
   EXPECT_EQ(Medley("__complete logs -n elsewhere ''").output, ":4\n");
   EXPECT_EQ(Medley("__complete logs --namespace=elsewhere ''").output, ":4\n");
-  const Ended bash =
-      Medley("completion bash > " + (folder_ / "c").string() + "; source " +
-             (folder_ / "c").string() + "; export KUBECONFIG=" + kubeconfig() +
-             "; COMP_WORDS=(medley logs ad); COMP_CWORD=2; _medley; echo \"got ${COMPREPLY[*]}\"");
+  const Ended bash = Medley("completion bash > " + (folder_ / "c").string() + "; source " + (folder_ / "c").string() +
+                            "; export KUBECONFIG=" + kubeconfig() +
+                            "; COMP_WORDS=(medley logs ad); COMP_CWORD=2; _medley; echo \"got ${COMPREPLY[*]}\"");
   EXPECT_THAT(bash.output, HasSubstr("got adult"));
 }
 

@@ -33,9 +33,8 @@ class LogsTest : public ClusterTest {
   }
   bool Eventually(const std::string& line) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, base::Patience(base::seconds(30)), [&] {
-      return std::find(seen_.begin(), seen_.end(), line) != seen_.end();
-    });
+    return changed_.WaitFor(mutex_, {}, base::Patience(base::seconds(30)),
+                            [&] { return std::find(seen_.begin(), seen_.end(), line) != seen_.end(); });
   }
   std::jthread Follow(LogChoice choice) {
     return std::jthread([this, choice](std::stop_token stop) {
@@ -64,19 +63,15 @@ TEST_F(LogsTest, OfAllPodsInTheOrderOfTime) {
   logs_.Write("adult-coordinator", Line(3, "three"));
   const Cluster cluster = Connected();
   ASSERT_THAT(ReadLogs(cluster, {.job = "adult"}, sink_, note_), base::IsOk());
-  EXPECT_THAT(Seen(), ElementsAre("adult-coordinator: one", "adult-0-v100-spot-0: two",
-                                  "adult-coordinator: three"));
+  EXPECT_THAT(Seen(), ElementsAre("adult-coordinator: one", "adult-0-v100-spot-0: two", "adult-coordinator: three"));
   EXPECT_EQ(Medley("logs adult --role coordinator --timestamps").output,
             "adult-coordinator | 2026-11-21T12:00:01.5Z one\nadult-coordinator | "
             "2026-11-21T12:00:03.5Z three\n");
-  EXPECT_EQ(Medley("logs adult --tail 1 --stage 1").output, "adult-0-v100-spot-0 | two\n")
-      << "by the plan in force";
+  EXPECT_EQ(Medley("logs adult --tail 1 --stage 1").output, "adult-0-v100-spot-0 | two\n") << "by the plan in force";
   EXPECT_THAT(Medley("logs adult --color always --tail 1").output, HasSubstr("\x1b[36m"));
   EXPECT_THAT(Medley("logs adult --role server").output, HasSubstr("has no such pods now"));
-  logs_.Write("adult-coordinator",
-              Line(4, R"({"time":"2026-11-21T12:00:04.000000Z","level":"info","msg":"four"})"));
-  EXPECT_EQ(Medley("logs adult --tail 1 --role coordinator").output,
-            "adult-coordinator | 12:00:04.000 four\n");
+  logs_.Write("adult-coordinator", Line(4, R"({"time":"2026-11-21T12:00:04.000000Z","level":"info","msg":"four"})"));
+  EXPECT_EQ(Medley("logs adult --tail 1 --role coordinator").output, "adult-coordinator | 12:00:04.000 four\n");
   EXPECT_THAT(Medley("logs adult --tail 1 --raw").output, HasSubstr(R"("msg":"four")"));
   EXPECT_GT(Medley("logs adult --role boss").status, 100);
 }
@@ -103,14 +98,13 @@ TEST_F(LogsTest, FollowsPodsThatComeAndGoUntilTheJobIsOver) {
   PutPod("adult-1-cpu-spot-7", "trainer", "1", "running");
   EXPECT_TRUE(Eventually("adult-1-cpu-spot-7: new here"));
   logs_.End("adult-1-cpu-spot-7");
-  const auto gone = server_.client().Delete(
-      kube::resources::Pods(), {server_.ns(), "adult-1-cpu-spot-7"}, {.grace_period_seconds = 0});
+  const auto gone = server_.client().Delete(kube::resources::Pods(), {server_.ns(), "adult-1-cpu-spot-7"},
+                                            {.grace_period_seconds = 0});
   EXPECT_THAT(gone, base::IsOk());
   logs_.Write("adult-coordinator", Line(4, "last word"));
   EXPECT_TRUE(Eventually("adult-coordinator: last word"));
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"},
-            {{"conditions",
-              {testing_objects::Condition("Complete", "True", "TrainingComplete", "all")}}});
+            {{"conditions", {testing_objects::Condition("Complete", "True", "TrainingComplete", "all")}}});
   logs_.End("adult-coordinator");
   PutStatus(kube::resources::Pods(), {server_.ns(), "adult-coordinator"},
             {{"phase", "Succeeded"},
@@ -144,8 +138,7 @@ TEST_F(LogsTest, FollowingIsBounded) {
     PutPod(name, "server", "", "running");
   }
   std::jthread follower = Follow({.job = "adult", .max_pods = 1});
-  EXPECT_TRUE(
-      Eventually("only 1 logs are followed at once (--max-pods); choose with --role or --stage"));
+  EXPECT_TRUE(Eventually("only 1 logs are followed at once (--max-pods); choose with --role or --stage"));
   follower.request_stop();
   EXPECT_TRUE(Eventually("over"));
 }

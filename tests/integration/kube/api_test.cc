@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
@@ -56,8 +56,8 @@ TEST_P(ApiTest, PatchesOfEachKind) {
                                        {{"op", "add"}, {"path", "/data/x"}, {"value", "3"}}}));
   ASSERT_THAT(json, IsOk());
   EXPECT_EQ(json->String("/data/x"), "3");
-  const auto refused = Patch("a", PatchType::kJson,
-                             Json::array({{{"op", "test"}, {"path", "/data/w"}, {"value", "9"}}}));
+  const auto refused =
+      Patch("a", PatchType::kJson, Json::array({{{"op", "test"}, {"path", "/data/w"}, {"value", "9"}}}));
   EXPECT_EQ(HttpCode(refused.status()), 422) << base::ToString(refused.status());
   const auto strategic = Patch("a", PatchType::kStrategicMerge, {{"data", {{"y", "4"}}}});
   ASSERT_THAT(strategic, IsOk());
@@ -67,12 +67,11 @@ TEST_P(ApiTest, PatchesOfEachKind) {
 
 TEST_P(ApiTest, AStrategicMergePatchMergesListsByTheirKey) {
   Object pod(resources::Pods(), {ns_, "p"});
-  pod.mutable_json()["spec"] = {{"containers", Json::array({{{"name", "a"}, {"image", "i:1"}},
-                                                            {{"name", "b"}, {"image", "i:1"}}})}};
+  pod.mutable_json()["spec"] = {
+      {"containers", Json::array({{{"name", "a"}, {"image", "i:1"}}, {{"name", "b"}, {"image", "i:1"}}})}};
   ASSERT_THAT(client_.Create(resources::Pods(), pod), IsOk());
-  const auto patched =
-      client_.Patch(resources::Pods(), {ns_, "p"}, PatchType::kStrategicMerge,
-                    {{"spec", {{"containers", Json::array({{{"name", "b"}, {"image", "i:2"}}})}}}});
+  const auto patched = client_.Patch(resources::Pods(), {ns_, "p"}, PatchType::kStrategicMerge,
+                                     {{"spec", {{"containers", Json::array({{{"name", "b"}, {"image", "i:2"}}})}}}});
   ASSERT_THAT(patched, IsOk());
   ASSERT_EQ(patched->At("/spec/containers").size(), 2u);
   EXPECT_EQ(patched->String("/spec/containers/0/image"), "i:1");
@@ -81,8 +80,8 @@ TEST_P(ApiTest, AStrategicMergePatchMergesListsByTheirKey) {
   EXPECT_EQ(patched->String("/spec/containers/0/imagePullPolicy"), "IfNotPresent");
   EXPECT_EQ(patched->String("/status/phase"), "Pending");
   // What a running pod may not change.
-  const auto refused = client_.Patch(resources::Pods(), {ns_, "p"}, PatchType::kMerge,
-                                     {{"spec", {{"nodeName", "elsewhere"}}}});
+  const auto refused =
+      client_.Patch(resources::Pods(), {ns_, "p"}, PatchType::kMerge, {{"spec", {{"nodeName", "elsewhere"}}}});
   EXPECT_EQ(HttpCode(refused.status()), 422) << base::ToString(refused.status());
 }
 
@@ -111,12 +110,10 @@ TEST_P(ApiTest, VersionsArePreconditions) {
   const Object made = Make("a");
   EXPECT_THAT(Patch("a", PatchType::kMerge, {{"data", {{"v", "2"}}}}), IsOk());
   EXPECT_TRUE(IsConflict(client_.Update(maps_, made).status()));
-  const auto stale =
-      Patch("a", PatchType::kMerge,
-            {{"metadata", {{"resourceVersion", made.resource_version()}}}, {"data", {{"v", "3"}}}});
+  const auto stale = Patch("a", PatchType::kMerge,
+                           {{"metadata", {{"resourceVersion", made.resource_version()}}}, {"data", {{"v", "3"}}}});
   EXPECT_TRUE(IsConflict(stale.status())) << base::ToString(stale.status());
-  EXPECT_TRUE(
-      IsConflict(client_.Delete(maps_, {ns_, "a"}, {.resource_version = made.resource_version()})));
+  EXPECT_TRUE(IsConflict(client_.Delete(maps_, {ns_, "a"}, {.resource_version = made.resource_version()})));
   Object unchanged = *client_.Get(maps_, {ns_, "a"});
   const auto same = client_.Update(maps_, unchanged);
   ASSERT_THAT(same, IsOk());
@@ -130,13 +127,11 @@ TEST_P(ApiTest, RefusedNamesAndBodies) {
   Object map(maps_, {ns_, "Bad_Name"});
   const auto name = client_.Create(maps_, map);
   EXPECT_EQ(HttpCode(name.status()), 422);
-  EXPECT_THAT(base::ToString(name.status()),
-              HasSubstr("a lowercase RFC 1123 subdomain must consist of"));
+  EXPECT_THAT(base::ToString(name.status()), HasSubstr("a lowercase RFC 1123 subdomain must consist of"));
   Object elsewhere(maps_, {"nowhere-at-all", "a"});
   const auto nowhere = client_.Create(maps_, elsewhere);
   EXPECT_TRUE(IsNotFound(nowhere.status()));
-  EXPECT_THAT(base::ToString(nowhere.status()),
-              HasSubstr("namespaces \"nowhere-at-all\" not found"));
+  EXPECT_THAT(base::ToString(nowhere.status()), HasSubstr("namespaces \"nowhere-at-all\" not found"));
   Object label(maps_, {ns_, "b"});
   label.SetLabel("bad label", "x");
   EXPECT_EQ(HttpCode(client_.Create(maps_, label).status()), 422);
@@ -189,10 +184,8 @@ TEST_P(ApiTest, FinalizersHoldAnObject) {
   EXPECT_TRUE(going->deleting());
   const auto more =
       Patch("a", PatchType::kMerge,
-            {{"metadata",
-              {{"finalizers", Json::array({"test.example.com/hold", "test.example.com/more"})}}}});
-  EXPECT_EQ(HttpCode(more.status()), 422)
-      << "none may be added now: " << base::ToString(more.status());
+            {{"metadata", {{"finalizers", Json::array({"test.example.com/hold", "test.example.com/more"})}}}});
+  EXPECT_EQ(HttpCode(more.status()), 422) << "none may be added now: " << base::ToString(more.status());
   ASSERT_THAT(Patch("a", PatchType::kMerge, {{"metadata", {{"finalizers", nullptr}}}}), IsOk());
   EXPECT_FALSE(Exists("a"));
 }
@@ -244,21 +237,17 @@ TEST_P(ApiTest, AWatchListEndsItsBeginningWithABookmark) {
   Make("a");
   Make("b");
   std::vector<std::string> seen;
-  EXPECT_THAT(client_.Watch(maps_,
-                            {.ns = ns_,
-                             .field_selector = "metadata.name!=kube-root-ca.crt",
-                             .send_initial_events = true},
-                            {},
-                            [&](WatchEvent event) {
-                              if (event.type == WatchEvent::Type::kAdded)
-                                seen.push_back(event.object.key().name);
-                              if (event.type != WatchEvent::Type::kBookmark) return true;
-                              EXPECT_EQ(event.object.annotation("k8s.io/initial-events-end"),
-                                        "true");
-                              seen.push_back("bookmark");
-                              return false;
-                            }),
-              IsOk());
+  EXPECT_THAT(
+      client_.Watch(maps_,
+                    {.ns = ns_, .field_selector = "metadata.name!=kube-root-ca.crt", .send_initial_events = true}, {},
+                    [&](WatchEvent event) {
+                      if (event.type == WatchEvent::Type::kAdded) seen.push_back(event.object.key().name);
+                      if (event.type != WatchEvent::Type::kBookmark) return true;
+                      EXPECT_EQ(event.object.annotation("k8s.io/initial-events-end"), "true");
+                      seen.push_back("bookmark");
+                      return false;
+                    }),
+      IsOk());
   EXPECT_THAT(seen, ElementsAre("a", "b", "bookmark"));
 }
 
@@ -269,20 +258,17 @@ TEST_P(ApiTest, AWatchWithASelectorSeesObjectsComeAndGo) {
   ASSERT_THAT(list, IsOk());
   EXPECT_TRUE(list->items.empty());
   for (const char* value : {"yes", "no", "yes"}) {
-    ASSERT_THAT(Patch("a", PatchType::kMerge, {{"metadata", {{"labels", {{"in", value}}}}}}),
-                IsOk());
+    ASSERT_THAT(Patch("a", PatchType::kMerge, {{"metadata", {{"labels", {{"in", value}}}}}}), IsOk());
   }
   ASSERT_THAT(Patch("a", PatchType::kMerge, {{"data", {{"v", "2"}}}}), IsOk());
   using Type = WatchEvent::Type;
   std::vector<Type> types;
   EXPECT_THAT(
-      client_.Watch(
-          maps_,
-          {.ns = ns_, .label_selector = "in=yes", .resource_version = list->resource_version}, {},
-          [&](WatchEvent event) {
-            if (event.type != Type::kBookmark) types.push_back(event.type);
-            return types.size() < 4;
-          }),
+      client_.Watch(maps_, {.ns = ns_, .label_selector = "in=yes", .resource_version = list->resource_version}, {},
+                    [&](WatchEvent event) {
+                      if (event.type != Type::kBookmark) types.push_back(event.type);
+                      return types.size() < 4;
+                    }),
       IsOk());
   EXPECT_THAT(types, ElementsAre(Type::kAdded, Type::kDeleted, Type::kAdded, Type::kModified));
 }

@@ -27,8 +27,7 @@ class TestAuthority {
   // `names`: subjectAltName ("IP:127.0.0.1,DNS:api.test"), empty for a client's certificate.
   PemPair Issue(const std::string& common_name, const std::string& names) const {
     const Key key = NewKey();
-    const Certificate certificate =
-        Sign(common_name, key.get(), certificate_.get(), key_.get(), "CA:FALSE", names);
+    const Certificate certificate = Sign(common_name, key.get(), certificate_.get(), key_.get(), "CA:FALSE", names);
     return {Pem(certificate.get()), Pem(key.get())};
   }
 
@@ -82,8 +81,8 @@ class TestAuthority {
     X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
     X509_set_pubkey(certificate.get(), key);
     X509_NAME* name = X509_get_subject_name(certificate.get());
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                               reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1, 0);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(common_name.c_str()),
+                               -1, -1, 0);
     X509_set_issuer_name(certificate.get(), issuer == nullptr ? name : X509_get_subject_name(issuer));
     X509* parent = issuer == nullptr ? certificate.get() : issuer;
     Extend(certificate.get(), parent, NID_basic_constraints, constraints);

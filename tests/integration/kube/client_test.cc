@@ -2,8 +2,8 @@
 #include <thread>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/errors.h"
+#include "kube/client/http_client.h"
+#include "kube/errors.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
@@ -68,8 +68,7 @@ TEST_P(ClientTest, VerbsAndTypedErrors) {
 
 TEST_P(ClientTest, NamesThatWouldChangeThePathAreRefused) {
   for (const char* name : {"", "..", "a/b", "a?b", "a%2fb"}) {
-    EXPECT_THAT(client_->Get(maps_, {ns_, name}), StatusIs(absl::StatusCode::kInvalidArgument))
-        << name;
+    EXPECT_THAT(client_->Get(maps_, {ns_, name}), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
   }
   EXPECT_THAT(client_->Get(maps_, {"", "a"}), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(client_->GetRaw("version"), StatusIs(absl::StatusCode::kInvalidArgument));
@@ -79,8 +78,7 @@ TEST_P(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
   const auto list = client_->List(maps_, {.ns = ns_});
   ASSERT_THAT(list, IsOk());
   ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
-  ASSERT_THAT(client_->Patch(maps_, {ns_, "a"}, PatchType::kMerge, {{"data", {{"v", "2"}}}}),
-              IsOk());
+  ASSERT_THAT(client_->Patch(maps_, {ns_, "a"}, PatchType::kMerge, {{"data", {{"v", "2"}}}}), IsOk());
   ASSERT_THAT(client_->Delete(maps_, {ns_, "a"}), IsOk());
   std::vector<WatchEvent::Type> types;
   EXPECT_THAT(client_->Watch(maps_, {.ns = ns_, .resource_version = list->resource_version}, {},

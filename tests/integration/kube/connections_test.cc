@@ -6,21 +6,21 @@
 #include <thread>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/cache/informer.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/faults.h"
-#include "common/kube/errors.h"
+#include "kube/cache/informer.h"
+#include "kube/client/http_client.h"
+#include "kube/errors.h"
+#include "localcluster/apiserver/faults.h"
 #include "tests/integration/kube/test_server.h"
-#include "tests/unit/common/kube/cache/testing.h"
+#include "tests/unit/kube/cache/testing.h"
 
 namespace medley::kube {
 namespace {
 
+using apiserver::Fault;
 using base::IsOk;
 using base::milliseconds;
 using base::seconds;
 using base::StatusIs;
-using embedded::Fault;
 
 class ConnectionsTest : public testing::Test {
  protected:
@@ -153,7 +153,9 @@ TEST_F(ConnectionsTest, Deadline_EveryVerbIsBounded) {
       [&] { return hasty.List(maps_, {.ns = "default"}).status(); },
       [&] { return hasty.Create(maps_, Map("b")).status(); },
       [&] { return hasty.Update(maps_, Map("a")).status(); },
-      [&] { return hasty.Patch(maps_, key, PatchType::kMerge, {{"data", {{"v", "2"}}}}).status(); },
+      [&] {
+        return hasty.Patch(maps_, key, PatchType::kMerge, {{"data", {{"v", "2"}}}}).status();
+      },
       [&] { return hasty.Delete(maps_, key); },
   };
   for (size_t i = 0; i < calls.size(); ++i) {

@@ -3,17 +3,17 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/faults.h"
-#include "common/kube/errors.h"
+#include "kube/client/http_client.h"
+#include "kube/errors.h"
+#include "localcluster/apiserver/faults.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
 namespace {
 
+using apiserver::Fault;
 using base::IsOk;
 using base::seconds;
-using embedded::Fault;
 using Type = WatchEvent::Type;
 
 class FaultTest : public testing::TestWithParam<ServerKind> {
@@ -28,9 +28,7 @@ class FaultTest : public testing::TestWithParam<ServerKind> {
   absl::Status List(std::optional<std::string> version = std::nullopt) {
     return client_->List(maps_, {.ns = ns_, .resource_version = std::move(version)}).status();
   }
-  absl::StatusOr<Object> Put(const std::string& name) {
-    return client_->Create(maps_, Object(maps_, {ns_, name}));
-  }
+  absl::StatusOr<Object> Put(const std::string& name) { return client_->Create(maps_, Object(maps_, {ns_, name})); }
   // The events until the stream ends by itself or has brought `most`.
   absl::Status Watch(const std::string& version, size_t most = 100) {
     events_.clear();

@@ -9,10 +9,10 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/rng.h"
-#include "common/kube/cache/informer.h"
-#include "common/kube/embedded/faults.h"
-#include "common/kube/errors.h"
-#include "common/kube/resource_version.h"
+#include "kube/cache/informer.h"
+#include "kube/errors.h"
+#include "kube/resource_version.h"
+#include "localcluster/apiserver/faults.h"
 
 namespace medley::kube {
 
@@ -32,9 +32,9 @@ class FastClock final : public base::Clock {
 };
 
 // A fault of the wire, of any kind that a client has to bear.
-inline embedded::Fault RandomFault(base::Rng& rng) {
-  using Kind = embedded::Fault::Kind;
-  embedded::Fault fault;
+inline apiserver::Fault RandomFault(base::Rng& rng) {
+  using Kind = apiserver::Fault::Kind;
+  apiserver::Fault fault;
   const uint64_t which = rng.Below(10);
   fault.verb = which < 6 ? "watch" : which < 8 ? "list" : which < 9 ? "patch" : "delete";
   constexpr Kind kWatch[] = {Kind::kWatchCut, Kind::kWatchCut,   Kind::kHalfLine, Kind::kWatchClose, Kind::kWatchGone,

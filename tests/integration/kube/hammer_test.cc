@@ -12,19 +12,19 @@
 #include <thread>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/cache/informer.h"
-#include "common/kube/embedded/faults.h"
-#include "common/kube/errors.h"
+#include "kube/cache/informer.h"
+#include "kube/errors.h"
+#include "localcluster/apiserver/faults.h"
 #include "tests/integration/kube/hammer_parts.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
 namespace {
 
+using apiserver::Fault;
 using base::IsOk;
 using base::milliseconds;
 using base::seconds;
-using embedded::Fault;
 
 constexpr uint64_t kWriters = 4;
 constexpr int kNames = 12;
@@ -64,14 +64,16 @@ class HammerTest : public testing::TestWithParam<ServerKind> {
         map.SetLabel("hammer", "1");
         return client_->Create(maps_, map).status();
       }
-      case 1: return client_->Patch(maps_, key, PatchType::kMerge, value).status();
+      case 1:
+        return client_->Patch(maps_, key, PatchType::kMerge, value).status();
       case 2: {
         auto map = client_->Get(maps_, key);
         if (!map.ok()) return map.status();
         map->mutable_json().merge_patch(value);
         return client_->Update(maps_, *map).status();
       }
-      default: return client_->Delete(maps_, key);
+      default:
+        return client_->Delete(maps_, key);
     }
   }
   // Something new goes wrong every few milliseconds; a few times a second nothing goes at all: then even a
@@ -149,8 +151,7 @@ TEST_P(HammerTest, H_AtRestTheStoreIsTheServer) {
     Round(base::Mix64(seed_ + static_cast<uint64_t>(rounds++)), seconds(std::min(seconds_, kRoundSeconds)));
     const std::map<Key, std::string> truth = Listed();
     // The reflector may be in a wait of up to a minute of fast seconds.
-    const bool same =
-        server_.Eventually([&] { return stored() == truth && witness.live() == truth; }, seconds(60));
+    const bool same = server_.Eventually([&] { return stored() == truth && witness.live() == truth; }, seconds(60));
     EXPECT_TRUE(same) << "round " << rounds;
     if (!same) {
       EXPECT_EQ(stored(), truth);

@@ -1,15 +1,15 @@
 // Informers over HTTP, with the server misbehaving as scripted.
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/cache/informer_factory.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/faults.h"
+#include "kube/cache/informer_factory.h"
+#include "kube/client/http_client.h"
+#include "localcluster/apiserver/faults.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::kube {
 namespace {
 
+using apiserver::Fault;
 using base::IsOk;
-using embedded::Fault;
 
 class InformerOverHttpTest : public testing::TestWithParam<ServerKind> {
  protected:
@@ -46,16 +46,14 @@ class InformerOverHttpTest : public testing::TestWithParam<ServerKind> {
   std::unique_ptr<HttpClient> client_;
   std::unique_ptr<InformerFactory> factory_;
 };
-INSTANTIATE_TEST_SUITE_P(On, InformerOverHttpTest, testing::ValuesIn(ServersUnderTest()),
-                         ServerName);
+INSTANTIATE_TEST_SUITE_P(On, InformerOverHttpTest, testing::ValuesIn(ServersUnderTest()), ServerName);
 
 // With a server that misbehaves as scripted.
 class InformerWithFaultsTest : public InformerOverHttpTest {
  protected:
-  embedded::FaultScript& faults() { return server_.embedded()->faults(); }
+  apiserver::FaultScript& faults() { return server_.embedded()->faults(); }
 };
-INSTANTIATE_TEST_SUITE_P(On, InformerWithFaultsTest, testing::Values(ServerKind::kEmbedded),
-                         ServerName);
+INSTANTIATE_TEST_SUITE_P(On, InformerWithFaultsTest, testing::Values(ServerKind::kEmbedded), ServerName);
 
 TEST_P(InformerOverHttpTest, A5_WatchListThenEvents) {
   Put("a", "1");
@@ -71,9 +69,8 @@ TEST_P(InformerOverHttpTest, A5_WatchListThenEvents) {
 
 TEST_P(InformerWithFaultsTest, EveryFaultOfAWatchHeals) {
   Informer& informer = factory_->For(maps_, ns_);
-  for (const Fault::Kind kind :
-       {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose,
-        Fault::Kind::kWatchGone, Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
+  for (const Fault::Kind kind : {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose,
+                                 Fault::Kind::kWatchGone, Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
     faults().Add({.kind = kind, .verb = "watch", .plural = "configmaps", .events = 1});
   }
   factory_->Start();

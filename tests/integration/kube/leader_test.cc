@@ -1,5 +1,5 @@
 // Leader election against an API server: Leases are served, conflicts are real, the watch is real.
-#include "common/kube/leader/elector.h"
+#include "kube/leader/elector.h"
 
 #include <gmock/gmock.h>
 
@@ -76,8 +76,8 @@ TEST_P(LeaseTest, G_OneOfThreeLeadsAndEachFollowsWhenTheLeaseIsGivenUp) {
       return std::find_if(replicas.begin(), replicas.end(), [](const auto& one) { return one->elector->leading(); });
     };
     const base::SteadyTime began = clock_.Steady();
-    ASSERT_TRUE(server_.Eventually([&] { return leader() != replicas.end() && working == 1; },
-                                       base::Patience(seconds(20))));
+    ASSERT_TRUE(
+        server_.Eventually([&] { return leader() != replicas.end() && working == 1; }, base::Patience(seconds(20))));
     if (term > 0) {  // it was given up: nobody waited for it to run out
       EXPECT_LT(clock_.Steady() - began, base::Patience(seconds(5)));
     }
@@ -103,8 +103,8 @@ TEST_P(LeaseTest, G2_OfManyCandidatesAtOnceOneTakesTheLease) {
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (uint64_t i = 0; i < kCandidates; ++i) {
     clients.push_back(std::make_unique<HttpClient>(server_.config(), clock_, i + 1));
-    candidates.push_back(std::make_unique<Candidate>(
-        *clients.back(), clock_, Candidate::Options{lease_, "c" + std::to_string(i), seconds(30)}));
+    candidates.push_back(std::make_unique<Candidate>(*clients.back(), clock_,
+                                                     Candidate::Options{lease_, "c" + std::to_string(i), seconds(30)}));
   }
   for (int round = 0; round < 5; ++round) {
     std::atomic<int> winners = 0;

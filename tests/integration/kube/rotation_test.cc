@@ -6,9 +6,9 @@
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/cache/informer.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/errors.h"
+#include "kube/cache/informer.h"
+#include "kube/client/http_client.h"
+#include "kube/errors.h"
 #include "tests/integration/kube/certificates.h"
 #include "tests/integration/kube/test_server.h"
 
@@ -176,9 +176,7 @@ class CertificateRotationTest : public testing::Test {
     ASSERT_THAT(server_->Start(), IsOk());
     config_.server = server_->url();
   }
-  absl::Status List(HttpClient& client) {
-    return client.List(resources::Pods(), {.ns = "default"}).status();
-  }
+  absl::Status List(HttpClient& client) { return client.List(resources::Pods(), {.ns = "default"}).status(); }
 
   const TestAuthority authority_;
   base::SystemClock clock_;
@@ -199,7 +197,8 @@ TEST_F(CertificateRotationTest, ANewClientCertificateMakesNewConnections) {
   EXPECT_EQ(server_->connections(), 1);
   fake_.Advance(seconds(60));
   EXPECT_THAT(List(client), IsOk());
-  EXPECT_EQ(server_->connections(), 2);  // the one that showed the old certificate is not used again
+  EXPECT_EQ(server_->connections(),
+            2);  // the one that showed the old certificate is not used again
 }
 
 TEST_F(CertificateRotationTest, ANewAuthorityOfTheServerIsReadWhenTheOldOneFails) {

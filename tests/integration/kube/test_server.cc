@@ -2,8 +2,8 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "common/kube/errors.h"
 #include "common/model/convert.h"
+#include "kube/errors.h"
 
 namespace medley::kube {
 namespace {
@@ -110,8 +110,7 @@ TestServer::~TestServer() {
   // No kubelet lets go of pods here.
   const auto pods = client_->List(resources::Pods(), {.ns = ns_});
   for (const Object& pod : pods.ok() ? pods->items : std::vector<Object>()) {
-    if (const auto gone =
-            client_->Delete(resources::Pods(), pod.key(), {.grace_period_seconds = 0});
+    if (const auto gone = client_->Delete(resources::Pods(), pod.key(), {.grace_period_seconds = 0});
         !gone.ok() && !IsNotFound(gone)) {
       ADD_FAILURE() << base::ToString(gone);
     }
@@ -121,35 +120,30 @@ TestServer::~TestServer() {
 }
 
 void TestServer::MakeNamespace() {
-  const Json body = {{"apiVersion", "v1"},
-                     {"kind", "Namespace"},
-                     {"metadata", {{"generateName", "medley-test-"}}}};
+  const Json body = {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"generateName", "medley-test-"}}}};
   const auto made = client_->Create(resources::Namespaces(), Object(body));
   MEDLEY_CHECK(made.ok(), base::ToString(made.status()));
   ns_ = made->key().name;
   // Pods are refused before their account is there; a server without controllers does not ask for one.
   if (!real() || ProcessEnvironment()("MEDLEY_TEST_NO_CONTROLLERS")) return;
-  const bool ready = Eventually([&] {
-    return client_->Get(ServiceAccounts(), {ns_, "default"}).ok();
-  });
+  const bool ready = Eventually([&] { return client_->Get(ServiceAccounts(), {ns_, "default"}).ok(); });
   MEDLEY_CHECK(ready, "no service account in " + ns_);
 }
 
 void TestServer::InstallCrd(std::string_view yaml) {
   const Object crd(FromYaml(yaml));
   const Json& spec = crd.At("/spec");
-  const Resource kind{spec["group"], spec["versions"][0]["name"], spec["names"]["plural"],
-                      spec["names"]["kind"], spec["scope"] == "Namespaced"};
+  const Resource kind{spec["group"], spec["versions"][0]["name"], spec["names"]["plural"], spec["names"]["kind"],
+                      spec["scope"] == "Namespaced"};
   // One of this name may still be going.
   const bool served = Eventually([&] {
-    const auto put =
-        client_->Patch(resources::CustomResourceDefinitions(), {"", crd.key().name},
-                       PatchType::kApply, crd.json(), {.field_manager = "tests", .force = true});
+    const auto put = client_->Patch(resources::CustomResourceDefinitions(), {"", crd.key().name}, PatchType::kApply,
+                                    crd.json(), {.field_manager = "tests", .force = true});
     if (!put.ok() || put->deleting()) return false;
     bool established = false;
     for (const Json& condition : put->At("/status/conditions")) {
-      established = established || (condition.value("type", "") == "Established" &&
-                                    condition.value("status", "") == "True");
+      established =
+          established || (condition.value("type", "") == "Established" && condition.value("status", "") == "True");
     }
     return established && client_->List(kind, {.ns = kind.namespaced ? ns_ : ""}).ok();
   });

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/kube/client/config.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
+#include "kube/client/config.h"
+#include "kube/client/http_client.h"
+#include "localcluster/apiserver/api_server.h"
 
 namespace medley::kube {
 
@@ -50,8 +50,7 @@ class TestServer {
   // With ns() as the namespace of its context.
   void WriteKubeconfig(const std::filesystem::path& path) const;
   // Until `holds`, at most `patience` of real time.
-  bool Eventually(const std::function<bool()>& holds,
-                  base::nanoseconds patience = base::seconds(30));
+  bool Eventually(const std::function<bool()>& holds, base::nanoseconds patience = base::seconds(30));
 
  private:
   void MakeNamespace();

@@ -5,9 +5,9 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
-#include "common/kube/errors.h"
+#include "kube/client/http_client.h"
+#include "kube/errors.h"
+#include "localcluster/apiserver/api_server.h"
 #include "tests/integration/kube/certificates.h"
 
 namespace medley::kube {
@@ -72,8 +72,7 @@ TEST_F(TlsTest, BearerTokenWithInlineAuthority) {
   EXPECT_THAT(Try(ca_data_ + Base64(authority_.certificate()), "token: good-token"), IsOk());
   EXPECT_THAT(Try("certificate-authority: ca.crt", "token: good-token"), IsOk());
   EXPECT_THAT(Try("insecure-skip-tls-verify: true", "token: good-token"), IsOk());
-  EXPECT_THAT(Try("certificate-authority: ca.crt", "token: bad-token"),
-              StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(Try("certificate-authority: ca.crt", "token: bad-token"), StatusIs(absl::StatusCode::kUnauthenticated));
 }
 
 TEST_F(TlsTest, AnotherAuthorityOrNameIsRefused) {
@@ -91,17 +90,15 @@ TEST_F(TlsTest, AnotherAuthorityOrNameIsRefused) {
 TEST_F(TlsTest, ClientCertificateInlineAndFromFiles) {
   const PemPair me = authority_.Issue("someone", "");
   EXPECT_THAT(Try("certificate-authority: ca.crt",
-                  "client-certificate-data: " + Base64(me.certificate) +
-                      ", client-key-data: " + Base64(me.key)),
+                  "client-certificate-data: " + Base64(me.certificate) + ", client-key-data: " + Base64(me.key)),
               IsOk());
   Write("me.crt", me.certificate);
   Write("me.key", me.key);
   EXPECT_THAT(Try("certificate-authority: ca.crt", "client-certificate: me.crt, client-key: me.key"), IsOk());
   const TestAuthority other;
   const PemPair stranger = other.Issue("someone", "");
-  EXPECT_FALSE(Try("certificate-authority: ca.crt",
-                   "client-certificate-data: " + Base64(stranger.certificate) +
-                       ", client-key-data: " + Base64(stranger.key))
+  EXPECT_FALSE(Try("certificate-authority: ca.crt", "client-certificate-data: " + Base64(stranger.certificate) +
+                                                        ", client-key-data: " + Base64(stranger.key))
                    .ok());
   EXPECT_THAT(Try("certificate-authority: ca.crt", ""), StatusIs(absl::StatusCode::kUnauthenticated));
 }
@@ -151,8 +148,7 @@ TEST_F(TlsTest, WatchOverTlsEndsAtOnceByItsStopToken) {
   ASSERT_THAT(client.Create(resources::ConfigMaps(), map), IsOk());
   std::stop_source stop;
   const auto began = clock_.Steady();
-  EXPECT_THAT(client.Watch(resources::ConfigMaps(), {.ns = "default", .resource_version = "0"},
-                           stop.get_token(),
+  EXPECT_THAT(client.Watch(resources::ConfigMaps(), {.ns = "default", .resource_version = "0"}, stop.get_token(),
                            [&](WatchEvent) {
                              stop.request_stop();
                              return true;

@@ -16,8 +16,7 @@ KubectlCluster::KubectlCluster(ServerKind kind) {
   const char* given = std::getenv("MEDLEY_KUBECTL");
   kubectl_ = given != nullptr ? given : "kubectl";
   const std::string probe = "command -v '" + kubectl_ + "' >/dev/null 2>&1";
-  MEDLEY_CHECK(std::system(probe.c_str()) == 0,
-               "kubectl was not found: install the Debian package kubernetes-client");
+  MEDLEY_CHECK(std::system(probe.c_str()) == 0, "kubectl was not found: install the Debian package kubernetes-client");
   dir_ = base::MakeTempDir("medley-kubectl-").value();
   MEDLEY_CHECK(base::WriteFileAtomic(dir_ / "crd.yaml", kWidgetCrd).ok(), "cannot write the CRD");
   server_ = std::make_unique<TestServer>(kind, clock_);
@@ -35,8 +34,7 @@ Output KubectlCluster::Run(const std::string& args, const std::string& input, in
   const std::filesystem::path stdin_file = dir_ / ("stdin" + std::to_string(runs_.fetch_add(1)));
   std::ofstream(stdin_file) << input;
   // HOME: kubectl caches discovery below it.
-  const std::string command = "cd '" + dir_.string() +
-                              "' && HOME=. KUBECONFIG=kubeconfig timeout " +
+  const std::string command = "cd '" + dir_.string() + "' && HOME=. KUBECONFIG=kubeconfig timeout " +
                               std::to_string(seconds) + " '" + kubectl_ + "' " + args + " < " +
                               stdin_file.filename().string() + " 2>&1";
   Output output;

@@ -70,8 +70,7 @@ TEST_P(KubectlTest, AppliesGetsDescribesAndDeletes) {
   std::string edited = kWidget;
   edited.replace(edited.find("size: 3"), 7, "size: 4");
   EXPECT_THAT(Ok("apply -f -", edited), HasSubstr("configured"));
-  EXPECT_EQ(Ok("get wd a -o jsonpath='{.spec.size} {.spec.colour} {.metadata.generation}'"),
-            "4 red 2");
+  EXPECT_EQ(Ok("get wd a -o jsonpath='{.spec.size} {.spec.colour} {.metadata.generation}'"), "4 red 2");
   EXPECT_THAT(Ok("get wd"), Not(HasSubstr("COLOUR")));
   EXPECT_THAT(Ok("get wd -o wide"), HasSubstr("COLOUR"));
   EXPECT_THAT(Ok("get wd -l team=x"), HasSubstr("a "));
@@ -79,20 +78,17 @@ TEST_P(KubectlTest, AppliesGetsDescribesAndDeletes) {
   EXPECT_THAT(Ok("get all"), HasSubstr("widget.test.example.com/a"));
   EXPECT_THAT(Ok("describe wd a"), HasSubstr("Size:"));
   EXPECT_THAT(Ok("delete wd a"), HasSubstr("deleted"));
-  EXPECT_THAT(Fails("get wd a"),
-              HasSubstr("Error from server (NotFound): widgets.test.example.com \"a\" not found"));
+  EXPECT_THAT(Fails("get wd a"), HasSubstr("Error from server (NotFound): widgets.test.example.com \"a\" not found"));
 }
 
 TEST_P(KubectlTest, RefusesWithTheServersSentences) {
   Ok("apply -f -", kWidget);
-  EXPECT_THAT(
-      Fails("patch wd a --type=merge -p '{\"spec\":{\"size\":0}}'"),
-      HasSubstr("The Widget \"a\" is invalid: spec.size: Invalid value: 0: spec.size in body "
-                "should be greater than or equal to 1"));
-  EXPECT_THAT(
-      Fails("patch wd a --type=json -p "
-            "'[{\"op\":\"replace\",\"path\":\"/spec/colour\",\"value\":\"blue\"}]'"),
-      HasSubstr("spec.colour: Unsupported value: \"blue\": supported values: \"red\", \"green\""));
+  EXPECT_THAT(Fails("patch wd a --type=merge -p '{\"spec\":{\"size\":0}}'"),
+              HasSubstr("The Widget \"a\" is invalid: spec.size: Invalid value: 0: spec.size in body "
+                        "should be greater than or equal to 1"));
+  EXPECT_THAT(Fails("patch wd a --type=json -p "
+                    "'[{\"op\":\"replace\",\"path\":\"/spec/colour\",\"value\":\"blue\"}]'"),
+              HasSubstr("spec.colour: Unsupported value: \"blue\": supported values: \"red\", \"green\""));
   std::string unknown = kWidget;
   unknown.replace(unknown.find("size: 3"), 7, "size: 3, sized: 4");
   EXPECT_THAT(Fails("apply -f -", unknown), testing::ContainsRegex("unknown field .*sized"));
@@ -110,13 +106,11 @@ TEST_P(KubectlTest, ScalesPatchesStatusAndWaits) {
   const std::string unversioned =
       R"({"apiVersion":"test.example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":9},)"
       R"("status":{"conditions":[{"type":"Ready","status":"True"}]}})";
-  EXPECT_THAT(
-      Fails("replace --raw " + path_ + "/status -f -", unversioned),
-      HasSubstr("metadata.resourceVersion: Invalid value: 0: must be specified for an update"));
+  EXPECT_THAT(Fails("replace --raw " + path_ + "/status -f -", unversioned),
+              HasSubstr("metadata.resourceVersion: Invalid value: 0: must be specified for an update"));
   std::string status = unversioned;
   status.replace(status.find("\"name\""), 6,
-                 "\"resourceVersion\":\"" +
-                     Ok("get wd a -o jsonpath='{.metadata.resourceVersion}'") + "\",\"name\"");
+                 "\"resourceVersion\":\"" + Ok("get wd a -o jsonpath='{.metadata.resourceVersion}'") + "\",\"name\"");
   Ok("replace --raw " + path_ + "/status -f -", status);
   EXPECT_THAT(Ok("wait wd/a --for=condition=Ready --timeout=10s"), HasSubstr("condition met"));
   EXPECT_EQ(Ok("get wd a -o jsonpath='{.spec.size} {.metadata.generation}'"), "3 2");
@@ -126,8 +120,7 @@ TEST_P(KubectlTest, ScalesPatchesStatusAndWaits) {
 TEST_P(KubectlTest, WatchesWhileThingsChange) {
   Ok("apply -f -", kWidget);
   std::string shown;
-  std::jthread watcher(
-      [&] { shown = cluster_.Run("get wd -w --output-watch-events", "", 5).text; });
+  std::jthread watcher([&] { shown = cluster_.Run("get wd -w --output-watch-events", "", 5).text; });
   for (int i = 0; i < 8; ++i) Ok("label wd a --overwrite n=" + std::to_string(i));
   watcher.join();
   EXPECT_THAT(shown, HasSubstr("ADDED"));
@@ -153,9 +146,8 @@ TEST_P(KubectlTest, EditsReplacesLabelsAndAnnotates) {
 TEST_P(KubectlTest, AppliesOnTheServerWithFieldOwnership) {
   Ok("apply --server-side --field-manager=one -f -", kWidget);
   EXPECT_THAT(Ok("get --raw " + path_), HasSubstr("\"manager\":\"one\""));
-  std::string other =
-      R"({"apiVersion":"test.example.com/v1","kind":"Widget","metadata":{"name":"a"},)"
-      R"("spec":{"size":5,"parts":[{"name":"q","weight":2}]}})";
+  std::string other = R"({"apiVersion":"test.example.com/v1","kind":"Widget","metadata":{"name":"a"},)"
+                      R"("spec":{"size":5,"parts":[{"name":"q","weight":2}]}})";
   EXPECT_THAT(Fails("apply --server-side --field-manager=two -f -", other),
               HasSubstr("Apply failed with 1 conflict: conflict with \"one\""));
   Ok("apply --server-side --force-conflicts --field-manager=two -f -", other);
@@ -180,8 +172,7 @@ TEST_P(KubectlTest, RunsPods) {
   EXPECT_THAT(Ok("describe pod p"), HasSubstr("Image:      busybox:1"));
   EXPECT_THAT(Ok("set image pod/p p=busybox:2"), HasSubstr("image updated"));
   EXPECT_THAT(Ok("get pod p -o jsonpath='{.spec.containers[*].image}'"), HasSubstr("busybox:2"));
-  EXPECT_THAT(Ok("get pods --field-selector=status.phase=Running"),
-              HasSubstr("No resources found"));
+  EXPECT_THAT(Ok("get pods --field-selector=status.phase=Running"), HasSubstr("No resources found"));
   EXPECT_THAT(Fails("patch pod p -p '{\"spec\":{\"restartPolicy\":\"Always\"}}'"),
               HasSubstr("pod updates may not change fields"));
   EXPECT_THAT(Ok("delete pod p"), HasSubstr("deleted"));
@@ -203,14 +194,11 @@ TEST_P(KubectlTest, CreatesBuiltInKindsFromProtobuf) {
   Ok("create quota q --hard=cpu=1,pods=2");
   EXPECT_EQ(Ok("get quota q -o jsonpath='{.spec.hard.cpu} {.spec.hard.pods}'"), "1 2");
   Ok("create service clusterip w --tcp=80:8080");
-  EXPECT_EQ(Ok("get svc w -o jsonpath='{.spec.ports[0].port} {.spec.ports[0].targetPort}'"),
-            "80 8080");
+  EXPECT_EQ(Ok("get svc w -o jsonpath='{.spec.ports[0].port} {.spec.ports[0].targetPort}'"), "80 8080");
   Ok("create serviceaccount sa");
-  Ok("create -f -",
-     R"({"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b"},)"
-     R"("spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}})");
-  EXPECT_EQ(Ok("get pdb b -o jsonpath='{.spec.minAvailable} {.spec.selector.matchLabels.a}'"),
-            "1 b");
+  Ok("create -f -", R"({"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b"},)"
+                    R"("spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}})");
+  EXPECT_EQ(Ok("get pdb b -o jsonpath='{.spec.minAvailable} {.spec.selector.matchLabels.a}'"), "1 b");
   EXPECT_THAT(Ok("get cm,secret,quota,svc,sa,pdb"), HasSubstr("configmap/c"));
 }
 

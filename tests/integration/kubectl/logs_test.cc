@@ -5,7 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/node/log_files.h"
+#include "localcluster/node/log_files.h"
 #include "tests/integration/kubectl/kubectl.h"
 
 namespace medley::kube {
@@ -37,8 +37,8 @@ class LogsTest : public testing::Test, public LogReader {
   absl::Status ReadLog(const Key&, const LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override {
     return ReadLogFiles(
-        cluster_.dir() / "logs" / (options.previous ? "0.log" : "1.log"), options, clock_,
-        std::move(stop), [] { return true; }, sink);
+        cluster_.dir() / "logs" / (options.previous ? "0.log" : "1.log"), options, clock_, std::move(stop),
+        [] { return true; }, sink);
   }
   std::string Ok(const std::string& args) {
     const Output output = cluster_.Run(args);
@@ -46,8 +46,7 @@ class LogsTest : public testing::Test, public LogReader {
     return output.text;
   }
   std::string Refused(const std::string& query) {
-    const Output output = cluster_.Run("get --raw '/api/v1/namespaces/" + cluster_.ns() +
-                                       "/pods/p/log?" + query + "'");
+    const Output output = cluster_.Run("get --raw '/api/v1/namespaces/" + cluster_.ns() + "/pods/p/log?" + query + "'");
     EXPECT_NE(output.code, 0) << output.text;
     return output.text;
   }
@@ -58,8 +57,7 @@ class LogsTest : public testing::Test, public LogReader {
 
 TEST_F(LogsTest, LinesCarryTheirTimesWhenAsked) {
   EXPECT_EQ(Ok("logs p"), "one\ntwo\nthree\n");
-  EXPECT_EQ(Ok("logs p --timestamps"),
-            std::string(kBegin) + " one\n" + kBegin + " two\n" + kLater + " three\n");
+  EXPECT_EQ(Ok("logs p --timestamps"), std::string(kBegin) + " one\n" + kBegin + " two\n" + kLater + " three\n");
   EXPECT_EQ(Ok("logs p --timestamps -f --tail=1"), std::string(kLater) + " three\n");
   EXPECT_EQ(Ok("logs p --timestamps --previous"), std::string(kBegin) + " before\n");
 }
@@ -95,10 +93,8 @@ TEST_F(LogsTest, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(Refused("tailLines=-1"),
               HasSubstr("The PodLogOptions \"p\" is invalid: tailLines: Invalid value: -1: must be "
                         "greater than or equal to 0"));
-  EXPECT_THAT(Refused("limitBytes=0"),
-              HasSubstr("limitBytes: Invalid value: 0: must be greater than 0"));
-  EXPECT_THAT(Refused("sinceSeconds=0"),
-              HasSubstr("sinceSeconds: Invalid value: 0: must be greater than 0"));
+  EXPECT_THAT(Refused("limitBytes=0"), HasSubstr("limitBytes: Invalid value: 0: must be greater than 0"));
+  EXPECT_THAT(Refused("sinceSeconds=0"), HasSubstr("sinceSeconds: Invalid value: 0: must be greater than 0"));
   EXPECT_THAT(Refused("sinceSeconds=5&sinceTime=2020-01-01T00:00:00Z"),
               HasSubstr("at most one of `sinceTime` or `sinceSeconds` may be specified"));
   EXPECT_THAT(Refused("tailLines=x"), HasSubstr("strconv.ParseInt: parsing \"x\": invalid syntax"));

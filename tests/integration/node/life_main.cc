@@ -4,8 +4,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
-#include "common/kube/node/process_records.h"
-#include "common/kube/node/supervisor.h"
+#include "localcluster/node/process_records.h"
+#include "localcluster/node/supervisor.h"
 
 int main(int argc, char** argv) {
   namespace kube = medley::kube;

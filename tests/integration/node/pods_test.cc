@@ -7,12 +7,12 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/embedded/api_server.h"
-#include "common/kube/errors.h"
-#include "common/kube/node/json_access.h"
-#include "common/kube/node/proc_stat.h"
-#include "common/kube/node/process_node.h"
+#include "kube/client/http_client.h"
+#include "kube/errors.h"
+#include "localcluster/apiserver/api_server.h"
+#include "localcluster/node/json_access.h"
+#include "localcluster/node/proc_stat.h"
+#include "localcluster/node/process_node.h"
 
 namespace medley::kube {
 namespace {
@@ -169,8 +169,7 @@ TEST_F(PodsTest, EnvironmentAndVolumes) {
   config.mutable_json()["data"] = {{"key", "from-config"}, {"file", "see /data/x"}};
   ASSERT_THAT(client().Create(resources::ConfigMaps(), config), IsOk());
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "x", "host-file"), IsOk());
-  Object pod = MakePod("env",
-                       "echo $NAME $IP $KEY; cat /cfg/file; echo; cat /data/x; echo; echo $MEDLEY_MOUNT_DATA",
+  Object pod = MakePod("env", "echo $NAME $IP $KEY; cat /cfg/file; echo; cat /data/x; echo; echo $MEDLEY_MOUNT_DATA",
                        "{}", R"({"env": [
       {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
       {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
@@ -187,10 +186,8 @@ TEST_F(PodsTest, EnvironmentAndVolumes) {
 TEST_F(PodsTest, WaitsForAConfigMapThenStarts) {
   Create(MakePod("waits", "exit 0", "{}",
                  R"({"env": [{"name": "K", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "k"}}}]})"));
-  ASSERT_TRUE(Eventually([&] {
-    return ContainerOf(Pod("waits")).String("/state/waiting/reason") ==
-           "CreateContainerConfigError";
-  }));
+  ASSERT_TRUE(Eventually(
+      [&] { return ContainerOf(Pod("waits")).String("/state/waiting/reason") == "CreateContainerConfigError"; }));
   EXPECT_THAT(ContainerOf(Pod("waits")).String("/state/waiting/message"), HasSubstr("'late'"));
   Object config(resources::ConfigMaps(), {"default", "late"});
   config.mutable_json()["data"] = {{"k", "v"}};
@@ -250,8 +247,9 @@ TEST_F(PodsTest, OnFailureEndsWithTheFirstSuccess) {
 }
 
 TEST_F(PodsTest, DeletionLetsTheProcessFinish) {
-  Create(MakePod("polite", "trap 'echo bye > " + (folder_ / "bye").string() + "; exit 0' TERM; echo $$$$; "
-                           "while :; do sleep 0.05; done"));
+  Create(MakePod("polite", "trap 'echo bye > " + (folder_ / "bye").string() +
+                               "; exit 0' TERM; echo $$$$; "
+                               "while :; do sleep 0.05; done"));
   AwaitPid("polite");
   ASSERT_THAT(client().Delete(resources::Pods(), {"default", "polite"}), IsOk());
   ASSERT_TRUE(AwaitGone("polite"));
@@ -296,7 +294,8 @@ TEST_F(PodsTest, DeadlineEndsThePod) {
 TEST_F(PodsTest, ReadinessFollowsTheProbe) {
   const std::string mark = (folder_ / "ready").string();
   const std::string container = R"({"readinessProbe": {"periodSeconds": 1, "failureThreshold": 1,
-      "exec": {"command": ["sh", "-c", "test -e )" + mark + R"("]}}})";
+      "exec": {"command": ["sh", "-c", "test -e )" +
+                                mark + R"("]}}})";
   Create(MakePod("probe", "sleep 1000", "{}", container.c_str()));
   const Object pod = AwaitPhase("probe", "Running");
   EXPECT_EQ(Condition(pod, "Ready"), "False");
@@ -339,8 +338,7 @@ TEST_F(PodsTest, LogIsFollowedToTheEnd) {
   ASSERT_THAT(base::WriteFileAtomic(go, ""), IsOk());
   reader.join();
   EXPECT_EQ(text, "one\ntwo\n");
-  EXPECT_THAT(client().GetRaw("/api/v1/namespaces/default/pods/talks/log?tailLines=1"),
-              base::IsOkAndHolds("two\n"));
+  EXPECT_THAT(client().GetRaw("/api/v1/namespaces/default/pods/talks/log?tailLines=1"), base::IsOkAndHolds("two\n"));
   EXPECT_THAT(Log("absent"), HasSubstr("not started"));
 }
 

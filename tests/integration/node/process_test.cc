@@ -9,11 +9,11 @@
 #include "common/base/file.h"
 #include "common/base/mutex.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/node/enforcer.h"
-#include "common/kube/node/log_files.h"
-#include "common/kube/node/proc_stat.h"
-#include "common/kube/node/process_records.h"
-#include "common/kube/node/supervisor.h"
+#include "localcluster/node/enforcer.h"
+#include "localcluster/node/log_files.h"
+#include "localcluster/node/proc_stat.h"
+#include "localcluster/node/process_records.h"
+#include "localcluster/node/supervisor.h"
 
 namespace medley::kube {
 namespace {
@@ -56,11 +56,12 @@ class ProcessTest : public testing::Test {
   std::string Log() { return ReadAll(folder_ / "c" / "0.log"); }
   std::string ReadAll(const fs::path& path) {
     std::string text;
-    const absl::Status read = ReadLogFiles(path, {}, clock_, {}, [] { return true; },
-                                           [&](std::string_view bytes) {
-                                             text += bytes;
-                                             return true;
-                                           });
+    const absl::Status read = ReadLogFiles(
+        path, {}, clock_, {}, [] { return true; },
+        [&](std::string_view bytes) {
+          text += bytes;
+          return true;
+        });
     return read.ok() ? text : "(none)";
   }
   // Until `holds`, at most kPatience.
@@ -92,8 +93,9 @@ TEST_F(ProcessTest, ExitCodeAndOutputOfBothStreams) {
 }
 
 TEST_F(ProcessTest, LotsOfOutputArrivesWhole) {
-  auto process = Run(Shell("i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; "
-                           "i=$((i+1)); done"));
+  auto process =
+      Run(Shell("i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; "
+                "i=$((i+1)); done"));
   ASSERT_THAT(process, IsOk());
   EXPECT_EQ(Await(**process).exit_code, 0);
   EXPECT_EQ(Log().size(), 3000u * 41);
@@ -142,8 +144,8 @@ TEST_F(ProcessTest, WhatCannotBeExecutedIsAnError) {
 TEST_F(ProcessTest, NoDescriptorButThreeIsInherited) {
   const UniqueFd leak(fcntl(0, F_DUPFD, 100));  // not close-on-exec
   ASSERT_GE(leak.get(), 100);
-  auto process = Run(Shell("[ -e /proc/$$/fd/" + std::to_string(leak.get()) +
-                           " ] && echo leaked; readlink /proc/$$/fd/0"));
+  auto process =
+      Run(Shell("[ -e /proc/$$/fd/" + std::to_string(leak.get()) + " ] && echo leaked; readlink /proc/$$/fd/0"));
   ASSERT_THAT(process, IsOk());
   EXPECT_EQ(Await(**process).exit_code, 0);
   EXPECT_EQ(Log(), "/dev/null\n");
@@ -171,10 +173,10 @@ TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
   auto other = Run(foreign);
   ASSERT_THAT(other, IsOk());
   // A record of a process that had the other's pid before it.
-  ASSERT_THAT(base::WriteFileAtomic(folder_ / "records" / "old.json",
-                                    "{\"pid\":" + std::to_string((*other)->pid()) +
-                                        ",\"startTicks\":1,\"boot\":\"" + BootId() + "\"}"),
-              IsOk());
+  ASSERT_THAT(
+      base::WriteFileAtomic(folder_ / "records" / "old.json", "{\"pid\":" + std::to_string((*other)->pid()) +
+                                                                  ",\"startTicks\":1,\"boot\":\"" + BootId() + "\"}"),
+      IsOk());
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "records" / "bad.json", "garbage"), IsOk());
   const auto killed = records.KillLeftovers(clock_);
   ASSERT_THAT(killed, IsOk());
@@ -202,7 +204,7 @@ TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextLifeEndsTheRest)
   (*node)->Signal(SIGKILL);
   Await(**node);
   EXPECT_TRUE(Eventually([&] { return !lives(leader); }));  // by the kernel
-  EXPECT_TRUE(lives(child));  // in a session of its own, so nobody told it
+  EXPECT_TRUE(lives(child));                                // in a session of its own, so nobody told it
   const auto killed = ProcessRecords(folder_ / "records").KillLeftovers(clock_);
   ASSERT_THAT(killed, IsOk());
   EXPECT_EQ(*killed, 1);

@@ -21,8 +21,7 @@ class BadInputTest : public OperatorHarness {
   std::string PlannedMessage() { return Status().conditions.Find("Planned")->message; }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, BadInputTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, BadInputTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(BadInputTest, ASchemaErrorIsRefusedByTheServer) {
   Json job = JobJson();
@@ -50,10 +49,9 @@ TEST_P(BadInputTest, AContradictionIsRefusedWithTheRulesSentence) {
 TEST_P(BadInputTest, AnImmutableFieldThatChangesIsRefusedAndTheJobRunsOn) {
   RunJob();
   if (server_.real()) {
-    EXPECT_THAT(
-        client_->Patch(TrainingJobs(), {ns_, "adult"}, kube::PatchType::kMerge,
-                       {{"spec", {{"model", {{"name", "mlp"}}}}}}),
-        base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.model is immutable")));
+    EXPECT_THAT(client_->Patch(TrainingJobs(), {ns_, "adult"}, kube::PatchType::kMerge,
+                               {{"spec", {{"model", {{"name", "mlp"}}}}}}),
+                base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.model is immutable")));
     EXPECT_TRUE(Status().conditions.IsTrue("Running"));
     return;
   }
@@ -70,8 +68,7 @@ TEST_P(BadInputTest, AnUnknownPoolIsNamedAndRetriedWhenItComes) {
   ASSERT_TRUE(WaitForCondition("Planned", "False", "PoolNotFound"));
   EXPECT_THAT(PlannedMessage(), HasSubstr("spec.resources.pools[1]"));
   EXPECT_THAT(PlannedMessage(), HasSubstr("'late'"));
-  Apply(ResourcePools(),
-        Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
+  Apply(ResourcePools(), Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
     "metadata": {"name": "late"}, "spec": {"class": "CPU", "limit": 4, "unit": {"resources": {"cpu": "1"}},
     "price": {"usdPerUnitHour": "1"}}})"));
   EXPECT_TRUE(WaitForCondition("Planned", "True"));
@@ -86,10 +83,8 @@ TEST_P(BadInputTest, APoolWithoutPriceIsNamedAndRetriedWhenPricesCome) {
   EXPECT_THAT(PlannedMessage(), HasSubstr("'gpu'"));
   EXPECT_TRUE(Eventually(
       [&] {
-        return Get(ResourcePools(), {"", "gpu"})
-                   .At("/status/conditions")
-                   .dump()
-                   .find("NotInCatalog") != std::string::npos;
+        return Get(ResourcePools(), {"", "gpu"}).At("/status/conditions").dump().find("NotInCatalog") !=
+               std::string::npos;
       },
       "the pool says so as well"));
   scheduler_.Publish(0.5);
@@ -117,8 +112,7 @@ TEST_P(BadInputTest, AnInfeasibleGoalSaysWhatStandsInTheWay) {
   });
   Apply(TrainingJobs(), JobJson());
   ASSERT_TRUE(WaitForCondition("Planned", "False", "Infeasible"));
-  EXPECT_EQ(PlannedMessage(),
-            "61 units of gpu are needed, 2 are allowed (bounded by spec.limit of pool gpu)");
+  EXPECT_EQ(PlannedMessage(), "61 units of gpu are needed, 2 are allowed (bounded by spec.limit of pool gpu)");
   // The profilers' pods go; nothing else comes.
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "nothing runs"));
   scheduler_.SetPlanner(nullptr);
@@ -130,8 +124,7 @@ TEST_P(BadInputTest, MissingDataFailsTheJobWithFileAndLine) {
   RunJob();
   coordinator_.Fail("file:///data/train.csv:17: 14 columns, want 15", false);
   ASSERT_TRUE(WaitForCondition("Failed", "True", "TrainingFailed"));
-  EXPECT_EQ(Status().conditions.Find("Failed")->message,
-            "file:///data/train.csv:17: 14 columns, want 15");
+  EXPECT_EQ(Status().conditions.Find("Failed")->message, "file:///data/train.csv:17: 14 columns, want 15");
   EXPECT_EQ(Status().restarts, 0);
 }
 
@@ -155,8 +148,8 @@ TEST_P(BadInputTest, APortInUseIsAnErrorThatNamesIt) {
   OperatorOptions options;
   options.http_port = app_->http_port();
   OperatorApp second(options, *operators_, clock_);
-  EXPECT_THAT(second.Start({}), base::StatusIs(absl::StatusCode::kUnavailable,
-                                               HasSubstr(std::to_string(options.http_port))));
+  EXPECT_THAT(second.Start({}),
+              base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr(std::to_string(options.http_port))));
 }
 
 }  // namespace

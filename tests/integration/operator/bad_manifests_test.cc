@@ -45,20 +45,17 @@ class World : public OperatorHarness {
          }},
         {"unknown planner",
          [this] {
-           scheduler_.SetPlanner(
-               [](const model::PlanRequest& request) -> absl::StatusOr<model::PlanResult> {
-                 return base::NotFound("planner '{}' is not in the registry", request.planner.name);
-               });
+           scheduler_.SetPlanner([](const model::PlanRequest& request) -> absl::StatusOr<model::PlanResult> {
+             return base::NotFound("planner '{}' is not in the registry", request.planner.name);
+           });
          }},
         {"infeasible",
          [this] {
-           scheduler_.SetPlanner(
-               [](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
-                 model::PlanResult result;
-                 result.reasons = {
-                     {"limit", "gpu", 61, 2, "61 units of gpu are needed, 2 are allowed"}};
-                 return result;
-               });
+           scheduler_.SetPlanner([](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
+             model::PlanResult result;
+             result.reasons = {{"limit", "gpu", 61, 2, "61 units of gpu are needed, 2 are allowed"}};
+             return result;
+           });
          }},
         {"profiler fails",
          [this] {
@@ -81,14 +78,12 @@ class World : public OperatorHarness {
     }
     const std::string type = bad.condition["type"];
     ASSERT_TRUE(WaitForCondition(type, bad.condition["status"], bad.condition["reason"]));
-    EXPECT_THAT(Status().conditions.Find(type)->message,
-                HasSubstr(bad.condition["message"].get<std::string>()));
+    EXPECT_THAT(Status().conditions.Find(type)->message, HasSubstr(bad.condition["message"].get<std::string>()));
   }
 };
 
 class BadManifestsTest : public testing::TestWithParam<kube::ServerKind> {};
-INSTANTIATE_TEST_SUITE_P(On, BadManifestsTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, BadManifestsTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(BadManifestsTest, EachGetsItsCondition) {
   int tried = 0;

@@ -18,12 +18,9 @@ class DisruptionTest : public OperatorHarness {
  protected:
   void SetUp() override {
     OperatorHarness::SetUp();
-    place_ = [this](const kube::Object& pod) {
-      return pod.label(kRoleLabel) == "coordinator" ? "n2" : where_;
-    };
+    place_ = [this](const kube::Object& pod) { return pod.label(kRoleLabel) == "coordinator" ? "n2" : where_; };
   }
-  void Run(const Json& second_node = {
-               {"cpu", "64"}, {"example.com/gpu", "4"}, {"pods", "200"}}) {
+  void Run(const Json& second_node = {{"cpu", "64"}, {"example.com/gpu", "4"}, {"pods", "200"}}) {
     AddNode("n2", second_node);
     StartOperator();
     RunJob();
@@ -47,8 +44,7 @@ class DisruptionTest : public OperatorHarness {
   std::string where_ = "n1";
 };
 
-INSTANTIATE_TEST_SUITE_P(On, DisruptionTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, DisruptionTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(DisruptionTest, ASpotNoticeMovesTheJobBeforeTheNodeDies) {
   Run();
@@ -57,15 +53,13 @@ TEST_P(DisruptionTest, ASpotNoticeMovesTheJobBeforeTheNodeDies) {
   where_ = "n2";
   Taint("n1", "aws-node-termination-handler/spot-itn");
   EXPECT_EQ(Applied(2), (std::pair<int64_t, std::string>{2, "SpotNotice"}));
-  const std::set<std::string> before = {"adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-0",
-                                        "adult-server-0"};
-  const std::set<std::string> after = {"adult-0-cpu-2", "adult-0-cpu-3", "adult-1-gpu-1",
-                                       "adult-server-1"};
+  const std::set<std::string> before = {"adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-0", "adult-server-0"};
+  const std::set<std::string> after = {"adult-0-cpu-2", "adult-0-cpu-3", "adult-1-gpu-1", "adult-server-1"};
   EXPECT_EQ(coordinator_.members(), after);
   ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-1"); }, "new pods"));
   ASSERT_TRUE(WaitForCondition("Rescaling", "True", "SpotNotice"));
   EXPECT_TRUE(Eventually([&] { return HasEvent("SpotNotice", "spot-itn"); }, "event"));
-  // Old pods stay, and train, until the new epoch is in force.
+  // Old pods stay, and train, until the new generation is in force.
   Settle();
   EXPECT_THAT(PodNames(), IsSupersetOf(before));
   EXPECT_TRUE(Status().conditions.IsTrue("Running"));
@@ -99,8 +93,7 @@ TEST_P(DisruptionTest, WithoutRoomElsewhereAnotherPlanIsAsked) {
   for (const model::Resource& resource : scheduler_.last().resources) {
     EXPECT_TRUE(resource.name != "gpu" || resource.limit == 0);
   }
-  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "SpotNotice: move (Forced)"); },
-                         "event"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "SpotNotice: move (Forced)"); }, "event"));
   EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "the gpu goes"));
   EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-0-cpu-0"); }, "all old pods"));
 }
@@ -138,13 +131,11 @@ TEST_P(DisruptionTest, ACordonWithNowhereToGoDisturbsNothing) {
 
 TEST_P(DisruptionTest, ADisruptedPodAloneIsReplaced) {
   Run();
-  const Json condition = {{"type", "DisruptionTarget"},
-                          {"status", "True"},
-                          {"reason", "EvictionByEvictionAPI"}};
+  const Json condition = {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "EvictionByEvictionAPI"}};
   SetPod("adult-0-cpu-1", {{"conditions", Json::array({condition})}});
   EXPECT_EQ(Applied(2).second, "PodDisrupted");
-  EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-2",
-                                                           "adult-1-gpu-0", "adult-server-0"}));
+  EXPECT_EQ(coordinator_.members(),
+            (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-2", "adult-1-gpu-0", "adult-server-0"}));
   EXPECT_TRUE(Eventually([&] { return HasEvent("PodDisrupted", "adult-0-cpu-1"); }, "event"));
 }
 
@@ -155,8 +146,8 @@ TEST_P(DisruptionTest, ADeletedPodIsReplacedBeforeItIsGone) {
               base::IsOk());
   EXPECT_EQ(Applied(2).second, "PodDisrupted");
   kubelet_on_ = true;
-  EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1",
-                                                           "adult-1-gpu-1", "adult-server-0"}));
+  EXPECT_EQ(coordinator_.members(),
+            (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-1", "adult-server-0"}));
   EXPECT_TRUE(Eventually([&] { return HasEvent("PodDisrupted", "adult-1-gpu-0"); }, "event"));
   EXPECT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-1"); }, "its replacement"));
 }
@@ -175,16 +166,14 @@ TEST_P(DisruptionTest, UnitsOnANodeThatGoesAreNotFree) {
 
 TEST_P(DisruptionTest, PodsThatTolerateAllAreKeptOffNodesThatGo) {
   const Json all = Json::array({{{"operator", "Exists"}}});
-  ASSERT_THAT(client_->Patch(ResourcePools(), {"", "gpu"}, kube::PatchType::kMerge,
-                             {{"spec", {{"tolerations", all}}}}),
+  ASSERT_THAT(client_->Patch(ResourcePools(), {"", "gpu"}, kube::PatchType::kMerge, {{"spec", {{"tolerations", all}}}}),
               base::IsOk());
   Run();
   where_ = "n2";
   Taint("n1", "karpenter.sh/disrupted");
   EXPECT_EQ(Applied(2).second, "NodeDraining");
   ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-1"); }, "new pods"));
-  const Json field = {
-      {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({"n1"})}};
+  const Json field = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({"n1"})}};
   EXPECT_EQ(Get(kube::resources::Pods(), {ns_, "adult-1-gpu-1"})
                 .At("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
                     "nodeSelectorTerms/0/matchFields"),

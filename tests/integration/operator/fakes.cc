@@ -22,8 +22,7 @@ model::PlanResult DefaultPlan(double gpu_price) {
   model::ExecutionPlan plan;
   const model::Sync servers{.kind = model::SyncKind::kParameterServer};
   if (mixed) {
-    plan.stages = {{{{0, 1}}, {{"cpu", 2, 1}}, {{{{0, 1}}, servers}}, 0},
-                   {{{1, 3}}, {{"gpu", 1, 1}}, {}, 0}};
+    plan.stages = {{{{0, 1}}, {{"cpu", 2, 1}}, {{{{0, 1}}, servers}}, 0}, {{{1, 3}}, {{"gpu", 1, 1}}, {}, 0}};
   } else {
     plan.stages = {{{{0, 3}}, {{"cpu", 4, 1}}, {{{{0, 1}}, servers}}, 0}};
   }
@@ -33,9 +32,9 @@ model::PlanResult DefaultPlan(double gpu_price) {
   plan.estimate = {1000, per_hour, per_hour, 3600, {}};
   plan.provenance.planner = "fake";
   model::ProvisionedPlan provisioned;
-  provisioned.stages = mixed ? std::vector<model::ProvisionedStage>{{0, 0, "cpu", 2, 1000, 0, 0},
-                                                                    {1, 2, "gpu", 1, 1000, 0, 0}}
-                             : std::vector<model::ProvisionedStage>{{0, 2, "cpu", 4, 1000, 0, 0}};
+  provisioned.stages =
+      mixed ? std::vector<model::ProvisionedStage>{{0, 0, "cpu", 2, 1000, 0, 0}, {1, 2, "gpu", 1, 1000, 0, 0}}
+            : std::vector<model::ProvisionedStage>{{0, 2, "cpu", 4, 1000, 0, 0}};
   provisioned.server_units = 1;
   provisioned.throughput = 1000;
   provisioned.cost_per_hour = per_hour;
@@ -90,11 +89,9 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
       price = gpu_price_;
     }
     bool offered = false;
-    for (const model::Resource& resource : parsed->resources)
-      offered |= resource.name == "gpu" && resource.limit > 0;
-    const auto result = planner
-                            ? planner(*parsed)
-                            : absl::StatusOr<model::PlanResult>(DefaultPlan(offered ? price : 0));
+    for (const model::Resource& resource : parsed->resources) offered |= resource.name == "gpu" && resource.limit > 0;
+    const auto result =
+        planner ? planner(*parsed) : absl::StatusOr<model::PlanResult>(DefaultPlan(offered ? price : 0));
     if (!result.ok()) return rpc::ToGrpc(result.status());
     model::ToProto(*result, *response);
     return grpc::Status::OK;
@@ -187,26 +184,23 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
     }
     base::MutexLock lock(mutex_);
     if (grpc::Status status = Fence(request->leader_term()); !status.ok()) return status;
-    const int64_t epoch = request->plan().epoch();
-    if (epoch < seen_.epoch())
-      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "older epoch");
-    if (applied_.empty() || applied_.back().first != epoch)
-      applied_.emplace_back(epoch, request->reason());
+    const int64_t generation = request->plan().generation();
+    if (generation < seen_.generation()) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "older generation");
+    if (applied_.empty() || applied_.back().first != generation) applied_.emplace_back(generation, request->reason());
     members_.clear();
     for (const auto& slot : request->slots()) members_.insert(slot.member());
     reason_ = request->reason();
-    seen_.set_next_epoch(epoch);
+    seen_.set_next_generation(generation);
     if (seen_.phase() == job_pb::JOB_PHASE_UNSPECIFIED) seen_.set_phase(job_pb::JOB_PHASE_WAITING);
-    if (seen_.epoch() > 0) seen_.set_phase(job_pb::JOB_PHASE_PREPARING);
+    if (seen_.generation() > 0) seen_.set_phase(job_pb::JOB_PHASE_PREPARING);
     if (auto_commit_) CommitLocked();
     Changed();
-    response->set_epoch(epoch);
+    response->set_generation(generation);
     return grpc::Status::OK;
   }
 
-  grpc::Status WatchObservations(
-      grpc::ServerContext* context, const job_pb::WatchObservationsRequest*,
-      grpc::ServerWriter<job_pb::WatchObservationsResponse>* writer) override {
+  grpc::Status WatchObservations(grpc::ServerContext* context, const job_pb::WatchObservationsRequest*,
+                                 grpc::ServerWriter<job_pb::WatchObservationsResponse>* writer) override {
     int64_t sent = -1;
     while (!context->IsCancelled()) {
       job_pb::WatchObservationsResponse response;
@@ -222,8 +216,7 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
     return grpc::Status::CANCELLED;
   }
 
-  grpc::Status Drain(grpc::ServerContext*, const job_pb::DrainRequest* request,
-                     job_pb::DrainResponse*) override {
+  grpc::Status Drain(grpc::ServerContext*, const job_pb::DrainRequest* request, job_pb::DrainResponse*) override {
     base::MutexLock lock(mutex_);
     if (grpc::Status status = Fence(request->leader_term()); !status.ok()) return status;
     drained_.insert(request->members().begin(), request->members().end());
@@ -251,16 +244,16 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
     return grpc::Status::OK;
   }
   void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (seen_.epoch() > 0) {
+    if (seen_.generation() > 0) {
       job_pb::SwitchRecord& record = *seen_.add_switches();
-      record.set_from_epoch(seen_.epoch());
-      record.set_to_epoch(seen_.next_epoch());
+      record.set_from_generation(seen_.generation());
+      record.set_to_generation(seen_.next_generation());
       record.set_reason(reason_);
       record.set_cause(job_pb::SWITCH_CAUSE_PLAN);
       record.set_pause_seconds(0.25);
     }
-    seen_.set_epoch(seen_.next_epoch());
-    seen_.set_next_epoch(0);
+    seen_.set_generation(seen_.next_generation());
+    seen_.set_next_generation(0);
     seen_.set_phase(job_pb::JOB_PHASE_TRAINING);
     seen_.set_samples_total(1000000);
     seen_.set_throughput(1000);
@@ -340,14 +333,14 @@ void FakeCoordinator::Progress(int64_t samples, double throughput) {
 void FakeCoordinator::Recover(const std::string& member) {
   base::MutexLock lock(service_->mutex_);
   job_pb::SwitchRecord& record = *service_->seen_.add_switches();
-  record.set_from_epoch(service_->seen_.epoch());
-  record.set_to_epoch(service_->seen_.epoch() + 1);
+  record.set_from_generation(service_->seen_.generation());
+  record.set_to_generation(service_->seen_.generation() + 1);
   record.set_reason(member + " was lost");
   record.set_cause(job_pb::SWITCH_CAUSE_MEMBER_LOST);
   record.set_member(member);
   record.set_recovery(true);
   record.set_lost_steps(2);
-  service_->seen_.set_epoch(record.to_epoch());
+  service_->seen_.set_generation(record.to_generation());
   service_->Changed();
 }
 void FakeCoordinator::Complete() {

@@ -5,8 +5,8 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/errors.h"
 #include "common/model/convert.h"
+#include "kube/errors.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
 
@@ -52,11 +52,9 @@ class ClientWithLogs final : public kube::Client {
   absl::StatusOr<std::string> GetRaw(std::string_view path) override {
     const size_t pods = path.find("/pods/");
     const size_t log = path.find("/log", pods == std::string_view::npos ? 0 : pods);
-    if (pods == std::string_view::npos || log == std::string_view::npos)
-      return client_.GetRaw(path);
+    if (pods == std::string_view::npos || log == std::string_view::npos) return client_.GetRaw(path);
     // It has no log, but says whether we may read one.
-    if (const auto asked = client_.GetRaw(path); absl::IsPermissionDenied(asked.status()))
-      return asked.status();
+    if (const auto asked = client_.GetRaw(path); absl::IsPermissionDenied(asked.status())) return asked.status();
     const std::string name(path.substr(pods + 6, log - pods - 6));
     std::string text;
     MEDLEY_RETURN_IF_ERROR(logs_.ReadLog({"", name}, {}, {}, [&](std::string_view piece) {
@@ -72,21 +70,18 @@ class ClientWithLogs final : public kube::Client {
   absl::StatusOr<kube::Object> Get(const kube::Resource& resource, const kube::Key& key) override {
     return client_.Get(resource, key);
   }
-  absl::StatusOr<kube::ObjectList> List(const kube::Resource& resource,
-                                        const kube::ListOptions& options) override {
+  absl::StatusOr<kube::ObjectList> List(const kube::Resource& resource, const kube::ListOptions& options) override {
     return client_.List(resource, options);
   }
-  absl::StatusOr<kube::Object> Create(const kube::Resource& resource,
-                                      const kube::Object& object) override {
+  absl::StatusOr<kube::Object> Create(const kube::Resource& resource, const kube::Object& object) override {
     return client_.Create(resource, object);
   }
   absl::StatusOr<kube::Object> Update(const kube::Resource& resource, const kube::Object& object,
                                       std::string_view subresource) override {
     return client_.Update(resource, object, subresource);
   }
-  absl::StatusOr<kube::Object> Patch(const kube::Resource& resource, const kube::Key& key,
-                                     kube::PatchType type, const Json& patch,
-                                     const kube::PatchOptions& options,
+  absl::StatusOr<kube::Object> Patch(const kube::Resource& resource, const kube::Key& key, kube::PatchType type,
+                                     const Json& patch, const kube::PatchOptions& options,
                                      std::string_view subresource) override {
     return client_.Patch(resource, key, type, patch, options, subresource);
   }
@@ -94,8 +89,7 @@ class ClientWithLogs final : public kube::Client {
                       const kube::DeleteOptions& options) override {
     return client_.Delete(resource, key, options);
   }
-  absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options,
-                     std::stop_token stop,
+  absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options, std::stop_token stop,
                      const std::function<bool(kube::WatchEvent)>& on_event) override {
     return client_.Watch(resource, options, std::move(stop), on_event);
   }
@@ -137,12 +131,10 @@ void OperatorHarness::SetUp() {
     operators_ = NewClient(server_, clock_);
   }
   AddNode("n1", {{"cpu", "64"}, {"example.com/gpu", "4"}, {"pods", "200"}});
-  Apply(ResourcePools(),
-        Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
+  Apply(ResourcePools(), Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
     "metadata": {"name": "cpu"}, "spec": {"class": "CPU", "limit": 16, "unit": {"resources": {"cpu": "1"}},
     "price": {"usdPerUnitHour": "0.04"}}})"));
-  Apply(ResourcePools(),
-        Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
+  Apply(ResourcePools(), Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
     "metadata": {"name": "gpu"}, "spec": {"class": "GPU", "limit": 2, "unit": {"resources": {"example.com/gpu": "1"}},
     "price": {"offering": {"provider": "aws", "region": "r", "instanceType": "p3", "capacityType": "spot"}}}})"));
 }
@@ -171,16 +163,14 @@ void OperatorHarness::CleanUp() {
   }
   const auto pools = client_->List(ResourcePools(), {});
   ASSERT_THAT(pools, base::IsOk());
-  for (const kube::Object& pool : pools->items)
-    EXPECT_THAT(client_->Delete(ResourcePools(), pool.key()), base::IsOk());
+  for (const kube::Object& pool : pools->items) EXPECT_THAT(client_->Delete(ResourcePools(), pool.key()), base::IsOk());
   for (const std::string& node : nodes_) {
     const absl::Status gone = client_->Delete(kube::resources::Nodes(), {"", node});
     EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone)) << base::ToString(gone);
   }
 }
 
-absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const kube::LogOptions&,
-                                      std::stop_token,
+absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const kube::LogOptions&, std::stop_token,
                                       const std::function<bool(std::string_view)>& sink) {
   const size_t at = pod.name.find("-profile-");
   if (at == std::string::npos) {
@@ -237,22 +227,19 @@ void OperatorHarness::Apply(const kube::Resource& resource, const Json& object) 
 }
 
 void OperatorHarness::PatchSpec(const std::string& name, const Json& spec) {
-  ASSERT_THAT(
-      client_->Patch(TrainingJobs(), {ns_, name}, kube::PatchType::kMerge, {{"spec", spec}}),
-      base::IsOk());
+  ASSERT_THAT(client_->Patch(TrainingJobs(), {ns_, name}, kube::PatchType::kMerge, {{"spec", spec}}), base::IsOk());
 }
 
 void OperatorHarness::SetPod(const std::string& name, const Json& status) {
-  const auto done = client_->Patch(kube::resources::Pods(), {ns_, name}, kube::PatchType::kMerge,
-                                   {{"status", status}}, {}, "status");
+  const auto done =
+      client_->Patch(kube::resources::Pods(), {ns_, name}, kube::PatchType::kMerge, {{"status", status}}, {}, "status");
   if (kube::IsNotFound(done.status())) return;
   ASSERT_THAT(done, base::IsOk());
 }
 
 void OperatorHarness::AddNode(const std::string& name, const Json& allocatable) {
   nodes_.push_back(name);
-  Apply(kube::resources::Nodes(),
-        {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}});
+  Apply(kube::resources::Nodes(), {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}});
   PatchNodeStatus(name, {{"allocatable", allocatable}});
   SetNodeReady(name, true);
   // A real server taints a node that is new; its controller would take that away in its own time.
@@ -260,20 +247,17 @@ void OperatorHarness::AddNode(const std::string& name, const Json& allocatable) 
 }
 
 void OperatorHarness::SetNodeReady(const std::string& name, bool ready) {
-  PatchNodeStatus(
-      name, {{"conditions",
-              Json::array({{{"type", "Ready"}, {"status", ready ? "True" : "False"}}})}});
+  PatchNodeStatus(name, {{"conditions", Json::array({{{"type", "Ready"}, {"status", ready ? "True" : "False"}}})}});
 }
 
 void OperatorHarness::PatchNodeStatus(const std::string& name, const Json& status) {
-  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge,
-                             {{"status", status}}, {}, "status"),
-              base::IsOk());
+  ASSERT_THAT(
+      client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge, {{"status", status}}, {}, "status"),
+      base::IsOk());
 }
 
 void OperatorHarness::PatchNode(const std::string& name, const Json& patch) {
-  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge, patch),
-              base::IsOk());
+  ASSERT_THAT(client_->Patch(kube::resources::Nodes(), {"", name}, kube::PatchType::kMerge, patch), base::IsOk());
 }
 
 void OperatorHarness::Taint(const std::string& node, const std::string& key) {
@@ -296,10 +280,9 @@ void OperatorHarness::Pump() {
   ASSERT_THAT(pods, base::IsOk());
   for (const kube::Object& pod : pods->items) {
     if (pod.deleting()) {  // ended: it may go
-      const absl::Status gone = client_->Delete(kube::resources::Pods(), pod.key(),
-                                                {.uid = pod.uid(), .grace_period_seconds = 0});
-      EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone))
-          << base::ToString(gone);
+      const absl::Status gone =
+          client_->Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid(), .grace_period_seconds = 0});
+      EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) << base::ToString(gone);
       continue;
     }
     if (place_ && pod.String("/spec/nodeName").empty()) {
@@ -311,13 +294,12 @@ void OperatorHarness::Pump() {
       const int code = profiler_exit_;
       SetPod(pod.key().name,
              {{"phase", code == 0 ? "Succeeded" : "Failed"},
-              {"containerStatuses",
-               Json::array({{{"name", "worker"},
-                             {"image", "i"},
-                             {"imageID", ""},
-                             {"ready", false},
-                             {"restartCount", 0},
-                             {"state", {{"terminated", {{"exitCode", code}}}}}}})}});
+              {"containerStatuses", Json::array({{{"name", "worker"},
+                                                  {"image", "i"},
+                                                  {"imageID", ""},
+                                                  {"ready", false},
+                                                  {"restartCount", 0},
+                                                  {"state", {{"terminated", {{"exitCode", code}}}}}}})}});
     } else {
       SetPod(pod.key().name, {{"phase", "Running"}, {"podIP", "127.0.0.1"}});
     }
@@ -343,14 +325,12 @@ void OperatorHarness::Settle() {
   }
 }
 
-bool OperatorHarness::WaitForCondition(const std::string& type, const std::string& status,
-                                       const std::string& reason) {
+bool OperatorHarness::WaitForCondition(const std::string& type, const std::string& status, const std::string& reason) {
   return Eventually(
       [&] {
         const JobStatus now = Status();
         const Condition* found = now.conditions.Find(type);
-        return found != nullptr && ToString(found->status) == status &&
-               (reason.empty() || found->reason == reason);
+        return found != nullptr && ToString(found->status) == status && (reason.empty() || found->reason == reason);
       },
       type + "=" + status + " " + reason);
 }
@@ -390,9 +370,7 @@ bool OperatorHarness::HasEvent(const std::string& reason, const std::string& par
   const auto events = client_->List(kube::resources::Events(), {.ns = ns_});
   if (!events.ok()) return false;
   for (const kube::Object& event : events->items) {
-    if (event.String("/reason") == reason &&
-        event.String("/message").find(part) != std::string::npos)
-      return true;
+    if (event.String("/reason") == reason && event.String("/message").find(part) != std::string::npos) return true;
   }
   return false;
 }

@@ -15,10 +15,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/kube/client/http_client.h"
-#include "common/kube/node/log_reader.h"
 #include "common/model/planning.h"
 #include "common/rpc/server.h"
+#include "kube/client/http_client.h"
+#include "localcluster/log_reader.h"
 #include "operator/api/job_status.h"
 #include "operator/app/operator_app.h"
 #include "tests/integration/kube/test_server.h"
@@ -66,7 +66,7 @@ class FakeCoordinator {
   FakeCoordinator();
   ~FakeCoordinator();
   int port() const;
-  // Epochs and reasons of the plans that were applied, in order, and the pods named in the last.
+  // Generations and reasons of the plans that were applied, in order, and the pods named in the last.
   std::vector<std::pair<int64_t, std::string>> applied() const;
   std::set<std::string> members() const;
   std::set<std::string> drained() const;
@@ -79,7 +79,7 @@ class FakeCoordinator {
   void SetAutoCommit(bool on);
   void Commit();
   void Progress(int64_t samples, double throughput);
-  // It goes on in a new epoch without `member`, which was lost.
+  // It goes on in a new generation without `member`, which was lost.
   void Recover(const std::string& member);
   void Complete();
   void Fail(const std::string& message, bool retryable);
@@ -112,8 +112,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   bool Eventually(const std::function<bool()>& holds, const std::string& what);
   // Lets everything work for a moment, to see that nothing happens.
   void Settle();
-  bool WaitForCondition(const std::string& type, const std::string& status,
-                        const std::string& reason = "");
+  bool WaitForCondition(const std::string& type, const std::string& status, const std::string& reason = "");
   void RunJob();  // pools, job, until condition Running
   JobStatus Status(const std::string& name = "adult");
   kube::Object Get(const kube::Resource& resource, const kube::Key& key);
@@ -141,7 +140,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   // What the kubelet does with a pod.
   std::atomic<bool> kubelet_on_{true};
   std::atomic<int> profiler_exit_{0};
-  std::string profiler_log_;  // empty: a good profile
+  std::string profiler_log_;                                 // empty: a good profile
   base::nanoseconds over_window_ = base::milliseconds(500);  // of an operator that is started
   // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.
   std::function<std::string(const kube::Object&)> place_;

@@ -119,12 +119,23 @@ class LeaderTest : public OperatorHarness {
   }
 
   // Processes; the lease is long enough for a busy machine.
-  std::unique_ptr<OperatorProcess> StartProcess(const std::string& name, std::vector<std::string> more = {
-      "--lease-duration", "6", "--renew-deadline", "4", "--retry-period", "0.5"}) {
-    std::vector<std::string> arguments = {
-        "--kubeconfig", (folder_ / "kubeconfig").string(), "--leader-elect", "--scheduler", scheduler_.address(),
-        "--worker-port", std::to_string(coordinator_.port()), "--status-interval", "0.2", "--recheck", "2",
-        "--warm-up-seconds", "1"};
+  std::unique_ptr<OperatorProcess> StartProcess(const std::string& name,
+                                                std::vector<std::string> more = {"--lease-duration", "6",
+                                                                                 "--renew-deadline", "4",
+                                                                                 "--retry-period", "0.5"}) {
+    std::vector<std::string> arguments = {"--kubeconfig",
+                                          (folder_ / "kubeconfig").string(),
+                                          "--leader-elect",
+                                          "--scheduler",
+                                          scheduler_.address(),
+                                          "--worker-port",
+                                          std::to_string(coordinator_.port()),
+                                          "--status-interval",
+                                          "0.2",
+                                          "--recheck",
+                                          "2",
+                                          "--warm-up-seconds",
+                                          "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     auto process = std::make_unique<OperatorProcess>(arguments, folder_ / (name + ".log"));
     EXPECT_TRUE(WaitUntil([&] { return process->HttpPort() != 0; }, base::Patience(seconds(60)))) << process->Log();
@@ -156,12 +167,14 @@ class LeaderTest : public OperatorHarness {
     }
     return terms;
   }
-  int64_t PlanEpoch() {
+  int64_t PlanGeneration() {
     const auto map = client_->Get(kube::resources::ConfigMaps(), {ns_, "adult-plan"});
     if (!map.ok()) return 0;
     const Json plan = Json::parse(map->String("/data/plan.json"), nullptr, false);
-    const Json epoch = plan.is_object() ? plan.value("epoch", Json()) : Json();
-    return epoch.is_string() ? std::stoll(epoch.get<std::string>()) : epoch.is_number() ? epoch.get<int64_t>() : 0;
+    const Json generation = plan.is_object() ? plan.value("generation", Json()) : Json();
+    return generation.is_string()   ? std::stoll(generation.get<std::string>())
+           : generation.is_number() ? generation.get<int64_t>()
+                                    : 0;
   }
 
   const std::filesystem::path folder_;
@@ -188,7 +201,7 @@ TEST_P(LeaderTest, G7_APausedLeaderThatWakesChangesNothing) {
   scheduler_.Publish(20);
   ASSERT_TRUE(api.WaitForBlocked());
   election.Close();
-  EXPECT_EQ(PlanEpoch(), 2);
+  EXPECT_EQ(PlanGeneration(), 2);
   EXPECT_EQ(coordinator_.applied().size(), 1u);
 
   // The second one takes over and finishes the move, then makes another.
@@ -198,17 +211,18 @@ TEST_P(LeaderTest, G7_APausedLeaderThatWakesChangesNothing) {
         return second.leading();
       },
       "the second leads"));
-  EXPECT_THAT(first.Wait({}), base::StatusIs(absl::StatusCode::kAborted));  // where a process would end
+  EXPECT_THAT(first.Wait({}),
+              base::StatusIs(absl::StatusCode::kAborted));  // where a process would end
   EXPECT_FALSE(first.leading());
   EXPECT_EQ(Term(), 1);
   ASSERT_TRUE(Eventually([&] { return coordinator_.applied().size() == 2; }, "plan 2 by the second"));
   EXPECT_EQ(coordinator_.leader_term(), 1);
-  const std::set<std::string> pods = {"adult-coordinator", "adult-0-cpu-0", "adult-0-cpu-1", "adult-0-cpu-2",
-                                      "adult-0-cpu-3",     "adult-server-0"};
+  const std::set<std::string> pods = {"adult-coordinator", "adult-0-cpu-0", "adult-0-cpu-1",
+                                      "adult-0-cpu-2",     "adult-0-cpu-3", "adult-server-0"};
   ASSERT_TRUE(Eventually([&] { return PodNames() == pods; }, "the pods of plan 2"));
   ASSERT_TRUE(WaitForCondition("PodsReady", "True"));
   const auto applied = coordinator_.applied();
-  const int64_t plan = PlanEpoch();
+  const int64_t plan = PlanGeneration();
 
   // The first one's request arrives, and the pass goes on to send the plan.
   api.Open();
@@ -218,7 +232,7 @@ TEST_P(LeaderTest, G7_APausedLeaderThatWakesChangesNothing) {
   EXPECT_EQ(coordinator_.applied(), applied);
   EXPECT_EQ(coordinator_.leader_term(), 1);
   EXPECT_EQ(PodNames(), pods);
-  EXPECT_EQ(PlanEpoch(), plan);
+  EXPECT_EQ(PlanGeneration(), plan);
   EXPECT_EQ(Holder(), "second");
   EXPECT_TRUE(second.leading());
   EXPECT_EQ(Status().restarts, 0);
@@ -310,8 +324,9 @@ TEST_P(LeaderTest, ALeaderStoppedBySigstopEndsWhenItWakes) {
   EXPECT_EQ(Term(), 1);
   if (server_.real()) return;
   EXPECT_TRUE(WaitForCondition("PodsReady", "True"));
-  std::set<int64_t> epochs;
-  for (const auto& [epoch, reason] : coordinator_.applied()) EXPECT_TRUE(epochs.insert(epoch).second) << epoch;
+  std::set<int64_t> generations;
+  for (const auto& [generation, reason] : coordinator_.applied())
+    EXPECT_TRUE(generations.insert(generation).second) << generation;
   EXPECT_EQ(Status().restarts, 0);
 }
 

@@ -23,26 +23,24 @@ class LifeTest : public OperatorHarness {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, LifeTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, LifeTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   RunJob();
-  EXPECT_THAT(PodNames(), UnorderedElementsAre("adult-coordinator", "adult-0-cpu-0",
-                                               "adult-0-cpu-1", "adult-1-gpu-0", "adult-server-0"));
-  EXPECT_EQ(coordinator_.members(), (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1",
-                                                           "adult-1-gpu-0", "adult-server-0"}));
-  for (const auto& [resource, name] : {std::pair{kube::resources::Services(), "adult-coordinator"},
-                                       std::pair{kube::resources::ConfigMaps(), "adult-spec"},
-                                       std::pair{kube::resources::Secrets(), "adult-token"},
-                                       std::pair{kube::resources::NetworkPolicies(), "adult"}}) {
+  EXPECT_THAT(PodNames(), UnorderedElementsAre("adult-coordinator", "adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-0",
+                                               "adult-server-0"));
+  EXPECT_EQ(coordinator_.members(),
+            (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-0", "adult-server-0"}));
+  for (const auto& [resource, name] :
+       {std::pair{kube::resources::Services(), "adult-coordinator"},
+        std::pair{kube::resources::ConfigMaps(), "adult-spec"}, std::pair{kube::resources::Secrets(), "adult-token"},
+        std::pair{kube::resources::NetworkPolicies(), "adult"}}) {
     EXPECT_TRUE(Exists(resource, {ns_, name})) << name;
   }
   EXPECT_EQ(scheduler_.last().resources.size(), 2u);
   EXPECT_EQ(scheduler_.last().server_type, "cpu");
   coordinator_.Progress(250000, 2000);
-  ASSERT_TRUE(Eventually(
-      [&] { return Status().observed && Status().observed->progress_percent == 25; }, "25 %"));
+  ASSERT_TRUE(Eventually([&] { return Status().observed && Status().observed->progress_percent == 25; }, "25 %"));
   const JobStatus status = Status();
   EXPECT_EQ(status.Phase(), "Running");
   EXPECT_EQ(status.plan->summary, "emb@2xcpu | fc..loss@1xgpu + 1 server@cpu");
@@ -61,14 +59,12 @@ TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
 
 TEST_P(LifeTest, ProfilesAreReusedByALaterJob) {
   RunJob();
-  const auto maps =
-      client_->List(kube::resources::ConfigMaps(), {.ns = ns_, .label_selector = kProfileLabel});
+  const auto maps = client_->List(kube::resources::ConfigMaps(), {.ns = ns_, .label_selector = kProfileLabel});
   ASSERT_THAT(maps, base::IsOk());
   EXPECT_EQ(maps->items.size(), 2u);
   profiler_exit_ = 1;  // a second measurement would fail
   Apply(TrainingJobs(), JobJson("second"));
-  EXPECT_TRUE(Eventually([&] { return Status("second").conditions.IsTrue("Planned"); },
-                         "planned without profiling"));
+  EXPECT_TRUE(Eventually([&] { return Status("second").conditions.IsTrue("Planned"); }, "planned without profiling"));
   EXPECT_EQ(Status("second").restarts, 0);
 }
 
@@ -95,7 +91,7 @@ TEST_P(LifeTest, ARecoverySaysWhoWasLost) {
   EXPECT_TRUE(Eventually(
       [&] {
         return HasEvent("Recovered",
-                        "epoch 1 -> 2 (adult-0-cpu-1 was lost): training stood still for 0.000 s, "
+                        "generation 1 -> 2 (adult-0-cpu-1 was lost): training stood still for 0.000 s, "
                         "2 steps trained again");
       },
       "event"));
@@ -130,8 +126,7 @@ TEST_P(LifeTest, BackoffLimitEndsRestarts) {
 TEST_P(LifeTest, SuspendCheckpointsAndGivesPodsBackResumePlansAgain) {
   RunJob();
   coordinator_.Progress(400000, 1000);
-  ASSERT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 400000; },
-                         "progress"));
+  ASSERT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 400000; }, "progress"));
   PatchSpec("adult", {{"runPolicy", {{"suspend", true}}}});
   ASSERT_TRUE(WaitForCondition("Suspended", "True"));
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "pods are given back"));
@@ -157,11 +152,7 @@ TEST_P(LifeTest, FinishedJobsGoAfterTheirTtl) {
   EXPECT_THAT(PodNames(), Contains("adult-coordinator"));  // cleanPodPolicy None
   EXPECT_TRUE(Exists(TrainingJobs(), {ns_, "adult"}));
   clock_.Advance(base::seconds(601));
-  EXPECT_TRUE(Eventually(
-      [&] {
-        return !Exists(TrainingJobs(), {ns_, "adult"});
-      },
-      "the job is deleted"));
+  EXPECT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}); }, "the job is deleted"));
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "and its pods"));
 }
 
@@ -177,11 +168,7 @@ TEST_P(LifeTest, ActiveDeadlineFailsTheJob) {
 TEST_P(LifeTest, DeletionTakesThePodsFirst) {
   RunJob();
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
-  EXPECT_TRUE(Eventually(
-      [&] {
-        return !Exists(TrainingJobs(), {ns_, "adult"}) && PodNames().empty();
-      },
-      "gone"));
+  EXPECT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}) && PodNames().empty(); }, "gone"));
 }
 
 TEST_P(LifeTest, JobsOfOtherManagersAreLeftAlone) {
@@ -199,8 +186,7 @@ TEST_P(LifeTest, AnotherOperatorGoesOnWhereThisOneStopped) {
   coordinator_.Progress(500000, 1000);
   SetPod("adult-1-gpu-0", {{"phase", "Failed"}});
   StartOperator();
-  EXPECT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 500000; },
-                         "observed"));
+  EXPECT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 500000; }, "observed"));
   EXPECT_TRUE(WaitForCondition("PodsReady", "True"));
   EXPECT_EQ(coordinator_.applied().size(), 1u);  // the same plan, not another
   EXPECT_EQ(scheduler_.plans(), 1);

@@ -7,7 +7,7 @@
 
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/api/training_job.h"
 #include "tests/integration/kube/test_server.h"
@@ -39,8 +39,7 @@ class ManifestsTest : public testing::TestWithParam<kube::ServerKind> {
     return object.kind() == "ResourcePool" ? ResourcePools() : TrainingJobs();
   }
   absl::StatusOr<kube::Object> Create(kube::Object object) {
-    if (ResourceOf(object).namespaced)
-      object.mutable_json()["metadata"]["namespace"] = server_.ns();
+    if (ResourceOf(object).namespaced) object.mutable_json()["metadata"]["namespace"] = server_.ns();
     auto made = client_.Create(ResourceOf(object), object);
     if (made.ok()) made_.push_back(*made);
     return made;
@@ -53,8 +52,7 @@ class ManifestsTest : public testing::TestWithParam<kube::ServerKind> {
   absl::Status Try(const ManifestCase& bad) {
     const auto made = Create(bad.manifest);
     if (!made.ok() || !bad.update.is_object()) return made.status();
-    return client_.Patch(ResourceOf(*made), made->key(), kube::PatchType::kMerge, bad.update)
-        .status();
+    return client_.Patch(ResourceOf(*made), made->key(), kube::PatchType::kMerge, bad.update).status();
   }
   void CleanUp() {
     while (!made_.empty()) Delete(made_.back());
@@ -71,8 +69,7 @@ class ManifestsTest : public testing::TestWithParam<kube::ServerKind> {
   kube::HttpClient& client_;
   std::vector<kube::Object> made_;
 };
-INSTANTIATE_TEST_SUITE_P(On, ManifestsTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, ManifestsTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(ManifestsTest, GoodOnesAreTakenAndDefaultedAsTheOperatorDoes) {
   for (const kube::Object& manifest : GoodManifests()) {
@@ -124,8 +121,7 @@ TEST_P(ManifestsTest, ContradictionsAreRefusedWithTheRulesSentence) {
 TEST_P(ManifestsTest, TheServersRulesAndTheOperatorsValidationAgree) {
   if (!EvaluatesRules()) return;
   std::vector<ManifestCase> cases = BadManifests();
-  std::erase_if(cases,
-                [](const ManifestCase& c) { return c.rule.empty() || c.update.is_object(); });
+  std::erase_if(cases, [](const ManifestCase& c) { return c.rule.empty() || c.update.is_object(); });
   std::set<std::string> sentences = RuleSentences("trainingjobs.yaml");
   sentences.merge(RuleSentences("resourcepools.yaml"));
   constexpr uint64_t kSeed = 7;
@@ -150,9 +146,8 @@ TEST_P(ManifestsTest, TheServersRulesAndTheOperatorsValidationAgree) {
       if (base::ToString(made.status()).find(sentence) != std::string::npos) said.insert(sentence);
     }
     const std::vector<std::string> ours = mixed.Validate();
-    EXPECT_EQ(said, std::set<std::string>(ours.begin(), ours.end()))
-        << names << " (seed " << kSeed << ")\n"
-        << base::ToString(made.status());
+    EXPECT_EQ(said, std::set<std::string>(ours.begin(), ours.end())) << names << " (seed " << kSeed << ")\n"
+                                                                     << base::ToString(made.status());
     EXPECT_EQ(made.ok(), ours.empty()) << names;
     accepted += made.ok() ? 1 : 0;
     CleanUp();
@@ -193,8 +188,7 @@ TEST_P(ManifestsTest, AnOlderObjectLivesOnUnderTheNewCrd) {
     EXPECT_EQ(now->generation(), old->generation());
     EXPECT_EQ(now->At("/spec/data"), old->At("/spec/data"));
   }
-  EXPECT_EQ(now->At("/spec/runPolicy/schedulingPolicy"),
-            (Json{{"queue", "q"}, {"podGroup", "Auto"}}));
+  EXPECT_EQ(now->At("/spec/runPolicy/schedulingPolicy"), (Json{{"queue", "q"}, {"podGroup", "Auto"}}));
   // The operator writes its status and finalizer, and people scale and suspend.
   const auto patch = [&](const Json& body, const char* subresource) {
     return client_.Patch(TrainingJobs(), key, kube::PatchType::kMerge, body, {}, subresource);

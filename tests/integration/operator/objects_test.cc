@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/builders/pod_group.h"
 #include "tests/integration/operator/harness.h"
@@ -35,36 +35,28 @@ class ObjectsTest : public OperatorHarness {
   void RemovePodGroups() {
     for (const PodGroupKind kind : {PodGroupKind::kVolcano, PodGroupKind::kSchedulerPlugins}) {
       const std::string name = "podgroups." + PodGroups(kind).group;
-      const absl::Status gone =
-          client_->Delete(kube::resources::CustomResourceDefinitions(), {"", name});
+      const absl::Status gone = client_->Delete(kube::resources::CustomResourceDefinitions(), {"", name});
       EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone)) << base::ToString(gone);
-      const auto unknown = [&] {
-        return kube::IsNotFound(client_->List(PodGroups(kind), {.ns = ns_}).status());
-      };
+      const auto unknown = [&] { return kube::IsNotFound(client_->List(PodGroups(kind), {.ns = ns_}).status()); };
       EXPECT_TRUE(server_.Eventually(unknown)) << name;
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(On, ObjectsTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, ObjectsTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(ObjectsTest, AreOwnedByTheJobAndGoWithIt) {
   RunJob();
   const std::string uid = Get(TrainingJobs(), {ns_, "adult"}).uid();
   const std::vector<std::pair<kube::Resource, std::string>> objects = {
-      {kube::resources::Services(), "adult-coordinator"},
-      {kube::resources::ConfigMaps(), "adult-spec"},
-      {kube::resources::ConfigMaps(), "adult-plan"},
-      {kube::resources::Secrets(), "adult-token"},
-      {kube::resources::NetworkPolicies(), "adult"},
-      {kube::resources::PodDisruptionBudgets(), "adult"}};
+      {kube::resources::Services(), "adult-coordinator"}, {kube::resources::ConfigMaps(), "adult-spec"},
+      {kube::resources::ConfigMaps(), "adult-plan"},      {kube::resources::Secrets(), "adult-token"},
+      {kube::resources::NetworkPolicies(), "adult"},      {kube::resources::PodDisruptionBudgets(), "adult"}};
   for (const auto& [resource, name] : objects) {
     const kube::Object object = Get(resource, {ns_, name});
     ASSERT_TRUE(object.controller().has_value()) << name;
     EXPECT_EQ(object.controller()->uid, uid) << name;
   }
-  EXPECT_GE(Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token").size(),
-            64u);
+  EXPECT_GE(Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token").size(), 64u);
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
   EXPECT_TRUE(Eventually(
       [&] {
@@ -83,16 +75,14 @@ TEST_P(ObjectsTest, TheDisruptionBudgetFollowsThePlan) {
   };
   // Two trainers of emb, one of fc, a server and the coordinator; one may go.
   EXPECT_EQ(min_available(), 4);
-  EXPECT_EQ(Get(kube::resources::PodDisruptionBudgets(), {ns_, "adult"})
-                .String("/spec/unhealthyPodEvictionPolicy"),
+  EXPECT_EQ(Get(kube::resources::PodDisruptionBudgets(), {ns_, "adult"}).String("/spec/unhealthyPodEvictionPolicy"),
             "AlwaysAllow");
   PatchSpec("adult", {{"runPolicy", {{"disruptionBudget", {{"maxUnavailable", 2}}}}}});
   EXPECT_TRUE(Eventually([&] { return min_available() == 3; }, "two may go"));
   scheduler_.Publish(20);  // another plan: four trainers on cpu and a server
-  ASSERT_TRUE(Eventually([&] { return Status().plan && Status().plan->epoch == 2; }, "epoch 2"));
-  EXPECT_TRUE(Eventually(
-      [&] { return min_available() == static_cast<int>(coordinator_.members().size()) + 1 - 2; },
-      "the new plan's"));
+  ASSERT_TRUE(Eventually([&] { return Status().plan && Status().plan->generation == 2; }, "generation 2"));
+  EXPECT_TRUE(Eventually([&] { return min_available() == static_cast<int>(coordinator_.members().size()) + 1 - 2; },
+                         "the new plan's"));
   PatchSpec("adult", {{"runPolicy", {{"disruptionBudget", {{"enabled", false}}}}}});
   EXPECT_TRUE(Eventually([&] { return min_available().is_null(); }, "none"));
 }
@@ -129,8 +119,7 @@ TEST_P(ObjectsTest, MembersJoinThePodGroupOfTheirScheduler) {
 TEST_P(ObjectsTest, WithoutThePodGroupsKindPodsAreScheduledOneByOne) {
   Apply(TrainingJobs(), Scheduled({{"schedulerName", "volcano"}}));
   ASSERT_TRUE(WaitForCondition("Running", "True"));
-  EXPECT_TRUE(Eventually(
-      [&] { return HasEvent("PodGroupUnavailable", "scheduling.volcano.sh/v1beta1"); }, "event"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("PodGroupUnavailable", "scheduling.volcano.sh/v1beta1"); }, "event"));
   const kube::Object pod = Get(kube::resources::Pods(), {ns_, "adult-0-cpu-0"});
   EXPECT_EQ(pod.annotation("scheduling.k8s.io/group-name"), "");
   EXPECT_EQ(pod.String("/spec/schedulerName"), "volcano");
@@ -142,8 +131,7 @@ TEST_P(ObjectsTest, SomebodyElsesObjectOfTheNameIsNotTouchedAndIsTold) {
                        {"metadata", {{"name", "adult-token"}, {"namespace", ns_}}},
                        {"stringData", {{"token", "known to somebody"}}}};
   Apply(kube::resources::Secrets(), secret);
-  const std::string version =
-      Get(kube::resources::Secrets(), {ns_, "adult-token"}).resource_version();
+  const std::string version = Get(kube::resources::Secrets(), {ns_, "adult-token"}).resource_version();
   Apply(TrainingJobs(), JobJson());
   EXPECT_TRUE(Eventually([&] { return HasEvent("NameTaken", "adult-token"); }, "event"));
   EXPECT_THAT(PodNames(), IsEmpty());
@@ -160,8 +148,7 @@ TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
   job["spec"]["resources"]["pools"] = {"no-such-pool"};
   Json invalid = job;
   invalid["metadata"]["name"] = "invalid";
-  invalid["spec"]["model"] = {
-      {"layers", {{{"name", "fc"}, {"kind", "FullyConnected"}, {"out", 1}}}}};
+  invalid["spec"]["model"] = {{"layers", {{{"name", "fc"}, {"kind", "FullyConnected"}, {"out", 1}}}}};
   for (const Json& object : {job, invalid}) Apply(TrainingJobs(), object);
   const auto versions = [&] {
     return std::pair(Get(TrainingJobs(), {ns_, "adult"}).resource_version(),
@@ -177,8 +164,7 @@ TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
   EXPECT_TRUE(Get(TrainingJobs(), {ns_, "adult"}).At("/status").is_null());
   for (const kube::Resource& resource :
        {kube::resources::Pods(), kube::resources::Secrets(), kube::resources::Services(),
-        kube::resources::NetworkPolicies(), kube::resources::PodDisruptionBudgets(),
-        kube::resources::Events()}) {
+        kube::resources::NetworkPolicies(), kube::resources::PodDisruptionBudgets(), kube::resources::Events()}) {
     const auto list = client_->List(resource, {.ns = ns_});
     ASSERT_THAT(list, base::IsOk());
     for (const kube::Object& object : list->items)
@@ -192,8 +178,7 @@ TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
 // A job is deleted and made again under its name: nothing of the first is taken for the second's.
 TEST_P(ObjectsTest, AJobMadeAgainGetsItsOwnToken) {
   RunJob();
-  const std::string token =
-      Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token");
+  const std::string token = Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token");
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
   ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}); }, "gone"));
   coordinator_.Forget();

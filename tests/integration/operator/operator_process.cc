@@ -10,7 +10,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "common/kube/client/http_client.h"
+#include "kube/client/http_client.h"
 
 namespace medley::ops {
 

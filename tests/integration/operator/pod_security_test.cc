@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/pods.h"
@@ -34,16 +34,14 @@ class PodSecurityTest : public testing::TestWithParam<kube::ServerKind> {
                           {{"labels",
                             {{"pod-security.kubernetes.io/enforce", "restricted"},
                              {"pod-security.kubernetes.io/enforce-version", "latest"}}}}}};
-    ASSERT_THAT(client_.Patch(kube::resources::Namespaces(), {"", server_.ns()},
-                              kube::PatchType::kMerge, labels),
+    ASSERT_THAT(client_.Patch(kube::resources::Namespaces(), {"", server_.ns()}, kube::PatchType::kMerge, labels),
                 base::IsOk());
   }
   // As a dry run does, but with the object stored and taken back.
   absl::Status Admit(const kube::Object& pod) {
     const auto made = client_.Create(kube::resources::Pods(), pod);
     if (!made.ok()) return made.status();
-    const absl::Status gone =
-        client_.Delete(kube::resources::Pods(), pod.key(), {.grace_period_seconds = 0});
+    const absl::Status gone = client_.Delete(kube::resources::Pods(), pod.key(), {.grace_period_seconds = 0});
     return kube::IsNotFound(gone) ? absl::OkStatus() : gone;
   }
 
@@ -53,16 +51,14 @@ class PodSecurityTest : public testing::TestWithParam<kube::ServerKind> {
   Json job_;
   const WorkerSettings settings_{"registry/medley-worker:1", 7070, 9090, "IfNotPresent", {"site"}};
 };
-INSTANTIATE_TEST_SUITE_P(On, PodSecurityTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, PodSecurityTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(PodSecurityTest, RestrictedTakesEachKindOfPod) {
   Enforce();
   for (const kube::Object& pod : EachKindOfPod(ReadJob(job_), SamplePool(), settings_))
     EXPECT_THAT(Admit(pod), base::IsOk()) << pod.key().name;
   // With sidecars of a template that say nothing of security.
-  job_["spec"]["template"]["spec"] =
-      Json::parse(R"({"initContainers": [{"name": "fetch", "image": "i"}],
+  job_["spec"]["template"]["spec"] = Json::parse(R"({"initContainers": [{"name": "fetch", "image": "i"}],
                       "containers": [{"name": "sidecar", "image": "s"}]})");
   for (const kube::Object& pod : EachKindOfPod(ReadJob(job_), SamplePool(), settings_))
     EXPECT_THAT(Admit(pod), base::IsOk()) << pod.key().name;

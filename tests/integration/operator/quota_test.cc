@@ -14,14 +14,11 @@ using kube::Json;
 // Passes on all but the creation of pods whose names contain `refuse`.
 class RefusingClient final : public kube::Client {
  public:
-  RefusingClient(kube::Client& client, std::string refuse)
-      : client_(client), refuse_(std::move(refuse)) {}
+  RefusingClient(kube::Client& client, std::string refuse) : client_(client), refuse_(std::move(refuse)) {}
   void Admit() { admit_ = true; }
 
-  absl::StatusOr<kube::Object> Create(const kube::Resource& resource,
-                                      const kube::Object& object) override {
-    if (!admit_ && resource.kind == "Pod" &&
-        object.key().name.find(refuse_) != std::string::npos) {
+  absl::StatusOr<kube::Object> Create(const kube::Resource& resource, const kube::Object& object) override {
+    if (!admit_ && resource.kind == "Pod" && object.key().name.find(refuse_) != std::string::npos) {
       return base::PermissionDenied(
           "pods \"{}\" is forbidden: exceeded quota: team, requested: requests.cpu=1, used: "
           "requests.cpu=4, limited: requests.cpu=4",
@@ -32,17 +29,15 @@ class RefusingClient final : public kube::Client {
   absl::StatusOr<kube::Object> Get(const kube::Resource& resource, const kube::Key& key) override {
     return client_.Get(resource, key);
   }
-  absl::StatusOr<kube::ObjectList> List(const kube::Resource& resource,
-                                        const kube::ListOptions& options) override {
+  absl::StatusOr<kube::ObjectList> List(const kube::Resource& resource, const kube::ListOptions& options) override {
     return client_.List(resource, options);
   }
   absl::StatusOr<kube::Object> Update(const kube::Resource& resource, const kube::Object& object,
                                       std::string_view subresource) override {
     return client_.Update(resource, object, subresource);
   }
-  absl::StatusOr<kube::Object> Patch(const kube::Resource& resource, const kube::Key& key,
-                                     kube::PatchType type, const Json& patch,
-                                     const kube::PatchOptions& options,
+  absl::StatusOr<kube::Object> Patch(const kube::Resource& resource, const kube::Key& key, kube::PatchType type,
+                                     const Json& patch, const kube::PatchOptions& options,
                                      std::string_view subresource) override {
     return client_.Patch(resource, key, type, patch, options, subresource);
   }
@@ -50,14 +45,11 @@ class RefusingClient final : public kube::Client {
                       const kube::DeleteOptions& options) override {
     return client_.Delete(resource, key, options);
   }
-  absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options,
-                     std::stop_token stop,
+  absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options, std::stop_token stop,
                      const std::function<bool(kube::WatchEvent)>& on_event) override {
     return client_.Watch(resource, options, std::move(stop), on_event);
   }
-  absl::StatusOr<std::string> GetRaw(std::string_view path) override {
-    return client_.GetRaw(path);
-  }
+  absl::StatusOr<std::string> GetRaw(std::string_view path) override { return client_.GetRaw(path); }
   absl::Status StreamRaw(std::string_view path, std::stop_token stop,
                          const std::function<bool(std::string_view)>& on_bytes) override {
     return client_.StreamRaw(path, std::move(stop), on_bytes);
@@ -82,10 +74,7 @@ absl::StatusOr<model::PlanResult> AsMuchAsAllowed(const model::PlanRequest& requ
     return result;
   }
   model::ExecutionPlan plan;
-  plan.stages = {{{{0, 3}},
-                  {{"cpu", trainers, 1}},
-                  {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}}},
-                  0}};
+  plan.stages = {{{{0, 3}}, {{"cpu", trainers, 1}}, {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}}}, 0}};
   plan.servers = model::Servers{"cpu", 1};
   plan.estimate.throughput = 500 * trainers;
   model::ProvisionedPlan provisioned;
@@ -104,9 +93,9 @@ class QuotaTest : public OperatorHarness {
     const kube::Key key{ns_, "team"};
     const Json hard = {{"requests.cpu", cpu}};
     if (Exists(kube::resources::ResourceQuotas(), key)) {
-      ASSERT_THAT(client_->Patch(kube::resources::ResourceQuotas(), key, kube::PatchType::kMerge,
-                                 {{"spec", {{"hard", hard}}}}),
-                  base::IsOk());
+      ASSERT_THAT(
+          client_->Patch(kube::resources::ResourceQuotas(), key, kube::PatchType::kMerge, {{"spec", {{"hard", hard}}}}),
+          base::IsOk());
     } else {
       Apply(kube::resources::ResourceQuotas(), {{"apiVersion", "v1"},
                                                 {"kind", "ResourceQuota"},
@@ -121,15 +110,14 @@ class QuotaTest : public OperatorHarness {
     if (server_.real() || hard_.is_null()) return;
     int64_t used = 100;  // the coordinator
     for (const std::string& name : PodNames()) {
-      const bool unit = name.find("-cpu-") != std::string::npos ||
-                        name.find("-server-") != std::string::npos;
+      const bool unit = name.find("-cpu-") != std::string::npos || name.find("-server-") != std::string::npos;
       used += unit ? 1000 : 0;
     }
     const Json status = {{"hard", hard_}, {"used", {{"requests.cpu", std::to_string(used) + "m"}}}};
     if (status == counted_) return;
     counted_ = status;
-    ASSERT_THAT(client_->Patch(kube::resources::ResourceQuotas(), {ns_, "team"},
-                               kube::PatchType::kMerge, {{"status", status}}, {}, "status"),
+    ASSERT_THAT(client_->Patch(kube::resources::ResourceQuotas(), {ns_, "team"}, kube::PatchType::kMerge,
+                               {{"status", status}}, {}, "status"),
                 base::IsOk());
   }
   bool Applied(size_t count, const std::string& reason) {
@@ -152,8 +140,7 @@ class QuotaTest : public OperatorHarness {
   Json counted_;
 };
 
-INSTANTIATE_TEST_SUITE_P(On, QuotaTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, QuotaTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(QuotaTest, AQuotaLoweredAndRaisedMovesTheJob) {
   scheduler_.SetPlanner(AsMuchAsAllowed);
@@ -188,9 +175,8 @@ TEST_P(QuotaTest, AQuotaLoweredTooFarIsToldAndNothingIsTouched) {
   StartOperator();
   RunJob();
   PutQuota("1");
-  EXPECT_TRUE(Eventually(
-      [&] { return HasEvent("ReplanInfeasible", "bounded by ResourceQuota team: requests.cpu"); },
-      "the quota is named"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible", "bounded by ResourceQuota team: requests.cpu"); },
+                         "the quota is named"));
   const int asked = scheduler_.plans();
   Settle();
   EXPECT_EQ(coordinator_.applied().size(), 1u);

@@ -19,18 +19,16 @@ class ReplanTest : public OperatorHarness {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, ReplanTest, testing::ValuesIn(kube::ServersUnderTest()),
-                         kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, ReplanTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
   coordinator_.SetAutoCommit(false);
   scheduler_.Publish(20);
-  ASSERT_TRUE(
-      Eventually([&] { return coordinator_.applied().size() == 2; }, "the new plan is applied"));
+  ASSERT_TRUE(Eventually([&] { return coordinator_.applied().size() == 2; }, "the new plan is applied"));
   EXPECT_EQ(coordinator_.applied().back(), (std::pair<int64_t, std::string>{2, "PriceChanged"}));
   ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-0-cpu-3"); }, "new pods"));
   ASSERT_TRUE(WaitForCondition("Rescaling", "True", "PriceChanged"));
-  // Old pods stay, and train, until the new epoch is in force.
+  // Old pods stay, and train, until the new generation is in force.
   Settle();
   EXPECT_THAT(PodNames(), Contains("adult-1-gpu-0"));
   EXPECT_TRUE(Status().conditions.IsTrue("Running"));
@@ -38,17 +36,15 @@ TEST_P(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
   EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "old pods go"));
   EXPECT_TRUE(WaitForCondition("Rescaling", "False", "Rescaled"));
   const JobStatus status = Status();
-  EXPECT_EQ(status.plan->epoch, 2);
+  EXPECT_EQ(status.plan->generation, 2);
   EXPECT_EQ(status.last_rescale->reason, "PriceChanged");
   EXPECT_EQ(status.last_rescale->pause_seconds, 0.25);
   EXPECT_EQ(status.restarts, 0);
-  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "PriceChanged: move (Saves)"); },
-                         "event"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "PriceChanged: move (Saves)"); }, "event"));
 }
 
 TEST_P(ReplanTest, ASavingThatIsTooSmallIsToldAndNotTaken) {
-  scheduler_.Publish(
-      1.0001);  // the same plan is a bit dearer; the other saves a lot only at the end
+  scheduler_.Publish(1.0001);  // the same plan is a bit dearer; the other saves a lot only at the end
   coordinator_.Progress(999990, 1000);
   scheduler_.Publish(1.01);
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "PriceChanged"); }, "event"));
@@ -69,8 +65,7 @@ TEST_P(ReplanTest, AnEditedObjectiveIsPlannedAgainWithoutARestart) {
     return result;
   });
   PatchSpec("adult", {{"objective", {{"minThroughput", 9000}}}});
-  ASSERT_TRUE(
-      Eventually([&] { return coordinator_.applied().size() == 2; }, "a plan for the new goal"));
+  ASSERT_TRUE(Eventually([&] { return coordinator_.applied().size() == 2; }, "a plan for the new goal"));
   EXPECT_EQ(coordinator_.applied().back().second, "ObjectiveChanged");
   EXPECT_EQ(scheduler_.last().constraints.min_throughput, 9000);
   EXPECT_EQ(Status().restarts, 0);
@@ -80,8 +75,7 @@ TEST_P(ReplanTest, KubectlScaleBoundsThePlan) {
   const auto scale = client_->Patch(TrainingJobs(), {ns_, "adult"}, kube::PatchType::kMerge,
                                     {{"spec", {{"replicas", 2}}}}, {}, "scale");
   ASSERT_THAT(scale, base::IsOk());
-  EXPECT_TRUE(Eventually([&] { return scheduler_.last().constraints.max_units == 2; },
-                         "asked with the new bound"));
+  EXPECT_TRUE(Eventually([&] { return scheduler_.last().constraints.max_units == 2; }, "asked with the new bound"));
 }
 
 TEST_P(ReplanTest, AnInfeasibleWishIsToldAndNothingIsTouched) {
@@ -105,8 +99,7 @@ TEST_P(ReplanTest, AKilledSchedulerLeavesRunningJobsAlone) {
   EXPECT_TRUE(Status().conditions.IsTrue("Running"));
   EXPECT_TRUE(Status().conditions.IsTrue("Planned"));
   coordinator_.Progress(123456, 1000);
-  EXPECT_TRUE(
-      Eventually([&] { return Status().observed->samples == 123456; }, "it is still observed"));
+  EXPECT_TRUE(Eventually([&] { return Status().observed->samples == 123456; }, "it is still observed"));
   scheduler_.Revive();
   EXPECT_TRUE(Eventually([&] { return scheduler_.plans() >= 2; }, "asked when it is back"));
 }

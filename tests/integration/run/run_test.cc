@@ -76,11 +76,10 @@ class RunTest : public testing::Test {
   void SetUp() override { folder_ = *base::MakeTempDir("medley-run-test"); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments,
-                                      const std::string& name = "medley") {
+  std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments, const std::string& name = "medley") {
     const std::filesystem::path bin(std::getenv("MEDLEY_BIN_DIR"));
-    auto child = ChildProcess::Start(
-        {.program = bin / name, .arguments = std::move(arguments), .log = folder_ / "out"});
+    auto child =
+        ChildProcess::Start({.program = bin / name, .arguments = std::move(arguments), .log = folder_ / "out"});
     EXPECT_THAT(child.status(), base::IsOk());
     return *std::move(child);
   }
@@ -105,8 +104,8 @@ class RunTest : public testing::Test {
   // Runs `medley run` on the manifest and returns how it ended.
   std::string RunManifest(const std::string& manifest, std::vector<std::string> more = {}) {
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", manifest), base::IsOk());
-    std::vector<std::string> arguments = {"run", (folder_ / "job.yaml").string(), "--plain",
-                                          "--folder", (folder_ / "run").string()};
+    std::vector<std::string> arguments = {"run", (folder_ / "job.yaml").string(), "--plain", "--folder",
+                                          (folder_ / "run").string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const auto child = Start(std::move(arguments));
     return WaitForEnd(*child, base::seconds(120));
@@ -126,16 +125,16 @@ class RunTest : public testing::Test {
     Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
          "pools: [new-spot, new-reserved], serverPool: new-reserved");
     for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // trainers and a server
-    Edit(job, "{minThroughput: 20000, maxUsdPerHour: \"5\"}",
-         "{minThroughput: 1, maxUsdPerHour: \"50\"}");
+    Edit(job, "{minThroughput: 20000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
     Edit(job, "epochs: 14", "epochs: 8");
     std::string scenario = base::ReadFile(from / "adult.scenario.yaml").value_or("");
     Edit(scenario, "{role: trainer, stage: 1}", "{role: trainer}");
     Edit(scenario, "auc: 0.915, logLoss: 0.30", "auc: 0.90, logLoss: 0.34");
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.yaml", job), base::IsOk());
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.scenario.yaml", scenario), base::IsOk());
-    std::printf("A SANITIZED BUILD: the example with 8 data epochs instead of 14, without pool old-spot, "
-                "with minThroughput 1 and the bounds auc >= 0.90, log loss <= 0.34\n");
+    std::printf(
+        "A SANITIZED BUILD: the example with 8 data epochs instead of 14, without pool old-spot, "
+        "with minThroughput 1 and the bounds auc >= 0.90, log loss <= 0.34\n");
     return folder_ / "adult.yaml";
   }
   // The output of a stock kubectl; its exit status must be 0.
@@ -158,11 +157,11 @@ class RunTest : public testing::Test {
 TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
   const bool sanitized = Sanitized();
   const auto manifest = sanitized ? ExampleForSanitizers() : Source() / "examples/adult.yaml";
-  const auto child = Start({"run", manifest.string(), "--plain", "--timeout",
-                            std::to_string(base::Patience(base::seconds(300)).count())});
+  const auto child = Start(
+      {"run", manifest.string(), "--plain", "--timeout", std::to_string(base::Patience(base::seconds(300)).count())});
   EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
   const std::string output = Output();
-  EXPECT_THAT(output, HasSubstr("plan of epoch 1 by exact"));
+  EXPECT_THAT(output, HasSubstr("plan of generation 1 by exact"));
   EXPECT_THAT(output, HasSubstr("one pool alone would be"));
   EXPECT_THAT(output, HasSubstr("ReplanConsidered: PriceChanged: move"));
   EXPECT_THAT(output, HasSubstr("SIGKILL to adult-"));
@@ -172,22 +171,20 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
 
 TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", SmallJob()), base::IsOk());
-  const auto child = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder",
-                            (folder_ / "run").string()});
+  const auto child =
+      Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder", (folder_ / "run").string()});
   ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
-              testing::AllOf(HasSubstr("trainingjob.medley.dev/small"),
-                             HasSubstr("resourcepool.medley.dev/local"),
+              testing::AllOf(HasSubstr("trainingjob.medley.dev/small"), HasSubstr("resourcepool.medley.dev/local"),
                              HasSubstr("pod/small-coordinator")));
   EXPECT_THAT(Kubectl("get mtj small"), testing::AllOf(HasSubstr("STATUS"), HasSubstr("Complete")));
   EXPECT_THAT(Kubectl("describe mtj small"), HasSubstr("PlanAccepted"));
-  EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("epoch"));
+  EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("generation"));
   EXPECT_THAT(Kubectl("scale mtj small --replicas=3"), HasSubstr("scaled"));
   EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.elasticity.maxUnits}"), HasSubstr("3"));
   const std::string edited = SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"3\"");
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "edited.yaml", edited), base::IsOk());
-  EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()),
-              HasSubstr("trainingjob.medley.dev/small"));
+  EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()), HasSubstr("trainingjob.medley.dev/small"));
   EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.objective.maxUsdPerHour}"), HasSubstr("3"));
   ASSERT_EQ(kill(child->pid(), SIGINT), 0);
   EXPECT_EQ(WaitForEnd(*child, base::seconds(30)), "exit code 0");
@@ -204,22 +201,19 @@ TEST_F(RunTest, RefusesBadManifestsWithASentence) {
 }
 
 TEST_F(RunTest, AnUnknownPoolIsAConditionThatNamesTheField) {
-  EXPECT_EQ(RunManifest(SmallJob("runPolicy:", "resources: {pools: [moon]}\n  runPolicy:"),
-                        {"--timeout", "6"}),
+  EXPECT_EQ(RunManifest(SmallJob("runPolicy:", "resources: {pools: [moon]}\n  runPolicy:"), {"--timeout", "6"}),
             "exit code 1");
   EXPECT_THAT(Output(), testing::AllOf(HasSubstr("PoolNotFound"), HasSubstr("moon")));
 }
 
 TEST_F(RunTest, AnInfeasibleObjectiveSaysWhatStandsInTheWay) {
-  EXPECT_EQ(
-      RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}),
-      "exit code 1");
+  EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}),
+            "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("Infeasible"));
 }
 
 TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {
-  EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "60"}),
-            "exit code 1");
+  EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "60"}), "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("absent.csv"));
 }
 

@@ -121,8 +121,7 @@ TEST_F(GrpcTest, TheDeadlineEndsPlanning) {
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = {}, .timeout = base::milliseconds(500)});
   pb::PlanResponse response;
-  EXPECT_EQ(Stub()->Plan(&context, Request("endless"), &response).error_code(),
-            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Stub()->Plan(&context, Request("endless"), &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(WaitFor([&] { return handlers_.admission().running() == 0; }));
 }
 
@@ -149,8 +148,7 @@ TEST_F(GrpcTest, MoreThanItTakesIsRefusedWithATime) {
   ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 1; }));
   grpc::ClientContext second;
   pb::PlanResponse response;
-  EXPECT_EQ(stub->Plan(&second, Request("exact"), &response).error_code(),
-            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(stub->Plan(&second, Request("exact"), &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   const auto& trailing = second.GetServerTrailingMetadata();
   ASSERT_EQ(trailing.count("retry-after"), 1u);
   EXPECT_EQ(trailing.find("retry-after")->second, "1");

@@ -43,8 +43,7 @@ absl::Status ErrorOf(const FetchResult& result) {
 std::map<std::string, double> Prices(const FetchResult& result) {
   std::map<std::string, double> out;
   if (const auto* snapshot = std::get_if<Snapshot>(&result.outcome)) {
-    for (const CatalogEntry& entry : snapshot->entries)
-      out[KeyOf(entry)] = entry.price_per_instance_hour;
+    for (const CatalogEntry& entry : snapshot->entries) out[KeyOf(entry)] = entry.price_per_instance_hour;
   }
   return out;
 }
@@ -74,9 +73,7 @@ class PriceFeedsTest : public testing::Test {
     auto node = ConfigNode::Parse(yaml);
     MEDLEY_CHECK(node.ok(), base::ToString(node.status()));
     auto feed = HttpFeedFactories(
-                    [this](HttpOptions options) {
-                      return std::make_unique<CurlFetcher>(std::move(options), clock_);
-                    },
+                    [this](HttpOptions options) { return std::make_unique<CurlFetcher>(std::move(options), clock_); },
                     TestEnvironment)
                     .at(type)(type, *std::move(node));
     MEDLEY_CHECK(feed.ok(), base::ToString(feed.status()));
@@ -100,10 +97,8 @@ class Ec2 {
   ReplayReply operator()(const ReplayRequest& request) {
     base::MutexLock lock(mutex_);
     if (!Signed(request)) return Error(403, "SignatureDoesNotMatch");
-    if (FormField(request.body, "Action") != "DescribeSpotPriceHistory")
-      return Error(400, "InvalidAction");
-    if (FormField(request.body, "StartTime") != base::FormatTime(clock_.Now()))
-      return Error(400, "InvalidParameter");
+    if (FormField(request.body, "Action") != "DescribeSpotPriceHistory") return Error(400, "InvalidAction");
+    if (FormField(request.body, "StartTime") != base::FormatTime(clock_.Now())) return Error(400, "InvalidParameter");
     if (request.target.find("eu-north-1") != std::string::npos) return {.body = SpotXml({}, "")};
     const std::string token = FormField(request.body, "NextToken");
     const size_t from = token.empty() ? 0 : std::stoul(token.substr(token.find('+') + 1));
@@ -115,17 +110,13 @@ class Ec2 {
 
  private:
   static ReplayReply Error(int code, const std::string& name) {
-    return {
-        .code = code,
-        .body = "<Response><Errors><Error><Code>" + name + "</Code></Error></Errors></Response>"};
+    return {.code = code, .body = "<Response><Errors><Error><Code>" + name + "</Code></Error></Errors></Response>"};
   }
   bool Signed(const ReplayRequest& request) const {
-    SignableRequest signable{
-        .method = request.method, .host = request.headers.at("host"), .path = request.target};
+    SignableRequest signable{.method = request.method, .host = request.headers.at("host"), .path = request.target};
     signable.headers = {{"Content-Type", request.headers.at("content-type")}};
     signable.body = request.body;
-    const std::string region =
-        request.target.find("eu-north-1") == std::string::npos ? "us-east-1" : "eu-north-1";
+    const std::string region = request.target.find("eu-north-1") == std::string::npos ? "us-east-1" : "eu-north-1";
     for (const auto& [name, value] : SignV4(signable, kKeys, region, "ec2", clock_.Now()).headers) {
       if (name == "Authorization") return request.headers.at("authorization") == value;
     }
@@ -140,17 +131,15 @@ class Ec2 {
 TEST_F(PriceFeedsTest, AwsPollsPageByPage) {
   Ec2 ec2(clock_);
   const ReplayServer server([&](const ReplayRequest& request) { return ec2(request); });
-  const auto feed = Make(
-      "aws-spot-history",
-      "regions: [us-east-1, eu-north-1]\ninstanceTypes: [p3.2xlarge]\nendpoint: " + server.url() +
-          "/{region}/\ncredentials: environment\n");
+  const auto feed = Make("aws-spot-history",
+                         "regions: [us-east-1, eu-north-1]\ninstanceTypes: [p3.2xlarge]\nendpoint: " + server.url() +
+                             "/{region}/\ncredentials: environment\n");
   // Prices in force at the end of each poll: us-east-1b of the recorded files.
   const std::vector<double> expected = {1.0671, 1.1409, 1.1891, 1.0495, 1.0274};
   size_t asked = 0;
   std::map<std::string, base::WallTime> newest;
   for (size_t poll = 0; poll < expected.size(); ++poll) {
-    auto page =
-        ParseSpotHistoryJson(PriceData(fmt::format("us-east-1.p3.2xlarge.poll{}.json", poll)));
+    auto page = ParseSpotHistoryJson(PriceData(fmt::format("us-east-1.p3.2xlarge.poll{}.json", poll)));
     ASSERT_THAT(page, IsOk());
     std::reverse(page->records.begin(), page->records.end());  // out of order: the oldest first
     const size_t pages = (page->records.size() + 39) / 40;
@@ -174,8 +163,8 @@ TEST_F(PriceFeedsTest, AwsPollsPageByPage) {
 TEST_F(PriceFeedsTest, AwsRefusesAWrongClockOrKey) {
   Ec2 ec2(clock_);
   const ReplayServer server([&](const ReplayRequest& request) { return ec2(request); });
-  const auto feed = Make("aws-spot-history", "regions: [us-east-1]\nendpoint: " + server.url() +
-                                                 "/\ncredentials: environment\n");
+  const auto feed =
+      Make("aws-spot-history", "regions: [us-east-1]\nendpoint: " + server.url() + "/\ncredentials: environment\n");
   EXPECT_THAT(ErrorOf(feed->Fetch(clock_.Now() - std::chrono::hours(1), {})),
               StatusIs(StatusCode::kUnauthenticated, HasSubstr("SignatureDoesNotMatch")));
 }
@@ -184,9 +173,8 @@ TEST_F(PriceFeedsTest, AwsDocumentsAsTheToolPrintedThem) {
   const ReplayServer server(
       [](const ReplayRequest& request) { return ReplayReply{.body = PriceData(request.target.substr(1))}; });
   const std::string url = server.url();
-  const auto feed =
-      Make("aws-spot-history", "documents:\n- " + url + "/us-east-1.p3.2xlarge.poll4.json\n- " +
-                                   url + "/eu-north-1.p3.2xlarge.poll0.json\n");
+  const auto feed = Make("aws-spot-history", "documents:\n- " + url + "/us-east-1.p3.2xlarge.poll4.json\n- " + url +
+                                                 "/eu-north-1.p3.2xlarge.poll0.json\n");
   const FetchResult result = feed->Fetch(clock_.Now(), {});
   EXPECT_THAT(Prices(result), SizeIs(4));
   EXPECT_TRUE(std::get<Snapshot>(result.outcome).complete);
@@ -208,8 +196,7 @@ TEST_F(PriceFeedsTest, AwsSpotFeedAndItsTraps) {
   EXPECT_TRUE(std::holds_alternative<Unchanged>(feed->Fetch(clock_.Now(), {}).outcome));
   body = "callback(" + PriceData("spot_feed_2021.json") + ");";
   etag = "\"2\"";
-  EXPECT_DOUBLE_EQ(Prices(feed->Fetch(clock_.Now(), {})).at("aws/us-east-1//m5.large/spot"),
-                   0.0382);
+  EXPECT_DOUBLE_EQ(Prices(feed->Fetch(clock_.Now(), {})).at("aws/us-east-1//m5.large/spot"), 0.0382);
 }
 
 // --- (6) faults, on every feed
@@ -223,12 +210,9 @@ struct FeedCase {
 std::vector<FeedCase> FeedCases() {
   return {
       {"aws-spot-feed", "endpoint: ENDPOINT\n", PriceData("spot_feed_2021.json")},
-      {"azure-retail", "endpoint: ENDPOINT\nregions: [eastus]\n",
-       AzureBody({{"Standard_A", "eastus", "1"}}, "")},
+      {"azure-retail", "endpoint: ENDPOINT\nregions: [eastus]\n", AzureBody({{"Standard_A", "eastus", "1"}}, "")},
       {"aws-spot-history", "endpoint: ENDPOINT\nregions: [us-east-1]\ncredentials: environment\n",
-       SpotXml({{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0,
-                 base::WallTime(base::seconds(1'700'000'000))}},
-               "")},
+       SpotXml({{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, base::WallTime(base::seconds(1'700'000'000))}}, "")},
       {"prometheus", "endpoint: ENDPOINT\nopencost: false\n",
        R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{"instance_type":"p3.2xlarge",)"
        R"("capacity_type":"spot","zone":"us-east-1b"},"value":[1785542400,"1.02"]}]}})"}};
@@ -251,36 +235,28 @@ class PriceFaultsTest : public PriceFeedsTest, public testing::WithParamInterfac
 
 TEST_P(PriceFaultsTest, NoneOfThemGivesPrices) {
   ASSERT_THAT(Prices(Ask({.body = good_})), testing::Not(IsEmpty()));
-  const FetchResult limited =
-      Ask({.code = 429, .headers = {{"Retry-After", "17"}}, .body = "slow down"});
+  const FetchResult limited = Ask({.code = 429, .headers = {{"Retry-After", "17"}}, .body = "slow down"});
   EXPECT_THAT(ErrorOf(limited), StatusIs(StatusCode::kResourceExhausted, HasSubstr("429")));
   EXPECT_EQ(limited.retry_after, base::seconds(17));
-  EXPECT_THAT(ErrorOf(Ask({.code = 500, .body = "<html>oops"})),
-              StatusIs(StatusCode::kUnavailable, HasSubstr("500")));
+  EXPECT_THAT(ErrorOf(Ask({.code = 500, .body = "<html>oops"})), StatusIs(StatusCode::kUnavailable, HasSubstr("500")));
   EXPECT_THAT(ErrorOf(Ask({.code = 404})), StatusIs(StatusCode::kNotFound));
-  EXPECT_THAT(ErrorOf(Ask({.body = good_, .fault = Fault::kTruncate})),
-              StatusIs(StatusCode::kUnavailable));
-  EXPECT_THAT(ErrorOf(Ask({.body = good_, .fault = Fault::kReset})),
-              StatusIs(StatusCode::kUnavailable));
-  EXPECT_THAT(ErrorOf(Ask({.body = good_.substr(0, good_.size() / 2)})),
-              StatusIs(StatusCode::kInvalidArgument));
+  EXPECT_THAT(ErrorOf(Ask({.body = good_, .fault = Fault::kTruncate})), StatusIs(StatusCode::kUnavailable));
+  EXPECT_THAT(ErrorOf(Ask({.body = good_, .fault = Fault::kReset})), StatusIs(StatusCode::kUnavailable));
+  EXPECT_THAT(ErrorOf(Ask({.body = good_.substr(0, good_.size() / 2)})), StatusIs(StatusCode::kInvalidArgument));
   EXPECT_THAT(ErrorOf(Ask({.body = ""})), StatusIs(StatusCode::kInvalidArgument));
   EXPECT_THAT(ErrorOf(Ask({.body = "<html><body>please sign in</body></html>"})),
               StatusIs(StatusCode::kInvalidArgument));
-  EXPECT_THAT(ErrorOf(Ask({.fault = Fault::kHang}, "timeout: 200ms\n")),
-              StatusIs(StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(ErrorOf(Ask({.fault = Fault::kHang}, "timeout: 200ms\n")), StatusIs(StatusCode::kDeadlineExceeded));
   EXPECT_THAT(ErrorOf(Ask({.body = std::string(size_t{2} << 20, ' ')}, "maxMegabytes: 1\n")),
               StatusIs(StatusCode::kResourceExhausted));
-  EXPECT_THAT(ErrorOf(AskAt(fmt::format("http://127.0.0.1:{}/", UnusedPort()))),
-              StatusIs(StatusCode::kUnavailable));
+  EXPECT_THAT(ErrorOf(AskAt(fmt::format("http://127.0.0.1:{}/", UnusedPort()))), StatusIs(StatusCode::kUnavailable));
   EXPECT_FALSE(ErrorOf(AskAt("http://prices.invalid/", "connectTimeout: 2s\n")).ok());
   EXPECT_FALSE(ErrorOf(Ask({.code = 302, .headers = {{"Location", "file:///etc/passwd"}}})).ok());
 }
 
 TEST_P(PriceFaultsTest, ZeroIsNeverAPrice) {
   std::string zero = good_;
-  for (const char* price :
-       {"\"0.0382\"", "\"retailPrice\":1", "<spotPrice>1.000000<", "\"1.02\""}) {
+  for (const char* price : {"\"0.0382\"", "\"retailPrice\":1", "<spotPrice>1.000000<", "\"1.02\""}) {
     const size_t at = zero.find(price);
     if (at == std::string::npos) continue;
     std::string with = price;
@@ -311,8 +287,7 @@ TEST_P(PriceFaultsTest, OurClockMaySayAnything) {
 }
 
 std::string FeedName(const testing::TestParamInfo<size_t>& one) {
-  const std::vector<std::string> names = {"aws_spot_feed", "azure_retail", "aws_spot_history",
-                                          "prometheus"};
+  const std::vector<std::string> names = {"aws_spot_feed", "azure_retail", "aws_spot_history", "prometheus"};
   return names.at(one.param);
 }
 INSTANTIATE_TEST_SUITE_P(Feeds, PriceFaultsTest, testing::Range(size_t{0}, size_t{4}), FeedName);
@@ -321,13 +296,12 @@ TEST_F(PriceFeedsTest, AzureEndlessPagesEnd) {
   int number = 0;
   std::string base_url;
   const ReplayServer server([&](const ReplayRequest&) {
-    return ReplayReply{.body = AzureBody({{"Standard_A", "eastus", "1"}},
-                                         base_url + "/p" + std::to_string(++number % 7))};
+    return ReplayReply{.body =
+                           AzureBody({{"Standard_A", "eastus", "1"}}, base_url + "/p" + std::to_string(++number % 7))};
   });
   base_url = server.url();
   const auto feed = Make("azure-retail", "endpoint: " + base_url + "/\nregions: [eastus]\n");
-  EXPECT_THAT(ErrorOf(feed->Fetch(clock_.Now(), {})),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("read before")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(clock_.Now(), {})), StatusIs(StatusCode::kInvalidArgument, HasSubstr("read before")));
   EXPECT_LE(server.requests().size(), 9u);
 }
 
@@ -340,8 +314,7 @@ TEST_F(PriceFeedsTest, AzureWithHalfTheSkusGoneIsToldAsItIs) {
   }
   size_t count = items.size();
   const ReplayServer server([&](const ReplayRequest&) {
-    return ReplayReply{
-        .body = AzureBody({items.begin(), items.begin() + static_cast<std::ptrdiff_t>(count)}, "")};
+    return ReplayReply{.body = AzureBody({items.begin(), items.begin() + static_cast<std::ptrdiff_t>(count)}, "")};
   });
   const auto feed = Make("azure-retail", "endpoint: " + server.url() + "/\nregions: [eastus]\n");
   EXPECT_THAT(Prices(feed->Fetch(clock_.Now(), {})), SizeIs(items.size()));

@@ -27,8 +27,7 @@ using Fault = ReplayReply::Fault;
 
 std::string Gzip(const std::string& text) {
   z_stream stream{};
-  MEDLEY_CHECK(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK,
-               "deflateInit2");
+  MEDLEY_CHECK(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK, "deflateInit2");
   std::string out(deflateBound(&stream, text.size()) + 64, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -55,22 +54,17 @@ class PriceFetcherTest : public testing::Test {
   }
 
   std::filesystem::path folder_;
-  base::FakeClock clock_{*base::ParseTime("2026-08-01T00:00:00Z") -
-                         base::seconds(1000)};  // it begins 1000 s later
+  base::FakeClock clock_{*base::ParseTime("2026-08-01T00:00:00Z") - base::seconds(1000)};  // it begins 1000 s later
 };
 
 TEST_F(PriceFetcherTest, RequestsCarryWhatTheyWereGiven) {
   const ReplayServer server([](const ReplayRequest&) {
-    return ReplayReply{
-        .headers = {{"ETag", "\"v1\""}, {"Last-Modified", "Sat, 01 Aug 2026 00:00:00 GMT"}},
-        .body = "x"};
+    return ReplayReply{.headers = {{"ETag", "\"v1\""}, {"Last-Modified", "Sat, 01 Aug 2026 00:00:00 GMT"}},
+                       .body = "x"};
   });
   CurlFetcher fetcher({.bearer_token_file = File("token", "first\n")}, clock_);
-  const auto reply = fetcher.Fetch({.url = server.url() + "/a?b=c",
-                                    .headers = {{"X-Other", "1"}},
-                                    .etag = "\"v0\"",
-                                    .last_modified = "Fri"},
-                                   {});
+  const auto reply = fetcher.Fetch(
+      {.url = server.url() + "/a?b=c", .headers = {{"X-Other", "1"}}, .etag = "\"v0\"", .last_modified = "Fri"}, {});
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(reply->body, "x");
   EXPECT_EQ(reply->etag, "\"v1\"");
@@ -93,15 +87,10 @@ TEST_F(PriceFetcherTest, RequestsCarryWhatTheyWereGiven) {
 }
 
 TEST_F(PriceFetcherTest, TokenFilesThatAreNone) {
-  const auto with = [&](const std::string& file) {
-    return Get("http://127.0.0.1:1", {.bearer_token_file = file});
-  };
-  EXPECT_THAT(with(folder_ / "absent"),
-              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("absent")));
-  EXPECT_THAT(with(File("empty", " \n")),
-              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is empty")));
-  EXPECT_THAT(with(File("two", "a\r\nX-Evil: b")),
-              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("one line")));
+  const auto with = [&](const std::string& file) { return Get("http://127.0.0.1:1", {.bearer_token_file = file}); };
+  EXPECT_THAT(with(folder_ / "absent"), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("absent")));
+  EXPECT_THAT(with(File("empty", " \n")), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is empty")));
+  EXPECT_THAT(with(File("two", "a\r\nX-Evil: b")), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("one line")));
 }
 
 TEST_F(PriceFetcherTest, GzipIsTakenApartAndBounded) {
@@ -116,8 +105,7 @@ TEST_F(PriceFetcherTest, GzipIsTakenApartAndBounded) {
   EXPECT_EQ(server.requests()[0].headers.at("accept-encoding"), "gzip");
   body = Gzip(std::string(size_t{65} << 20, '\0'));  // 65 KB on the wire
   EXPECT_LT(body.size(), size_t{1} << 17);
-  EXPECT_THAT(Get(server.url()),
-              StatusIs(StatusCode::kResourceExhausted, HasSubstr("larger than 67108864 bytes")));
+  EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kResourceExhausted, HasSubstr("larger than 67108864 bytes")));
   body = "this is not gzip";
   EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kUnavailable));
 }
@@ -125,33 +113,28 @@ TEST_F(PriceFetcherTest, GzipIsTakenApartAndBounded) {
 TEST_F(PriceFetcherTest, BodyOverTheLimit) {
   const std::string body(size_t{65} << 20, 'a');
   const ReplayServer server([&](const ReplayRequest&) { return ReplayReply{.body = body}; });
-  EXPECT_THAT(Get(server.url()),
-              StatusIs(StatusCode::kResourceExhausted, HasSubstr("larger than 67108864 bytes")));
+  EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kResourceExhausted, HasSubstr("larger than 67108864 bytes")));
   EXPECT_THAT(Get(server.url(), {.max_body_bytes = body.size()}), IsOk());
-  EXPECT_THAT(Get(server.url(), {.max_body_bytes = body.size() - 1}),
-              StatusIs(StatusCode::kResourceExhausted));
+  EXPECT_THAT(Get(server.url(), {.max_body_bytes = body.size() - 1}), StatusIs(StatusCode::kResourceExhausted));
 }
 
 TEST_F(PriceFetcherTest, BodyThatIsCutOff) {
   Fault fault = Fault::kTruncate;
-  const ReplayServer server(
-      [&](const ReplayRequest&) { return ReplayReply{.body = "half of it", .fault = fault}; });
+  const ReplayServer server([&](const ReplayRequest&) { return ReplayReply{.body = "half of it", .fault = fault}; });
   EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kUnavailable));
   fault = Fault::kReset;
   EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kUnavailable));
 }
 
 TEST_F(PriceFetcherTest, HangEndsAtTheDeadlineAndAtStop) {
-  const ReplayServer server(
-      [](const ReplayRequest&) { return ReplayReply{.fault = Fault::kHang}; });
+  const ReplayServer server([](const ReplayRequest&) { return ReplayReply{.fault = Fault::kHang}; });
   EXPECT_THAT(Get(server.url(), {.total_timeout = std::chrono::milliseconds(200)}),
               StatusIs(StatusCode::kDeadlineExceeded, HasSubstr(server.url())));
   CurlFetcher fetcher({}, clock_);  // 60 s
   std::stop_source stop;
   absl::StatusOr<FetchReply> reply;
   {
-    const std::jthread asking(
-        [&] { reply = fetcher.Fetch({.url = server.url()}, stop.get_token()); });
+    const std::jthread asking([&] { reply = fetcher.Fetch({.url = server.url()}, stop.get_token()); });
     ASSERT_TRUE(server.WaitForRequests(2));
     stop.request_stop();
   }
@@ -159,19 +142,16 @@ TEST_F(PriceFetcherTest, HangEndsAtTheDeadlineAndAtStop) {
 }
 
 TEST_F(PriceFetcherTest, NobodyThere) {
-  EXPECT_THAT(
-      Get(fmt::format("http://127.0.0.1:{}/?key=secret", UnusedPort())),
-      StatusIs(StatusCode::kUnavailable, AllOf(HasSubstr("onnect"), Not(HasSubstr("secret")))));
+  EXPECT_THAT(Get(fmt::format("http://127.0.0.1:{}/?key=secret", UnusedPort())),
+              StatusIs(StatusCode::kUnavailable, AllOf(HasSubstr("onnect"), Not(HasSubstr("secret")))));
   // RFC 6761: .invalid has no address, ever.
   const auto nowhere = Get("http://prices.invalid/", {.connect_timeout = std::chrono::seconds(2)});
-  EXPECT_THAT(nowhere.status().code(),
-              AnyOf(StatusCode::kUnavailable, StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(nowhere.status().code(), AnyOf(StatusCode::kUnavailable, StatusCode::kDeadlineExceeded));
   EXPECT_THAT(base::Message(nowhere.status()), HasSubstr("prices.invalid"));
 }
 
 TEST_F(PriceFetcherTest, NoUrl) {
-  for (const char* url :
-       {"", "prices", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://a b/"}) {
+  for (const char* url : {"", "prices", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://a b/"}) {
     EXPECT_THAT(Get(url), StatusIs(StatusCode::kInvalidArgument)) << url;
   }
 }
@@ -190,10 +170,8 @@ TEST_F(PriceFetcherTest, RedirectsWithinLimits) {
   ASSERT_THAT(moved, IsOk());
   EXPECT_EQ(moved->code, 200);
   EXPECT_EQ(moved->body, "there");
-  EXPECT_THAT(Get(server.url() + "/loop"),
-              StatusIs(StatusCode::kPermissionDenied, HasSubstr("more than 3 redirects")));
-  EXPECT_THAT(Get(server.url() + "/file"),
-              StatusIs(StatusCode::kPermissionDenied, HasSubstr("another scheme")));
+  EXPECT_THAT(Get(server.url() + "/loop"), StatusIs(StatusCode::kPermissionDenied, HasSubstr("more than 3 redirects")));
+  EXPECT_THAT(Get(server.url() + "/file"), StatusIs(StatusCode::kPermissionDenied, HasSubstr("another scheme")));
   // A token is for the host that it was meant for.
   EXPECT_EQ(Get(server.url() + "/other", {.bearer_token_file = File("token", "t")})->body, "other");
   EXPECT_EQ(other.requests().at(0).headers.count("authorization"), 0u);
@@ -221,20 +199,17 @@ TEST_F(PriceFetcherTest, TlsIsVerifiedAndNeverLeft) {
   EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("TLS")));
   EXPECT_THAT(Get(server.url(), {.ca_file = File("other.pem", impostor.certificate())}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("TLS")));
-  EXPECT_THAT(Get(server.url(), {.ca_file = folder_ / "absent.pem"}),
-              StatusIs(StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Get(server.url(), {.ca_file = folder_ / "absent.pem"}), StatusIs(StatusCode::kFailedPrecondition));
   // Nobody speaks TLS there: an answer in clear, or none.
-  EXPECT_THAT(
-      base::Message(Get(fmt::format("https://127.0.0.1:{}/", plain.port()), trusting).status()),
-      HasSubstr("TLS"));
+  EXPECT_THAT(base::Message(Get(fmt::format("https://127.0.0.1:{}/", plain.port()), trusting).status()),
+              HasSubstr("TLS"));
   EXPECT_THAT(Get(server.url() + "/away", trusting), StatusIs(StatusCode::kPermissionDenied));
   EXPECT_TRUE(plain.requests().empty());
   // The right authority, another name.
   const kube::PemPair other = authority.Issue("prices", "DNS:prices.example");
   const ReplayServer::Tls other_tls{other.certificate, other.key};
   const ReplayServer misnamed([](const ReplayRequest&) { return ReplayReply{}; }, &other_tls);
-  EXPECT_THAT(Get(misnamed.url(), trusting),
-              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("TLS")));
+  EXPECT_THAT(Get(misnamed.url(), trusting), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("TLS")));
   EXPECT_TRUE(misnamed.requests().empty());
 }
 

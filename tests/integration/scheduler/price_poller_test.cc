@@ -29,9 +29,8 @@ class PricePollerTest : public testing::Test {
         }) {}
 
   void Configure(const std::string& feed) {
-    auto config =
-        ParseCatalogConfig("feeds:\n- name: it\n  endpoint: " + server_.url() + "/\n" + feed,
-                           HttpFeedFactories(clock_));
+    auto config = ParseCatalogConfig("feeds:\n- name: it\n  endpoint: " + server_.url() + "/\n" + feed,
+                                     HttpFeedFactories(clock_));
     MEDLEY_CHECK(config.ok(), base::ToString(config.status()));
     poller_.emplace(config->poller, std::move(config->feeds), store_, metrics_, clock_);
   }
@@ -88,8 +87,7 @@ TEST_F(PricePollerTest, HalfTheSkusGoneAndOutagesLeaveTheLastGoodPrices) {
   for (const auto& row : PriceRows("azure_on_demand.csv")) {
     if (row[1] == "eastus") items.push_back({.size = row[0], .region = row[1], .price = row[2]});
   }
-  const std::vector<AzureItem> half(items.begin(),
-                                    items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2));
+  const std::vector<AzureItem> half(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2));
   Configure("  type: azure-retail\n  regions: [eastus]\n");
   Step({.body = AzureBody(items, "")}, std::chrono::seconds(1));
   ASSERT_THAT(Told(), SizeIs(items.size()));
@@ -97,8 +95,7 @@ TEST_F(PricePollerTest, HalfTheSkusGoneAndOutagesLeaveTheLastGoodPrices) {
   Step({.body = AzureBody(half, "")}, std::chrono::hours(7));
   EXPECT_THAT(metrics_.Text(), HasSubstr("reason=\"shrunk\",source=\"it\"} 1"));
   Step({.code = 500}, std::chrono::hours(7));
-  Step({.body = AzureBody(items, ""), .fault = ReplayReply::Fault::kTruncate},
-       std::chrono::hours(7));
+  Step({.body = AzureBody(items, ""), .fault = ReplayReply::Fault::kTruncate}, std::chrono::hours(7));
   Step({.body = AzureBody({}, "")}, std::chrono::hours(7));
   items[0].price = "0.0";
   Step({.body = AzureBody(items, "")}, std::chrono::hours(7));

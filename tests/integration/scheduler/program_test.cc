@@ -69,7 +69,8 @@ TEST(ProgramTest, PricesOfFiles) {
   const Ended made = Start("medley", "prices examples/prices/catalog.yaml");
   EXPECT_EQ(made.status, 0) << made.output;
   EXPECT_THAT(made.output, HasSubstr("v100 @ aws/us-east-1//p3.2xlarge/spot     0.5509 "));
-  EXPECT_THAT(made.output, HasSubstr("cpu @ aws/us-east-1//c5.xlarge/on-demand  0.0383 "));  // 0.17 / 4 - 10 %
+  EXPECT_THAT(made.output,
+              HasSubstr("cpu @ aws/us-east-1//c5.xlarge/on-demand  0.0383 "));  // 0.17 / 4 - 10 %
   EXPECT_THAT(Start("medley", "prices examples/prices/catalog.yaml --type t4 -o json --since 7d").output,
               HasSubstr("\"pricePerUnitHour\": 0.3204"));
   EXPECT_THAT(Start("medley", "prices examples/prices/aws.csv --type m5.xlarge").output, HasSubstr("static"));

@@ -57,8 +57,7 @@ class PrometheusFeedTest : public testing::Test {
     metrics_ = std::move(metrics);
     exporter_ = std::make_unique<ReplayServer>([this](const ReplayRequest&) {
       base::MutexLock lock(mutex_);
-      return ReplayReply{.headers = {{"Content-Type", "text/plain; version=0.0.4"}},
-                         .body = metrics_};
+      return ReplayReply{.headers = {{"Content-Type", "text/plain; version=0.0.4"}}, .body = metrics_};
     });
     auto started = PrometheusServer::Start(fmt::format("127.0.0.1:{}", exporter_->port()));
     ASSERT_THAT(started.status(), IsOk());
@@ -111,8 +110,7 @@ TEST_F(PrometheusFeedTest, EntriesComeOutRight) {
   const FetchResult result = FetchUntil([](const FetchResult& r) { return Size(r) == 3; });
   const auto entries = ByKey(result);
   ASSERT_THAT(entries, SizeIs(3)) << base::ToString(
-      std::holds_alternative<absl::Status>(result.outcome) ? std::get<absl::Status>(result.outcome)
-                                                           : absl::OkStatus());
+      std::holds_alternative<absl::Status>(result.outcome) ? std::get<absl::Status>(result.outcome) : absl::OkStatus());
   EXPECT_DOUBLE_EQ(entries.at(kOnDemandKey).price_per_instance_hour, 3.06);
   EXPECT_TRUE(entries.at(kOnDemandKey).available);
   EXPECT_DOUBLE_EQ(entries.at(kSpotKey).price_per_instance_hour, 1.0274);
@@ -144,8 +142,7 @@ TEST_F(PrometheusFeedTest, SeriesOfADeadExporterAreGone) {
   // Prometheus marks the series stale at the next scrape, which fails.
   const FetchResult gone = FetchUntil([](const FetchResult& r) { return Size(r) == 0; });
   ASSERT_TRUE(std::holds_alternative<absl::Status>(gone.outcome));
-  EXPECT_THAT(std::get<absl::Status>(gone.outcome),
-              StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
+  EXPECT_THAT(std::get<absl::Status>(gone.outcome), StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
 }
 
 TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
@@ -153,13 +150,11 @@ TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
   // exporter dies: Prometheus answers them for 5 min more, with the time of the question. The feed
   // says how old they are.
   const auto two_minutes_ago =
-      std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now().time_since_epoch())
-          .count() -
-      120'000;
-  StartWith(fmt::format(
-      "karpenter_cloudprovider_instance_type_offering_price_estimate{{instance_type=\"p3.2xlarge\","
-      "capacity_type=\"spot\",zone=\"us-east-1b\"}} 1.0274 {}\n",
-      two_minutes_ago));
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now().time_since_epoch()).count() - 120'000;
+  StartWith(
+      fmt::format("karpenter_cloudprovider_instance_type_offering_price_estimate{{instance_type=\"p3.2xlarge\","
+                  "capacity_type=\"spot\",zone=\"us-east-1b\"}} 1.0274 {}\n",
+                  two_minutes_ago));
   const FetchResult first = FetchUntil([](const FetchResult& r) { return Size(r) == 1; });
   ASSERT_EQ(Size(first), 1u);
   const base::WallTime sampled{std::chrono::milliseconds(two_minutes_ago)};
@@ -172,9 +167,8 @@ TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
   EXPECT_NEAR(base::ToSeconds(ByKey(dead).at(kSpotKey).observed_at - sampled), 0, 2);
   // What a plain query says: its own time.
   CurlFetcher fetcher({}, clock_);
-  const auto reply = fetcher.Fetch(
-      {.url = prometheus_->url() + "/api/v1/query?" + FormEncode({{"query", kKarpenterPrice}})},
-      {});
+  const auto reply =
+      fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?" + FormEncode({{"query", kKarpenterPrice}})}, {});
   ASSERT_THAT(reply.status(), IsOk());
   const auto vector = ParsePromVector(reply->body);
   ASSERT_THAT(vector.status(), IsOk());
@@ -184,12 +178,10 @@ TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
 TEST_F(PrometheusFeedTest, ItsOwnErrorsAreTold) {
   StartWith("");
   CurlFetcher fetcher({}, clock_);
-  const auto reply =
-      fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?query=max%20by("}, {});
+  const auto reply = fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?query=max%20by("}, {});
   ASSERT_THAT(reply.status(), IsOk());
   EXPECT_EQ(reply->code, 400);
-  EXPECT_THAT(ParsePromVector(reply->body),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("bad_data: ")));
+  EXPECT_THAT(ParsePromVector(reply->body), StatusIs(StatusCode::kInvalidArgument, HasSubstr("bad_data: ")));
   const auto scalar = fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?query=1"}, {});
   EXPECT_THAT(ParsePromVector(scalar->body),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("'scalar', want vector")));

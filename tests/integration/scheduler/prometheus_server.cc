@@ -27,18 +27,15 @@ std::string Tail(const std::filesystem::path& log) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PrometheusServer>> PrometheusServer::Start(
-    const std::string& target) {
-  if (access(kProgram, X_OK) != 0)
-    return base::NotFound("{}: install the package prometheus", kProgram);
+absl::StatusOr<std::unique_ptr<PrometheusServer>> PrometheusServer::Start(const std::string& target) {
+  if (access(kProgram, X_OK) != 0) return base::NotFound("{}: install the package prometheus", kProgram);
   MEDLEY_ASSIGN_OR_RETURN(std::filesystem::path folder, base::MakeTempDir("prometheus"));
   std::unique_ptr<PrometheusServer> server(new PrometheusServer(std::move(folder), UnusedPort()));
   MEDLEY_RETURN_IF_ERROR(server->Run(target));
   return server;
 }
 
-PrometheusServer::PrometheusServer(std::filesystem::path folder, int port)
-    : folder_(std::move(folder)), port_(port) {}
+PrometheusServer::PrometheusServer(std::filesystem::path folder, int port) : folder_(std::move(folder)), port_(port) {}
 
 PrometheusServer::~PrometheusServer() {
   if (pid_ > 0) {
@@ -52,14 +49,13 @@ PrometheusServer::~PrometheusServer() {
 std::string PrometheusServer::url() const { return fmt::format("http://127.0.0.1:{}", port_); }
 
 absl::Status PrometheusServer::Run(const std::string& target) {
-  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(
-      folder_ / "prometheus.yml", fmt::format("global: {{scrape_interval: 100ms, scrape_timeout: "
-                                              "100ms}}\nscrape_configs:\n- job_name: exporter\n"
-                                              "  static_configs: [{{targets: ['{}']}}]\n",
-                                              target)));
+  MEDLEY_RETURN_IF_ERROR(
+      base::WriteFileAtomic(folder_ / "prometheus.yml", fmt::format("global: {{scrape_interval: 100ms, scrape_timeout: "
+                                                                    "100ms}}\nscrape_configs:\n- job_name: exporter\n"
+                                                                    "  static_configs: [{{targets: ['{}']}}]\n",
+                                                                    target)));
   const std::filesystem::path log = folder_ / "log";
-  std::vector<std::string> arguments = {kProgram,
-                                        "--config.file=" + (folder_ / "prometheus.yml").string(),
+  std::vector<std::string> arguments = {kProgram, "--config.file=" + (folder_ / "prometheus.yml").string(),
                                         "--storage.tsdb.path=" + (folder_ / "data").string(),
                                         fmt::format("--web.listen-address=127.0.0.1:{}", port_)};
   std::vector<char*> argv;

@@ -34,8 +34,7 @@ std::string Lower(std::string text) {
 
 std::string Head(const ReplayReply& reply) {
   std::string head =
-      fmt::format("HTTP/1.1 {} Replay\r\nContent-Length: {}\r\nConnection: close\r\n", reply.code,
-                  reply.body.size());
+      fmt::format("HTTP/1.1 {} Replay\r\nContent-Length: {}\r\nConnection: close\r\n", reply.code, reply.body.size());
   for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";
   return head + "\r\n";
 }
@@ -105,8 +104,7 @@ struct ReplayServer::Rep {
     error_code error;
     http::read(stream, buffer, raw, error);
     if (error) return;
-    ReplayRequest request{
-        std::string(raw.method_string()), std::string(raw.target()), {}, raw.body()};
+    ReplayRequest request{std::string(raw.method_string()), std::string(raw.target()), {}, raw.body()};
     for (const auto& field : raw) {
       request.headers[Lower(std::string(field.name_string()))] = std::string(field.value());
     }
@@ -121,13 +119,11 @@ struct ReplayServer::Rep {
         return;
       case ReplayReply::Fault::kHang: {
         base::MutexLock lock(mutex);
-        came.Wait(mutex, stop.get_token(),
-                  [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return closing; });
+        came.Wait(mutex, stop.get_token(), [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return closing; });
         return;
       }
       case ReplayReply::Fault::kTruncate:
-        asio::write(stream, asio::buffer(Head(reply) + reply.body.substr(0, reply.body.size() / 2)),
-                    error);
+        asio::write(stream, asio::buffer(Head(reply) + reply.body.substr(0, reply.body.size() / 2)), error);
         return;
       case ReplayReply::Fault::kNone:
         asio::write(stream, asio::buffer(Head(reply)), error);
@@ -151,8 +147,7 @@ struct ReplayServer::Rep {
   std::jthread accepting;
 };
 
-ReplayServer::ReplayServer(Handler handler, const Tls* tls)
-    : rep_(std::make_unique<Rep>(std::move(handler), tls)) {}
+ReplayServer::ReplayServer(Handler handler, const Tls* tls) : rep_(std::make_unique<Rep>(std::move(handler), tls)) {}
 ReplayServer::~ReplayServer() = default;
 
 int ReplayServer::port() const { return rep_->port; }
@@ -167,9 +162,8 @@ std::vector<ReplayRequest> ReplayServer::requests() const {
 
 bool ReplayServer::WaitForRequests(size_t n) const {
   base::MutexLock lock(rep_->mutex);
-  return rep_->came.WaitFor(
-      rep_->mutex, std::stop_token(), std::chrono::seconds(10),
-      [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return rep_->requests.size() >= n; });
+  return rep_->came.WaitFor(rep_->mutex, std::stop_token(), std::chrono::seconds(10),
+                            [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return rep_->requests.size() >= n; });
 }
 
 int UnusedPort() {

@@ -50,8 +50,7 @@ class ServiceTest : public testing::Test {
     WritePrices("0.1");
     poller_->Step({});
     ASSERT_EQ(catalog_.Get()->revision, 1);
-    service_ = MakeGrpcService(handlers_, ids_, stop_.get_token(), stop_.get_token(),
-                               {.max_watches = 1, .tokens = {}});
+    service_ = MakeGrpcService(handlers_, ids_, stop_.get_token(), stop_.get_token(), {.max_watches = 1, .tokens = {}});
     auto grpc = rpc::Server::Start({}, {service_.get()});
     ASSERT_THAT(grpc, base::IsOk());
     grpc_ = *std::move(grpc);
@@ -60,8 +59,7 @@ class ServiceTest : public testing::Test {
     auto rest = RestServer::Start(options, Rest());
     ASSERT_THAT(rest, base::IsOk());
     rest_ = *std::move(rest);
-    stub_ = pb::SchedulerService::NewStub(
-        grpc::CreateChannel(grpc_->address(), grpc::InsecureChannelCredentials()));
+    stub_ = pb::SchedulerService::NewStub(grpc::CreateChannel(grpc_->address(), grpc::InsecureChannelCredentials()));
   }
   void TearDown() override {
     stop_.request_stop();
@@ -77,9 +75,7 @@ class ServiceTest : public testing::Test {
   RestContext Rest() {
     return {handlers_, ids_, metrics_, clock_, [this] { return catalog_.Get()->revision > 0; }, stop_.get_token(), {}};
   }
-  ClientAnswer Post(const std::string& path, const std::string& body) {
-    return Http(rest_->port(), path, &body);
-  }
+  ClientAnswer Post(const std::string& path, const std::string& body) { return Http(rest_->port(), path, &body); }
   static pb::PlanRequest Request() {
     pb::PlanRequest request;
     EXPECT_THAT(model::ParseText(kRequest, request), base::IsOk());
@@ -126,22 +122,18 @@ TEST_F(ServiceTest, GrpcAndRestGiveTheSamePlan) {
 }
 
 TEST_F(ServiceTest, ProvisionAndEvaluate) {
-  const std::string body =
-      std::string(R"({"schedule": ["cpu", "gpu"], "request": )") + kRequest + "}";
+  const std::string body = std::string(R"({"schedule": ["cpu", "gpu"], "request": )") + kRequest + "}";
   const json provisioned = json::parse(Post("/v1/provision", body).body);
   ASSERT_EQ(provisioned["feasible"], true) << provisioned;
   json evaluate = json::parse(body);
-  for (const json& stage : provisioned["plan"]["stages"])
-    evaluate["units"].push_back(stage["units"]);
+  for (const json& stage : provisioned["plan"]["stages"]) evaluate["units"].push_back(stage["units"]);
   const json evaluated = json::parse(Post("/v1/evaluate", evaluate.dump()).body);
   EXPECT_EQ(evaluated["plan"], provisioned["plan"]);
   EXPECT_EQ(evaluated["reasons"], json::array());
   evaluate["units"][0] = 1;
-  EXPECT_EQ(json::parse(Post("/v1/evaluate", evaluate.dump()).body)["reasons"][0]["constraint"],
-            "minThroughput");
+  EXPECT_EQ(json::parse(Post("/v1/evaluate", evaluate.dump()).body)["reasons"][0]["constraint"], "minThroughput");
   evaluate["units"] = {1};
-  EXPECT_THAT(Post("/v1/evaluate", evaluate.dump()).body,
-              HasSubstr("units: has 1 entries, the schedule has 2 stages"));
+  EXPECT_THAT(Post("/v1/evaluate", evaluate.dump()).body, HasSubstr("units: has 1 entries, the schedule has 2 stages"));
 }
 
 TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
@@ -157,9 +149,8 @@ TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
 
 TEST_F(ServiceTest, UnpricedResourceIsAReason) {
   json request = json::parse(kRequest);
-  request["resources"] = {
-      {{"name", "cpu"}, {"limit", 4}},
-      {{"name", "gpu"}, {"limit", 4}, {"offering", {{"provider", "x"}, {"instanceType", "y"}}}}};
+  request["resources"] = {{{"name", "cpu"}, {"limit", 4}},
+                          {{"name", "gpu"}, {"limit", 4}, {"offering", {{"provider", "x"}, {"instanceType", "y"}}}}};
   const json body = json::parse(Post("/v1/plan", request.dump()).body);
   EXPECT_EQ(body["feasible"], false);
   ASSERT_EQ(body["reasons"].size(), 1u);
@@ -203,16 +194,14 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
 TEST_F(ServiceTest, GetPages) {
   EXPECT_EQ(Http(rest_->port(), "/healthz").code, 200);
   EXPECT_EQ(Http(rest_->port(), "/readyz").code, 200);
-  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(),
-            planners_.planners().size());
+  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(), planners_.planners().size());
   EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/catalog").body)["catalog"]["revision"], "1");
   EXPECT_THAT(Http(rest_->port(), "/metrics").body, HasSubstr("medley_catalog_revision 1"));
 }
 
 TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   grpc::ClientContext context;
-  context.set_deadline(
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
   auto reader = stub_->WatchCatalog(&context, {});
   pb::WatchCatalogResponse seen;
   ASSERT_TRUE(reader->Read(&seen));
@@ -234,8 +223,7 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   ASSERT_TRUE(reader->Read(&seen));
   EXPECT_EQ(seen.catalog().revision(), 2);
   EXPECT_EQ(seen.catalog().entries(0).price_per_unit_hour(), 0.2);
-  EXPECT_THAT(metrics_.Text(),
-              HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
   context.TryCancel();
 }
 
@@ -243,8 +231,8 @@ TEST_F(ServiceTest, APortInUseIsSaid) {
   RestOptions options;
   options.port = rest_->port();
   const auto second = RestServer::Start(options, Rest());
-  EXPECT_THAT(second, base::StatusIs(absl::StatusCode::kAlreadyExists,
-                                     HasSubstr(fmt::format("127.0.0.1:{}", rest_->port()))));
+  EXPECT_THAT(second,
+              base::StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(fmt::format("127.0.0.1:{}", rest_->port()))));
 }
 
 }  // namespace

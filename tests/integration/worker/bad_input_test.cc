@@ -75,10 +75,12 @@ TEST_F(BadInputTest, ACorruptCheckpointIsPassedOverForTheOneBefore) {
   job.StartCoordinator();
   job.Apply(shape_, "start");
   std::set<int64_t> written;
-  job.WaitFor([&](const pb::Observation& o) {
-    if (o.last_checkpoint_step() > 0) written.insert(o.last_checkpoint_step());
-    return written.size() >= 2;
-  }, base::seconds(60));
+  job.WaitFor(
+      [&](const pb::Observation& o) {
+        if (o.last_checkpoint_step() > 0) written.insert(o.last_checkpoint_step());
+        return written.size() >= 2;
+      },
+      base::seconds(60));
   for (const auto& name : {"coordinator", "t0-0", "t1-0", "server-0"}) job.Kill(name);
   std::vector<std::filesystem::path> manifests;
   for (const auto& entry : std::filesystem::directory_iterator(job.checkpoints())) {

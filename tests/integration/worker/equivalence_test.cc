@@ -63,8 +63,7 @@ void ExpectSame(const Curve& a, const Curve& b, const char* what) {
     EXPECT_LT(difference, 1e-4) << what << ", step " << i + 1;
     worst = std::max(worst, difference);
   }
-  std::printf("%s: largest relative difference of the loss over %zu steps: %.2e\n", what, kSteps,
-              worst);
+  std::printf("%s: largest relative difference of the loss over %zu steps: %.2e\n", what, kSteps, worst);
 }
 
 void Compare(const JobOptions& options) {
@@ -81,14 +80,12 @@ void Compare(const JobOptions& options) {
   const Curve elastic = Train(options, pipeline, &rescaled);
   ASSERT_FALSE(elastic.end.switches().empty());
   EXPECT_FALSE(elastic.end.switches(0).recovery());
-  std::printf("rescaled at step %ld, pause %.3f s\n",
-              static_cast<long>(elastic.end.switches(0).at_step()),
+  std::printf("rescaled at step %ld, pause %.3f s\n", static_cast<long>(elastic.end.switches(0).at_step()),
               elastic.end.switches(0).pause_seconds());
   ExpectSame(reference, elastic, "1 process vs the same with a rescale");
   EXPECT_NEAR(reference.end.metrics().at("auc"), parallel.end.metrics().at("auc"), 1e-3);
   EXPECT_NEAR(reference.end.metrics().at("auc"), elastic.end.metrics().at("auc"), 1e-3);
-  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"),
-              reference.end.metrics().at("log_loss"));
+  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("log_loss"));
 }
 
 TEST(EquivalenceTest, AdagradOnANarrowModel) { Compare(Narrow()); }

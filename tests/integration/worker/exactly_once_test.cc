@@ -49,9 +49,11 @@ TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
     int64_t at = 0;
     for (int i = 0; i < kills; ++i) {
       at += static_cast<int64_t>(1 + rng.Below(100));
-      pb::Observation now = job.WaitFor([&](const pb::Observation& o) {
-        return o.step() >= at || o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
-      }, base::seconds(60));
+      pb::Observation now = job.WaitFor(
+          [&](const pb::Observation& o) {
+            return o.step() >= at || o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
+          },
+          base::seconds(60));
       if (now.phase() == pb::JOB_PHASE_COMPLETE) break;
       const auto members = job.Running();
       ASSERT_FALSE(members.empty());
@@ -62,7 +64,8 @@ TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
     }
     const pb::Observation end = job.WaitForEnd(base::seconds(60));
     ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
-    EXPECT_EQ(end.samples_done(), kSamples);  // and each Ready and Progress had the ledger's count, or it had failed
+    EXPECT_EQ(end.samples_done(),
+              kSamples);  // and each Ready and Progress had the ledger's count, or it had failed
     EXPECT_EQ(job.Losses().size(), 300u);
     recoveries += static_cast<int>(end.restarts());
     for (const pb::SwitchRecord& record : end.switches()) {

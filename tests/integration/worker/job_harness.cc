@@ -29,8 +29,7 @@ constexpr int kPort = 7070;
 
 std::string SpecJson(const JobOptions& o) {
   const std::string test =
-      o.test.empty() ? ""
-                     : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
+      o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
   return fmt::format(
       R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}}},
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
@@ -38,8 +37,8 @@ std::string SpecJson(const JobOptions& o) {
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}}},
                "seed": 1}},
  "checkpoint": {{"interval": "{}", "keep": 3}}}})",
-      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows,
-      o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate, o.checkpoint_interval);
+      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows, o.schema, o.epochs,
+      o.batch_size, o.optimizer, o.learning_rate, o.checkpoint_interval);
 }
 
 }  // namespace
@@ -76,28 +75,27 @@ std::string JobHarness::AddressOf(const std::string& name) {
   const int pid = getpid();
   static int harness_count = 0;
   if (addresses_.empty()) ++harness_count;
-  return addresses_[name] = fmt::format("127.{}.{}.{}", 10 + (pid / 128 + 31 * harness_count) % 200,
-                                        1 + pid % 128, 1 + addresses_.size());
+  return addresses_[name] = fmt::format("127.{}.{}.{}", 10 + (pid / 128 + 31 * harness_count) % 200, 1 + pid % 128,
+                                        1 + addresses_.size());
 }
 
 void JobHarness::Start(const std::string& name, const std::string& role) {
   const char* bin = std::getenv("MEDLEY_BIN_DIR");
   const std::string binary = std::string(bin == nullptr ? "build/bin" : bin) + "/medley-worker";
-  std::vector<std::string> env = {
-      "MEDLEY_JOB_NAME=job",
-      "MEDLEY_JOB_UID=uid",
-      "MEDLEY_MEMBER=" + name,
-      "MEDLEY_POOL=cpu",
-      "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
-      std::string("MEDLEY_TOKEN=") + kToken,
-      "MEDLEY_POD_IP=" + AddressOf(name),
-      fmt::format("MEDLEY_LISTEN_PORT={}", kPort),
-      "MEDLEY_COORDINATOR=" + AddressOf("coordinator") + fmt::format(":{}", kPort),
-      "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
-      "OMP_NUM_THREADS=1",
-      "OPENBLAS_NUM_THREADS=1",
-      "MEDLEY_LOG_LEVEL=debug",
-      "PATH=/usr/bin:/bin"};
+  std::vector<std::string> env = {"MEDLEY_JOB_NAME=job",
+                                  "MEDLEY_JOB_UID=uid",
+                                  "MEDLEY_MEMBER=" + name,
+                                  "MEDLEY_POOL=cpu",
+                                  "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
+                                  std::string("MEDLEY_TOKEN=") + kToken,
+                                  "MEDLEY_POD_IP=" + AddressOf(name),
+                                  fmt::format("MEDLEY_LISTEN_PORT={}", kPort),
+                                  "MEDLEY_COORDINATOR=" + AddressOf("coordinator") + fmt::format(":{}", kPort),
+                                  "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
+                                  "OMP_NUM_THREADS=1",
+                                  "OPENBLAS_NUM_THREADS=1",
+                                  "MEDLEY_LOG_LEVEL=debug",
+                                  "PATH=/usr/bin:/bin"};
   for (const char* options : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(options)) env.push_back(fmt::format("{}={}", options, value));
   }
@@ -112,8 +110,7 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   auto process = std::make_unique<Process>();
-  const int error =
-      posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
+  const int error = posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
   posix_spawn_file_actions_destroy(&actions);
   ASSERT_EQ(error, 0) << binary;
   process->running = true;
@@ -121,16 +118,15 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
 }
 
 void JobHarness::Reap(Process& process) {
-  if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid)
-    process.running = false;
+  if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid) process.running = false;
 }
 
 void JobHarness::StartCoordinator() {
   Start("coordinator", "coordinator");
   rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20),
                               .connect_backoff_max = base::milliseconds(100)};
-  stub_ = pb::CoordinatorService::NewStub(
-      rpc::MakeChannel(AddressOf("coordinator") + fmt::format(":{}", kPort), options));
+  stub_ =
+      pb::CoordinatorService::NewStub(rpc::MakeChannel(AddressOf("coordinator") + fmt::format(":{}", kPort), options));
 }
 
 void JobHarness::StartMembers(const JobShape& shape) {
@@ -147,7 +143,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
   plan.set_job_uid("uid");
-  plan.set_epoch(++epoch_ * 1000);  // recoveries count epochs in between
+  plan.set_generation(++generation_ * 1000);  // recoveries count generations in between
   plan.mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_SYNC_1F1B);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
   wanted_.clear();
@@ -188,8 +184,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     plan.mutable_servers()->set_pool("cpu");
     plan.mutable_servers()->set_units(shape.servers);
   }
-  for (int i = 0; i < shape.servers; ++i)
-    add_slot(fmt::format("server-{}", i), pb::MEMBER_ROLE_SERVER, 0, i);
+  for (int i = 0; i < shape.servers; ++i) add_slot(fmt::format("server-{}", i), pb::MEMBER_ROLE_SERVER, 0, i);
   (*request.mutable_usd_per_unit_hour())["cpu"] = 1;
   request.set_reason(reason);
   for (const auto& [member, role] : wanted_) {
@@ -264,8 +259,7 @@ pb::Observation JobHarness::Observe() {
   return read ? response.observation() : pb::Observation();
 }
 
-pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done,
-                                    base::seconds timeout) {
+pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
   base::SystemClock clock;
   timeout = base::Patience(timeout);
   const base::SteadyTime end = clock.Steady() + timeout;
@@ -278,16 +272,14 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
     if (!processes_.at("coordinator")->running) break;
     clock.SleepFor(base::milliseconds(20), {});
   }
-  ADD_FAILURE() << "not in " << timeout.count()
-                << " s, or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
+  ADD_FAILURE() << "not in " << timeout.count() << " s, or the coordinator ended; last: " << last.ShortDebugString()
+                << AllLogs();
   return last;
 }
 
 pb::Observation JobHarness::WaitForEnd(base::seconds timeout) {
   return WaitFor(
-      [](const pb::Observation& o) {
-        return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
-      },
+      [](const pb::Observation& o) { return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED; },
       timeout);
 }
 

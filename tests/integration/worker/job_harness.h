@@ -32,8 +32,8 @@ struct JobShape {
 };
 
 struct JobOptions {
-  std::string train;             // path of a CSV with the columns of `schema`
-  std::string test;              // empty: none
+  std::string train;  // path of a CSV with the columns of `schema`
+  std::string test;   // empty: none
   std::vector<int> hidden = {32, 16};
   int embedding_dim = 4;
   int embedding_rows = 4096;
@@ -44,7 +44,8 @@ struct JobOptions {
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
   // data.schema of the job, as JSON. Adult's columns.
-  std::string schema = R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
+  std::string schema =
+      R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
                            "numeric": [0, 2, 4, 10, 11, 12]})";
 };
 
@@ -60,7 +61,7 @@ class JobHarness {
   void StartCoordinator();
   // Starts the members of a later shape, so that they are there when it comes.
   void StartMembers(const JobShape& shape);
-  // Starts the members that the shape needs and that do not run, then applies it as the next epoch.
+  // Starts the members that the shape needs and that do not run, then applies it as the next generation.
   void Apply(const JobShape& shape, const std::string& reason);
   // SIGKILL. The process is started again by the next Poll when `restart`.
   void Kill(const std::string& name, bool restart = true);
@@ -94,7 +95,7 @@ class JobHarness {
   std::map<std::string, std::unique_ptr<Process>> processes_;
   std::map<std::string, std::string> wanted_;  // member of the last plan -> role
   std::map<std::string, std::string> addresses_;
-  int64_t epoch_ = 0;
+  int64_t generation_ = 0;
   std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
 };
 

@@ -38,9 +38,8 @@ class LeaveTest : public testing::Test {
       EXPECT_FALSE(record.recovery()) << record.reason();
       EXPECT_EQ(record.lost_steps(), 0) << record.reason();
     }
-    left_ = std::any_of(end.switches().begin(), end.switches().end(), [](const pb::SwitchRecord& record) {
-      return record.cause() == pb::SWITCH_CAUSE_MEMBER_LEFT;
-    });
+    left_ = std::any_of(end.switches().begin(), end.switches().end(),
+                        [](const pb::SwitchRecord& record) { return record.cause() == pb::SWITCH_CAUSE_MEMBER_LEFT; });
   }
 
   static constexpr int kRows = 1600;

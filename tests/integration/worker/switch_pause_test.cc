@@ -23,16 +23,18 @@ TEST(SwitchPauseTest, TwentyRescales) {
   for (int i = 1; i <= 20; ++i) {
     const int64_t step = job.WaitFor([](const pb::Observation& o) { return o.step() > 0; }, base::seconds(60)).step();
     job.Apply(i % 2 == 1 ? large : small, "rescale " + std::to_string(i));
-    const pb::Observation now = job.WaitFor([&](const pb::Observation& o) {
-      return o.switches_size() >= i && o.step() > step + 2 && o.phase() == pb::JOB_PHASE_TRAINING;
-    }, base::seconds(60));
+    const pb::Observation now = job.WaitFor(
+        [&](const pb::Observation& o) {
+          return o.switches_size() >= i && o.step() > step + 2 && o.phase() == pb::JOB_PHASE_TRAINING;
+        },
+        base::seconds(60));
     ASSERT_FALSE(HasFailure()) << "rescale " << i;
     const pb::SwitchRecord& record = now.switches(now.switches_size() - 1);
     EXPECT_FALSE(record.recovery()) << record.reason();
     pauses.push_back(record.pause_seconds());
   }
   std::sort(pauses.begin(), pauses.end());
-  std::printf("pause of 20 epoch switches: p50 %.0f ms, max %.0f ms\n", 1e3 * pauses[10], 1e3 * pauses.back());
+  std::printf("pause of 20 generation switches: p50 %.0f ms, max %.0f ms\n", 1e3 * pauses[10], 1e3 * pauses.back());
   EXPECT_LT(pauses[10], 0.5);
 }
 

@@ -12,8 +12,7 @@
 namespace medley::worker {
 namespace {
 
-grpc::StatusCode CallWithEmptyRequest(const std::string& address, const std::string& method,
-                                      const std::string& token) {
+grpc::StatusCode CallWithEmptyRequest(const std::string& address, const std::string& method, const std::string& token) {
   grpc::GenericStub stub(rpc::MakeChannel(address));
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = token, .timeout = base::seconds(20), .wait_for_ready = true});
@@ -34,8 +33,8 @@ grpc::StatusCode CallWithEmptyRequest(const std::string& address, const std::str
 
 }  // namespace
 
-void ExpectEveryMethodNeedsTheToken(const std::string& address,
-                                    const google::protobuf::FileDescriptor& file, int methods) {
+void ExpectEveryMethodNeedsTheToken(const std::string& address, const google::protobuf::FileDescriptor& file,
+                                    int methods) {
   int called = 0;
   for (int s = 0; s < file.service_count(); ++s) {
     const auto* service = file.service(s);

@@ -11,7 +11,7 @@ class FileDescriptor;
 namespace medley::worker {
 
 // `methods`: how many there must be, so that a file without services tests nothing unseen.
-void ExpectEveryMethodNeedsTheToken(const std::string& address,
-                                    const google::protobuf::FileDescriptor& file, int methods);
+void ExpectEveryMethodNeedsTheToken(const std::string& address, const google::protobuf::FileDescriptor& file,
+                                    int methods);
 
 }  // namespace medley::worker

@@ -30,14 +30,14 @@ struct JournalCommand {
 // One line of steps.jsonl; a NaN loss is written as null.
 struct StepCommand {
   StepRange range;
-  int64_t epoch = 0;
+  int64_t generation = 0;
   double loss = 0;
 };
 
 // The state stands at `to_step` again.
 struct RollbackCommand {
   int64_t to_step = 0;
-  int64_t epoch = 0;
+  int64_t generation = 0;
 };
 
 // Find the newest whole checkpoint; answer with CheckpointFound.
@@ -46,7 +46,7 @@ struct FindCheckpointCommand {};
 // All parts are written: complete the checkpoint; answer with ManifestWritten.
 struct WriteManifestCommand {
   std::string folder;
-  int64_t epoch = 0;
+  int64_t generation = 0;
   int64_t step = 0;
   job::v1::LedgerRecord ledger;
   std::vector<job::v1::CheckpointFile> files;
@@ -58,7 +58,7 @@ struct DropCommand {
   std::string instance;
 };
 
-// Old rendezvous keys are void: only epochs from `oldest` on count.
+// Old rendezvous keys are void: only generations from `oldest` on count.
 struct FenceCommand {
   int64_t oldest = 0;
 };

@@ -23,11 +23,11 @@ CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
 }
 
 void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant now) {
-  last_epoch_ = journal.last_epoch();
+  last_generation_ = journal.last_generation();
   leader_term_ = journal.leader_term();
   if (journal.has_desired()) desired_ = journal.desired();
   if (journal.has_first_plan()) first_plan_ = journal.first_plan();
-  from_epoch_ = journal.from_epoch();
+  from_generation_ = journal.from_generation();
   last_checkpoint_ = journal.last_checkpoint_step();
   restarts_ = journal.restarts();
   bad_rows_ = journal.bad_rows();
@@ -47,15 +47,15 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
     commands_.push_back(FinishCommand{outcome_ == job::v1::JOB_PHASE_COMPLETE ? 0 : 2});
     return;
   }
-  if (journal.active().epoch() == 0 || !ledger_) return;
-  EpochInfo& active = active_.emplace();
-  active.epoch = journal.active().epoch();
+  if (journal.active().generation() == 0 || !ledger_) return;
+  GenerationInfo& active = active_.emplace();
+  active.generation = journal.active().generation();
   active.plan = journal.active().plan();
   active.request = journal.active_plan();
   active.peers.assign(journal.active().peers().begin(), journal.active().peers().end());
   active.step = journal.active().start_step();
   for (const job::v1::Peer& peer : journal.active().peers()) {
-    EpochMember& member = active.members[peer.slot().member()];
+    GenerationMember& member = active.members[peer.slot().member()];
     member.peer = peer;
     member.awaited = true;
   }
@@ -63,7 +63,8 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.reconnect_wait;
   last_trouble_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
-  Log(false, fmt::format("restarted: waiting for {} members of epoch {}", active.members.size(), active.epoch));
+  Log(false,
+      fmt::format("restarted: waiting for {} members of generation {}", active.members.size(), active.generation));
 }
 
 absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
@@ -80,19 +81,20 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
   MEDLEY_RETURN_IF_ERROR(AcceptTerm(request.leader_term(), now));
   if (over()) return base::FailedPrecondition("the job is over: {}", message_);
   Hold(now);
-  if (desired_ && request.plan().epoch() < desired_->plan().epoch()) {
-    return base::FailedPrecondition("plan {} is older than plan {}", request.plan().epoch(), desired_->plan().epoch());
+  if (desired_ && request.plan().generation() < desired_->plan().generation()) {
+    return base::FailedPrecondition("plan {} is older than plan {}", request.plan().generation(),
+                                    desired_->plan().generation());
   }
   cost_.SetPrices(request.usd_per_unit_hour());
-  const auto epoch_of = [&] {
-    const int64_t plan = desired_->plan().epoch();
-    if (active_ && active_->request.plan().epoch() == plan) return active_->epoch;
-    if (next_ && next_->request.plan().epoch() == plan) return next_->epoch;
-    return std::max(last_epoch_ + 1, plan);
+  const auto generation_of = [&] {
+    const int64_t plan = desired_->plan().generation();
+    if (active_ && active_->request.plan().generation() == plan) return active_->generation;
+    if (next_ && next_->request.plan().generation() == plan) return next_->generation;
+    return std::max(last_generation_ + 1, plan);
   };
-  if (desired_ && request.plan().epoch() == desired_->plan().epoch()) {
+  if (desired_ && request.plan().generation() == desired_->plan().generation()) {
     *desired_->mutable_usd_per_unit_hour() = request.usd_per_unit_hour();
-    return epoch_of();
+    return generation_of();
   }
   desired_ = request;
   if (!first_plan_) {
@@ -106,7 +108,7 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
   }
   Journal(now);
   Advance(now);
-  return epoch_of();
+  return generation_of();
 }
 
 absl::Status CoordinatorCore::Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now) {
@@ -182,10 +184,10 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   if (!again) member.since = now.steady;
   failures_ = mode_ == Mode::kTraining ? 0 : failures_;
   const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} broke", name), name};
-  const auto holder = active_ ? active_->members.find(name) : std::map<std::string, EpochMember>::iterator();
+  const auto holder = active_ ? active_->members.find(name) : std::map<std::string, GenerationMember>::iterator();
   if (active_ && holder != active_->members.end()) {
     const bool same = holder->second.peer.instance() == hello.instance();
-    if (!same || hello.held_epoch() < active_->epoch) {
+    if (!same || hello.held_generation() < active_->generation) {
       active_->members.erase(holder);
       return LoseHolder({job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " came back without its state", name}, now);
     }
@@ -203,10 +205,10 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   if (found == members_.end() || found->second.hello.instance() != instance) return;
   members_.erase(found);
   if (over()) return;
-  const auto of = [&](const std::optional<EpochInfo>& epoch) {
-    if (!epoch) return false;
-    const auto at = epoch->members.find(member);
-    return at != epoch->members.end() && at->second.peer.instance() == instance;
+  const auto of = [&](const std::optional<GenerationInfo>& generation) {
+    if (!generation) return false;
+    const auto at = generation->members.find(member);
+    return at != generation->members.end() && at->second.peer.instance() == instance;
   };
   const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, member + " was lost", member};
   if (of(active_)) {
@@ -218,7 +220,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   Advance(now);
 }
 
-// A holder of the active epoch is out of active_->members.
+// A holder of the active generation is out of active_->members.
 void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
   if (mode_ == Mode::kTraining) return BeginHalt(why, now);
   Blame(why);
@@ -228,15 +230,16 @@ void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
 
 void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
   if (fault.permanent()) return Fail(fmt::format("{}: {}", member, fault.message()), false, now);
-  Log(true, fmt::format("{} at step {} of epoch {}: {}", member, fault.step(), fault.epoch(), fault.message()));
+  Log(true,
+      fmt::format("{} at step {} of generation {}: {}", member, fault.step(), fault.generation(), fault.message()));
   // The sentence of a transport says which call failed, not what it means for the job.
   const bool exchange = fault.kind() == job::v1::FAULT_KIND_EXCHANGE;
   const Cause why{exchange ? job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN : job::v1::SWITCH_CAUSE_MEMBER_FAULT,
                   exchange ? fmt::format("the exchange of {} with other members broke at step {}", member, fault.step())
                            : fmt::format("{}: {}", member, fault.message()),
                   member};
-  if (next_ && fault.epoch() == next_->epoch) return AbandonNext(why, true, now);
-  if (mode_ == Mode::kTraining && fault.epoch() == active_->epoch) BeginHalt(why, now);
+  if (next_ && fault.generation() == next_->generation) return AbandonNext(why, true, now);
+  if (mode_ == Mode::kTraining && fault.generation() == active_->generation) BeginHalt(why, now);
 }
 
 void CoordinatorCore::Tick(Instant now) {
@@ -251,13 +254,13 @@ void CoordinatorCore::Tick(Instant now) {
 void CoordinatorCore::Advance(Instant now) {
   // Every round either changes the mode or next_, or is the last one; the bound is a guard against a loop.
   for (int round = 0; round < 8 && !over(); ++round) {
-    const auto before = std::tuple(mode_, last_epoch_, next_.has_value(), active_epoch());
+    const auto before = std::tuple(mode_, last_generation_, next_.has_value(), active_generation());
     if (mode_ == Mode::kHalting) ResolveHalt(now);
     if (!over() && next_) AdvanceNext(now);
     if (!over() && mode_ == Mode::kIdle) AdvanceIdle(now);
     if (!over() && mode_ == Mode::kHalted) AdvanceHalted(now);
     if (!over() && mode_ == Mode::kTraining) AdvanceTraining(now);
-    if (before == std::tuple(mode_, last_epoch_, next_.has_value(), active_epoch())) return;
+    if (before == std::tuple(mode_, last_generation_, next_.has_value(), active_generation())) return;
   }
 }
 

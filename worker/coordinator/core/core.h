@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "worker/coordinator/core/commands.h"
-#include "worker/coordinator/core/epoch.h"
+#include "worker/coordinator/core/generation.h"
 #include "worker/coordinator/core/ledger.h"
 #include "worker/coordinator/core/meter.h"
 #include "worker/coordinator/core/options.h"
@@ -39,7 +39,7 @@ class CoordinatorCore {
 
   // The operator's requests carry the term of the leader that asks; one older than the newest served is refused
   // (model::StaleTerm). A newer one is journaled before the request has any effect.
-  // The epoch that the plan has or will get. Errors: InvalidArgument, FailedPrecondition (older, or the job is over).
+  // The generation that the plan has or will get. Errors: InvalidArgument, FailedPrecondition (older, or the job is over).
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);
   absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
@@ -58,7 +58,7 @@ class CoordinatorCore {
   job::v1::Observation Observe(Instant now) const;
 
   bool over() const { return outcome_ != job::v1::JOB_PHASE_UNSPECIFIED; }
-  int64_t active_epoch() const { return active_ ? active_->epoch : 0; }
+  int64_t active_generation() const { return active_ ? active_->generation : 0; }
   const std::optional<Ledger>& ledger() const { return ledger_; }
 
  private:
@@ -76,13 +76,13 @@ class CoordinatorCore {
   void Advance(Instant now);  // after every input: whatever is possible now
   void CheckDeadlines(Instant now);
 
-  // core_epoch.cc: preparing and switching
+  // core_generation.cc: preparing and switching
   void OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now);
   void OnReady(const std::string& member, const job::v1::Ready& ready, Instant now);
   enum class Use { kHolders, kStaying, kAll };  // who may fill a slot: staying holders, all that stay, also leavers
   RosterFit Fit(const job::v1::ApplyPlanRequest& request, Use use) const;
-  void StartEpoch(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
-                  Cause cause, Instant now);
+  void StartGeneration(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
+                       Cause cause, Instant now);
   Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, desired_->reason(), ""}; }
   void SendPrepare(job::v1::StateOrigin origin);
   void AbandonNext(const Cause& why, bool failed, Instant now);
@@ -101,13 +101,13 @@ class CoordinatorCore {
   bool OnlyLeaversMissing(const RosterFit& fit) const;
   void LeaseSteps(bool even_if_none, Instant now);
   void CommitTo(int64_t step, Instant now);
-  void SetLedger(int64_t step, int64_t epoch);
+  void SetLedger(int64_t step, int64_t generation);
   bool HoldLeases() const;
 
   // core_recovery.cc
   void Blame(const Cause& why);
   void BeginHalt(const Cause& why, Instant now);
-  void HaltMember(EpochMember& member);
+  void HaltMember(GenerationMember& member);
   void OnHalted(const std::string& member, const job::v1::Halted& halted, Instant now);
   void ResolveHalt(Instant now);
   void LoseState(const Cause& why, Instant now);
@@ -142,31 +142,31 @@ class CoordinatorCore {
   std::map<std::string, ConnectedMember> members_;
   std::optional<job::v1::ApplyPlanRequest> desired_;
   std::optional<job::v1::ApplyPlanRequest> first_plan_;
-  std::optional<EpochInfo> active_;  // who holds the state
-  std::optional<EpochInfo> next_;    // being prepared
+  std::optional<GenerationInfo> active_;  // who holds the state
+  std::optional<GenerationInfo> next_;    // being prepared
   std::optional<Ledger> ledger_;
   Mode mode_ = Mode::kIdle;
   int64_t leader_term_ = 0;  // the newest served
-  int64_t last_epoch_ = 0;
-  int64_t from_epoch_ = 0;  // the last epoch that was in force; 0: none yet
+  int64_t last_generation_ = 0;
+  int64_t from_generation_ = 0;  // the last generation that was in force; 0: none yet
 
-  bool finding_ = false;                        // FindCheckpoint is under way
-  bool found_ = false;                          // ... and answered:
-  std::optional<CheckpointPosition> restore_;   // none: from the seed
-  int64_t halted_step_ = 0;                     // where the survivors stand (kHalted)
-  int64_t max_applied_ = 0;                     // highest step applied by anybody, for lost_steps
+  bool finding_ = false;                       // FindCheckpoint is under way
+  bool found_ = false;                         // ... and answered:
+  std::optional<CheckpointPosition> restore_;  // none: from the seed
+  int64_t halted_step_ = 0;                    // where the survivors stand (kHalted)
+  int64_t max_applied_ = 0;                    // highest step applied by anybody, for lost_steps
   base::SteadyTime halt_deadline_{};
-  base::SteadyTime waiting_since_{};            // nothing can start since
+  base::SteadyTime waiting_since_{};  // nothing can start since
   base::SteadyTime retry_at_{};
   Cause last_trouble_;
-  int failures_ = 0;                            // preparations and recoveries in a row without progress
+  int failures_ = 0;  // preparations and recoveries in a row without progress
   int64_t restarts_ = 0;
 
   std::optional<PendingCheckpoint> checkpoint_;
-  int64_t writing_manifest_ = 0;                // step; 0: none
-  bool checkpoint_wanted_ = false;              // at once, for a leaver that nobody can replace
-  int64_t last_checkpoint_ = 0;                 // step; 0: none
-  base::SteadyTime checkpoint_at_{};            // when the last one was started
+  int64_t writing_manifest_ = 0;      // step; 0: none
+  bool checkpoint_wanted_ = false;    // at once, for a leaver that nobody can replace
+  int64_t last_checkpoint_ = 0;       // step; 0: none
+  base::SteadyTime checkpoint_at_{};  // when the last one was started
   Ending ending_ = Ending::kNone;
   std::map<std::string, bool> evaluated_;
   base::SteadyTime evaluate_deadline_{};
@@ -176,7 +176,7 @@ class CoordinatorCore {
   base::SteadyTime suspend_deadline_{};
   job::v1::JobPhase outcome_ = job::v1::JOB_PHASE_UNSPECIFIED;
   bool retryable_ = true;
-  int64_t final_epoch_ = 0;  // in force at the end, and its plan
+  int64_t final_generation_ = 0;  // in force at the end, and its plan
   int64_t final_plan_ = 0;
   std::string message_;
   std::map<std::string, double> metrics_;
@@ -188,7 +188,7 @@ class CoordinatorCore {
   StageMeter stage_times_;
   CostMeter cost_;
   int64_t bad_rows_ = 0;
-  base::SteadyTime committed_at_{};  // last commit, or start of the epoch
+  base::SteadyTime committed_at_{};  // last commit, or start of the generation
   base::SteadyTime journaled_at_{};
 };
 

@@ -17,7 +17,7 @@ void CoordinatorCore::StartCheckpoint(int64_t step, Instant now) {
   checkpoint_at_ = now.steady;
   checkpoint_wanted_ = false;
   job::v1::SessionResponse message;
-  message.mutable_checkpoint()->set_epoch(active_->epoch);
+  message.mutable_checkpoint()->set_generation(active_->generation);
   message.mutable_checkpoint()->set_step(step);
   message.mutable_checkpoint()->set_folder(pending.folder);
   for (const auto& [name, member] : active_->members) {
@@ -43,7 +43,7 @@ void CoordinatorCore::AdvanceCheckpoint(Instant now) {
   Ledger at = *ledger_;
   const absl::Status reset = at.ResetTo(checkpoint_->step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
-  commands_.push_back(WriteManifestCommand{checkpoint_->folder, active_->epoch, checkpoint_->step, at.ToRecord(),
+  commands_.push_back(WriteManifestCommand{checkpoint_->folder, active_->generation, checkpoint_->step, at.ToRecord(),
                                            std::move(checkpoint_->files)});
   writing_manifest_ = checkpoint_->step;
   checkpoint_.reset();
@@ -90,7 +90,7 @@ void CoordinatorCore::StartEvaluation(Instant now) {
   scores_ = Scores();
   evaluated_.clear();
   job::v1::SessionResponse message;
-  message.mutable_evaluate()->set_epoch(active_->epoch);
+  message.mutable_evaluate()->set_generation(active_->generation);
   message.mutable_evaluate()->set_step(ledger_->committed());
   if (options_.checkpoints) message.mutable_evaluate()->set_export_folder(options_.export_folder);
   for (const auto& [name, member] : active_->members) {
@@ -115,8 +115,8 @@ void CoordinatorCore::Fail(const std::string& why, bool retryable, Instant now) 
 void CoordinatorCore::Finish(job::v1::JobPhase outcome, int exit_code, const std::string& why, Instant now) {
   outcome_ = outcome;
   message_ = why;
-  final_epoch_ = active_epoch();
-  final_plan_ = active_ ? active_->request.plan().epoch() : 0;
+  final_generation_ = active_generation();
+  final_plan_ = active_ ? active_->request.plan().generation() : 0;
   Log(exit_code != 0, fmt::format("{}: {}", job::v1::JobPhase_Name(outcome), why));
   active_.reset();
   next_.reset();

@@ -9,7 +9,7 @@ namespace medley::worker {
 job::v1::JobPhase CoordinatorCore::Phase() const {
   if (over()) return outcome_;
   if (mode_ == Mode::kHalting || mode_ == Mode::kHalted) return job::v1::JOB_PHASE_RECOVERING;
-  if (mode_ == Mode::kIdle) return from_epoch_ > 0 ? job::v1::JOB_PHASE_RECOVERING : job::v1::JOB_PHASE_WAITING;
+  if (mode_ == Mode::kIdle) return from_generation_ > 0 ? job::v1::JOB_PHASE_RECOVERING : job::v1::JOB_PHASE_WAITING;
   if (ending_ == Ending::kEvaluating) return job::v1::JOB_PHASE_EVALUATING;
   if (next_) return next_->switching ? job::v1::JOB_PHASE_SWITCHING : job::v1::JOB_PHASE_PREPARING;
   return job::v1::JOB_PHASE_TRAINING;
@@ -18,7 +18,7 @@ job::v1::JobPhase CoordinatorCore::Phase() const {
 std::vector<std::string> CoordinatorCore::MissingMembers() const {
   if (over() || !desired_) return {};
   std::vector<std::string> missing = Fit(*desired_, Use::kStaying).missing;
-  if (active_ && active_->request.plan().epoch() != desired_->plan().epoch()) {
+  if (active_ && active_->request.plan().generation() != desired_->plan().generation()) {
     for (std::string& name : Fit(active_->request, Use::kStaying).missing) {
       if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(std::move(name));
     }
@@ -29,12 +29,13 @@ std::vector<std::string> CoordinatorCore::MissingMembers() const {
 job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   job::v1::Observation out;
   out.set_phase(Phase());
-  out.set_epoch(over() ? final_epoch_ : active_epoch());
-  out.set_plan_epoch(over() ? final_plan_ : active_ ? active_->request.plan().epoch() : 0);
+  out.set_generation(over() ? final_generation_ : active_generation());
+  out.set_plan_generation(over() ? final_plan_ : active_ ? active_->request.plan().generation() : 0);
   if (next_) {
-    out.set_next_epoch(next_->epoch);
-  } else if (active_ && active_->request.plan().epoch() != desired_->plan().epoch()) {
-    out.set_next_epoch(std::max(last_epoch_ + 1, desired_->plan().epoch()));  // accepted, but still to come
+    out.set_next_generation(next_->generation);
+  } else if (active_ && active_->request.plan().generation() != desired_->plan().generation()) {
+    out.set_next_generation(
+        std::max(last_generation_ + 1, desired_->plan().generation()));  // accepted, but still to come
   }
   if (ledger_) {
     out.set_step(ledger_->committed());
@@ -77,18 +78,18 @@ void CoordinatorCore::Journal(Instant now) {
 
 job::v1::CoordinatorState CoordinatorCore::DurableState() const {
   job::v1::CoordinatorState state;
-  state.set_last_epoch(last_epoch_);
+  state.set_last_generation(last_generation_);
   state.set_leader_term(leader_term_);
   if (desired_) *state.mutable_desired() = *desired_;
   if (first_plan_) *state.mutable_first_plan() = *first_plan_;
   if (active_) {
     *state.mutable_active_plan() = active_->request;
-    state.mutable_active()->set_epoch(active_->epoch);
+    state.mutable_active()->set_generation(active_->generation);
     *state.mutable_active()->mutable_plan() = active_->plan;
     for (const job::v1::Peer& peer : active_->peers) *state.mutable_active()->add_peers() = peer;
     state.mutable_active()->set_start_step(active_->step);
   }
-  state.set_from_epoch(from_epoch_);
+  state.set_from_generation(from_generation_);
   if (ledger_) *state.mutable_ledger() = ledger_->ToRecord();
   state.set_last_checkpoint_step(last_checkpoint_);
   state.set_restarts(restarts_);

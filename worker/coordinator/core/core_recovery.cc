@@ -1,4 +1,4 @@
-// CoordinatorCore: from a loss to the next epoch (docs/runtime.md, "Why one undo step is enough").
+// CoordinatorCore: from a loss to the next generation (docs/runtime.md, "Why one undo step is enough").
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ void CoordinatorCore::Blame(const Cause& why) {
 }
 
 void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
-  Log(true, fmt::format("epoch {} stops at step {}: {}", active_->epoch, ledger_->committed(), why.text));
+  Log(true, fmt::format("generation {} stops at step {}: {}", active_->generation, ledger_->committed(), why.text));
   Blame(why);
   if (mode_ == Mode::kTraining) {
     ++restarts_;
@@ -30,7 +30,7 @@ void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
   }
   if (next_) {
     job::v1::SessionResponse message;
-    message.mutable_abandon()->set_epoch(next_->epoch);
+    message.mutable_abandon()->set_generation(next_->generation);
     for (const auto& [name, member] : next_->members) {
       const bool holder = active_->members.contains(name);
       if (!holder && Connected(member.peer) != nullptr) Send(member.peer, message);
@@ -45,15 +45,15 @@ void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
   for (auto& [name, member] : active_->members) HaltMember(member);
 }
 
-void CoordinatorCore::HaltMember(EpochMember& member) {
+void CoordinatorCore::HaltMember(GenerationMember& member) {
   member.halted = false;
   job::v1::SessionResponse message;
-  message.mutable_halt()->set_epoch(active_->epoch);
+  message.mutable_halt()->set_generation(active_->generation);
   Send(member.peer, message);
 }
 
 void CoordinatorCore::OnHalted(const std::string& member, const job::v1::Halted& halted, Instant /*now*/) {
-  if (mode_ != Mode::kHalting || halted.epoch() != active_->epoch) return;
+  if (mode_ != Mode::kHalting || halted.generation() != active_->generation) return;
   const auto found = active_->members.find(member);
   if (found == active_->members.end()) return;
   found->second.halted = true;
@@ -103,7 +103,7 @@ void CoordinatorCore::ResolveHalt(Instant now) {
     const std::string why = fmt::format("survivors stand at step {}, but {} is committed", t, ledger_->committed());
     return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, ""}, now);
   }
-  SetLedger(t, active_->epoch);
+  SetLedger(t, active_->generation);
   halted_step_ = t;
   mode_ = Mode::kHalted;
   waiting_since_ = now.steady;
@@ -116,7 +116,7 @@ void CoordinatorCore::LoseState(const Cause& why, Instant now) {
   Log(true, fmt::format("part of the state is lost ({}): going back to the last checkpoint", why.text));
   Blame(why);
   if (next_) AbandonNext(why, false, now);
-  from_epoch_ = std::max(from_epoch_, active_->epoch);
+  from_generation_ = std::max(from_generation_, active_->generation);
   active_.reset();
   checkpoint_.reset();
   mode_ = Mode::kIdle;
@@ -131,14 +131,16 @@ void CoordinatorCore::LoseState(const Cause& why, Instant now) {
 // The survivors stand at halted_step_: who can go on?
 void CoordinatorCore::AdvanceHalted(Instant now) {
   if (next_ || now.steady < retry_at_) return;
-  const std::pair<const job::v1::ApplyPlanRequest*, Use> choices[] = {
-      {&active_->request, Use::kHolders}, {&*desired_, Use::kStaying}, {&active_->request, Use::kStaying},
-      {&*desired_, Use::kAll},            {&active_->request, Use::kAll}};
+  const std::pair<const job::v1::ApplyPlanRequest*, Use> choices[] = {{&active_->request, Use::kHolders},
+                                                                      {&*desired_, Use::kStaying},
+                                                                      {&active_->request, Use::kStaying},
+                                                                      {&*desired_, Use::kAll},
+                                                                      {&active_->request, Use::kAll}};
   for (const auto& [request, use] : choices) {
     RosterFit fit = Fit(*request, use);
     if (fit.covers) {
       const job::v1::ApplyPlanRequest copy = *request;
-      return StartEpoch(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, last_trouble_, now);
+      return StartGeneration(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, last_trouble_, now);
     }
   }
 }
@@ -150,7 +152,7 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
   if (!desired_ || now.steady < retry_at_) return;
   RosterFit fit = Fit(*desired_, Use::kStaying);
   if (!fit.covers) fit = Fit(*desired_, Use::kAll);  // a leaver is better than nobody
-  const base::nanoseconds patience = from_epoch_ > 0 ? options_.fold_in_wait : options_.member_wait;
+  const base::nanoseconds patience = from_generation_ > 0 ? options_.fold_in_wait : options_.member_wait;
   const bool late = fit.covers && now.steady - waiting_since_ >= patience;
   if (!fit.full() && !late && !OnlyLeaversMissing(fit)) return;
   if (options_.checkpoints && !found_) {
@@ -159,11 +161,11 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
     return;
   }
   const bool restore = restore_.has_value();
-  const bool trouble = from_epoch_ > 0 && !last_trouble_.text.empty();  // none: resumed after a suspension
+  const bool trouble = from_generation_ > 0 && !last_trouble_.text.empty();  // none: resumed after a suspension
   const Cause cause = trouble ? last_trouble_ : PlanCause();
   const job::v1::ApplyPlanRequest request = *desired_;
-  StartEpoch(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
-             cause, now);
+  StartGeneration(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
+                  cause, now);
 }
 
 void CoordinatorCore::OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now) {

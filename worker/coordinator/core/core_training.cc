@@ -11,10 +11,10 @@
 namespace medley::worker {
 
 void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progress& progress, Instant now) {
-  if (mode_ != Mode::kTraining || progress.epoch() != active_->epoch) return;
+  if (mode_ != Mode::kTraining || progress.generation() != active_->generation) return;
   const auto found = active_->members.find(member);
   if (found == active_->members.end()) return;
-  EpochMember& at = found->second;
+  GenerationMember& at = found->second;
   const int64_t step = progress.step();
   if (step != at.applied + 1 || step > ledger_->leased()) {
     const std::string why = fmt::format("{} reported step {} after step {}", member, step, at.applied);
@@ -42,7 +42,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
 }
 
 void CoordinatorCore::CommitTo(int64_t step, Instant now) {
-  const bool first = first_plan_ && active_->request.plan().epoch() == first_plan_->plan().epoch();
+  const bool first = first_plan_ && active_->request.plan().generation() == first_plan_->plan().generation();
   for (int64_t s = ledger_->committed() + 1; s <= step; ++s) {
     const StepRange range = ledger_->RangeOf(s);
     double loss = std::numeric_limits<double>::quiet_NaN();
@@ -51,7 +51,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
       loss_.Add(loss);
       losses_.erase(found);
     }
-    commands_.push_back(StepCommand{range, active_->epoch, loss});
+    commands_.push_back(StepCommand{range, active_->generation, loss});
     throughput_.Add(now.steady, range.count);
   }
   const absl::Status committed = ledger_->Commit(step);
@@ -62,13 +62,13 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
 }
 
 // The state stands at `step`; steps.jsonl follows.
-void CoordinatorCore::SetLedger(int64_t step, int64_t epoch) {
+void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   for (int64_t s = ledger_->committed() + 1; s <= step; ++s) {
-    commands_.push_back(StepCommand{ledger_->RangeOf(s), epoch, std::numeric_limits<double>::quiet_NaN()});
+    commands_.push_back(StepCommand{ledger_->RangeOf(s), generation, std::numeric_limits<double>::quiet_NaN()});
   }
   const absl::Status reset = ledger_->ResetTo(step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
-  commands_.push_back(RollbackCommand{step, epoch});
+  commands_.push_back(RollbackCommand{step, generation});
   losses_.clear();
 }
 
@@ -83,7 +83,7 @@ void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
   if (hold && !even_if_none) return;
   job::v1::SessionResponse message;
   job::v1::Lease& lease = *message.mutable_lease();
-  lease.set_epoch(active_->epoch);
+  lease.set_generation(active_->generation);
   while (!hold && !ledger_->AllLeased() && ledger_->leased() - ledger_->committed() < ahead) {
     const StepRange range = ledger_->Lease();
     job::v1::StepLease& step = *lease.add_steps();
@@ -124,11 +124,11 @@ void CoordinatorCore::ConsiderChange(Instant now) {
   if (next_ || suspending_ || ledger_->AllLeased() || now.steady < retry_at_ || failures_ > options_.max_fruitless) {
     return;
   }
-  if (desired_->plan().epoch() != active_->request.plan().epoch()) {
+  if (desired_->plan().generation() != active_->request.plan().generation()) {
     RosterFit fit = Fit(*desired_, Use::kStaying);
     if (OnlyLeaversMissing(fit)) {
       checkpoint_wanted_ = false;
-      return StartEpoch(*desired_, std::move(fit), job::v1::STATE_ORIGIN_PEERS, PlanCause(), now);
+      return StartGeneration(*desired_, std::move(fit), job::v1::STATE_ORIGIN_PEERS, PlanCause(), now);
     }
   }
   ConsiderSamePlan(now);
@@ -145,8 +145,8 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
     // The only holder of something stays until it is gone; the checkpoint that Drain asked for makes that cheap.
     if (!fit.covers) return;
     checkpoint_wanted_ = false;
-    return StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
-                      {job::v1::SWITCH_CAUSE_MEMBER_LEFT, leaver + " leaves", leaver}, now);
+    return StartGeneration(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
+                           {job::v1::SWITCH_CAUSE_MEMBER_LEFT, leaver + " leaves", leaver}, now);
   }
   checkpoint_wanted_ = false;
   std::string newcomer;
@@ -159,8 +159,8 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
   }
   if (newcomer.empty() || !fit.covers) return;
   if (!fit.full() && now.steady - since < options_.fold_in_wait) return;
-  StartEpoch(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
-             {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer}, now);
+  StartGeneration(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
+                  {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer}, now);
 }
 
 }  // namespace medley::worker

@@ -8,10 +8,7 @@
 namespace medley::worker {
 
 Ledger::Ledger(int64_t rows, int32_t epochs, int32_t batch_size)
-    : rows_(rows),
-      epochs_(epochs),
-      batch_size_(batch_size),
-      steps_per_epoch_((rows - 1) / batch_size + 1) {}
+    : rows_(rows), epochs_(epochs), batch_size_(batch_size), steps_per_epoch_((rows - 1) / batch_size + 1) {}
 
 absl::StatusOr<Ledger> Ledger::Create(int64_t rows, int32_t epochs, int32_t batch_size) {
   if (rows <= 0 || epochs <= 0 || batch_size <= 0) {

@@ -1,7 +1,7 @@
 // Which samples are free, leased or done, in every data epoch.
 //
 // Step k (1-based) trains a fixed range of its data epoch's permutation: batch_size samples, the last step of a data
-// epoch what is left. Steps are leased, committed and rolled back in order, so the state is two numbers:
+// generation what is left. Steps are leased, committed and rolled back in order, so the state is two numbers:
 //
 //   data epoch 0            data epoch 1
 //   [ done ... done | leased . . | free ... free ]

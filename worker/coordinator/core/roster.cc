@@ -10,13 +10,13 @@
 namespace medley::worker {
 namespace {
 
-using job::v1::MemberSlot;
 using job::v1::MEMBER_ROLE_SERVER;
 using job::v1::MEMBER_ROLE_TRAINER;
+using job::v1::MemberSlot;
 
 absl::Status CheckSlot(const job::v1::ApplyPlanRequest& request, const MemberSlot& slot) {
   const plan::v1::ExecutionPlan& plan = request.plan();
-  if (slot.member().empty()) return base::InvalidArgument("a slot of plan {} names no member", plan.epoch());
+  if (slot.member().empty()) return base::InvalidArgument("a slot of plan {} names no member", plan.generation());
   if (slot.role() == MEMBER_ROLE_SERVER) {
     if (slot.pool() != plan.servers().pool()) {
       return base::InvalidArgument("slot {}: pool {} is not the servers' pool {}", slot.member(), slot.pool(),
@@ -77,8 +77,9 @@ std::tuple<bool, int, int> Order(const MemberSlot& slot) {
 
 absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
   const plan::v1::ExecutionPlan& plan = request.plan();
-  if (plan.epoch() < 1) return base::InvalidArgument("plan.epoch must be 1 or more, not {}", plan.epoch());
-  if (plan.stages_size() == 0) return base::InvalidArgument("plan {} has no stages", plan.epoch());
+  if (plan.generation() < 1)
+    return base::InvalidArgument("plan.generation must be 1 or more, not {}", plan.generation());
+  if (plan.stages_size() == 0) return base::InvalidArgument("plan {} has no stages", plan.generation());
   std::set<std::string> names;
   std::map<std::pair<int, std::string>, int> units;  // (stage, pool)
   std::map<int, std::set<int>> ranks;                // by stage; -1: servers

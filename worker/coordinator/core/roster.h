@@ -30,7 +30,7 @@ struct RosterFit {
 using FindMember = std::function<const job::v1::Hello*(const std::string& member)>;
 RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find);
 
-// Whether the holders in `survivors` have every piece of the state of an epoch: a trainer of each stage with weights
+// Whether the holders in `survivors` have every piece of the state of a generation: a trainer of each stage with weights
 // outside the servers, and every shard.
 bool StateSurvives(const plan::v1::ExecutionPlan& plan, const std::vector<job::v1::Peer>& peers,
                    const std::set<std::string>& survivors);

@@ -59,9 +59,9 @@ void Engine::Stop() {
 
 absl::StatusOr<int64_t> Engine::ApplyPlan(const job::v1::ApplyPlanRequest& request) {
   MutexLock lock(mutex_);
-  const absl::StatusOr<int64_t> epoch = core_->ApplyPlan(request, Now());
+  const absl::StatusOr<int64_t> generation = core_->ApplyPlan(request, Now());
   Carry();
-  return epoch;
+  return generation;
 }
 
 absl::Status Engine::Drain(const std::vector<std::string>& members, int64_t leader_term) {
@@ -112,7 +112,7 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
   if (link.session) link.session->Cancel();
   link = {session, session->instance, {}};
   log::Info("member says hello", {{"member", session->member},
-                                  {"held_epoch", std::to_string(hello.hello().held_epoch())},
+                                  {"held_generation", std::to_string(hello.hello().held_generation())},
                                   {"held_step", std::to_string(hello.hello().held_step())}});
   if (core_->over()) {
     job::v1::SessionResponse release;
@@ -268,7 +268,7 @@ void Engine::CompleteManifest(const WriteManifestCommand& command) {
   CheckpointManifest manifest;
   manifest.job_uid = options_.core.job_uid;
   manifest.model_fingerprint = options_.model_fingerprint;
-  manifest.epoch = command.epoch;
+  manifest.generation = command.generation;
   manifest.step = command.step;
   manifest.rows = command.ledger.rows();
   manifest.data_epochs = command.ledger.epochs();

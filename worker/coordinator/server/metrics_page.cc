@@ -29,7 +29,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
     page.Sample({}, value);
   };
   gauge("medley_coordinator_phase", "State of the job's runtime, as numbered in JobPhase", seen.phase());
-  gauge("medley_coordinator_epoch", "Epoch in force", static_cast<double>(seen.epoch()));
+  gauge("medley_coordinator_generation", "Generation in force", static_cast<double>(seen.generation()));
   gauge("medley_coordinator_committed_step", "Steps that every member has applied", static_cast<double>(seen.step()));
   gauge("medley_coordinator_samples_done", "Samples in the surviving state", static_cast<double>(seen.samples_done()));
   gauge("medley_coordinator_target_samples", "Samples to train in all", static_cast<double>(seen.samples_total()));
@@ -46,7 +46,8 @@ std::string MetricsText(const job::v1::Observation& seen) {
   counter("medley_coordinator_cost_usd_total", "USD spent: units held times the prices paid", seen.usd_spent());
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.switches_size() > 0) {
-    gauge("medley_coordinator_last_switch_pause_seconds", "How long training stood still for the last epoch switch",
+    gauge("medley_coordinator_last_switch_pause_seconds",
+          "How long training stood still for the last generation switch",
           seen.switches(seen.switches_size() - 1).pause_seconds());
   }
   const auto stages = [&](std::string_view name, std::string_view help,
@@ -123,10 +124,9 @@ void MetricsPage::Answer(int client) {
   }
   const bool known = request.starts_with("GET /metrics ") || request.starts_with("GET /metrics?");
   const std::string body = known ? MetricsText(observe_()) : "the page is /metrics\n";
-  const std::string reply =
-      fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-                  known ? "200 OK" : "404 Not Found", known ? metrics::kTextContentType : "text/plain", body.size(),
-                  body);
+  const std::string reply = fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+      known ? "200 OK" : "404 Not Found", known ? metrics::kTextContentType : "text/plain", body.size(), body);
   for (std::string_view rest = reply; !rest.empty();) {
     const ssize_t n = send(client, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (n <= 0) return;

@@ -1,6 +1,6 @@
-// The rendezvous store of collectives: small values under (epoch, key), written once, read by waiting.
+// The rendezvous store of collectives: small values under (generation, key), written once, read by waiting.
 //
-// Fenced: epochs before the oldest that counts are gone and refused. Bounded in bytes and keys. Thread-safe.
+// Fenced: generations before the oldest that counts are gone and refused. Bounded in bytes and keys. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -27,10 +27,10 @@ class RendezvousStore {
   explicit RendezvousStore(Limits limits) : limits_(limits) {}
 
   // Errors: FailedPrecondition (fenced), AlreadyExists (another value), ResourceExhausted.
-  absl::Status Put(int64_t epoch, const std::string& key, std::string value);
+  absl::Status Put(int64_t generation, const std::string& key, std::string value);
   // Waits until all are there. `cancelled` is asked every 50 ms or sooner. Errors: FailedPrecondition (fenced, now or
   // while waiting), Cancelled.
-  absl::StatusOr<std::vector<std::string>> Get(int64_t epoch, const std::vector<std::string>& keys,
+  absl::StatusOr<std::vector<std::string>> Get(int64_t generation, const std::vector<std::string>& keys,
                                                std::stop_token stop, const std::function<bool()>& cancelled);
   // Drops what is older than `oldest`, wakes its readers.
   void Fence(int64_t oldest);
@@ -40,7 +40,7 @@ class RendezvousStore {
   base::Mutex mutex_;
   base::CondVar changed_;
   int64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<int64_t, std::map<std::string, std::string>> epochs_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, std::map<std::string, std::string>> generations_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t keys_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -37,8 +37,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
   const rpc::ServerOptions serve = {.host = options.host, .port = options.port, .max_threads = 1024};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {
-    MEDLEY_ASSIGN_OR_RETURN(state->metrics, MetricsPage::Start(options.host, options.metrics_port,
-                                                               [&engine] { return engine.Observe(); }));
+    MEDLEY_ASSIGN_OR_RETURN(
+        state->metrics, MetricsPage::Start(options.host, options.metrics_port, [&engine] { return engine.Observe(); }));
   }
   log::Info("coordinator listens", {{"address", state->server->address()}});
   return std::unique_ptr<CoordinatorServer>(new CoordinatorServer(std::move(state)));

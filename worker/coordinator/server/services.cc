@@ -26,9 +26,9 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
   grpc::Status ApplyPlan(ServerContext* context, const job::v1::ApplyPlanRequest* request,
                          job::v1::ApplyPlanResponse* response) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    const absl::StatusOr<int64_t> epoch = engine_.ApplyPlan(*request);
-    if (epoch.ok()) response->set_epoch(*epoch);
-    return rpc::ToGrpc(epoch.status());
+    const absl::StatusOr<int64_t> generation = engine_.ApplyPlan(*request);
+    if (generation.ok()) response->set_generation(*generation);
+    return rpc::ToGrpc(generation.status());
   }
 
   // The latest at once, then what changed, at most once a second; the last one when the job is over, then the end.
@@ -84,9 +84,8 @@ class MemberService final : public job::v1::MemberService::Service {
  public:
   MemberService(Engine& engine, std::string token) : engine_(engine), token_(std::move(token)) {}
 
-  grpc::Status Session(
-      ServerContext* context,
-      grpc::ServerReaderWriter<job::v1::SessionResponse, job::v1::SessionRequest>* stream) override {
+  grpc::Status Session(ServerContext* context,
+                       grpc::ServerReaderWriter<job::v1::SessionResponse, job::v1::SessionRequest>* stream) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     job::v1::SessionRequest message;
     if (!stream->Read(&message) || !message.has_hello() || message.hello().member().empty() ||
@@ -114,16 +113,16 @@ class MemberService final : public job::v1::MemberService::Service {
   grpc::Status PutRendezvous(ServerContext* context, const job::v1::PutRendezvousRequest* request,
                              job::v1::PutRendezvousResponse*) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    return rpc::ToGrpc(engine_.rendezvous().Put(request->epoch(), request->key(), request->value()));
+    return rpc::ToGrpc(engine_.rendezvous().Put(request->generation(), request->key(), request->value()));
   }
 
   grpc::Status GetRendezvous(ServerContext* context, const job::v1::GetRendezvousRequest* request,
                              job::v1::GetRendezvousResponse* response) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     if (request->keys_size() > kMaxKeys) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "too many keys");
-    absl::StatusOr<std::vector<std::string>> values = engine_.rendezvous().Get(
-        request->epoch(), {request->keys().begin(), request->keys().end()}, engine_.stop_token(),
-        [context] { return context->IsCancelled(); });
+    absl::StatusOr<std::vector<std::string>> values =
+        engine_.rendezvous().Get(request->generation(), {request->keys().begin(), request->keys().end()},
+                                 engine_.stop_token(), [context] { return context->IsCancelled(); });
     if (!values.ok()) return rpc::ToGrpc(values.status());
     for (std::string& value : *values) response->add_values(std::move(value));
     return grpc::Status::OK;

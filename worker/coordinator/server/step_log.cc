@@ -65,15 +65,15 @@ absl::Status StepLog::Add(const StepCommand& step) {
   if (step.range.step <= last_step_) return absl::OkStatus();
   last_step_ = step.range.step;
   const std::string loss = std::isfinite(step.loss) ? fmt::format("{:.9g}", step.loss) : "null";
-  return Write(fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"epoch\":{},\"loss\":{}}}\n",
-                           step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.epoch,
-                           loss));
+  return Write(
+      fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"generation\":{},\"loss\":{}}}\n",
+                  step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.generation, loss));
 }
 
 absl::Status StepLog::Rollback(const RollbackCommand& rollback) {
   if (rollback.to_step >= last_step_) return absl::OkStatus();
   last_step_ = rollback.to_step;
-  return Write(fmt::format("{{\"rollback_to\":{},\"epoch\":{}}}\n", rollback.to_step, rollback.epoch));
+  return Write(fmt::format("{{\"rollback_to\":{},\"generation\":{}}}\n", rollback.to_step, rollback.generation));
 }
 
 }  // namespace medley::worker

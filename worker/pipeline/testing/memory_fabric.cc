@@ -17,13 +17,11 @@ absl::Status WaitFailed(const WaitLimit& limit, std::string_view what) {
 class MemoryChannel final : public ActivationChannel {
  public:
   MemoryChannel(MemoryFabric& fabric, MemoryFabric::Address self) : fabric_(fabric), self_(self) {}
-  absl::Status Send(const Tag& tag, int peer, std::span<const float> data,
-                    const WaitLimit&) override {
+  absl::Status Send(const Tag& tag, int peer, std::span<const float> data, const WaitLimit&) override {
     const int stage = self_.stage + (tag.direction == Direction::kBackward ? -1 : 1);
     return fabric_.Put({tag, self_, {stage, peer}}, data);
   }
-  absl::Status Recv(const Tag& tag, int peer, std::span<float> data,
-                    const WaitLimit& limit) override {
+  absl::Status Recv(const Tag& tag, int peer, std::span<float> data, const WaitLimit& limit) override {
     const int stage = self_.stage + (tag.direction == Direction::kBackward ? 1 : -1);
     return fabric_.Take({tag, {stage, peer}, self_}, data, limit);
   }
@@ -54,14 +52,12 @@ absl::Status MemoryFabric::Put(const Key& key, std::span<const float> data) {
 
 absl::Status MemoryFabric::Take(const Key& key, std::span<float> data, const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
-  if (!arrived_.WaitUntil(mutex_, limit.stop, limit.deadline,
-                          [&] { return messages_.contains(key); })) {
+  if (!arrived_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return messages_.contains(key); })) {
     return WaitFailed(limit, "a message");
   }
   const auto node = messages_.extract(key);
   if (node.mapped().size() != data.size()) {
-    return base::DataLoss("a message of {} floats, {} were expected", node.mapped().size(),
-                          data.size());
+    return base::DataLoss("a message of {} floats, {} were expected", node.mapped().size(), data.size());
   }
   std::ranges::copy(node.mapped(), data.begin());
   return absl::OkStatus();
@@ -79,12 +75,9 @@ class MemoryReducer final : public DenseReducer {
   const int replica_;
 };
 
-std::unique_ptr<DenseReducer> MemorySum::End(int replica) {
-  return std::make_unique<MemoryReducer>(*this, replica);
-}
+std::unique_ptr<DenseReducer> MemorySum::End(int replica) { return std::make_unique<MemoryReducer>(*this, replica); }
 
-absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values,
-                            const WaitLimit& limit) {
+absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values, const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
   Round& round = rounds_[step];
   round.parts.emplace(replica, std::vector<float>(values.begin(), values.end()));
@@ -95,8 +88,7 @@ absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values,
     }
     changed_.NotifyAll();
   }
-  if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline,
-                          [&] { return std::ssize(round.parts) == replicas_; })) {
+  if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return std::ssize(round.parts) == replicas_; })) {
     return WaitFailed(limit, "a sum");
   }
   std::ranges::copy(round.sum, values.begin());
@@ -107,13 +99,12 @@ absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values,
 class SharedTablesEnd final : public SparseParameters {
  public:
   SharedTablesEnd(SharedTables& shared, int replica) : shared_(shared), replica_(replica) {}
-  absl::Status Pull(int64_t step, std::span<const TableKeys> tables,
-                    std::vector<std::vector<float>>& rows, const WaitLimit& limit) override {
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit& limit) override {
     return shared_.tables_.Pull(step, tables, rows, limit);
   }
-  absl::Status Push(int64_t step, std::span<const TableKeys> tables,
-                    std::span<const std::span<const float>> gradients, int64_t samples,
-                    const WaitLimit&) override {
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
+                    int64_t samples, const WaitLimit&) override {
     SharedTables::Pushed pushed;
     pushed.tables.assign(tables.begin(), tables.end());
     for (const std::span<const float> gradient : gradients) {

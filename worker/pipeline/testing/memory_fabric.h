@@ -64,8 +64,7 @@ class MemorySum {
 // Tables shared by `replicas`: a step is applied when all have pushed, as parameter servers do.
 class SharedTables {
  public:
-  SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer,
-               uint64_t seed)
+  SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
       : replicas_(replicas), tables_(std::move(tables), optimizer, seed) {}
   std::unique_ptr<SparseParameters> End(int replica);
   LocalTables& tables() { return tables_; }

@@ -56,8 +56,9 @@ class Replay {
     options.jitter = 0;
     options.backoff = {base::nanoseconds(0), base::nanoseconds(1), 2, 0};
     std::vector<FeedSlot> slots(1);
-    slots[0].feed = std::make_unique<ScriptedFeed>(
-        "replay", traits, [this](base::WallTime, std::stop_token) { return FetchResult{answer_, {}}; });
+    slots[0].feed = std::make_unique<ScriptedFeed>("replay", traits, [this](base::WallTime, std::stop_token) {
+      return FetchResult{answer_, {}};
+    });
     poller_ = std::make_unique<Poller>(options, std::move(slots), store_, metrics_, clock_);
   }
   static FeedTraits Unaging() {

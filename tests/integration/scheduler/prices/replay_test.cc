@@ -258,8 +258,8 @@ TEST(ReplayTest, WhichH100IsCheapestChangesOverTime) {
     }
     ASSERT_NE(chosen, nullptr) << time;
     EXPECT_NEAR(chosen->price_per_unit_hour, best, 0.03 * best) << time;  // two bands of two per cent
-    const std::string got = chosen->offering->provider + "/" + chosen->offering->region + "/" +
-                            chosen->offering->capacity_type;
+    const std::string got =
+        chosen->offering->provider + "/" + chosen->offering->region + "/" + chosen->offering->capacity_type;
     if (winners.empty() || winners.back() != got) winners.push_back(got);
   }
   // Only AWS on demand; then GCP spot, region after region; at last AWS spot.
@@ -348,7 +348,8 @@ TEST(ReplayTest, MachinesThatCannotBeHadLeaveAndReturn) {
       before->second = is;
     }
   }
-  EXPECT_GT(left, 280);  // 290 creations failed, 32 machines were taken away; some within three minutes of another
+  EXPECT_GT(left,
+            280);  // 290 creations failed, 32 machines were taken away; some within three minutes of another
   EXPECT_EQ(returned, left);
 }
 

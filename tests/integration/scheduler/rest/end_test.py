@@ -74,7 +74,7 @@ class EndTest(unittest.TestCase):
                       {"computeSeconds": s["computeSeconds"] * 1.2, "commSeconds": s["commSeconds"] * 1.2} for s in made["stages"]]
             for epoch in range(4):
                 body = {"request": plan, "stages": stages, "throughput": made["throughput"] / 1.2,
-                        "batchSize": plan["training"]["profileBatchSize"], "jobUid": "j", "epoch": epoch}
+                        "batchSize": plan["training"]["profileBatchSize"], "jobUid": "j", "generation": epoch}
                 answer = request(scheduler, "POST", "/v1/observations", body)
                 self.assertEqual(answer.code, 200, answer.text)
             # The kept answer of before is not given any more.
@@ -104,7 +104,7 @@ class EndTest(unittest.TestCase):
             stages = [{k: s[k] for k in ("firstLayer", "lastLayer", "resourceType", "units", "computeSeconds", "commSeconds")}
                       for s in made["stages"]]
             body = {"request": plan, "stages": stages, "throughput": made["throughput"], "usdPerHour": made["costPerHour"],
-                    "batchSize": plan["training"]["profileBatchSize"], "serverUnits": made["serverUnits"], "jobUid": "j", "epoch": 1}
+                    "batchSize": plan["training"]["profileBatchSize"], "serverUnits": made["serverUnits"], "jobUid": "j", "generation": 1}
             self.assertEqual(request(scheduler, "POST", "/v1/observations", body).code, 200)
             wait_for("learned", lambda: scheduler.metric('medley_policy_lessons_total{result="learned"}') == 1)
             self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)

@@ -79,7 +79,7 @@ class RoutesTest(SchemaCase):
                   for stage in made["plan"]["stages"]]
         observed = ask("POST", "/v1/observations", {
             "request": plan, "stages": stages, "throughput": made["plan"]["throughput"] / 1.1,
-            "batchSize": plan["training"]["profileBatchSize"], "jobUid": "j", "epoch": 1})
+            "batchSize": plan["training"]["profileBatchSize"], "jobUid": "j", "generation": 1})
         self.assertGreaterEqual(observed["prediction"]["observations"], 1)
         front = ask("POST", "/v1/pareto", {"request": plan, "maxPoints": 8})["plans"]
         self.assertGreater(len(front), 1)

@@ -47,8 +47,7 @@ TEST_F(CompleteTest, Commands) {
 TEST_F(CompleteTest, NamesOfJobs) {
   EXPECT_THAT(At({"logs", "ad"}).words, ElementsAre("ads", "adult"));
   EXPECT_FALSE(At({"logs", "ad"}).files);
-  EXPECT_THAT(At({"logs", "-f", ""}).words, ElementsAre("ads", "adult", "movies"))
-      << "a flag takes no value";
+  EXPECT_THAT(At({"logs", "-f", ""}).words, ElementsAre("ads", "adult", "movies")) << "a flag takes no value";
   EXPECT_THAT(At({"plan", "--from", "m"}).words, ElementsAre("movies"));
   EXPECT_THAT(At({"explain", ""}).words, ElementsAre("ads", "adult", "movies"));
   EXPECT_TRUE(At({"explain", "./x"}).files);

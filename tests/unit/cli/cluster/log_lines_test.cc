@@ -31,17 +31,16 @@ TEST(LogLinesTest, TimestampsOfEveryFormAreRead) {
 
 TEST(LogLinesTest, MergedByTimeAndInOrderWithinAPod) {
   const auto line = [](const char* pod, const char* text) { return ParseLogLine(pod, text); };
-  const auto merged =
-      MergeByTime({{line("a", "2026-11-21T07:15:01Z a1"), line("a", "2026-11-21T07:15:00Z a2"),
-                    line("a", "a3 without a time"), line("a", "2026-11-21T07:15:05Z a4")},
-                   {line("b", "2026-11-21T07:15:00.5Z b1"), line("b", "2026-11-21T07:15:03Z b2")}});
+  const auto merged = MergeByTime({{line("a", "2026-11-21T07:15:01Z a1"), line("a", "2026-11-21T07:15:00Z a2"),
+                                    line("a", "a3 without a time"), line("a", "2026-11-21T07:15:05Z a4")},
+                                   {line("b", "2026-11-21T07:15:00.5Z b1"), line("b", "2026-11-21T07:15:03Z b2")}});
   EXPECT_THAT(Texts(merged), ElementsAre("b1", "a1", "a2", "a3 without a time", "b2", "a4"));
 }
 
 TEST(LogLinesTest, JsonIsMadeReadable) {
   EXPECT_EQ(Readable(R"({"time":"2026-11-21T07:15:00.123456Z","level":"info","component":"w",)"
-                     R"("msg":"epoch 1 trains","step":"7","why":"a b"})"),
-            R"(07:15:00.123 epoch 1 trains  step=7  why="a b")");
+                     R"("msg":"generation 1 trains","step":"7","why":"a b"})"),
+            R"(07:15:00.123 generation 1 trains  step=7  why="a b")");
   EXPECT_EQ(Readable(R"({"time":"2026-11-21T07:15:00.123456Z","level":"warn","msg":"lost"})"),
             "07:15:00.123 WARN lost");
   for (const char* other : {R"({"profile": 1})", "{ no json", "text", "", R"({"level": 3})"}) {
@@ -56,8 +55,7 @@ TEST(LogPrinterTest, PrefixesArePaddedAndColoured) {
   plain.Expect("adult-coordinator");
   EXPECT_EQ(plain.Line(ParseLogLine("a", "2026-11-21T07:15:00Z x")), "a                 | x\n");
   LogPrinter timed({.timestamps = true});
-  EXPECT_EQ(timed.Line(ParseLogLine("a", "2026-11-21T07:15:00Z x")),
-            "a | 2026-11-21T07:15:00Z x\n");
+  EXPECT_EQ(timed.Line(ParseLogLine("a", "2026-11-21T07:15:00Z x")), "a | 2026-11-21T07:15:00Z x\n");
   LogPrinter coloured({.colours = true});
   EXPECT_EQ(coloured.Line({"a", {}, "", "x"}), "\x1b[36ma |\x1b[0m x\n");
   EXPECT_EQ(coloured.Line({"b", {}, "", "x"}), "\x1b[33mb |\x1b[0m x\n");
@@ -67,10 +65,9 @@ TEST(LogPrinterTest, PrefixesArePaddedAndColoured) {
 TEST(ChoosePodsTest, ByRoleAndByWhatTheyDoNow) {
   using testing_objects::Pod;
   // Made for stage 0, now of stage 1: the plan in force decides.
-  const std::vector<kube::Object> pods = {
-      Pod("adult-coordinator", "coordinator", "", "", {}),
-      Pod("adult-0-v100-spot-0", "trainer", "v100-spot", "0", {}),
-      Pod("adult-0-cpu-spot-0", "trainer", "cpu-spot", "0", {})};
+  const std::vector<kube::Object> pods = {Pod("adult-coordinator", "coordinator", "", "", {}),
+                                          Pod("adult-0-v100-spot-0", "trainer", "v100-spot", "0", {}),
+                                          Pod("adult-0-cpu-spot-0", "trainer", "cpu-spot", "0", {})};
   const auto names = [&](const LogChoice& choice, const kube::Object* plan) {
     std::vector<std::string> chosen;
     for (const kube::Object& pod : ChoosePods(pods, choice, plan)) chosen.push_back(pod.key().name);
@@ -82,8 +79,7 @@ TEST(ChoosePodsTest, ByRoleAndByWhatTheyDoNow) {
   EXPECT_THAT(names({.role = "coordinator"}, nullptr), ElementsAre("adult-coordinator"));
   EXPECT_THAT(names({.stage = 1}, &plan), ElementsAre("adult-0-v100-spot-0"));
   EXPECT_THAT(names({.stage = 0}, &plan), ElementsAre("adult-0-cpu-spot-0"));
-  EXPECT_THAT(names({.stage = 0}, nullptr),
-              ElementsAre("adult-0-v100-spot-0", "adult-0-cpu-spot-0"));
+  EXPECT_THAT(names({.stage = 0}, nullptr), ElementsAre("adult-0-v100-spot-0", "adult-0-cpu-spot-0"));
 }
 
 }  // namespace

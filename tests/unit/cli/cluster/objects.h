@@ -7,7 +7,7 @@
 
 #include "cli/cluster/story.h"
 #include "common/base/clock.h"
-#include "common/kube/object.h"
+#include "kube/object.h"
 #include "operator/records/plan_record.h"
 
 namespace medley::cli::testing_objects {
@@ -16,8 +16,7 @@ using kube::Json;
 
 inline base::WallTime Now() { return *base::ParseTime("2026-11-21T12:10:00Z"); }
 
-inline Json Condition(const char* type, const char* status, const char* reason,
-                      const char* message) {
+inline Json Condition(const char* type, const char* status, const char* reason, const char* message) {
   return {{"type", type},
           {"status", status},
           {"reason", reason},
@@ -41,7 +40,7 @@ inline kube::Object JobWithoutStatus() {
 inline Json RunningStatus() {
   Json status = Json::parse(R"({
     "observedGeneration": 2, "phase": "Running", "replicas": 5, "restarts": 1, "startTime": "2026-11-21T11:30:00Z",
-    "plan": {"epoch": 4, "planner": "exact", "summary": "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot",
+    "plan": {"generation": 4, "planner": "exact", "summary": "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot",
       "stages": [{"layers": "0-0", "pool": "cpu-spot", "units": 4, "throughput": 20450.2},
                  {"layers": "1-2", "pool": "v100-spot", "units": 1, "throughput": 20110}],
       "servers": 2, "serverPool": "cpu-spot", "usdPerHour": "2.58", "usdTotal": "1.37", "throughput": 20110,
@@ -51,16 +50,15 @@ inline Json RunningStatus() {
     "observed": {"throughput": 20874.3, "samples": 1203200, "samplesTotal": 2930400, "step": 2350, "progressPercent": 41,
                  "estimatedRemainingSeconds": 1720, "loss": 0.3312, "metrics": {}},
     "cost": {"spentUsd": "0.83", "usdPerMillionSamples": "0.69", "savedUsd": "0.41"},
-    "lastRescale": {"fromEpoch": 3, "toEpoch": 4, "reason": "PriceChanged", "pauseSeconds": 0.41,
+    "lastRescale": {"fromGeneration": 3, "toGeneration": 4, "reason": "PriceChanged", "pauseSeconds": 0.41,
                     "at": "2026-11-21T12:07:00Z"},
-    "rescales": [{"fromEpoch": 2, "toEpoch": 3, "reason": "MemberLost", "pauseSeconds": 0.9, "recovery": true,
+    "rescales": [{"fromGeneration": 2, "toGeneration": 3, "reason": "MemberLost", "pauseSeconds": 0.9, "recovery": true,
                   "lostSteps": 2, "at": "2026-11-21T11:50:00Z"},
-                 {"fromEpoch": 3, "toEpoch": 4, "reason": "PriceChanged", "pauseSeconds": 0.41,
+                 {"fromGeneration": 3, "toGeneration": 4, "reason": "PriceChanged", "pauseSeconds": 0.41,
                   "at": "2026-11-21T12:07:00Z"}]})");
-  status["conditions"] = {
-      Condition("Planned", "True", "PlanFound", "emb@4xcpu-spot"),
-      Condition("PodsReady", "True", "AllRunning", "all 7 pods of the plan run"),
-      Condition("Running", "True", "EpochCommitted", "samples are trained")};
+  status["conditions"] = {Condition("Planned", "True", "PlanFound", "emb@4xcpu-spot"),
+                          Condition("PodsReady", "True", "AllRunning", "all 7 pods of the plan run"),
+                          Condition("Running", "True", "GenerationCommitted", "samples are trained")};
   return status;
 }
 
@@ -70,38 +68,32 @@ inline kube::Object Job(Json status) {
   return job;
 }
 
-inline kube::Object Pool(const char* name, const char* cls, double price, int capacity, int used,
-                         int free) {
-  return kube::Object(
-      Json{{"apiVersion", "medley.dev/v1alpha1"},
-           {"kind", "ResourcePool"},
-           {"metadata", {{"name", name}}},
-           {"spec",
-            {{"class", cls},
-             {"limit", 32},
-             {"unit", {{"resources", {{"cpu", "1"}}}}},
-             {"price",
-              {{"offering",
-                {{"provider", "aws"},
-                 {"region", "r"},
-                 {"instanceType", name},
-                 {"capacityType", "spot"}}}}}}},
-           {"status",
-            {{"usdPerUnitHour", std::to_string(price)},
-             {"priceTime", "2026-11-21T12:05:00Z"},
-             {"priceSource", "feed"},
-             {"conditions",
-              {Condition("Priced", "True", "CatalogPrice", "known"),
-               Condition("Available", "True", "UnitsExist", "nodes hold units")}},
-             {"units", {{"limit", 32}, {"capacity", capacity}, {"used", used}, {"free", free}}}}}});
+inline kube::Object Pool(const char* name, const char* cls, double price, int capacity, int used, int free) {
+  return kube::Object(Json{
+      {"apiVersion", "medley.dev/v1alpha1"},
+      {"kind", "ResourcePool"},
+      {"metadata", {{"name", name}}},
+      {"spec",
+       {{"class", cls},
+        {"limit", 32},
+        {"unit", {{"resources", {{"cpu", "1"}}}}},
+        {"price",
+         {{"offering", {{"provider", "aws"}, {"region", "r"}, {"instanceType", name}, {"capacityType", "spot"}}}}}}},
+      {"status",
+       {{"usdPerUnitHour", std::to_string(price)},
+        {"priceTime", "2026-11-21T12:05:00Z"},
+        {"priceSource", "feed"},
+        {"conditions",
+         {Condition("Priced", "True", "CatalogPrice", "known"),
+          Condition("Available", "True", "UnitsExist", "nodes hold units")}},
+        {"units", {{"limit", 32}, {"capacity", capacity}, {"used", used}, {"free", free}}}}}});
 }
 
 inline std::vector<kube::Object> Pools() {
   return {Pool("v100-spot", "GPU", 2.42, 8, 1, 7), Pool("cpu-spot", "CPU", 0.04, 16, 6, 10)};
 }
 
-inline kube::Object Pod(const std::string& name, const char* role, const char* pool,
-                        const char* stage, Json status) {
+inline kube::Object Pod(const std::string& name, const char* role, const char* pool, const char* stage, Json status) {
   kube::Object pod(Json{{"apiVersion", "v1"},
                         {"kind", "Pod"},
                         {"metadata",
@@ -126,9 +118,8 @@ inline kube::Object Pod(const std::string& name, const char* role, const char* p
 inline ops::PlanRecord Record() {
   ops::PlanRecord record;
   record.plan.job_uid = "u-1";
-  record.plan.epoch = 4;
-  record.plan.stages = {{{{0, 1}}, {{"cpu-spot", 4, 1}}, {}, 0},
-                        {{{1, 3}}, {{"v100-spot", 1, 1}}, {}, 0}};
+  record.plan.generation = 4;
+  record.plan.stages = {{{{0, 1}}, {{"cpu-spot", 4, 1}}, {}, 0}, {{{1, 3}}, {{"v100-spot", 1, 1}}, {}, 0}};
   record.plan.servers = model::Servers{"cpu-spot", 2};
   record.plan.estimate = {20110, 2.58, 1.37, 1912, {}};
   record.plan.provenance = {"exact", 1, 17, "2026-11-21T12:05:00Z", "id", 1.37, 0};
@@ -147,8 +138,8 @@ inline ops::PlanRecord Record() {
   return record;
 }
 
-inline kube::Object Event(const char* at, const char* reason, const char* message,
-                          const char* kind = "TrainingJob", const char* name = "adult") {
+inline kube::Object Event(const char* at, const char* reason, const char* message, const char* kind = "TrainingJob",
+                          const char* name = "adult") {
   return kube::Object(Json{{"involvedObject", {{"kind", kind}, {"name", name}, {"uid", "u-1"}}},
                            {"reason", reason},
                            {"message", message},
@@ -162,9 +153,8 @@ inline Story RunningStory() {
   story.pools = Pools();
   story.pods = {Pod("adult-coordinator", "coordinator", "", "", {{"phase", "Running"}})};
   story.events = {
-      Event("2026-11-21T12:06:00Z", "ReplanConsidered",
-            "PriceChanged: move (Saves): 1.37 against 1.90 USD"),
-      Event("2026-11-21T12:07:00Z", "Rescaled", "epoch 3 -> 4: training stood still for 0.410 s")};
+      Event("2026-11-21T12:06:00Z", "ReplanConsidered", "PriceChanged: move (Saves): 1.37 against 1.90 USD"),
+      Event("2026-11-21T12:07:00Z", "Rescaled", "generation 3 -> 4: training stood still for 0.410 s")};
   story.record = Record();
   return story;
 }

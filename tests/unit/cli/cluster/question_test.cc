@@ -17,21 +17,18 @@ using testing_objects::Json;
 kube::Object Profile(const std::string& pool) {
   Json layers = Json::array();
   for (const char* name : {"emb", "fc1", "loss"}) {
-    layers.push_back(
-        {{"name", name},
-         {"kind", "FULLY_CONNECTED"},
-         {"outputBytes", 4},
-         {"weightBytes", 1000},
-         {"profiles",
-          {{{"resourceType", pool}, {"computeSeconds", 0.01}, {"computeParallel", 0.9}}}}});
+    layers.push_back({{"name", name},
+                      {"kind", "FULLY_CONNECTED"},
+                      {"outputBytes", 4},
+                      {"weightBytes", 1000},
+                      {"profiles", {{{"resourceType", pool}, {"computeSeconds", 0.01}, {"computeParallel", 0.9}}}}});
   }
   const Json profile = {{"id", "p-" + pool},
                         {"profileBatchSize", 512},
                         {"samplesPerEpoch", 976800},
                         {"model", {{"name", "ctrdnn"}, {"layers", layers}}}};
-  return kube::Object(
-      Json{{"metadata", {{"name", "medley-profile-x-" + pool}, {"namespace", "team"}}},
-           {"data", {{"profile.json", profile.dump()}}}});
+  return kube::Object(Json{{"metadata", {{"name", "medley-profile-x-" + pool}, {"namespace", "team"}}},
+                           {"data", {{"profile.json", profile.dump()}}}});
 }
 
 JobObjects Objects() {
@@ -39,10 +36,8 @@ JobObjects Objects() {
   objects.job = testing_objects::Job(testing_objects::RunningStatus());
   objects.pools = testing_objects::Pools();
   objects.profiles = {{"cpu-spot", Profile("cpu-spot")}, {"v100-spot", Profile("v100-spot")}};
-  objects.pods = {testing_objects::Pod("adult-0-v100-spot-0", "trainer", "v100-spot", "1",
-                                       {{"phase", "Running"}}),
-                  testing_objects::Pod("adult-1-v100-spot-9", "trainer", "v100-spot", "1",
-                                       {{"phase", "Failed"}})};
+  objects.pods = {testing_objects::Pod("adult-0-v100-spot-0", "trainer", "v100-spot", "1", {{"phase", "Running"}}),
+                  testing_objects::Pod("adult-1-v100-spot-9", "trainer", "v100-spot", "1", {{"phase", "Failed"}})};
   const auto job = ops::TrainingJob::FromObject(objects.job);
   objects.plan = ops::PlanConfigMap(*job, testing_objects::Record());
   return objects;
@@ -60,8 +55,7 @@ TEST(JobQuestionTest, IsWhatTheOperatorWouldAsk) {
   EXPECT_EQ(request.resources[1].limit, 8) << "free and what the job holds, not what has failed";
   EXPECT_EQ(request.server_type, "cpu-spot");
   EXPECT_DOUBLE_EQ(request.constraints.min_throughput, 20000);
-  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60)
-      << "40 minutes have passed";
+  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60) << "40 minutes have passed";
   EXPECT_DOUBLE_EQ(request.constraints.budget_usd, 5 - 0.83);
   EXPECT_DOUBLE_EQ(request.training.remaining_samples, 2930400 - 1203200);
   EXPECT_EQ(request.planner.name, "auto");
@@ -84,22 +78,19 @@ TEST(JobQuestionTest, PoolsWithoutProfileOrPriceAreLeftOutWithAWord) {
   const auto question = AskOf(objects, false, testing_objects::Now());
   ASSERT_THAT(question, base::IsOk());
   EXPECT_EQ(question->request.resources.size(), 1u);
-  EXPECT_THAT(question->notes,
-              ElementsAre(HasSubstr("pool v100-spot is left out: the job's layers have not been")));
+  EXPECT_THAT(question->notes, ElementsAre(HasSubstr("pool v100-spot is left out: the job's layers have not been")));
   objects.profiles.clear();
   EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("job team/adult")));
   objects.pools.erase(objects.pools.begin());
-  EXPECT_THAT(
-      AskOf(objects, false, testing_objects::Now()),
-      StatusIs(absl::StatusCode::kNotFound, HasSubstr("'v100-spot', which does not exist")));
+  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'v100-spot', which does not exist")));
 }
 
 TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
   JobObjects objects = Objects();
   Json status = testing_objects::RunningStatus();
-  status["conditions"] =
-      Json::array({testing_objects::Condition("Complete", "True", "TrainingComplete", "all")});
+  status["conditions"] = Json::array({testing_objects::Condition("Complete", "True", "TrainingComplete", "all")});
   objects.job = testing_objects::Job(status);
   const auto question = AskOf(objects, false, testing_objects::Now());
   ASSERT_THAT(question, base::IsOk());
@@ -118,8 +109,7 @@ TEST(JobQuestionTest, BrokenObjectsAreNamed) {
   JobObjects objects = Objects();
   objects.profiles["cpu-spot"].mutable_json()["data"]["profile.json"] = "{";
   EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("the stored profile of pool cpu-spot")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the stored profile of pool cpu-spot")));
   objects = Objects();
   objects.plan->mutable_json()["data"] = Json::object();
   const auto question = AskOf(objects, false, testing_objects::Now());
@@ -151,7 +141,7 @@ TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {
   EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("measures 50 % of what")));
   const Json json = Json::parse(ComparisonJson(*question, other, R"({"planner": "exact"})"));
   EXPECT_EQ(json["plan"]["planner"], "exact");
-  EXPECT_EQ(json["running"]["epoch"], 4);
+  EXPECT_EQ(json["running"]["generation"], 4);
   EXPECT_FALSE(json["running"]["same"].get<bool>());
 }
 

@@ -38,8 +38,7 @@ std::string Joined(const std::vector<std::string>& lines) {
 
 void ExpectGolden(const std::string& name, const std::string& text) {
   const char* source = std::getenv("MEDLEY_SOURCE_DIR");
-  const std::string path =
-      std::string(source == nullptr ? "." : source) + "/tests/golden/cli/" + name;
+  const std::string path = std::string(source == nullptr ? "." : source) + "/tests/golden/cli/" + name;
   if (std::getenv("MEDLEY_GOLDEN_UPDATE") != nullptr) {
     ASSERT_THAT(base::WriteFileAtomic(path, text), base::IsOk());
   }
@@ -49,14 +48,12 @@ void ExpectGolden(const std::string& name, const std::string& text) {
 }
 
 Json WaitingStatus(const char* reason, const char* message, const char* state = "False") {
-  return {{"observedGeneration", 2},
-          {"conditions", {Condition("Planned", state, reason, message)}}};
+  return {{"observedGeneration", 2}, {"conditions", {Condition("Planned", state, reason, message)}}};
 }
 
 Json EndedStatus(const char* type, const char* reason, const char* message) {
   Json status = RunningStatus();
-  status["conditions"] = {Condition("Planned", "True", "PlanFound", "p"),
-                          Condition(type, "True", reason, message),
+  status["conditions"] = {Condition("Planned", "True", "PlanFound", "p"), Condition(type, "True", reason, message),
                           Condition("Running", "False", reason, message)};
   status["replicas"] = 0;
   status["completionTime"] = "2026-11-21T12:09:00Z";
@@ -64,16 +61,14 @@ Json EndedStatus(const char* type, const char* reason, const char* message) {
 }
 
 TEST(TopViewTest, TableAndJson) {
-  kube::Object waiting =
-      Job(WaitingStatus("Infeasible", "minThroughput: needed 40000, available 23100"));
+  kube::Object waiting = Job(WaitingStatus("Infeasible", "minThroughput: needed 40000, available 23100"));
   waiting.mutable_json()["metadata"]["name"] = "greedy";
   kube::Object fresh = JobWithoutStatus();
   fresh.mutable_json()["metadata"]["name"] = "fresh";
   kube::Object done = Job(EndedStatus("Complete", "TrainingComplete", "all"));
   done.mutable_json()["metadata"]["name"] = "done";
   std::vector<kube::Object> pools = Pools();
-  pools[0].mutable_json()["status"]["conditions"][1] =
-      Condition("Available", "False", "NoNodes", "no ready node");
+  pools[0].mutable_json()["status"]["conditions"][1] = Condition("Available", "False", "NoNodes", "no ready node");
   const TopView view = TakeTop({Job(RunningStatus()), waiting, fresh, done}, pools, Now());
   ExpectGolden("top.txt", Joined(TopLines(view, false, 0)));
   ExpectGolden("top-all.txt", Joined(TopLines(view, true, 60)));
@@ -97,9 +92,8 @@ TEST(TopViewTest, NothingThere) {
 }
 
 TEST(TopViewTest, StatusesThatMakeNoSenseDoNoHarm) {
-  for (const char* text :
-       {R"({"plan": 7, "observed": "x", "conditions": {}})", R"([1])", R"("s")", "null",
-        R"({"plan": {"stages": [1, null]}, "cost": {"spentUsd": "many"}})"}) {
+  for (const char* text : {R"({"plan": 7, "observed": "x", "conditions": {}})", R"([1])", R"("s")", "null",
+                           R"({"plan": {"stages": [1, null]}, "cost": {"spentUsd": "many"}})"}) {
     const TopView view = TakeTop({Job(Json::parse(text))}, {}, Now());
     EXPECT_EQ(view.jobs.size(), 1u) << text;
     Story story;
@@ -118,24 +112,21 @@ TEST(StoryViewTest, Infeasible) {
   story.job = Job(WaitingStatus("Infeasible", "minThroughput: needed 40000, available 23100"));
   story.record.reset();
   story.pods.clear();
-  story.events = {
-      Event("2026-11-21T12:00:00Z", "Infeasible", "minThroughput: needed 40000, available 23100")};
+  story.events = {Event("2026-11-21T12:00:00Z", "Infeasible", "minThroughput: needed 40000, available 23100")};
   ExpectGolden("explain-infeasible.txt", Joined(StoryLines(story, Now())));
   EXPECT_EQ(StoryExitStatus(story), 2);
 }
 
 TEST(StoryViewTest, Failed) {
   Story story = RunningStory();
-  story.job =
-      Job(EndedStatus("Failed", "TrainingFailed", "/data/a.csv:17: column 2 is 'x', no number"));
+  story.job = Job(EndedStatus("Failed", "TrainingFailed", "/data/a.csv:17: column 2 is 'x', no number"));
   ExpectGolden("explain-failed.txt", Joined(StoryLines(story, Now())));
   EXPECT_EQ(StoryExitStatus(story), 3);
 }
 
 TEST(StoryViewTest, Complete) {
   Story story = RunningStory();
-  Json status =
-      EndedStatus("Complete", "TrainingComplete", "2930400 samples trained in 5724 steps");
+  Json status = EndedStatus("Complete", "TrainingComplete", "2930400 samples trained in 5724 steps");
   status["observed"]["metrics"] = {{"auc", 0.9021}};
   status["observed"]["progressPercent"] = 100;
   story.job = Job(status);
@@ -148,21 +139,16 @@ TEST(StoryViewTest, Complete) {
 TEST(StoryViewTest, PodsThatDoNotRunAreNamedWithTheirCause) {
   Story story = RunningStory();
   Json status = RunningStatus();
-  status["conditions"] = {
-      Condition("Planned", "True", "PlanFound", "p"),
-      Condition("PodsReady", "False", "PodsStarting", "3 of 7 pods of the plan run")};
+  status["conditions"] = {Condition("Planned", "True", "PlanFound", "p"),
+                          Condition("PodsReady", "False", "PodsStarting", "3 of 7 pods of the plan run")};
   story.job = Job(status);
   story.pods = {
       Pod("a", "trainer", "cpu-spot", "0",
           {{"phase", "Pending"},
-           {"conditions",
-            {{{"type", "PodScheduled"},
-              {"status", "False"},
-              {"message", "0/3 nodes are available"}}}}}),
+           {"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/3 nodes are available"}}}}}),
       Pod("b", "trainer", "cpu-spot", "0",
           {{"phase", "Pending"},
-           {"containerStatuses",
-            {{{"name", "worker"}, {"state", {{"waiting", {{"reason", "ImagePullBackOff"}}}}}}}}}),
+           {"containerStatuses", {{{"name", "worker"}, {"state", {{"waiting", {{"reason", "ImagePullBackOff"}}}}}}}}}),
       Pod("c", "trainer", "cpu-spot", "0", {{"phase", "Running"}})};
   const std::string text = Joined(StoryLines(story, Now()));
   EXPECT_THAT(text, HasSubstr("pod a is not scheduled: 0/3 nodes are available"));
@@ -180,8 +166,7 @@ TEST(StoryViewTest, EveryStateHasAWord) {
   EXPECT_THAT(text(Json::object()), HasSubstr("the operator has not looked at the job yet"));
   EXPECT_THAT(text(WaitingStatus("Profiling", "the layers are being measured on: cpu", "Unknown")),
               HasSubstr("Planned=Unknown, Profiling"));
-  EXPECT_THAT(text(WaitingStatus("SchedulerUnavailable", "no answer", "Unknown")),
-              HasSubstr("medley-scheduler"));
+  EXPECT_THAT(text(WaitingStatus("SchedulerUnavailable", "no answer", "Unknown")), HasSubstr("medley-scheduler"));
   Json starting = RunningStatus();
   starting["conditions"] = {Condition("Planned", "True", "PlanFound", "p")};
   EXPECT_THAT(text(starting), HasSubstr("medley logs adult -f"));
@@ -190,13 +175,11 @@ TEST(StoryViewTest, EveryStateHasAWord) {
                              Condition("Planned", "True", "PlanFound", "p")};
   EXPECT_THAT(text(suspended), HasSubstr("set spec.runPolicy.suspend to false"));
   Json moving = RunningStatus();
-  moving["conditions"].push_back(
-      Condition("Rescaling", "True", "PriceChanged", "from epoch 4 to epoch 5"));
+  moving["conditions"].push_back(Condition("Rescaling", "True", "PriceChanged", "from generation 4 to generation 5"));
   EXPECT_THAT(text(moving), HasSubstr("Rescaling=True, PriceChanged"));
   EXPECT_THAT(text(moving), HasSubstr("the job is moving"));
   Json restarting = RunningStatus();
-  restarting["conditions"].push_back(
-      Condition("Restarting", "True", "CoordinatorLost", "the pod is gone"));
+  restarting["conditions"].push_back(Condition("Restarting", "True", "CoordinatorLost", "the pod is gone"));
   EXPECT_THAT(text(restarting), HasSubstr("Restarting=True, CoordinatorLost"));
   Story foreign;
   foreign.job = JobWithoutStatus();

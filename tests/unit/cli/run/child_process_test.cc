@@ -16,8 +16,7 @@ class ChildProcessTest : public testing::Test {
   // How the shell's script ended, within 30 s.
   std::string Run(const std::string& script) {
     std::filesystem::remove(log());
-    const auto child =
-        ChildProcess::Start({.program = "/bin/sh", .arguments = {"-c", script}, .log = log()});
+    const auto child = ChildProcess::Start({.program = "/bin/sh", .arguments = {"-c", script}, .log = log()});
     EXPECT_THAT(child.status(), base::IsOk());
     const base::SteadyTime deadline = clock_.Steady() + base::seconds(30);
     while (clock_.Steady() < deadline) {

@@ -56,7 +56,8 @@ TEST_F(ManifestsTest, NodesHaveRoomForTheirPoolsAndMore) {
   const auto nodes = NodesFor(manifests->pools);
   ASSERT_EQ(nodes.size(), 1u);
   EXPECT_EQ(nodes[0].labels.at("kind"), "x");
-  EXPECT_EQ(nodes[0].allocatable.at("cpu"), "9.5");  // 3 x 0.5, and 8 for coordinators and profilers
+  EXPECT_EQ(nodes[0].allocatable.at("cpu"),
+            "9.5");  // 3 x 0.5, and 8 for coordinators and profilers
 }
 
 TEST(BundledCrdsTest, AreTheFilesOfDeploy) {

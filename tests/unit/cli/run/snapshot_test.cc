@@ -12,11 +12,9 @@ using ops::ConditionStatus;
 
 ops::JobStatus Running() {
   ops::JobStatus status;
-  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kTrue, "Planned", "a plan", 1,
-                        base::WallTime());
-  status.conditions.Set(ops::kRunningCondition, ConditionStatus::kTrue, "Running", "it trains", 1,
-                        base::WallTime());
-  status.plan = ops::PlanStatus{.epoch = 3,
+  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kTrue, "Planned", "a plan", 1, base::WallTime());
+  status.conditions.Set(ops::kRunningCondition, ConditionStatus::kTrue, "Running", "it trains", 1, base::WallTime());
+  status.plan = ops::PlanStatus{.generation = 3,
                                 .planner = "exact",
                                 .summary = "emb@1xold",
                                 .stages = {{"0-5", "old", 1, 9000}},
@@ -26,11 +24,8 @@ ops::JobStatus Running() {
                                 .throughput = 9000,
                                 .usd_total = 0.0005,
                                 .alternatives = {{"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
-  status.observed = ops::ObservedStatus{.throughput = 5311.7,
-                                        .samples = 373,
-                                        .samples_total = 1000,
-                                        .loss = 0.33119,
-                                        .metrics = {{"auc", 0.92}}};
+  status.observed = ops::ObservedStatus{
+      .throughput = 5311.7, .samples = 373, .samples_total = 1000, .loss = 0.33119, .metrics = {{"auc", 0.92}}};
   status.cost = ops::CostStatus{.spent_usd = 0.25, .saved_usd = 0.5};
   status.rescales = {{1, 2, "PriceChanged", 0.05, "2026-01-02T03:04:05Z", false, 0},
                      {2, 3, "MemberLost", 0.125, "2026-01-02T03:05:05Z", true, 4}};
@@ -58,13 +53,13 @@ TEST(SnapshotTest, ShowsWhatTheOperatorWrote) {
 
 TEST(SnapshotTest, TroubleIsWhatStopsTheJob) {
   ops::JobStatus status;
-  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kFalse, "Infeasible",
-                        "no pool is fast enough", 1, base::WallTime());
+  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kFalse, "Infeasible", "no pool is fast enough", 1,
+                        base::WallTime());
   Snapshot view = TakeSnapshot(Job(status), {});
   EXPECT_EQ(view.phase, "Pending");
   EXPECT_EQ(view.trouble, "Infeasible: no pool is fast enough");
-  status.conditions.Set(ops::kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded",
-                        "7 restarts", 1, base::WallTime());
+  status.conditions.Set(ops::kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded", "7 restarts", 1,
+                        base::WallTime());
   view = TakeSnapshot(Job(status), {});
   EXPECT_TRUE(view.failed);
   EXPECT_EQ(view.trouble, "BackoffLimitExceeded: 7 restarts");
@@ -73,9 +68,8 @@ TEST(SnapshotTest, TroubleIsWhatStopsTheJob) {
 TEST(SnapshotTest, ANewPlanIsOnItsWayUntilItIsInForce) {
   ops::JobStatus status = Running();
   for (const bool rescaling : {true, false}) {
-    status.conditions.Set(ops::kRescalingCondition,
-                          rescaling ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                          "PriceChanged", "from epoch 1 to epoch 2", 1, base::WallTime());
+    status.conditions.Set(ops::kRescalingCondition, rescaling ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                          "PriceChanged", "from generation 1 to generation 2", 1, base::WallTime());
     EXPECT_EQ(TakeSnapshot(Job(status), {}).rescaling, rescaling);
   }
 }
@@ -91,10 +85,9 @@ TEST(SnapshotTest, PoolsHaveTheirPriceUseAndLimit) {
   ops::PoolStatus status;
   status.usd_per_unit_hour = 0.04;
   status.units = {.limit = 3, .capacity = 3, .used = 2, .free = 1};
-  Json pool = {
-      {"metadata", {{"name", "old"}}},
-      {"spec", {{"class", "cpu"}, {"unit", {{"resources", {{"cpu", "1"}}}}}, {"limit", 4}}},
-      {"status", status.ToJson()}};
+  Json pool = {{"metadata", {{"name", "old"}}},
+               {"spec", {{"class", "cpu"}, {"unit", {{"resources", {{"cpu", "1"}}}}}, {"limit", 4}}},
+               {"status", status.ToJson()}};
   const Snapshot view = TakeSnapshot(kube::Object(), {kube::Object(pool)});
   ASSERT_EQ(view.pools.size(), 1U);
   EXPECT_EQ(view.pools[0].name, "old");

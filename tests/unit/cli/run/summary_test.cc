@@ -34,22 +34,20 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   const Summary summary = Summarise(Good(), Expecting());
   EXPECT_THAT(summary.failures, IsEmpty());
   EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; the first plan would have cost 0.75")));
-  // Epoch 1: 10 to 30 in one second; epoch 2: 40 to 100 in two.
+  // Generation 1: 10 to 30 in one second; generation 2: 40 to 100 in two.
   EXPECT_THAT(summary.lines, Contains(HasSubstr("20 samples/s before, 30 after")));
 }
 
 TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
   RunRecord record = Good();
   record.last.observed.samples = 99;
-  EXPECT_THAT(Summarise(record, Expecting()).failures,
-              ElementsAre(HasSubstr("99 samples trained, not exactly")));
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("99 samples trained, not exactly")));
   record = Good();
   record.last.observed.metrics["auc"] = 0.9;
   EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("auc is 0.9000")));
   record = Good();
   record.last.observed.metrics["log_loss"] = 0.31;
-  EXPECT_THAT(Summarise(record, Expecting()).failures,
-              ElementsAre(HasSubstr("log_loss is 0.3100")));
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("log_loss is 0.3100")));
   record = Good();
   record.last.observed.metrics.clear();
   EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("auc was not measured")));

@@ -11,17 +11,17 @@ using testing::HasSubstr;
 Snapshot Example() {
   Snapshot view;
   view.phase = "Running";
-  view.plan = ops::PlanStatus{.epoch = 2,
-                              .planner = "exact",
-                              .summary = "emb@1xold | fc@2xnew",
-                              .stages = {{"0-0", "old", 1, 9000}, {"1-5", "new", 2, 7000}},
-                              .servers = 1,
-                              .server_pool = "old",
-                              .usd_per_hour = 0.11,
-                              .throughput = 7000,
-                              .usd_total = 0.0005,
-                              .alternatives = {{"old only", 2000, 0.04, 0.001, ""},
-                                               {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
+  view.plan =
+      ops::PlanStatus{.generation = 2,
+                      .planner = "exact",
+                      .summary = "emb@1xold | fc@2xnew",
+                      .stages = {{"0-0", "old", 1, 9000}, {"1-5", "new", 2, 7000}},
+                      .servers = 1,
+                      .server_pool = "old",
+                      .usd_per_hour = 0.11,
+                      .throughput = 7000,
+                      .usd_total = 0.0005,
+                      .alternatives = {{"old only", 2000, 0.04, 0.001, ""}, {"gpu only", 0, 0, 0, "needs 3, limit 2"}}};
   view.pools = {{"old", 0.01, 2, 3}};
   view.observed.samples = 36352;
   view.observed.samples_total = 97683;
@@ -42,8 +42,7 @@ TEST(ViewTest, PlanTableHasStagesServersAndAlternatives) {
 }
 
 TEST(ViewTest, ProgressLine) {
-  EXPECT_EQ(ProgressLine(Example()),
-            "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.00042 USD");
+  EXPECT_EQ(ProgressLine(Example()), "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.00042 USD");
 }
 
 TEST(ViewTest, FramesFitTheWidthAndReplaceOneAnother) {

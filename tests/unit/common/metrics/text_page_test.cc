@@ -38,7 +38,8 @@ TEST(TextPageTest, EscapesAndNumbersThatAreNone) {
   page.Sample({}, -std::numeric_limits<double>::infinity());
   page.Sample({}, 1e21);
   EXPECT_EQ(page.Take(),
-            "# HELP g a \\\\ \"b\"\\nc\n# TYPE g gauge\ng{l=\"q\\\"b\\\\n\\nend\"} NaN\ng +Inf\ng -Inf\ng 1e+21\n");
+            "# HELP g a \\\\ \"b\"\\nc\n# TYPE g gauge\ng{l=\"q\\\"b\\\\n\\nend\"} NaN\ng +Inf\ng "
+            "-Inf\ng 1e+21\n");
 }
 
 double ValueOf(const std::string& text, const std::string& name) {

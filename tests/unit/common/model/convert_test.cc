@@ -63,20 +63,14 @@ TEST(ConvertTest, YamlRequestWithDefaults) {
 TEST(ConvertTest, RefusalsNameThePath) {
   EXPECT_THAT(Parse("model: {layers: [{name: a}, {nmae: b}]}"),
               StatusIs(kInvalid, "model.layers[1].nmae: unknown field"));
-  EXPECT_THAT(Parse("model: {layers: {a: 1}}"),
-              StatusIs(kInvalid, HasSubstr("model.layers: must be a list")));
+  EXPECT_THAT(Parse("model: {layers: {a: 1}}"), StatusIs(kInvalid, HasSubstr("model.layers: must be a list")));
   EXPECT_THAT(Parse("resources: [{limit: 1.5}]"),
               StatusIs(kInvalid, HasSubstr("resources[0].limit: must be an integer")));
-  EXPECT_THAT(Parse("resources: [{limit: 3000000000}]"),
-              StatusIs(kInvalid, HasSubstr("resources[0].limit")));
-  EXPECT_THAT(Parse("training: {epochs: many}"),
-              StatusIs(kInvalid, HasSubstr("training.epochs: must be a number")));
-  EXPECT_THAT(Parse("training: {epochs: .nan}"),
-              StatusIs(kInvalid, HasSubstr("training.epochs: must be a number")));
-  EXPECT_THAT(Parse("planner: {schedule: FAST}"),
-              StatusIs(kInvalid, HasSubstr("planner.schedule: must be one of")));
-  EXPECT_THAT(Parse("planner: {name: 3}"),
-              StatusIs(kInvalid, HasSubstr("planner.name: must be a string")));
+  EXPECT_THAT(Parse("resources: [{limit: 3000000000}]"), StatusIs(kInvalid, HasSubstr("resources[0].limit")));
+  EXPECT_THAT(Parse("training: {epochs: many}"), StatusIs(kInvalid, HasSubstr("training.epochs: must be a number")));
+  EXPECT_THAT(Parse("training: {epochs: .nan}"), StatusIs(kInvalid, HasSubstr("training.epochs: must be a number")));
+  EXPECT_THAT(Parse("planner: {schedule: FAST}"), StatusIs(kInvalid, HasSubstr("planner.schedule: must be one of")));
+  EXPECT_THAT(Parse("planner: {name: 3}"), StatusIs(kInvalid, HasSubstr("planner.name: must be a string")));
   EXPECT_THAT(Parse("{\"profileId\": \"a\", \"profileId\": \"b\"}"),
               StatusIs(kInvalid, HasSubstr("'profileId' is given twice")));
   EXPECT_THAT(Parse("profileId: a\nprofileId: b"), StatusIs(kInvalid, "profileId: given twice"));
@@ -104,7 +98,7 @@ TEST(ConvertTest, BombsAreRefused) {
 ExecutionPlan SomePlan() {
   ExecutionPlan plan;
   plan.job_uid = "u";
-  plan.epoch = 3;
+  plan.generation = 3;
   Sync ps{.kind = SyncKind::kParameterServer};
   Sync flexible{.kind = SyncKind::kAllreduce,
                 .algorithm = AllreduceAlgorithm::kRing,
@@ -130,30 +124,25 @@ TEST(ConvertTest, ExecutionPlanRoundTrip) {
   const auto back = FromProto(message);
   ASSERT_THAT(back, base::IsOk());
   EXPECT_EQ(*back, SomePlan());
-  message.mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(
-      static_cast<plan::v1::SyncKind>(99));
-  EXPECT_THAT(FromProto(message),
-              StatusIs(kInvalid, "stages[0].syncs[0].sync.kind: unknown value 99"));
+  message.mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(static_cast<plan::v1::SyncKind>(99));
+  EXPECT_THAT(FromProto(message), StatusIs(kInvalid, "stages[0].syncs[0].sync.kind: unknown value 99"));
 }
 
 TEST(ExecutionPlanTest, ValidateAndSummary) {
   EXPECT_THAT(Validate(SomePlan(), 3), base::IsOk());
-  EXPECT_EQ(Summary(SomePlan(), {"emb", "fc", "loss"}),
-            "emb@4xcpu | fc..loss@1xv100+1xt4 + 2 servers@cpu");
+  EXPECT_EQ(Summary(SomePlan(), {"emb", "fc", "loss"}), "emb@4xcpu | fc..loss@1xv100+1xt4 + 2 servers@cpu");
   ExecutionPlan plan = SomePlan();
   plan.stages[1].operations[0].end = 2;
   EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("operation 2 is in none")));
   plan = SomePlan();
   plan.stages[1].operations[0].first = 0;
-  EXPECT_THAT(Validate(plan, 3),
-              StatusIs(kInvalid, HasSubstr("stages[1].operations[0]: operation 0 is there twice")));
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].operations[0]: operation 0 is there twice")));
   plan = SomePlan();
   plan.servers.reset();
   EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers: missing")));
   plan = SomePlan();
   plan.stages[1].groups[0].share = 0.5;
-  EXPECT_THAT(Validate(plan, 3),
-              StatusIs(kInvalid, HasSubstr("stages[1].groups: the shares must sum to 1")));
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].groups: the shares must sum to 1")));
 }
 
 // Mutations of a good document never crash the reader, and what it accepts survives a round trip.

@@ -63,8 +63,7 @@ struct Case {
 class JobSpecErrorTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(JobSpecErrorTest, NamesTheField) {
-  const absl::StatusOr<JobSpec> spec =
-      ParseJobSpec(Replaced(kAdult, GetParam().from, GetParam().to));
+  const absl::StatusOr<JobSpec> spec = ParseJobSpec(Replaced(kAdult, GetParam().from, GetParam().to));
   const absl::Status status = spec.ok() ? Validate(*spec) : spec.status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(base::Message(status), HasSubstr(GetParam().message));
@@ -72,31 +71,28 @@ TEST_P(JobSpecErrorTest, NamesTheField) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, JobSpecErrorTest,
-    ::testing::Values(
-        Case{"\"epochs\": 3", "\"epochs\": \"3\"", "spec.training.epochs: must be a whole number"},
-        Case{"\"epochs\": 3", "\"epochs\": 2.5", "spec.training.epochs: must be a whole number"},
-        Case{"\"epochs\": 3", "\"epochs\": 0", "spec.training.epochs: 0 is not between"},
-        Case{"\"epochs\": 3", "\"epochs\": 99999999999", "spec.training.epochs: is too large"},
-        Case{"18446744073709551615", "-1", "spec.training.seed: must not be negative"},
-        Case{"[64, 32]", "[64, \"x\"]", "spec.model.parameters.hidden[1]: must be a whole number"},
-        Case{"[64, 32]", "[]", "spec.model.parameters.hidden: needs at least one"},
-        Case{"[64, 32]", "[64, 0]", "spec.model.parameters.hidden[1]: 0 is not"},
-        Case{"\"ctrdnn\"", "\"resnet\"",
-             "spec.model.name: 'resnet' is not one of ctrdnn, mlp, logistic"},
-        Case{"{\"name\": \"ctrdnn\"", "{\"layers\": [{\"name\": \"l\", \"kind\": \"Loss\"}]",
-             "spec.model.layers[0]: the Loss takes one logit"},
-        Case{"file:///data/adult.train", "s3://adult.train", "spec.data.train.uri"},
-        Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
-        Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
-        Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
-        Case{"\"name\": \"sgd\"", "\"name\": \"adam\"", "spec.training.optimizer.name: 'adam'"},
-        Case{"0.25", "0", "spec.training.optimizer.learningRate"},
-        Case{"\"microBatches\": 2", "\"microBatches\": 300",
-             "spec.training.microBatches: 300 is more"},
-        Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
-        Case{"\"maxBadRows\": 3", "\"maxBadRows\": -3", "spec.data.maxBadRows"},
-        Case{"{\"uri\": \"file:///data/adult.train.csv\", \"format\": \"csv\"}", "7",
-             "spec.data.train: must be an object"}));
+    ::testing::Values(Case{"\"epochs\": 3", "\"epochs\": \"3\"", "spec.training.epochs: must be a whole number"},
+                      Case{"\"epochs\": 3", "\"epochs\": 2.5", "spec.training.epochs: must be a whole number"},
+                      Case{"\"epochs\": 3", "\"epochs\": 0", "spec.training.epochs: 0 is not between"},
+                      Case{"\"epochs\": 3", "\"epochs\": 99999999999", "spec.training.epochs: is too large"},
+                      Case{"18446744073709551615", "-1", "spec.training.seed: must not be negative"},
+                      Case{"[64, 32]", "[64, \"x\"]", "spec.model.parameters.hidden[1]: must be a whole number"},
+                      Case{"[64, 32]", "[]", "spec.model.parameters.hidden: needs at least one"},
+                      Case{"[64, 32]", "[64, 0]", "spec.model.parameters.hidden[1]: 0 is not"},
+                      Case{"\"ctrdnn\"", "\"resnet\"", "spec.model.name: 'resnet' is not one of ctrdnn, mlp, logistic"},
+                      Case{"{\"name\": \"ctrdnn\"", "{\"layers\": [{\"name\": \"l\", \"kind\": \"Loss\"}]",
+                           "spec.model.layers[0]: the Loss takes one logit"},
+                      Case{"file:///data/adult.train", "s3://adult.train", "spec.data.train.uri"},
+                      Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
+                      Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
+                      Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
+                      Case{"\"name\": \"sgd\"", "\"name\": \"adam\"", "spec.training.optimizer.name: 'adam'"},
+                      Case{"0.25", "0", "spec.training.optimizer.learningRate"},
+                      Case{"\"microBatches\": 2", "\"microBatches\": 300", "spec.training.microBatches: 300 is more"},
+                      Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
+                      Case{"\"maxBadRows\": 3", "\"maxBadRows\": -3", "spec.data.maxBadRows"},
+                      Case{"{\"uri\": \"file:///data/adult.train.csv\", \"format\": \"csv\"}", "7",
+                           "spec.data.train: must be an object"}));
 
 TEST(JobSpecTest, RefusesWhatIsNotJson) {
   EXPECT_FALSE(ParseJobSpec("{").ok());
@@ -106,8 +102,7 @@ TEST(JobSpecTest, RefusesWhatIsNotJson) {
 TEST(JobSpecTest, LayersAreAChainThatEndsInTheLoss) {
   const std::string layers = R"("layers": [{"name": "emb", "kind": "Embedding", "out": 4},
       {"name": "fc", "kind": "FullyConnected", "out": 1}, {"name": "loss", "kind": "Loss"}])";
-  const absl::StatusOr<JobSpec> spec =
-      ParseJobSpec(Replaced(kAdult, "\"name\": \"ctrdnn\"", layers));
+  const absl::StatusOr<JobSpec> spec = ParseJobSpec(Replaced(kAdult, "\"name\": \"ctrdnn\"", layers));
   ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
   EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
   JobSpec twice = *spec;

@@ -37,7 +37,7 @@ JobObservation Good() {
   o.server_units = 1;
   o.usd_per_hour = 3;
   o.job_uid = "uid";
-  o.epoch = 2;
+  o.generation = 2;
   return o;
 }
 
@@ -55,7 +55,7 @@ TEST(ObservationTest, GoodOneIsTakenAndTravels) {
   EXPECT_EQ(back->server_units, o.server_units);
   EXPECT_EQ(back->usd_per_hour, o.usd_per_hour);
   EXPECT_EQ(back->job_uid, o.job_uid);
-  EXPECT_EQ(back->epoch, o.epoch);
+  EXPECT_EQ(back->generation, o.generation);
   EXPECT_THAT(Validate(*back), IsOk());
 }
 

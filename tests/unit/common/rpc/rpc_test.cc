@@ -30,9 +30,8 @@ class EchoScheduler final : public scheduler::v1::SchedulerService::Service {
     return grpc::Status::OK;
   }
   // Streams until the client leaves.
-  grpc::Status WatchCatalog(
-      grpc::ServerContext* context, const scheduler::v1::WatchCatalogRequest*,
-      grpc::ServerWriter<scheduler::v1::WatchCatalogResponse>* writer) override {
+  grpc::Status WatchCatalog(grpc::ServerContext* context, const scheduler::v1::WatchCatalogRequest*,
+                            grpc::ServerWriter<scheduler::v1::WatchCatalogResponse>* writer) override {
     writer->Write({});
     std::unique_lock lock(mutex_);
     while (!context->IsCancelled()) cancelled_.wait_for(lock, std::chrono::milliseconds(5));
@@ -67,11 +66,9 @@ class RpcTest : public testing::Test {
 
 TEST_F(RpcTest, OnlyTheRightTokenIsServed) {
   EXPECT_THAT(GetCatalog("secret"), IsOk());
-  EXPECT_THAT(GetCatalog("secreT"),
-              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("wrong token")));
+  EXPECT_THAT(GetCatalog("secreT"), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("wrong token")));
   EXPECT_THAT(GetCatalog("secret2"), StatusIs(absl::StatusCode::kUnauthenticated));
-  EXPECT_THAT(GetCatalog(""),
-              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no authorization")));
+  EXPECT_THAT(GetCatalog(""), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no authorization")));
 }
 
 TEST_F(RpcTest, PortInUseIsAnErrorThatNamesIt) {
@@ -117,9 +114,9 @@ TEST_F(RpcTest, NobodyThereIsUnavailableAtOnce) {
 TEST_F(RpcTest, APeerThatIsBackIsFoundDuringThePause) {
   const int port = server_->port();
   server_.reset();
-  const auto channel = MakeChannel("127.0.0.1:" + std::to_string(port),
-                                   {.connect_backoff_first = base::milliseconds(20),
-                                    .connect_backoff_max = base::milliseconds(100)});
+  const auto channel =
+      MakeChannel("127.0.0.1:" + std::to_string(port),
+                  {.connect_backoff_first = base::milliseconds(20), .connect_backoff_max = base::milliseconds(100)});
   base::SystemClock clock;
   PauseBeforeCallingAgain(*channel, clock, base::milliseconds(50), {});
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
@@ -135,9 +132,8 @@ TEST_F(RpcTest, ThePauseIsWholeWhileThePeerIsThereAndEndsWithAStop) {
   base::FakeClock clock;
   PauseBeforeCallingAgain(*channel, clock, base::seconds(60), {});  // connects
   ASSERT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
-  std::jthread pausing([&](std::stop_token stop) {
-    PauseBeforeCallingAgain(*channel, clock, base::seconds(60), stop);
-  });
+  std::jthread pausing(
+      [&](std::stop_token stop) { PauseBeforeCallingAgain(*channel, clock, base::seconds(60), stop); });
   EXPECT_TRUE(clock.WaitForSleepers(1));
   pausing.request_stop();
   pausing.join();
@@ -145,8 +141,7 @@ TEST_F(RpcTest, ThePauseIsWholeWhileThePeerIsThereAndEndsWithAStop) {
 
 TEST(RpcStatusTest, CodesAndMessagesSurviveBothWays) {
   for (int code = 0; code <= 16; ++code) {
-    const absl::Status status =
-        base::MakeStatus(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
+    const absl::Status status = base::MakeStatus(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
     EXPECT_EQ(FromGrpc(ToGrpc(status)), status) << code;
     const absl::Status detailed = base::WithDetails(status, "leader-term=3");
     EXPECT_EQ(FromGrpc(ToGrpc(detailed)), detailed) << code;

@@ -32,10 +32,8 @@ class Comparison {
 
   void Compare(const std::string& path, const Json& before, const Json& after) {
     if (before.value("type", "") != after.value("type", "")) Add(path, "another type");
-    for (const char* flag :
-         {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"}) {
-      if (before.value(flag, false) && !after.value(flag, false))
-        Add(path, std::string("no ") + flag);
+    for (const char* flag : {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"}) {
+      if (before.value(flag, false) && !after.value(flag, false)) Add(path, std::string("no ") + flag);
     }
     Enum(path, before, after);
     for (const char* bound : {"maximum", "maxLength", "maxItems", "maxProperties"})
@@ -43,14 +41,12 @@ class Comparison {
     for (const char* bound : {"minimum", "minLength", "minItems", "minProperties"})
       Bound(path, bound, before, after, -1);
     if (before.value("pattern", "") != after.value("pattern", "")) Add(path, "another pattern");
-    if (before.value("default", Json()) != after.value("default", Json()) &&
-        before.contains("default")) {
+    if (before.value("default", Json()) != after.value("default", Json()) && before.contains("default")) {
       Add(path, "another default");
     }
     for (const Json& name : after.value("required", Json::array())) {
       const Json old = before.value("required", Json::array());
-      if (std::find(old.begin(), old.end(), name) == old.end())
-        Add(path, name.get<std::string>() + " is required now");
+      if (std::find(old.begin(), old.end(), name) == old.end()) Add(path, name.get<std::string>() + " is required now");
     }
     if (before.contains("items")) Compare(path + "[]", before["items"], after.at("items"));
     const Json fields = before.value("properties", Json::object());
@@ -76,11 +72,9 @@ class Comparison {
         Add(path, "enum no longer holds " + value.dump());
     }
   }
-  void Bound(const std::string& path, const char* bound, const Json& before, const Json& after,
-             int direction) {
+  void Bound(const std::string& path, const char* bound, const Json& before, const Json& after, int direction) {
     if (!after.contains(bound)) return;
-    if (!before.contains(bound) ||
-        direction * (after[bound].get<double>() - before[bound].get<double>()) < 0) {
+    if (!before.contains(bound) || direction * (after[bound].get<double>() - before[bound].get<double>()) < 0) {
       Add(path, bound);
     }
   }
@@ -90,8 +84,7 @@ TEST(CrdUpgradeTest, EverythingThatAnOlderSchemaTookIsTakenStill) {
   for (const char* file : {"trainingjobs.yaml", "resourcepools.yaml"}) {
     const Json before = LoadYaml(std::string("tests/data/crds/0.1/") + file);
     const Json after = LoadYaml(std::string("deploy/crds/") + file);
-    for (const char* part : {"group", "scope", "names"})
-      EXPECT_EQ(before["spec"][part], after["spec"][part]) << file;
+    for (const char* part : {"group", "scope", "names"}) EXPECT_EQ(before["spec"][part], after["spec"][part]) << file;
     const Json& old = before["spec"]["versions"][0];
     const Json& now = after["spec"]["versions"][0];
     EXPECT_EQ(old["name"], now["name"]);
@@ -111,9 +104,8 @@ TEST(CrdUpgradeTest, AComparisonFindsWhatIsNarrower) {
           "c": {"type": "string", "enum": ["x"]}}})");
   Comparison comparison;
   comparison.Compare("", before, after);
-  EXPECT_THAT(comparison.problems,
-              testing::UnorderedElementsAre(": a is required now", "a: maximum", "b: is gone",
-                                            "c: enum no longer holds \"y\""));
+  EXPECT_THAT(comparison.problems, testing::UnorderedElementsAre(": a is required now", "a: maximum", "b: is gone",
+                                                                 "c: enum no longer holds \"y\""));
 }
 
 }  // namespace

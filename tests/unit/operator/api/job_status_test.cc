@@ -10,8 +10,8 @@ namespace {
 JobStatus Full() {
   JobStatus status;
   status.observed_generation = 3;
-  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted",
-                        "epoch 4 is in force", 3, base::WallTime(base::seconds(1'700'000'000)));
+  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted", "generation 4 is in force", 3,
+                        base::WallTime(base::seconds(1'700'000'000)));
   status.plan = PlanStatus{4,
                            "exact",
                            "emb@4xcpu | fc@1xgpu",
@@ -24,8 +24,7 @@ JobStatus Full() {
                            {{"cpu only", 20100, 3, 3.5, ""}, {"gpu only", 0, 0, 0, "too few"}},
                            17,
                            "2026-11-21T07:15:00Z"};
-  status.observed =
-      ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
+  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
   status.cost = CostStatus{0.83, 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";
@@ -48,8 +47,7 @@ void ExpectKnown(const kube::Json& value, const kube::Json& schema, const std::s
   }
   if (!value.is_object() || schema.contains("additionalProperties")) return;
   for (const auto& [name, field] : value.items()) {
-    ASSERT_TRUE(schema.contains("properties") && schema["properties"].contains(name))
-        << path << "." << name;
+    ASSERT_TRUE(schema.contains("properties") && schema["properties"].contains(name)) << path << "." << name;
     ExpectKnown(field, schema["properties"][name], path + "." + name);
   }
 }
@@ -89,7 +87,7 @@ TEST(JobStatusTest, PhaseIsTheStrongestCondition) {
   EXPECT_EQ(status.Phase(), "Profiling");
   set(kPlannedCondition, ConditionStatus::kTrue, "PlanFound");
   EXPECT_EQ(status.Phase(), "Starting");
-  set(kRunningCondition, ConditionStatus::kTrue, "EpochCommitted");
+  set(kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted");
   EXPECT_EQ(status.Phase(), "Running");
   set(kRescalingCondition, ConditionStatus::kTrue, "PriceChanged");
   EXPECT_EQ(status.Phase(), "Rescaling");

@@ -58,8 +58,7 @@ std::vector<std::string> ManifestCase::Validate() const {
   if (is_pool()) return ValidateResourcePool(object);
   std::vector<std::string> broken = ValidateTrainingJob(object);
   if (update.is_object()) {
-    for (std::string& sentence :
-         ValidateTrainingJobUpdate(manifest.At("/spec"), object.At("/spec")))
+    for (std::string& sentence : ValidateTrainingJobUpdate(manifest.At("/spec"), object.At("/spec")))
       broken.push_back(std::move(sentence));
   }
   return broken;
@@ -100,8 +99,8 @@ std::vector<ManifestCase> BadManifests() {
                       .rule = json.value("rule", ""),
                       .world = json.value("world", ""),
                       .condition = json.value("condition", Json())};
-    const int answers = (made.schema.empty() ? 0 : 1) + (made.rule.empty() ? 0 : 1) +
-                        (made.condition.is_null() ? 0 : 1);
+    const int answers =
+        (made.schema.empty() ? 0 : 1) + (made.rule.empty() ? 0 : 1) + (made.condition.is_null() ? 0 : 1);
     MEDLEY_CHECK(answers == 1, name + ": needs one of schema, rule, condition");
     cases.push_back(std::move(made));
   }

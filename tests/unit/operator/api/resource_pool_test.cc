@@ -43,8 +43,7 @@ TEST(PoolStatusTest, SurvivesJson) {
   status.usd_per_unit_hour = 0.55;
   status.price_source = "file";
   status.units = {32, 8, 3, 5};
-  status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, "Catalog", "0.55 USD", 1,
-                        base::WallTime());
+  status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, "Catalog", "0.55 USD", 1, base::WallTime());
   EXPECT_EQ(PoolStatus::FromJson(status.ToJson()), status);
 }
 

@@ -17,12 +17,8 @@ using kube::Json;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-kube::Object GoodJob() {
-  return kube::Object(LoadYaml("tests/data/manifests/good/job-minimal.yaml"));
-}
-kube::Object GoodPool() {
-  return kube::Object(LoadYaml("tests/data/manifests/good/pool-minimal.yaml"));
-}
+kube::Object GoodJob() { return kube::Object(LoadYaml("tests/data/manifests/good/job-minimal.yaml")); }
+kube::Object GoodPool() { return kube::Object(LoadYaml("tests/data/manifests/good/pool-minimal.yaml")); }
 
 TEST(ValidateTest, GoodManifestsBreakNoRuleAndAreRead) {
   for (const kube::Object& manifest : GoodManifests()) {
@@ -81,8 +77,7 @@ TEST(ValidateTest, DefaultsThatAServerAddedAreNoChange) {
 }
 
 TEST(ValidateTest, ValuesOfAWrongTypeDoNotCrash) {
-  for (const char* junk :
-       {"null", "[]", "7", R"("x")", R"({"model": 7, "data": [], "runPolicy": "x"})"}) {
+  for (const char* junk : {"null", "[]", "7", R"("x")", R"({"model": 7, "data": [], "runPolicy": "x"})"}) {
     Json job = GoodJob().json();
     job["spec"] = Json::parse(junk);
     ValidateTrainingJob(kube::Object(job));

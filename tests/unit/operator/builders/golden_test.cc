@@ -48,11 +48,10 @@ class GoldenTest : public testing::Test {
 
 TEST_F(GoldenTest, Pods) {
   ExpectGolden("coordinator", CoordinatorPod(job_, settings_));
-  ExpectGolden("trainer",
-               MemberPod(job_, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool_,
-                         settings_, "10.0.0.7:7070", 3));
-  ExpectGolden("server", MemberPod(job_, {"adult-server-0", Role::kServer, "v100-spot", 0, 0},
-                                   pool_, settings_, "10.0.0.7:7070", 3));
+  ExpectGolden("trainer", MemberPod(job_, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool_, settings_,
+                                    "10.0.0.7:7070", 3));
+  ExpectGolden("server", MemberPod(job_, {"adult-server-0", Role::kServer, "v100-spot", 0, 0}, pool_, settings_,
+                                   "10.0.0.7:7070", 3));
   ExpectGolden("profiler", ProfilerPod(job_, pool_, settings_));
 }
 
@@ -67,8 +66,7 @@ TEST_F(GoldenTest, Others) {
 }
 
 TEST_F(GoldenTest, TheContractBeatsTheTemplate) {
-  const kube::Object pod =
-      MemberPod(job_, {"m", Role::kTrainer, "v100-spot", 0, 0}, pool_, settings_, "10.0.0.7:1", 1);
+  const kube::Object pod = MemberPod(job_, {"m", Role::kTrainer, "v100-spot", 0, 0}, pool_, settings_, "10.0.0.7:1", 1);
   EXPECT_EQ(pod.label(kRoleLabel), "trainer");
   EXPECT_EQ(pod.String("/spec/nodeSelector/gpu"), "v100");
   EXPECT_EQ(pod.String("/spec/nodeSelector/zone"), "a");
@@ -82,9 +80,7 @@ TEST_F(GoldenTest, TheContractBeatsTheTemplate) {
   EXPECT_TRUE(names.contains("SPEED"));
 }
 
-TEST_F(GoldenTest, TheTokenSurvivesTheSecret) {
-  EXPECT_EQ(TokenOf(TokenSecret(job_, "s3cret")), "s3cret");
-}
+TEST_F(GoldenTest, TheTokenSurvivesTheSecret) { EXPECT_EQ(TokenOf(TokenSecret(job_, "s3cret")), "s3cret"); }
 
 }  // namespace
 }  // namespace medley::ops

@@ -15,9 +15,7 @@ TrainingJob With(const Json& scheduling) {
   json["spec"]["runPolicy"]["schedulingPolicy"] = scheduling;
   return ReadJob(json);
 }
-std::optional<PodGroupKind> Wanted(const Json& scheduling) {
-  return WantedPodGroup(With(scheduling).run_policy);
-}
+std::optional<PodGroupKind> Wanted(const Json& scheduling) { return WantedPodGroup(With(scheduling).run_policy); }
 
 TEST(PodGroupTest, TheKindFollowsTheSchedulerUnlessItIsNamed) {
   EXPECT_EQ(Wanted(Json::object()), std::nullopt);
@@ -25,18 +23,15 @@ TEST(PodGroupTest, TheKindFollowsTheSchedulerUnlessItIsNamed) {
   EXPECT_EQ(Wanted({{"schedulerName", "volcano"}}), PodGroupKind::kVolcano);
   EXPECT_EQ(Wanted({{"schedulerName", "gang"}}), PodGroupKind::kSchedulerPlugins);
   EXPECT_EQ(Wanted({{"schedulerName", "gang"}, {"podGroup", "Volcano"}}), PodGroupKind::kVolcano);
-  EXPECT_EQ(Wanted({{"schedulerName", "volcano"}, {"podGroup", "SchedulerPlugins"}}),
-            PodGroupKind::kSchedulerPlugins);
+  EXPECT_EQ(Wanted({{"schedulerName", "volcano"}, {"podGroup", "SchedulerPlugins"}}), PodGroupKind::kSchedulerPlugins);
   EXPECT_EQ(Wanted({{"schedulerName", "volcano"}, {"podGroup", "None"}}), std::nullopt);
 }
 
 TEST(PodGroupTest, VolcanosGroupHasQueueAndPriority) {
-  const TrainingJob job =
-      With({{"schedulerName", "volcano"}, {"queue", "ads"}, {"priorityClass", "high"}});
+  const TrainingJob job = With({{"schedulerName", "volcano"}, {"queue", "ads"}, {"priorityClass", "high"}});
   const kube::Object group = PodGroup(job, PodGroupKind::kVolcano, 5);
   EXPECT_EQ(group.api_version(), "scheduling.volcano.sh/v1beta1");
-  EXPECT_EQ(group.At("/spec"),
-            (Json{{"minMember", 5}, {"queue", "ads"}, {"priorityClassName", "high"}}));
+  EXPECT_EQ(group.At("/spec"), (Json{{"minMember", 5}, {"queue", "ads"}, {"priorityClassName", "high"}}));
   EXPECT_EQ(group.controller()->uid, "u-1");
   kube::Object pod = EachKindOfPod(job, SamplePool(), {})[1];
   EXPECT_EQ(pod.String("/spec/schedulerName"), "volcano");
@@ -74,10 +69,8 @@ TEST(NetworkPolicyTest, NamespacesBoundWhoReachesTheJob) {
   settings.operator_namespace = "medley-system";
   settings.metrics_namespace = "monitoring";
   const Json bound = JobNetworkPolicy(job, settings).At("/spec/ingress");
-  EXPECT_EQ(bound[1]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"],
-            "medley-system");
-  EXPECT_EQ(bound[2]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"],
-            "monitoring");
+  EXPECT_EQ(bound[1]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"], "medley-system");
+  EXPECT_EQ(bound[2]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"], "monitoring");
   EXPECT_EQ(bound[2]["ports"][0]["port"], 9090);
   EXPECT_EQ(JobNetworkPolicy(job, {"i", 7070, 0}).At("/spec/ingress").size(), 2u);
 }
@@ -93,8 +86,7 @@ TEST(ImageTest, PullPolicyAndSecretsAreDefaultsThatATemplateExtends) {
     EXPECT_EQ(pod.At("/spec/imagePullSecrets"), (Json{{{"name", "site"}}, {{"name", "team"}}}));
   }
   json = SampleJobJson();  // says Always
-  EXPECT_EQ(CoordinatorPod(ReadJob(json), settings).At("/spec/containers/0/imagePullPolicy"),
-            "Always");
+  EXPECT_EQ(CoordinatorPod(ReadJob(json), settings).At("/spec/containers/0/imagePullPolicy"), "Always");
 }
 
 }  // namespace

@@ -35,10 +35,7 @@ void CheckContainer(const Json& pod, const Json& container, std::vector<std::str
     require(port.value("hostPort", 0) == 0, "host ports");
   for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
     for (const char* how : {"httpGet", "tcpSocket"}) {
-      require(container.value(probe, Json::object())
-                  .value(how, Json::object())
-                  .value("host", "")
-                  .empty(),
+      require(container.value(probe, Json::object()).value(how, Json::object()).value("host", "").empty(),
               "host probes");
     }
   }
@@ -48,15 +45,13 @@ void CheckContainer(const Json& pod, const Json& container, std::vector<std::str
   require(own_or_pods("/seLinuxOptions").is_null(), "SELinux");
   require(own_or_pods("/windowsOptions/hostProcess") != true, "HostProcess");
   // restricted
-  require(At(container, "/securityContext/allowPrivilegeEscalation") == false,
-          "allowPrivilegeEscalation");
+  require(At(container, "/securityContext/allowPrivilegeEscalation") == false, "allowPrivilegeEscalation");
   require(own_or_pods("/runAsNonRoot") == true, "runAsNonRoot");
   require(own_or_pods("/runAsUser") != 0, "runAsUser");
   const Json seccomp = own_or_pods("/seccompProfile/type");
   require(seccomp == "RuntimeDefault" || seccomp == "Localhost", "seccomp");
   const Json drop = At(container, "/securityContext/capabilities/drop");
-  require(drop.is_array() && std::find(drop.begin(), drop.end(), "ALL") != drop.end(),
-          "capabilities.drop");
+  require(drop.is_array() && std::find(drop.begin(), drop.end(), "ALL") != drop.end(), "capabilities.drop");
   for (const Json& added : At(container, "/securityContext/capabilities/add"))
     require(added == "NET_BIND_SERVICE", "capabilities.add");
 }
@@ -74,15 +69,14 @@ std::vector<std::string> Violations(const Json& pod) {
       if (source != "name" && !kVolumes.contains(source)) broken.push_back("volume type " + source);
     }
   }
-  static const std::set<std::string> kSysctls = {
-      "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
-      "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start"};
+  static const std::set<std::string> kSysctls = {"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range",
+                                                 "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range",
+                                                 "net.ipv4.ip_unprivileged_port_start"};
   for (const Json& sysctl : At(pod, "/securityContext/sysctls")) {
     if (!kSysctls.contains(sysctl.value("name", ""))) broken.emplace_back("sysctls");
   }
   for (const char* list : {"containers", "initContainers"}) {
-    for (const Json& container : pod.value(list, Json::array()))
-      CheckContainer(pod, container, broken);
+    for (const Json& container : pod.value(list, Json::array())) CheckContainer(pod, container, broken);
   }
   return broken;
 }
@@ -129,22 +123,17 @@ TEST_F(RestrictedTest, WhatATemplateSaysStaysAndIsSeen) {
       {R"({"hostNetwork": true})", "host namespaces"},
       {R"({"containers": [{"securityContext": {"privileged": true}}]})", "privileged containers"},
       {R"({"containers": [{"securityContext": {"procMount": "Unmasked"}}]})", "/proc mount type"},
-      {R"({"containers": [{"securityContext": {"allowPrivilegeEscalation": true}}]})",
-       "allowPrivilegeEscalation"},
-      {R"({"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]})",
-       "capabilities.add"},
-      {R"({"containers": [{"securityContext": {"capabilities": {"drop": ["CHOWN"]}}}]})",
-       "capabilities.drop"},
-      {R"({"containers": [{"securityContext": {"seccompProfile": {"type": "Unconfined"}}}]})",
-       "seccomp"},
+      {R"({"containers": [{"securityContext": {"allowPrivilegeEscalation": true}}]})", "allowPrivilegeEscalation"},
+      {R"({"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]})", "capabilities.add"},
+      {R"({"containers": [{"securityContext": {"capabilities": {"drop": ["CHOWN"]}}}]})", "capabilities.drop"},
+      {R"({"containers": [{"securityContext": {"seccompProfile": {"type": "Unconfined"}}}]})", "seccomp"},
       {R"({"securityContext": {"runAsNonRoot": false}})", "runAsNonRoot"},
       {R"({"securityContext": {"runAsUser": 0}})", "runAsUser"},
       {R"({"securityContext": {"seLinuxOptions": {"level": "s0"}}})", "SELinux"},
       {R"({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}})", "AppArmor"},
       {R"({"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}})", "sysctls"},
       {R"({"containers": [{"ports": [{"containerPort": 1, "hostPort": 1}]}]})", "host ports"},
-      {R"({"containers": [{"livenessProbe": {"tcpSocket": {"host": "h", "port": 1}}}]})",
-       "host probes"},
+      {R"({"containers": [{"livenessProbe": {"tcpSocket": {"host": "h", "port": 1}}}]})", "host probes"},
       {R"({"volumes": [{"name": "h", "hostPath": {"path": "/"}}]})", "volume type hostPath"},
   };
   for (const auto& [spec, requirement] : breaks) {

@@ -33,8 +33,7 @@ inline TrainingJob ReadJob(const kube::Json& json) {
 }
 
 inline ResourcePool SamplePool() {
-  const auto pool =
-      ResourcePool::FromObject(kube::Object(kube::Json::parse(R"({"metadata": {"name": "v100-spot"},
+  const auto pool = ResourcePool::FromObject(kube::Object(kube::Json::parse(R"({"metadata": {"name": "v100-spot"},
       "spec": {"class": "GPU", "limit": 4, "price": {"usdPerUnitHour": "2.42"}, "nodeSelector": {"gpu": "v100"},
                "tolerations": [{"key": "gpu", "operator": "Exists"}],
                "unit": {"resources": {"cpu": "4", "nvidia.com/gpu": 1},
@@ -46,12 +45,11 @@ inline ResourcePool SamplePool() {
 // One pod of each kind.
 inline std::vector<kube::Object> EachKindOfPod(const TrainingJob& job, const ResourcePool& pool,
                                                const WorkerSettings& settings) {
-  return {CoordinatorPod(job, settings),
-          MemberPod(job, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool, settings,
-                    "10.0.0.7:7070", 3),
-          MemberPod(job, {"adult-server-0", Role::kServer, "v100-spot", 0, 0}, pool, settings,
-                    "10.0.0.7:7070", 3),
-          ProfilerPod(job, pool, settings)};
+  return {
+      CoordinatorPod(job, settings),
+      MemberPod(job, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool, settings, "10.0.0.7:7070", 3),
+      MemberPod(job, {"adult-server-0", Role::kServer, "v100-spot", 0, 0}, pool, settings, "10.0.0.7:7070", 3),
+      ProfilerPod(job, pool, settings)};
 }
 
 }  // namespace medley::ops

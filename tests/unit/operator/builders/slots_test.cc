@@ -20,10 +20,9 @@ model::ExecutionPlan Plan(std::vector<std::vector<model::Group>> stages, int ser
 auto Named(const char* name) { return Field(&MemberSlot::member, std::string(name)); }
 
 TEST(SlotsTest, NamesFollowThePlan) {
-  EXPECT_THAT(
-      AssignSlots("adult", Plan({{{"cpu", 2, 1}}, {{"gpu", 1, 0.5}, {"cpu", 1, 0.5}}}, 2)),
-      ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-cpu-1"), Named("adult-1-gpu-0"),
-                  Named("adult-1-cpu-1"), Named("adult-server-0"), Named("adult-server-1")));
+  EXPECT_THAT(AssignSlots("adult", Plan({{{"cpu", 2, 1}}, {{"gpu", 1, 0.5}, {"cpu", 1, 0.5}}}, 2)),
+              ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-cpu-1"), Named("adult-1-gpu-0"),
+                          Named("adult-1-cpu-1"), Named("adult-server-0"), Named("adult-server-1")));
 }
 
 TEST(SlotsTest, TheSamePlanKeepsEveryPod) {
@@ -55,8 +54,7 @@ TEST(SlotsTest, NewPodsNeverTakeANameThatIsInUse) {
 TEST(SlotsTest, AServerNeverBecomesATrainer) {
   const auto before = AssignSlots("j", Plan({{{"cpu", 1, 1}}}, 3));
   const auto after = AssignSlots("j", Plan({{{"cpu", 3, 1}}}, 1), before);
-  for (const auto& slot : after)
-    EXPECT_EQ(slot.role == Role::kServer, slot.member.rfind("j-server", 0) == 0);
+  for (const auto& slot : after) EXPECT_EQ(slot.role == Role::kServer, slot.member.rfind("j-server", 0) == 0);
 }
 
 }  // namespace

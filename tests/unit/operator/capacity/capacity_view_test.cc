@@ -13,16 +13,13 @@ kube::Object Node(const char* name, const char* allocatable, const char* spec = 
                            {"status", {{"allocatable", Json::parse(allocatable)}}}});
 }
 
-kube::Object Pod(const char* name, const char* job, const char* role, const char* node,
-                 const char* cpu = "2") {
-  Json json = {
-      {"metadata",
-       {{"name", name},
-        {"namespace", "ns"},
-        {"labels",
-         {{"medley.dev/job-name", job}, {"medley.dev/role", role}, {"medley.dev/pool", "a"}}}}},
-      {"spec", {{"containers", Json::array({{{"resources", {{"requests", {{"cpu", cpu}}}}}}})}}},
-      {"status", {{"phase", "Running"}}}};
+kube::Object Pod(const char* name, const char* job, const char* role, const char* node, const char* cpu = "2") {
+  Json json = {{"metadata",
+                {{"name", name},
+                 {"namespace", "ns"},
+                 {"labels", {{"medley.dev/job-name", job}, {"medley.dev/role", role}, {"medley.dev/pool", "a"}}}}},
+               {"spec", {{"containers", Json::array({{{"resources", {{"requests", {{"cpu", cpu}}}}}}})}}},
+               {"status", {{"phase", "Running"}}}};
   if (*node != '\0') json["spec"]["nodeName"] = node;
   return kube::Object(json);
 }
@@ -66,8 +63,7 @@ TEST_F(CapacityViewTest, NodesThatDoNotServe) {
   EXPECT_EQ(Free(), 0);
   view_.PutNode(Node("n", R"({"cpu": "8"})"));
   EXPECT_EQ(Free(), 4);
-  view_.PutNode(Node("n", R"({"cpu": "8"})",
-                     R"({"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]})"));
+  view_.PutNode(Node("n", R"({"cpu": "8"})", R"({"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]})"));
   EXPECT_EQ(Free(), 0);
   unit_.tolerations = Json::array({{{"key", "gpu"}, {"operator", "Exists"}}});
   EXPECT_EQ(Free(), 4);
@@ -95,8 +91,8 @@ TEST_F(CapacityViewTest, UnitsOnANodeThatGoesAreNobodys) {
   view_.PutPod(Pod("m1", "mine", "trainer", "n1"));
   view_.PutPod(Pod("m2", "mine", "trainer", "n2"));
   EXPECT_EQ(For("mine"), 4);
-  view_.PutNode(Node("n1", R"({"cpu": "4"})",
-                     R"({"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]})"));
+  view_.PutNode(
+      Node("n1", R"({"cpu": "4"})", R"({"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]})"));
   EXPECT_EQ(For("mine"), 2);
   EXPECT_EQ(view_.JobsOn("n1"), (std::set<kube::Key>{{"ns", "mine"}}));
   EXPECT_EQ(view_.NoticeOf("n1")->sign, "taint karpenter.sh/disrupted");

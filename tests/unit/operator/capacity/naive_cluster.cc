@@ -62,8 +62,7 @@ bool Tolerated(const Json& taint, const Json& tolerations) {
     const bool effect = !t.contains("effect") || t["effect"] == taint["effect"];
     const bool any_key = !t.contains("key") && t.value("operator", "") == "Exists";
     const bool same_key = t.contains("key") && t["key"] == taint["key"];
-    const bool value =
-        t.value("operator", "Equal") == "Exists" || t.value("value", "") == taint.value("value", "");
+    const bool value = t.value("operator", "Equal") == "Exists" || t.value("value", "") == taint.value("value", "");
     if (effect && (any_key || (same_key && value))) return true;
   }
   return false;
@@ -118,10 +117,8 @@ class Room {
       left_[name] = Number(text);
     }
     for (const auto& [name, pod] : pods) {
-      if (Ended(pod) || pod.at("spec").value("nodeName", "") != node.at("metadata").at("name"))
-        continue;
-      if (!away.empty() && Label(pod, "medley.dev/job-name") == away &&
-          Label(pod, "medley.dev/role") != "coordinator")
+      if (Ended(pod) || pod.at("spec").value("nodeName", "") != node.at("metadata").at("name")) continue;
+      if (!away.empty() && Label(pod, "medley.dev/job-name") == away && Label(pod, "medley.dev/role") != "coordinator")
         continue;
       Take(PeakOf(pod));
     }
@@ -145,8 +142,7 @@ class Room {
 
 }  // namespace
 
-int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool,
-                        const std::string& job) const {
+int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, const std::string& job) const {
   int held = 0;
   int waiting = 0;
   std::map<std::string, Numbers> used;  // of quotas

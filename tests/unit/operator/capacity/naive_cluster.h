@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/kube/object.h"
+#include "kube/object.h"
 
 namespace medley::ops {
 
@@ -17,8 +17,7 @@ struct NaiveCluster {
 
   // How many pods like `unit` can still be created and bound, when the pods of `job` that may move
   // are away; `limit`: units of the pool in all. `job` empty: nobody is away, no quota asks.
-  int Place(const kube::Json& unit, int limit, const std::string& pool,
-            const std::string& job) const;
+  int Place(const kube::Json& unit, int limit, const std::string& pool, const std::string& job) const;
 };
 
 }  // namespace medley::ops

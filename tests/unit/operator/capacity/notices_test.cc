@@ -9,9 +9,8 @@ using kube::Json;
 using Kind = Notice::Kind;
 
 std::optional<Notice> Of(const char* spec, const char* status = "{}") {
-  return NoticeOf(kube::Object(Json{{"metadata", {{"name", "n"}}},
-                                    {"spec", Json::parse(spec)},
-                                    {"status", Json::parse(status)}}));
+  return NoticeOf(
+      kube::Object(Json{{"metadata", {{"name", "n"}}}, {"spec", Json::parse(spec)}, {"status", Json::parse(status)}}));
 }
 
 std::optional<Notice> Tainted(const std::string& key) {
@@ -20,10 +19,9 @@ std::optional<Notice> Tainted(const std::string& key) {
 }
 
 TEST(NoticesTest, TaintsOfCloudsAndAutoscalers) {
-  for (const char* key :
-       {"aws-node-termination-handler/spot-itn", "cloud.google.com/impending-node-termination",
-        "aws-node-termination-handler/rebalance-recommendation",
-        "remediator.kubernetes.azure.com/unschedulable", "example.com/ScheduledEvents"}) {
+  for (const char* key : {"aws-node-termination-handler/spot-itn", "cloud.google.com/impending-node-termination",
+                          "aws-node-termination-handler/rebalance-recommendation",
+                          "remediator.kubernetes.azure.com/unschedulable", "example.com/ScheduledEvents"}) {
     const auto notice = Tainted(key);
     ASSERT_TRUE(notice.has_value()) << key;
     EXPECT_EQ(notice->kind, Kind::kSpot) << key;
@@ -32,8 +30,7 @@ TEST(NoticesTest, TaintsOfCloudsAndAutoscalers) {
   }
   for (const char* key :
        {"karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler",
-        "aws-node-termination-handler/scheduled-maintenance",
-        "aws-node-termination-handler/asg-lifecycle-termination",
+        "aws-node-termination-handler/scheduled-maintenance", "aws-node-termination-handler/asg-lifecycle-termination",
         "node.cloudprovider.kubernetes.io/shutdown", "node.kubernetes.io/out-of-service"}) {
     const auto notice = Tainted(key);
     ASSERT_TRUE(notice.has_value()) << key;
@@ -43,9 +40,8 @@ TEST(NoticesTest, TaintsOfCloudsAndAutoscalers) {
 }
 
 TEST(NoticesTest, OrdinaryTaintsAreNone) {
-  for (const char* key :
-       {"nvidia.com/gpu", "kubernetes.azure.com/scalesetpriority",
-        "DeletionCandidateOfClusterAutoscaler", "node.kubernetes.io/memory-pressure"}) {
+  for (const char* key : {"nvidia.com/gpu", "kubernetes.azure.com/scalesetpriority",
+                          "DeletionCandidateOfClusterAutoscaler", "node.kubernetes.io/memory-pressure"}) {
     EXPECT_FALSE(Tainted(key).has_value()) << key;
   }
   EXPECT_FALSE(Of("{}").has_value());
@@ -71,8 +67,8 @@ TEST(NoticesTest, AzureAnnouncesInConditions) {
 }
 
 TEST(NoticesTest, ADeletedNodeAndADisruptedPod) {
-  EXPECT_TRUE(NoticeOf(kube::Object(
-      Json{{"metadata", {{"name", "n"}, {"deletionTimestamp", "2026-01-01T00:00:00Z"}}}})));
+  EXPECT_TRUE(
+      NoticeOf(kube::Object(Json{{"metadata", {{"name", "n"}, {"deletionTimestamp", "2026-01-01T00:00:00Z"}}}})));
   const auto pod = PodNoticeOf(kube::Object(Json::parse(R"({"status": {"conditions": [
       {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}})")));
   ASSERT_TRUE(pod.has_value());

@@ -19,8 +19,7 @@ TEST(AmountsTest, CpuIsCountedInMillicoresAndTheRestRoundedUp) {
   EXPECT_EQ(ReadAmount("memory", "100m"), 1);
   EXPECT_EQ(ReadAmount("nvidia.com/gpu", 2), 2);
   EXPECT_EQ(ReadAmount("cpu", "much"), 0);
-  EXPECT_EQ(ReadAmounts(WriteAmounts({{"cpu", 1234}, {"memory", 77}})),
-            (Amounts{{"cpu", 1234}, {"memory", 77}}));
+  EXPECT_EQ(ReadAmounts(WriteAmounts({{"cpu", 1234}, {"memory", 77}})), (Amounts{{"cpu", 1234}, {"memory", 77}}));
 }
 
 TEST(PodDemandTest, InitContainersCountByTheirGreatest) {
@@ -56,15 +55,14 @@ TEST(PodDemandTest, OverheadPodLevelResourcesAndLimits) {
     "resources": {"requests": {"cpu": "3"}},
     "containers": [{"resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}},
                    {"resources": {"requests": {"cpu": "1"}}}]})"));
-  EXPECT_EQ(amounts.requests,
-            (Amounts{{"cpu", 3250}, {"memory", 64LL << 20}, {"nvidia.com/gpu", 1}}));
+  EXPECT_EQ(amounts.requests, (Amounts{{"cpu", 3250}, {"memory", 64LL << 20}, {"nvidia.com/gpu", 1}}));
   EXPECT_EQ(amounts.limits, (Amounts{{"cpu", 1250}, {"nvidia.com/gpu", 1}}));
 }
 
 TEST(PodDemandTest, AResizeInFlightHoldsWhatIsAllocated) {
   kube::Object pod = Pod(R"({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]})");
-  pod.mutable_json()["status"] = Json::parse(
-      R"({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]})");
+  pod.mutable_json()["status"] =
+      Json::parse(R"({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]})");
   EXPECT_EQ(AmountsOf(pod).requests, (Amounts{{"cpu", 3000}}));
 }
 

@@ -58,9 +58,7 @@ class World {
 
  private:
   bool Chance(uint64_t n) { return rng_.Below(n) == 0; }
-  std::string Pick(std::initializer_list<const char*> of) {
-    return *(of.begin() + rng_.Below(of.size()));
-  }
+  std::string Pick(std::initializer_list<const char*> of) { return *(of.begin() + rng_.Below(of.size())); }
 
   Json Resources(int scale) {
     const auto some = [&](uint64_t n) { return rng_.Below(n) + 1; };
@@ -100,8 +98,7 @@ class World {
       }
       terms.push_back({{"matchExpressions", expressions}});
     }
-    return {{"nodeAffinity",
-             {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", terms}}}}}};
+    return {{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", terms}}}}}};
   }
 
   void PutNode() {
@@ -121,7 +118,8 @@ class World {
     if (Chance(8)) node["status"]["conditions"][0]["status"] = Pick({"False", "Unknown"});
     Json taints = Json::array();
     if (Chance(3)) {
-      taints.push_back({{"key", Pick({"gpu", "spot"})}, {"value", Pick({"x", "y"})},
+      taints.push_back({{"key", Pick({"gpu", "spot"})},
+                        {"value", Pick({"x", "y"})},
                         {"effect", Pick({"NoSchedule", "NoExecute", "PreferNoSchedule"})}});
     }
     if (Chance(8)) taints.push_back({{"key", "karpenter.sh/disrupted"}, {"effect", "NoSchedule"}});
@@ -202,9 +200,9 @@ TEST(CapacityPropertyTest, AgreesWithPlacingUnitsOneByOne) {
       // As the quota stood when it was counted: used may be lower than what is held by now.
       const JobUnits job = world.view().UnitsFor(pool, demand, {"ns", "mine"});
       ASSERT_EQ(job.units, world.naive().Place(unit, pool.limit, pool.name, "mine"))
-          << "step " << step << ", bound by " << job.bound << "\n" << unit.dump(2);
-      ASSERT_EQ(world.view().UnitsOf(pool, demand).free,
-                world.naive().Place(unit, pool.limit, pool.name, ""));
+          << "step " << step << ", bound by " << job.bound << "\n"
+          << unit.dump(2);
+      ASSERT_EQ(world.view().UnitsOf(pool, demand).free, world.naive().Place(unit, pool.limit, pool.name, ""));
       answers += job.units;
     }
   }

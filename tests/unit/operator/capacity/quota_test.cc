@@ -8,10 +8,9 @@ namespace {
 using kube::Json;
 
 QuotaFacts Quota(const char* hard, const char* used, const char* spec = "{}") {
-  return QuotaFactsOf(kube::Object(
-      Json{{"metadata", {{"name", "q"}, {"namespace", "ns"}}},
-           {"spec", Json::parse(spec)},
-           {"status", {{"hard", Json::parse(hard)}, {"used", Json::parse(used)}}}}));
+  return QuotaFactsOf(kube::Object(Json{{"metadata", {{"name", "q"}, {"namespace", "ns"}}},
+                                        {"spec", Json::parse(spec)},
+                                        {"status", {{"hard", Json::parse(hard)}, {"used", Json::parse(used)}}}}));
 }
 
 PodDemand Unit() {
@@ -34,8 +33,7 @@ TEST(QuotaTest, EachNameIsMeasuredInItsOwnWay) {
   EXPECT_EQ(Units(R"({"requests.nvidia.com/gpu": "8"})", R"({"requests.nvidia.com/gpu": "6"})"), 2);
   EXPECT_EQ(Units(R"({"pods": "3"})", R"({"pods": "1"})"), 2);
   EXPECT_EQ(Units(R"({"count/pods": "1"})", R"({"count/pods": "1"})"), 0);
-  EXPECT_GT(Units(R"({"services": "0", "requests.storage": "0", "count/jobs.batch": "0"})", "{}"),
-            1000);
+  EXPECT_GT(Units(R"({"services": "0", "requests.storage": "0", "count/jobs.batch": "0"})", "{}"), 1000);
   EXPECT_EQ(Units(R"({"pods": "1"})", R"({"pods": "4"})"), 0);  // lowered below what is used
 }
 
@@ -60,14 +58,12 @@ TEST(QuotaTest, APodThatDoesNotNameMemoryIsRefusedWhereMemoryIsCounted) {
 }
 
 TEST(QuotaTest, BeforeTheControllerHasSeenItTheSpecCounts) {
-  const QuotaFacts quota = QuotaFactsOf(kube::Object(Json::parse(
-      R"({"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"pods": "2"}}})")));
+  const QuotaFacts quota = QuotaFactsOf(
+      kube::Object(Json::parse(R"({"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"pods": "2"}}})")));
   EXPECT_EQ(RoomOf(quota, Unit(), {}).units, 2);
 }
 
-bool Counts(const char* spec, const QuotaSubject& pod) {
-  return CountsAgainst(Quota("{}", "{}", spec), pod);
-}
+bool Counts(const char* spec, const QuotaSubject& pod) { return CountsAgainst(Quota("{}", "{}", spec), pod); }
 
 TEST(QuotaTest, Scopes) {
   EXPECT_TRUE(Counts(R"({"scopes": ["NotTerminating", "NotBestEffort"]})", {}));
@@ -83,10 +79,9 @@ TEST(QuotaTest, Scopes) {
 TEST(QuotaTest, ScopeSelectorsOfPriorityClasses) {
   const auto selects = [](const char* op, const char* priority) {
     const Json spec = {{"scopeSelector",
-                        {{"matchExpressions",
-                          Json::array({{{"scopeName", "PriorityClass"},
-                                        {"operator", op},
-                                        {"values", Json::array({"high", "mid"})}}})}}}};
+                        {{"matchExpressions", Json::array({{{"scopeName", "PriorityClass"},
+                                                            {"operator", op},
+                                                            {"values", Json::array({"high", "mid"})}}})}}}};
     return Counts(spec.dump().c_str(), {.priority_class = priority});
   };
   EXPECT_TRUE(selects("In", "high"));

@@ -39,15 +39,15 @@ kube::Object RunningPod() {
   ResourcePool pool;
   pool.name = "v100-spot";
   pool.unit_resources = {{"cpu", "4"}, {"memory", "16Gi"}, {"nvidia.com/gpu", "1"}};
-  kube::Object pod = MemberPod(job, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool,
-                               {}, "10.0.0.1:7070", 3);
+  kube::Object pod =
+      MemberPod(job, {"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0}, pool, {}, "10.0.0.1:7070", 3);
   Json& json = pod.mutable_json();
   json["metadata"]["uid"] = "0b7b0f0a-52a3-4f0c-b9b5-8f4e7f1f2a3b";
   json["metadata"]["resourceVersion"] = "123456";
   json["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
-  json["metadata"]["managedFields"] = Json::array(
-      {{{"manager", "medley-operator"}, {"operation", "Update"}, {"fieldsV1", json["spec"]}},
-       {{"manager", "kubelet"}, {"subresource", "status"}, {"fieldsV1", json["spec"]}}});
+  json["metadata"]["managedFields"] =
+      Json::array({{{"manager", "medley-operator"}, {"operation", "Update"}, {"fieldsV1", json["spec"]}},
+                   {{"manager", "kubelet"}, {"subresource", "status"}, {"fieldsV1", json["spec"]}}});
   json["spec"]["nodeName"] = "n1";
   json["status"] = Json::parse(R"({"phase": "Running", "podIP": "10.0.0.7", "qosClass": "Guaranteed",
       "hostIP": "10.1.0.1", "podIPs": [{"ip": "10.0.0.7"}], "startTime": "2026-01-01T00:00:00Z",
@@ -71,11 +71,11 @@ TEST(TrimTest, APodKeepsWhatTheOperatorReads) {
   EXPECT_EQ(trimmed.key(), whole.key());
   EXPECT_EQ(trimmed.uid(), whole.uid());
   EXPECT_EQ(trimmed.controller()->uid, whole.controller()->uid);
-  for (const char* label : {kJobNameLabel, kRoleLabel, kPoolLabel, kStageLabel, kEpochLabel}) {
+  for (const char* label : {kJobNameLabel, kRoleLabel, kPoolLabel, kStageLabel, kGenerationLabel}) {
     EXPECT_EQ(trimmed.label(label), whole.label(label)) << label;
   }
-  for (const char* path : {"/spec/nodeName", "/status/phase", "/status/podIP",
-                           "/status/containerStatuses/0/restartCount"}) {
+  for (const char* path :
+       {"/spec/nodeName", "/status/phase", "/status/podIP", "/status/containerStatuses/0/restartCount"}) {
     EXPECT_EQ(trimmed.At(path), whole.At(path)) << path;
   }
   EXPECT_EQ(trimmed.String("/status/conditions/1/type"), "PodScheduled");

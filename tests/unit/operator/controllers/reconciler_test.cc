@@ -1,7 +1,7 @@
 // Section E of the client's checklist: what is gone needs nothing.
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/testing/fake_client.h"
+#include "kube/client/testing/fake_client.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/pool_reconciler.h"
 
@@ -23,8 +23,18 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
   Expectations expectations(clock);
   const JobStores stores{empty, empty, empty, empty};
   const CapacityView capacity;
-  const JobDeps deps{client, clock,  stores,  capacity, scheduler, links, observations,
-                     events, expectations, metrics, [] { return uint64_t{1}; }, {}};
+  const JobDeps deps{client,
+                     clock,
+                     stores,
+                     capacity,
+                     scheduler,
+                     links,
+                     observations,
+                     events,
+                     expectations,
+                     metrics,
+                     [] { return uint64_t{1}; },
+                     {}};
   const auto job = JobReconciler(deps, {}).Reconcile({"ns", "gone"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());

@@ -19,10 +19,10 @@ namespace pb = job::v1;
 constexpr std::chrono::seconds kPatience(60);
 constexpr char kToken[] = "token";
 
-pb::Observation At(int64_t epoch, int64_t step) {
+pb::Observation At(int64_t generation, int64_t step) {
   pb::Observation out;
   out.set_phase(pb::JOB_PHASE_TRAINING);
-  out.set_epoch(epoch);
+  out.set_generation(generation);
   out.set_step(step);
   return out;
 }
@@ -116,7 +116,7 @@ TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
   const auto link = links_.For({"ns", "a"}, server_->address(), kToken);
   EXPECT_THAT(heard_.WaitFor(3), testing::ElementsAre(Pair("a", true), Pair("a", false), Pair("a", true)));
   ASSERT_NE(link->latest(), nullptr);
-  EXPECT_EQ(link->latest()->epoch, 2);
+  EXPECT_EQ(link->latest()->generation, 2);
   EXPECT_EQ(link->latest()->step, 12);
 }
 
@@ -174,9 +174,7 @@ TEST_F(CoordinatorLinkTest, EndsWhateverItWaitsFor) {
 
 TEST_F(CoordinatorLinkTest, ManyLinksShareOneThread) {
   Serve();
-  const auto threads = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
-  };
+  const auto threads = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
   coordinator_.Tell(At(1, 10));
   const auto one = links_.For({"ns", "first"}, server_->address(), kToken);
   heard_.WaitFor(1);

@@ -17,7 +17,7 @@ class JobObservationTest : public testing::Test {
       "spec": {"model": {"name": "mlp"}, "data": {}, "training": {"epochs": 3, "batchSize": 2048}}})")));
     ASSERT_THAT(job, IsOk());
     job_ = *job;
-    record_.plan.epoch = 2;
+    record_.plan.generation = 2;
     record_.plan.stages = {{.operations = {{0, 1}}, .groups = {{"cpu", 3, 1}}},
                            {.operations = {{1, 3}}, .groups = {{"gpu", 2, 1}}}};
     record_.plan.servers = model::Servers{"cpu", 1};
@@ -28,8 +28,8 @@ class JobObservationTest : public testing::Test {
       record_.slots.push_back(slot);
     }
     seen_.phase = JobPhase::kTraining;
-    seen_.epoch = 3;  // the plan's epoch 2, run anew after a member was lost
-    seen_.plan_epoch = 2;
+    seen_.generation = 3;  // the plan's generation 2, run anew after a member was lost
+    seen_.plan_generation = 2;
     seen_.throughput = 50000;
     seen_.stages = {{3, 0.010, 0.020}, {2, 0.030, 0.002}};
     profiles_ = {Profile("cpu"), Profile("gpu")};
@@ -59,7 +59,7 @@ TEST_F(JobObservationTest, SaysWhatWasMeasured) {
   ASSERT_TRUE(o);
   EXPECT_THAT(model::Validate(*o), IsOk());
   EXPECT_EQ(o->job_uid, "u-1");
-  EXPECT_EQ(o->epoch, 3);
+  EXPECT_EQ(o->generation, 3);
   EXPECT_EQ(o->throughput, 50000);
   EXPECT_EQ(o->batch_size, 2048);
   EXPECT_EQ(o->server_units, 1);
@@ -88,8 +88,8 @@ TEST_F(JobObservationTest, NothingWhileAnythingIsUnderWay) {
     seen_ = before;
   };
   refused([this] { seen_.phase = JobPhase::kPreparing; });
-  refused([this] { seen_.next_epoch = 4; });
-  refused([this] { seen_.plan_epoch = 1; });
+  refused([this] { seen_.next_generation = 4; });
+  refused([this] { seen_.plan_generation = 1; });
   refused([this] { seen_.missing_members = {"j-0"}; });
   refused([this] { seen_.throughput = 0; });
   refused([this] { seen_.stages[0].compute_seconds = 0; });

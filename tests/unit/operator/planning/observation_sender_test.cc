@@ -14,10 +14,10 @@ using base::StatusIs;
 
 constexpr std::chrono::seconds kPatience(60);
 
-model::JobObservation Of(const std::string& job, int64_t epoch) {
+model::JobObservation Of(const std::string& job, int64_t generation) {
   model::JobObservation o;
   o.job_uid = job;
-  o.epoch = epoch;
+  o.generation = generation;
   return o;
 }
 
@@ -27,7 +27,7 @@ class Service {
   ObservationSender::Send Sending() {
     return [this](const model::JobObservation& o, std::stop_token stop) -> absl::StatusOr<model::Prediction> {
       base::MutexLock lock(mutex_);
-      heard_.emplace_back(o.job_uid, o.epoch);
+      heard_.emplace_back(o.job_uid, o.generation);
       changed_.NotifyAll();
       if (!changed_.WaitFor(mutex_, stop, kPatience, [this] { return open_; })) return base::Unavailable("away");
       return model::Prediction{.observations = 1};

@@ -10,7 +10,7 @@ namespace {
 Observation Training() {
   Observation seen;
   seen.phase = JobPhase::kTraining;
-  seen.epoch = seen.plan_epoch = 2;
+  seen.generation = seen.plan_generation = 2;
   seen.step = 10;
   seen.samples_done = 1000;
   seen.samples_total = 5000;
@@ -47,15 +47,17 @@ TEST(ObservationTest, WhatAJobMustBeLookedAtForIs) {
   const Observation before = Training();
   const std::function<void(Observation&)> changes[] = {
       [](Observation& o) { o.phase = JobPhase::kRecovering; },
-      [](Observation& o) { o.epoch = 3; },
-      [](Observation& o) { o.next_epoch = 3; },
-      [](Observation& o) { o.plan_epoch = 3; },
+      [](Observation& o) { o.generation = 3; },
+      [](Observation& o) { o.next_generation = 3; },
+      [](Observation& o) { o.plan_generation = 3; },
       [](Observation& o) { o.samples_total = 6000; },
       [](Observation& o) { o.throughput = 79; },
       [](Observation& o) { o.throughput = 0; },
       [](Observation& o) { o.throughput = 121; },
       [](Observation& o) { o.metrics["auc"] = 0.9; },
-      [](Observation& o) { o.switches.push_back({1, 2, "r", "c", 0.1, false, 0, ""}); },
+      [](Observation& o) {
+        o.switches.push_back({1, 2, "r", "c", 0.1, false, 0, ""});
+      },
       [](Observation& o) { o.missing_members = {"t"}; },
       [](Observation& o) { o.message = "m"; },
       [](Observation& o) { o.restarts = 1; },

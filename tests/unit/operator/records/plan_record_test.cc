@@ -13,7 +13,7 @@ using kube::Json;
 PlanRecord Record() {
   PlanRecord record;
   record.plan.job_uid = "u";
-  record.plan.epoch = 4;
+  record.plan.generation = 4;
   record.plan.stages = {{{{0, 1}}, {{"cpu", 2, 1}}, {}, 0}};
   record.plan.servers = model::Servers{"cpu", 1};
   record.slots = AssignSlots("j", record.plan);
@@ -51,8 +51,7 @@ TEST(PlanRecordTest, PricesOfNowBeatThoseOfThePlan) {
 TEST(PlanRecordTest, JunkIsAnErrorThatNamesTheConfigMap) {
   kube::Object map(kube::resources::ConfigMaps(), {"n", "j-plan"});
   map.mutable_json()["data"] = {{"plan.json", "{"}, {"record.json", "{}"}};
-  EXPECT_THAT(ReadPlanRecord(map),
-              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("n/j-plan")));
+  EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("n/j-plan")));
   map.mutable_json()["data"] = {{"plan.json", "{}"}, {"record.json", "[]"}};
   EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument));
 }

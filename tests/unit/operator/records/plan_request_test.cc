@@ -12,8 +12,7 @@ using kube::Json;
 class PlanRequestTest : public testing::Test {
  protected:
   void SetUp() override {
-    const auto job =
-        TrainingJob::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "j"}, "spec": {
+    const auto job = TrainingJob::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "j"}, "spec": {
       "model": {"name": "mlp"}, "data": {}, "training": {"epochs": 3, "microBatches": 8, "seed": 5},
       "objective": {"minThroughput": 100, "deadline": "1h", "budgetUsd": "5", "maxUsdPerHour": "2"},
       "elasticity": {"minUnits": 2, "maxUnits": 9}}})")));
@@ -92,8 +91,7 @@ TEST_F(PlanRequestTest, ProfilesOfPoolsMergeByLayer) {
   ASSERT_THAT(merged, IsOk());
   ASSERT_EQ(merged->model.layers[0].profiles.size(), 2u);
   EXPECT_EQ(merged->model.layers[0].profiles[1].resource_type, "gpu");
-  EXPECT_THAT(MergeProfiles({Profile("cpu"), Profile("gpu", "other")}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(MergeProfiles({Profile("cpu"), Profile("gpu", "other")}), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(MergeProfiles({}), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 

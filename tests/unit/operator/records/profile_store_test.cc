@@ -12,8 +12,7 @@ constexpr char kProfile[] =
     R"({"id": "p", "model": {"layers": [{"name": "fc", "kind": "OTHER", "profiles": [{"resourceType": "cpu", "computeSeconds": 1}]}]}})";
 
 TEST(ProfileStoreTest, TheLastLineCounts) {
-  EXPECT_THAT(ProfileJsonInLog("x\nMEDLEY-PROFILE {1}\nMEDLEY-PROFILE {2}\ntail\n"),
-              IsOkAndHolds(std::string("{2}")));
+  EXPECT_THAT(ProfileJsonInLog("x\nMEDLEY-PROFILE {1}\nMEDLEY-PROFILE {2}\ntail\n"), IsOkAndHolds(std::string("{2}")));
   EXPECT_THAT(ProfileJsonInLog("MEDLEY-PROFILE {1}"), IsOkAndHolds(std::string("{1}")));
   EXPECT_THAT(ProfileJsonInLog("no MEDLEY-PROFILE {1}\n"), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(ProfileJsonInLog(""), StatusIs(absl::StatusCode::kNotFound));
@@ -21,8 +20,7 @@ TEST(ProfileStoreTest, TheLastLineCounts) {
 
 TEST(ProfileStoreTest, AProfileMustHoldNumbersOfItsPool) {
   EXPECT_TRUE(ParseProfile(kProfile, "cpu").ok());
-  EXPECT_THAT(ParseProfile(kProfile, "gpu"),
-              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("'fc'")));
+  EXPECT_THAT(ParseProfile(kProfile, "gpu"), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("'fc'")));
   EXPECT_THAT(ParseProfile("{}", "cpu"), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(ParseProfile("{", "cpu"), StatusIs(absl::StatusCode::kInvalidArgument));
 }

@@ -7,7 +7,7 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/testing/fake_client.h"
+#include "kube/client/testing/fake_client.h"
 
 namespace medley::ops {
 namespace {
@@ -20,8 +20,7 @@ const kube::Resource kJobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJo
 
 kube::Object Job(const std::string& name, const std::string& uid, const std::string& version, int generation) {
   kube::Object job(kJobs, {"ns", name});
-  job.mutable_json()["metadata"].update(
-      {{"uid", uid}, {"resourceVersion", version}, {"generation", generation}});
+  job.mutable_json()["metadata"].update({{"uid", uid}, {"resourceVersion", version}, {"generation", generation}});
   return job;
 }
 
@@ -141,9 +140,7 @@ TEST_F(ControllerTest, E1_AnErrorIsTriedAgainAndItsResultIgnored) {
 }
 
 TEST_F(ControllerTest, E1_ATerminalErrorIsCountedNotRequeued) {
-  reconciler_.script = [](int) -> absl::StatusOr<Result> {
-    return Terminal(base::InvalidArgument("spec.x"));
-  };
+  reconciler_.script = [](int) -> absl::StatusOr<Result> { return Terminal(base::InvalidArgument("spec.x")); };
   Controller& controller = Make();
   ASSERT_THAT(controller.Start(), base::IsOk());
   controller.Enqueue(key_);
@@ -289,9 +286,9 @@ TEST_F(ControllerTest, E2_AnUpdateEnqueuesOldAndNewOwnerAndADeletionItsOwner) {
   const kube::Object a = Job("a", "ua", "1", 1);
   const kube::Object b = Job("b", "ub", "1", 1);
   client_.ScriptList(kube::ObjectList{{PodOf(a, "11")}, "11", ""});
-  client_.ScriptWatch({.events = {{WatchEvent::Type::kModified, PodOf(b, "12")},
-                                  {WatchEvent::Type::kDeleted, PodOf(b, "13")}},
-                       .hold = true});
+  client_.ScriptWatch(
+      {.events = {{WatchEvent::Type::kModified, PodOf(b, "12")}, {WatchEvent::Type::kDeleted, PodOf(b, "13")}},
+       .hold = true});
   pods_ = MakeInformer(kube::resources::Pods());
   Controller& controller = Make();
   ASSERT_THAT(controller.AddSource(*pods_, MapController(*jobs_)), base::IsOk());
@@ -351,8 +348,8 @@ TEST_F(ControllerTest, E5_WorkersStartOnlyAfterTheCaches) {
   ASSERT_THAT(controller.AddSource(*pods_, MapSelf()), base::IsOk());
   pods_->Start();  // its list has no answer
   controller.Enqueue(key_);
-  EXPECT_THAT(controller.Start(), base::StatusIs(absl::StatusCode::kDeadlineExceeded,
-                                                 testing::HasSubstr("start controller 'slow'")));
+  EXPECT_THAT(controller.Start(),
+              base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("start controller 'slow'")));
   EXPECT_EQ(reconciler_.Calls(key_), 0);
   EXPECT_THAT(controller.Start(), base::StatusIs(absl::StatusCode::kFailedPrecondition));
 }

@@ -2,8 +2,8 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/testing/fake_client.h"
-#include "common/kube/errors.h"
+#include "kube/client/testing/fake_client.h"
+#include "kube/errors.h"
 
 namespace medley::ops {
 namespace {
@@ -101,9 +101,7 @@ TEST_F(EventRecorderTest, NeverFailsItsCaller) {
 }
 
 TEST_F(EventRecorderTest, DestructionGivesUpWhatWaits) {
-  client_.on_create = [](const kube::Object&) -> absl::StatusOr<kube::Object> {
-    return base::Unavailable("down");
-  };
+  client_.on_create = [](const kube::Object&) -> absl::StatusOr<kube::Object> { return base::Unavailable("down"); };
   EventRecorder recorder(client_, clock_, {});
   recorder.Record(job_, Type::kNormal, "R", "m");
   ASSERT_TRUE(clock_.WaitForSleepers(1));  // between two tries

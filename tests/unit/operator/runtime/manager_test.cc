@@ -5,7 +5,7 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "tests/unit/common/kube/leader/lease_server.h"
+#include "tests/unit/kube/leader/lease_server.h"
 
 namespace medley::ops {
 namespace {
@@ -35,16 +35,16 @@ TEST_F(ManagerTest, E5_StartsInOrderAndStopsInReverse) {
   EXPECT_THAT(manager_.Start({}), base::IsOk());
   EXPECT_THAT(manager_.Stop(), base::IsOk());
   EXPECT_THAT(manager_.Stop(), base::IsOk());
-  EXPECT_EQ(log_, (std::vector<std::string>{"+http", "+cache", "+other", "+controller", "-controller",
-                                            "-other", "-cache", "-http"}));
+  EXPECT_EQ(log_, (std::vector<std::string>{"+http", "+cache", "+other", "+controller", "-controller", "-other",
+                                            "-cache", "-http"}));
 }
 
 TEST_F(ManagerTest, E5_AFailedStartStopsWhatRuns) {
   manager_.Add(Part(Phase::kServers, "http"));
   manager_.Add(Part(Phase::kCaches, "cache", base::DeadlineExceeded("slow")));
   manager_.Add(Part(Phase::kControllers, "controller"));
-  EXPECT_THAT(manager_.Start({}), base::StatusIs(absl::StatusCode::kDeadlineExceeded,
-                                                 testing::HasSubstr("start cache: slow")));
+  EXPECT_THAT(manager_.Start({}),
+              base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("start cache: slow")));
   EXPECT_EQ(log_, (std::vector<std::string>{"+http", "+cache", "-http"}));
 }
 
@@ -52,8 +52,7 @@ TEST_F(ManagerTest, E5_AStopLongerThanTheGraceIsAnError) {
   manager_.Add({Phase::kOthers, "sloth", [](std::stop_token) { return absl::OkStatus(); },
                 [this] { clock_.Advance(base::seconds(31)); }});
   ASSERT_THAT(manager_.Start({}), base::IsOk());
-  EXPECT_THAT(manager_.Stop(),
-              base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("sloth")));
+  EXPECT_THAT(manager_.Stop(), base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("sloth")));
 }
 
 TEST_F(ManagerTest, ChecksNameWhatFails) {
@@ -68,8 +67,7 @@ TEST_F(ManagerTest, ChecksNameWhatFails) {
   ASSERT_THAT(manager_.Start({}), base::IsOk());
   EXPECT_THAT(manager_.Ready(), base::IsOk());
   sick = true;
-  EXPECT_THAT(manager_.Healthy(),
-              base::StatusIs(absl::StatusCode::kUnavailable, testing::HasSubstr("ping: no pulse")));
+  EXPECT_THAT(manager_.Healthy(), base::StatusIs(absl::StatusCode::kUnavailable, testing::HasSubstr("ping: no pulse")));
   EXPECT_THAT(manager_.Stop(), base::IsOk());
   EXPECT_THAT(manager_.Ready(), base::StatusIs(absl::StatusCode::kUnavailable));
 }
@@ -183,8 +181,8 @@ TEST_F(ElectedManagerTest, E5_ALostLeadEndsWaitAtOnceWithoutGrace) {
   EXPECT_TRUE(stuck);  // nobody waited for it
   EXPECT_FALSE(manager_.leading());
   clock_.Advance(base::seconds(26));  // and when the process does not end:
-  EXPECT_THAT(manager_.Healthy(), base::StatusIs(absl::StatusCode::kDeadlineExceeded,
-                                                 testing::HasSubstr("leader election")));
+  EXPECT_THAT(manager_.Healthy(),
+              base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("leader election")));
   {
     base::MutexLock lock(mutex);
     stuck = false;

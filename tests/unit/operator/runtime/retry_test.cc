@@ -1,8 +1,8 @@
 #include "operator/runtime/retry.h"
 
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/client/testing/fake_client.h"
-#include "common/kube/errors.h"
+#include "kube/client/testing/fake_client.h"
+#include "kube/errors.h"
 
 namespace medley::ops {
 namespace {
@@ -28,14 +28,14 @@ TEST(RetryTest, E3_FiveTriesOnConflictOnly) {
   })));
   EXPECT_EQ(calls, 5);
   calls = 0;
-  EXPECT_THAT(RetryOnConflict(clock, 1, {}, [&] { return ++calls < 3 ? Conflict() : absl::OkStatus(); }),
-              base::IsOk());
+  EXPECT_THAT(RetryOnConflict(clock, 1, {}, [&] { return ++calls < 3 ? Conflict() : absl::OkStatus(); }), base::IsOk());
   EXPECT_EQ(calls, 3);
   calls = 0;
-  EXPECT_THAT(RetryOnConflict(clock, 1, {}, [&]() -> absl::Status {
-                ++calls;
-                return base::NotFound("x");
-              }),
+  EXPECT_THAT(RetryOnConflict(clock, 1, {},
+                              [&]() -> absl::Status {
+                                ++calls;
+                                return base::NotFound("x");
+                              }),
               base::StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(calls, 1);
 }

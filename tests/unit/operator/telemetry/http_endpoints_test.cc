@@ -37,8 +37,8 @@ TEST(HttpEndpointsTest, MetricsAndChecks) {
   operator_metrics.jobs().Set({"default", "a"}, running, base::WallTime());
   operator_metrics.jobs().Set({"default", "b"}, running, base::WallTime());
   absl::Status ready = base::Unavailable("caches are not filled");
-  HttpEndpoints endpoints({}, {[&] { return operator_metrics.Text(); }, [] { return absl::OkStatus(); },
-                               [&] { return ready; }});
+  HttpEndpoints endpoints(
+      {}, {[&] { return operator_metrics.Text(); }, [] { return absl::OkStatus(); }, [&] { return ready; }});
   ASSERT_THAT(endpoints.Start(), base::IsOk());
   const Reply page = Get(endpoints.port(), "/metrics");
   EXPECT_EQ(page.result_int(), 200u);
@@ -51,8 +51,8 @@ TEST(HttpEndpointsTest, MetricsAndChecks) {
   EXPECT_EQ(Get(endpoints.port(), "/other").result_int(), 404u);
   EXPECT_EQ(Get(endpoints.port(), "/metrics", http::verb::post).result_int(), 405u);
   HttpEndpoints second({"127.0.0.1", endpoints.port()}, {});
-  EXPECT_THAT(second.Start(), base::StatusIs(absl::StatusCode::kUnavailable,
-                                             HasSubstr(std::to_string(endpoints.port()))));
+  EXPECT_THAT(second.Start(),
+              base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr(std::to_string(endpoints.port()))));
   endpoints.Stop();
   endpoints.Stop();
 }

@@ -23,7 +23,7 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   JobSnapshot seen;
   seen.uid = uid;
   seen.phase = "Running";
-  seen.conditions = {{"Running", "True", "EpochCommitted"}};
+  seen.conditions = {{"Running", "True", "GenerationCommitted"}};
   seen.goal_throughput = 20000;
   seen.throughput = 21000.5;
   seen.samples = samples;
@@ -40,24 +40,29 @@ TEST(JobMetricsTest, EveryLabelAndValueIsThere) {
   JobMetrics metrics;
   metrics.Set({"ml", "adult"}, Running(1000), At(50));
   const std::string page = Page(metrics);
-  for (const char* line :
-       {"\nmedley_job_throughput_samples_per_second{namespace=\"ml\",job=\"adult\"} 21000.5\n",
-        "\nmedley_job_goal_samples_per_second{namespace=\"ml\",job=\"adult\"} 20000\n",
-        "\nmedley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1000\n",
-        "\nmedley_job_last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 50\n",
-        "\nmedley_job_phase{namespace=\"ml\",job=\"adult\",phase=\"Running\"} 1\n",
-        "\nmedley_job_condition{namespace=\"ml\",job=\"adult\",condition=\"Running\",status=\"True\","
-        "reason=\"EpochCommitted\"} 1\n",
-        "\nmedley_job_plan_info{namespace=\"ml\",job=\"adult\",planner=\"exact\",plan=\"emb@4xcpu | fc@1xgpu\"} 1\n",
-        "\nmedley_job_units{namespace=\"ml\",job=\"adult\",stage=\"0\",pool=\"cpu\",role=\"trainer\"} 4\n",
-        "\nmedley_job_units{namespace=\"ml\",job=\"adult\",stage=\"\",pool=\"cpu\",role=\"server\"} 2\n",
-        "\nmedley_job_usd_per_hour{namespace=\"ml\",job=\"adult\",pool=\"gpu\"} 2.5\n",
-        "\nmedley_job_stage_compute_seconds{namespace=\"ml\",job=\"adult\",stage=\"0\",pool=\"cpu\"} 0.01\n",
-        "\nmedley_job_stage_predicted_samples_per_second{namespace=\"ml\",job=\"adult\",stage=\"1\",pool=\"gpu\"} "
-        "25000\n",
-        "\nmedley_job_score{namespace=\"ml\",job=\"adult\",score=\"auc\"} 0.9\n",
-        "\nmedley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 0\n",
-        "# TYPE medley_job_samples_total counter\n", "# TYPE medley_job_pause_seconds summary\n"}) {
+  for (const char* line : {"\nmedley_job_throughput_samples_per_second{namespace=\"ml\",job=\"adult\"} 21000.5\n",
+                           "\nmedley_job_goal_samples_per_second{namespace=\"ml\",job=\"adult\"} 20000\n",
+                           "\nmedley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1000\n",
+                           "\nmedley_job_last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 50\n",
+                           "\nmedley_job_phase{namespace=\"ml\",job=\"adult\",phase=\"Running\"} 1\n",
+                           "\nmedley_job_condition{namespace=\"ml\",job=\"adult\",condition=\"Running\",status="
+                           "\"True\","
+                           "reason=\"GenerationCommitted\"} 1\n",
+                           "\nmedley_job_plan_info{namespace=\"ml\",job=\"adult\",planner=\"exact\",plan=\"emb@4xcpu "
+                           "| fc@1xgpu\"} 1\n",
+                           "\nmedley_job_units{namespace=\"ml\",job=\"adult\",stage=\"0\",pool=\"cpu\",role="
+                           "\"trainer\"} 4\n",
+                           "\nmedley_job_units{namespace=\"ml\",job=\"adult\",stage=\"\",pool=\"cpu\",role=\"server\"}"
+                           " 2\n",
+                           "\nmedley_job_usd_per_hour{namespace=\"ml\",job=\"adult\",pool=\"gpu\"} 2.5\n",
+                           "\nmedley_job_stage_compute_seconds{namespace=\"ml\",job=\"adult\",stage=\"0\",pool="
+                           "\"cpu\"} 0.01\n",
+                           "\nmedley_job_stage_predicted_samples_per_second{namespace=\"ml\",job=\"adult\",stage="
+                           "\"1\",pool=\"gpu\"} "
+                           "25000\n",
+                           "\nmedley_job_score{namespace=\"ml\",job=\"adult\",score=\"auc\"} 0.9\n",
+                           "\nmedley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 0\n",
+                           "# TYPE medley_job_samples_total counter\n", "# TYPE medley_job_pause_seconds summary\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
   // What is not known has no series, rather than a zero.
@@ -105,9 +110,9 @@ TEST(JobMetricsTest, SwitchesAreSummedByKind) {
         "medley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 2\n",
         "medley_job_pause_seconds_sum{namespace=\"ml\",job=\"adult\",kind=\"recovery\"} 2\n",
         "medley_job_lost_steps_total{namespace=\"ml\",job=\"adult\"} 7\n",
-        "medley_operator_epoch_switches_total{kind=\"rescale\"} 2\n", "medley_operator_jobs{phase=\"Running\"} 1\n",
-        "medley_operator_plans_usd_per_hour 3.1\n", "medley_leader 1\n", "process_resident_memory_bytes ",
-        "medley_build_info{component=\"operator\""}) {
+        "medley_operator_generation_switches_total{kind=\"rescale\"} 2\n",
+        "medley_operator_jobs{phase=\"Running\"} 1\n", "medley_operator_plans_usd_per_hour 3.1\n", "medley_leader 1\n",
+        "process_resident_memory_bytes ", "medley_build_info{component=\"operator\""}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
 }

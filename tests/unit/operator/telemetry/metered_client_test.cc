@@ -6,7 +6,7 @@
 #include "common/base/status.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/kube/errors.h"
+#include "kube/errors.h"
 
 namespace medley::ops {
 namespace {

@@ -88,13 +88,14 @@ TEST_F(AcceptanceTest, SpotAboveOnDemandIsClamped) {
   EXPECT_EQ(Known("a"), 2.05);
   // Another source's on-demand price.
   AcceptedPrices other;
-  Accept(options_, "f", {{Spot("z", 9)}, true, {}}, [](const model::Offering&) { return 4.0; }, clock_.Now(), other);
+  Accept(
+      options_, "f", {{Spot("z", 9)}, true, {}}, [](const model::Offering&) { return 4.0; }, clock_.Now(), other);
   EXPECT_DOUBLE_EQ(other.known.begin()->second.price_per_instance_hour, 4.2);
 }
 
 TEST_F(AcceptanceTest, OfSeveralTheLatestInEffectThenTheDearer) {
-  const AcceptanceReport report = Take({Spot("a", 1, 10), Spot("a", 2, 30), Spot("a", 1.5, 20), Spot("b", 1, 5),
-                                        Spot("b", 1.1, 5), Spot("b", 0.9, 5)});
+  const AcceptanceReport report = Take(
+      {Spot("a", 1, 10), Spot("a", 2, 30), Spot("a", 1.5, 20), Spot("b", 1, 5), Spot("b", 1.1, 5), Spot("b", 0.9, 5)});
   EXPECT_THAT(report.reasons, UnorderedElementsAre(Pair("duplicate", 2)));
   EXPECT_EQ(Known("a"), 2);
   EXPECT_EQ(Known("b"), 1.1);

@@ -20,8 +20,7 @@ using base::StatusIs;
 using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-absl::StatusOr<std::vector<CatalogEntry>> Parse(const std::string& text,
-                                                const std::string& name = "p.yaml") {
+absl::StatusOr<std::vector<CatalogEntry>> Parse(const std::string& text, const std::string& name = "p.yaml") {
   return ParsePriceFile(text, name, base::FakeClock().Now());
 }
 
@@ -38,17 +37,13 @@ TEST(PriceFileTest, EntriesWithDefaults) {
 }
 
 TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
-  EXPECT_THAT(
-      Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: "
-            "0}]"),
-      StatusIs(kInvalid,
-               HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: "
+                    "0}]"),
+              StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: -1}]"), StatusIs(kInvalid));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: .inf}]"), StatusIs(kInvalid));
-  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"),
-              StatusIs(kInvalid, HasSubstr("needs an offering or")));
-  EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"),
-              StatusIs(kInvalid, "entries[0].price: unknown field"));
+  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("needs an offering or")));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, "
                     "pricePerUnitHour: 2}]"),
               StatusIs(kInvalid, HasSubstr("is there twice")));
@@ -73,10 +68,8 @@ TEST(PriceFileTest, SkyPilotTable) {
   ASSERT_THAT(shaped, IsOk());
   ASSERT_EQ(shaped->size(), 1u);
   EXPECT_EQ((*shaped)[0].shape, (Shape{8, 61.0 * 1024 * 1024 * 1024, "v100", 1, 1}));
-  EXPECT_THAT(Parse("InstanceType,Price\na,0\n", "x.csv"),
-              StatusIs(kInvalid, HasSubstr("line 2: Price: '0'")));
-  EXPECT_THAT(Parse("InstanceType,Price\na\n", "x.csv"),
-              StatusIs(kInvalid, HasSubstr("line 2: 1 fields")));
+  EXPECT_THAT(Parse("InstanceType,Price\na,0\n", "x.csv"), StatusIs(kInvalid, HasSubstr("line 2: Price: '0'")));
+  EXPECT_THAT(Parse("InstanceType,Price\na\n", "x.csv"), StatusIs(kInvalid, HasSubstr("line 2: 1 fields")));
 }
 
 TEST(CatalogStoreTest, RevisionGrowsOnlyOnChange) {

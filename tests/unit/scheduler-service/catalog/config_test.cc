@@ -12,9 +12,7 @@ using base::StatusIs;
 using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-absl::StatusOr<CatalogConfig> Parse(const std::string& text) {
-  return ParseCatalogConfig(text, {});
-}
+absl::StatusOr<CatalogConfig> Parse(const std::string& text) { return ParseCatalogConfig(text, {}); }
 
 TEST(CatalogConfigTest, Whole) {
   const auto config = Parse(R"(

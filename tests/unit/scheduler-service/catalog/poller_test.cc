@@ -100,13 +100,13 @@ TEST_F(PollerTest, FaultsLeaveTheLastGoodPricesAndAreCounted) {
   EXPECT_GE(Seconds(6), 810);  // answered: the period again, although what came was refused
   EXPECT_EQ(PriceNow(), 1.5);
   const std::string text = metrics_.Text();
-  for (const char* line : {"medley_price_fetch_total{result=\"resource_exhausted\",source=\"src\"} 1",
-                           "medley_price_fetch_total{result=\"unavailable\",source=\"src\"} 1",
-                           "medley_price_fetch_total{result=\"deadline_exceeded\",source=\"src\"} 1",
-                           "medley_price_fetch_total{result=\"invalid_argument\",source=\"src\"} 1",
-                           "medley_price_rejected_total{reason=\"malformed\",source=\"src\"} 1",
-                           "medley_price_rejected_total{reason=\"price\",source=\"src\"} 1",
-                           "medley_price_publish_total 2"}) {
+  for (const char* line :
+       {"medley_price_fetch_total{result=\"resource_exhausted\",source=\"src\"} 1",
+        "medley_price_fetch_total{result=\"unavailable\",source=\"src\"} 1",
+        "medley_price_fetch_total{result=\"deadline_exceeded\",source=\"src\"} 1",
+        "medley_price_fetch_total{result=\"invalid_argument\",source=\"src\"} 1",
+        "medley_price_rejected_total{reason=\"malformed\",source=\"src\"} 1",
+        "medley_price_rejected_total{reason=\"price\",source=\"src\"} 1", "medley_price_publish_total 2"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

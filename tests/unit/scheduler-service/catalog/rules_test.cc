@@ -85,8 +85,10 @@ TEST(OverrideTest, TheHeaviestThatFits) {
 
 class BookTest : public testing::Test {
  protected:
-  BookTest() : book_(Options(), {{"site", 10, {}, {}, true}, {"live", 0, hours(2), hours(336), false},
-                                 {"slow", 5, hours(2), hours(336), false}}) {}
+  BookTest()
+      : book_(Options(), {{"site", 10, {}, {}, true},
+                          {"live", 0, hours(2), hours(336), false},
+                          {"slow", 5, hours(2), hours(336), false}}) {}
   static BookOptions Options() {
     BookOptions options;
     options.machines[{"aws", "p3.2xlarge"}] = {8, 61.0 * (1 << 30), "v100", 1, 1};

@@ -53,11 +53,12 @@ TEST(UnitsTest, TheFitFindsWhatItWasMadeFrom) {
 }
 
 TEST(UnitsTest, GpusOnDemandAreTheRest) {
-  EXPECT_NEAR(GpuOnDemand(3.06, Machine(8, 61, 1)), 2.549, 5e-4);          // p3.2xlarge, V100
-  EXPECT_NEAR(GpuOnDemand(0.526, Machine(4, 16, 1)), 0.332, 5e-4);         // g4dn.xlarge, T4
-  EXPECT_NEAR(GpuOnDemand(3.673385, Machine(12, 85, 1)), 2.934, 5e-4);     // a2-highgpu-1g, A100
-  EXPECT_NEAR(GpuOnDemand(55.04, Machine(192, 2048, 8)), 5.04, 5e-3);      // p5.48xlarge, H100
-  EXPECT_EQ(SplitOnDemand(0.1, Machine(8, 61, 1), kOpenCost).gpu, 0);      // cheaper than its cores: not negative
+  EXPECT_NEAR(GpuOnDemand(3.06, Machine(8, 61, 1)), 2.549, 5e-4);       // p3.2xlarge, V100
+  EXPECT_NEAR(GpuOnDemand(0.526, Machine(4, 16, 1)), 0.332, 5e-4);      // g4dn.xlarge, T4
+  EXPECT_NEAR(GpuOnDemand(3.673385, Machine(12, 85, 1)), 2.934, 5e-4);  // a2-highgpu-1g, A100
+  EXPECT_NEAR(GpuOnDemand(55.04, Machine(192, 2048, 8)), 5.04, 5e-3);   // p5.48xlarge, H100
+  EXPECT_EQ(SplitOnDemand(0.1, Machine(8, 61, 1), kOpenCost).gpu,
+            0);  // cheaper than its cores: not negative
 }
 
 TEST(UnitsTest, SpotIsSplitByShares) {

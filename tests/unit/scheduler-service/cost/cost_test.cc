@@ -24,8 +24,7 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-model::Layer MakeLayer(const std::string& name, double weight,
-                       std::vector<model::LayerProfile> profiles) {
+model::Layer MakeLayer(const std::string& name, double weight, std::vector<model::LayerProfile> profiles) {
   model::Layer layer;
   layer.name = name;
   layer.weight_bytes = weight;
@@ -36,17 +35,12 @@ model::Layer MakeLayer(const std::string& name, double weight,
 model::PlanRequest HandMade() {
   model::PlanRequest r;
   r.model.layers = {
-      MakeLayer("emb", 8e6,
-                {{"cpu", 0.010, 0.9, 0.004, 0.002, 0.5, 0.003},
-                 {"gpu", 0.020, 0.9, 0.010, 0.002, 0.5, 0}}),
-      MakeLayer(
-          "fc", 1e6,
-          {{"cpu", 0.100, 1.0, 0.001, 0.004, 1.0, 0}, {"gpu", 0.004, 0.5, 0.002, 0.004, 1.0, 0}}),
+      MakeLayer("emb", 8e6, {{"cpu", 0.010, 0.9, 0.004, 0.002, 0.5, 0.003}, {"gpu", 0.020, 0.9, 0.010, 0.002, 0.5, 0}}),
+      MakeLayer("fc", 1e6, {{"cpu", 0.100, 1.0, 0.001, 0.004, 1.0, 0}, {"gpu", 0.004, 0.5, 0.002, 0.004, 1.0, 0}}),
       MakeLayer("loss", 0, {{"cpu", 0.002, 0, 0, 0.008, 0, 0}, {"gpu", 0.001, 0, 0, 0.008, 0, 0}})};
   r.training.profile_batch_size = 64;
   r.training.samples_per_epoch = 1e6;
-  r.resources = {{"cpu", model::ResourceClass::kCpu, 0.1, 100},
-                 {"gpu", model::ResourceClass::kGpu, 2, 10}};
+  r.resources = {{"cpu", model::ResourceClass::kCpu, 0.1, 100}, {"gpu", model::ResourceClass::kGpu, 2, 10}};
   r.server_type = "cpu";
   return r;
 }
@@ -115,8 +109,7 @@ TEST(CostTest, MinThroughputHasATolerance) {
   r.constraints.min_throughput = 64 / 0.0055 * (1 + 5e-10);
   EXPECT_TRUE(Evaluate(Compiled(r), kMixed).violations.empty());
   r.constraints.min_throughput = 64 / 0.0055 * (1 + 5e-9);
-  EXPECT_EQ(Names(Evaluate(Compiled(r), kMixed).violations),
-            std::vector<std::string>{"minThroughput"});
+  EXPECT_EQ(Names(Evaluate(Compiled(r), kMixed).violations), std::vector<std::string>{"minThroughput"});
 }
 
 TEST(CostTest, LimitCountsWorkersAndServers) {
@@ -144,8 +137,7 @@ TEST(CostTest, EveryOtherConstraint) {
   EXPECT_EQ(violated([](auto& r) { r.constraints.deadline_seconds = 86; }), V{});
   EXPECT_EQ(violated([](auto& r) { r.constraints.budget_usd = 0.05; }), V{"budget"});
   EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 2; }), V{"maxUnits"});
-  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }),
-            V{});  // servers are no trainers
+  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }), V{});  // servers are no trainers
   EXPECT_EQ(violated([](auto& r) { r.constraints.min_units = 2; }), V{"minUnits"});
   // A unit of gpu holds 3 * 1e6 bytes; the embedding's parameters are at the servers.
   EXPECT_EQ(violated([](auto& r) { r.resources[1].memory_bytes = 2.9e6; }), V{"memory"});
@@ -172,10 +164,8 @@ TEST(CostTest, CompileRefusesWithThePath) {
   EXPECT_THAT(refused([](auto& r) { r.model.layers[1].profiles[0].compute_parallel = 1.5; }),
               HasSubstr("model.layers[1].profiles[0].computeParallel: must be in [0, 1]"));
   EXPECT_THAT(refused([](auto& r) { r.server_type = ""; }), HasSubstr("serverType"));
-  EXPECT_THAT(refused([](auto& r) { r.resources[1].price_per_unit_hour = 0; }),
-              HasSubstr("'gpu' has no price"));
-  EXPECT_THAT(refused([](auto& r) { r.training.profile_batch_size = 0; }),
-              HasSubstr("training.profileBatchSize"));
+  EXPECT_THAT(refused([](auto& r) { r.resources[1].price_per_unit_hour = 0; }), HasSubstr("'gpu' has no price"));
+  EXPECT_THAT(refused([](auto& r) { r.training.profile_batch_size = 0; }), HasSubstr("training.profileBatchSize"));
   EXPECT_THAT(refused([](auto& r) { r.resources[1].name = "cpu"; }),
               HasSubstr("resources[1].name: 'cpu' is there twice"));
 }
@@ -188,12 +178,10 @@ TEST(MinUnitsTest, IsTheSmallestForEveryThroughput) {
     const StageTerms terms = problem.Terms(0, 1, type);
     for (double x = 100; x < 1e5; x *= 1.013) {
       int smallest = 0;
-      for (int k = 2; k <= 60 && smallest == 0; ++k)
-        smallest = problem.Throughput(terms, k) >= x ? k : 0;
+      for (int k = 2; k <= 60 && smallest == 0; ++k) smallest = problem.Throughput(terms, k) >= x ? k : 0;
       ASSERT_EQ(problem.MinUnits(terms, x, 60), smallest) << x;
     }
-    for (int k = 2; k <= 60; ++k)
-      EXPECT_EQ(problem.MinUnits(terms, problem.Throughput(terms, k), 60), k);
+    for (int k = 2; k <= 60; ++k) EXPECT_EQ(problem.MinUnits(terms, problem.Throughput(terms, k), 60), k);
   }
 }
 
@@ -210,8 +198,7 @@ TEST(ProvisionTest, IsTheOptimumOverAllUnits) {
     r.constraints.max_cost_per_hour = variant % 4 == 0 ? 3.5 : 0;
     const Problem problem = Compiled(r);
     std::vector<StageChoice> stages =
-        variant % 2 == 0 ? kMixed
-                         : std::vector<StageChoice>{{0, 0, 0, 0}, {1, 1, 1, 0}, {2, 2, 0, 0}};
+        variant % 2 == 0 ? kMixed : std::vector<StageChoice>{{0, 0, 0, 0}, {1, 1, 1, 0}, {2, 2, 0, 0}};
     double best = std::numeric_limits<double>::infinity();
     const int third = stages.size() == 3 ? 13 : 1;
     for (int a = 1; a <= 13; ++a) {

@@ -36,8 +36,7 @@ class AwsCredentialsTest : public testing::Test {
 
   std::unique_ptr<AwsCredentials> Make(AwsCredentialOptions options = {}) {
     options.sts_endpoint = "https://sts.example";
-    return MakeAwsCredentials(std::move(options), fetcher_,
-                              [this](const std::string& name) { return env_[name]; });
+    return MakeAwsCredentials(std::move(options), fetcher_, [this](const std::string& name) { return env_[name]; });
   }
   std::string File(const std::string& name, const std::string& text) {
     EXPECT_TRUE(base::WriteFileAtomic(folder_ / name, text).ok());
@@ -59,43 +58,36 @@ TEST_F(AwsCredentialsTest, Environment) {
   EXPECT_EQ(keys->access_key_id, "A");
   EXPECT_EQ(keys->session_token, "T");
   env_["AWS_SECRET_ACCESS_KEY"] = "";
-  EXPECT_THAT(Make()->Get(now_, {}),
-              StatusIs(StatusCode::kUnauthenticated, HasSubstr("AWS_SECRET_ACCESS_KEY")));
+  EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("AWS_SECRET_ACCESS_KEY")));
 }
 
 TEST_F(AwsCredentialsTest, NothingIsSetUp) {
   env_["HOME"] = folder_ / "nowhere";
-  EXPECT_THAT(Make()->Get(now_, {}),
-              StatusIs(StatusCode::kUnauthenticated, HasSubstr("no credentials of AWS")));
-  EXPECT_THAT(Make({.kind = "file"})->Get(now_, {}),
-              StatusIs(StatusCode::kUnauthenticated, HasSubstr("nowhere")));
+  EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("no credentials of AWS")));
+  EXPECT_THAT(Make({.kind = "file"})->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("nowhere")));
   EXPECT_THAT(Make({.kind = "web-identity"})->Get(now_, {}),
               StatusIs(StatusCode::kUnauthenticated, HasSubstr("AWS_ROLE_ARN")));
 }
 
 TEST_F(AwsCredentialsTest, SharedFileIsReadAgain) {
-  env_["AWS_SHARED_CREDENTIALS_FILE"] =
-      File("credentials",
-           "# comment\n[default]\naws_access_key_id = A\naws_secret_access_key=S\n"
-           "[ team ]\naws_access_key_id = B\naws_secret_access_key = S=\n"
-           "aws_session_token = T\n");
+  env_["AWS_SHARED_CREDENTIALS_FILE"] = File("credentials",
+                                             "# comment\n[default]\naws_access_key_id = A\naws_secret_access_key=S\n"
+                                             "[ team ]\naws_access_key_id = B\naws_secret_access_key = S=\n"
+                                             "aws_session_token = T\n");
   const auto credentials = Make();
   EXPECT_EQ(credentials->Get(now_, {})->access_key_id, "A");
   env_["AWS_PROFILE"] = "team";
   EXPECT_EQ(credentials->Get(now_, {})->secret_access_key, "S=");
   env_["AWS_PROFILE"] = "other";
-  EXPECT_THAT(credentials->Get(now_, {}),
-              StatusIs(StatusCode::kUnauthenticated, HasSubstr("no profile 'other'")));
+  EXPECT_THAT(credentials->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("no profile 'other'")));
   File("credentials", "[other]\naws_access_key_id = C\n");
-  EXPECT_THAT(credentials->Get(now_, {}),
-              StatusIs(StatusCode::kUnauthenticated, HasSubstr("aws_secret_access_key")));
+  EXPECT_THAT(credentials->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("aws_secret_access_key")));
   File("credentials", "[other]\r\naws_access_key_id = C\r\naws_secret_access_key = S\r\n");
   EXPECT_EQ(credentials->Get(now_, {})->access_key_id, "C");
 }
 
 TEST_F(AwsCredentialsTest, WebIdentityIsRefreshedBeforeItExpires) {
-  env_ = {{"AWS_ROLE_ARN", "arn:aws:iam::1:role/prices"},
-          {"AWS_WEB_IDENTITY_TOKEN_FILE", File("token", "jwt-1\n")}};
+  env_ = {{"AWS_ROLE_ARN", "arn:aws:iam::1:role/prices"}, {"AWS_WEB_IDENTITY_TOKEN_FILE", File("token", "jwt-1\n")}};
   const auto credentials = Make();
   reply_ = {.code = 200, .body = AssumeRoleBody("K1", "2026-08-01T01:00:00Z")};
   EXPECT_EQ(credentials->Get(now_, {})->access_key_id, "K1");
@@ -123,16 +115,14 @@ TEST_F(AwsCredentialsTest, WebIdentityOutlivesAnOutageOfSts) {
   ASSERT_THAT(credentials->Get(now_, {}), base::IsOk());
   reply_ = {.code = 503, .body = ""};
   EXPECT_EQ(credentials->Get(now_ + std::chrono::minutes(58), {})->access_key_id, "K1");
-  EXPECT_THAT(credentials->Get(now_ + std::chrono::minutes(60), {}),
-              StatusIs(StatusCode::kUnavailable));
+  EXPECT_THAT(credentials->Get(now_ + std::chrono::minutes(60), {}), StatusIs(StatusCode::kUnavailable));
   // A clock that stepped back: what was taken "in the future" is not trusted.
   reply_ = {.code = 200, .body = AssumeRoleBody("K2", "2026-08-01T01:00:00Z")};
   EXPECT_EQ(credentials->Get(now_ - std::chrono::hours(2), {})->access_key_id, "K2");
 }
 
 TEST_F(AwsCredentialsTest, AnswersOfStsThatAreNone) {
-  EXPECT_THAT(ParseAssumeRole("<a/>"),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("AccessKeyId")));
+  EXPECT_THAT(ParseAssumeRole("<a/>"), StatusIs(StatusCode::kInvalidArgument, HasSubstr("AccessKeyId")));
   EXPECT_THAT(ParseAssumeRole(AssumeRoleBody("K", "soon")),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("Expiration: 'soon'")));
   EXPECT_THAT(ParseAssumeRole("{}"), StatusIs(StatusCode::kInvalidArgument, HasSubstr("not XML")));

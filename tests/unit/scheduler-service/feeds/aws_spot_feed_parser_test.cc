@@ -20,8 +20,7 @@ using testing::StartsWith;
 
 std::multimap<std::string, double> ByKey(const ParsedPrices& prices) {
   std::multimap<std::string, double> out;
-  for (const CatalogEntry& entry : prices.entries)
-    out.emplace(KeyOf(entry), entry.price_per_instance_hour);
+  for (const CatalogEntry& entry : prices.entries) out.emplace(KeyOf(entry), entry.price_per_instance_hour);
   return out;
 }
 
@@ -37,7 +36,7 @@ TEST(AwsSpotFeedTest, RecordedFeedOf2026) {
   const auto by_key = ByKey(*prices);
   EXPECT_DOUBLE_EQ(by_key.find("aws/us-east-1//p3.2xlarge/spot")->second, 0.5509);
   EXPECT_DOUBLE_EQ(by_key.find("aws/af-south-1//t3.nano/spot")->second, 9.0e-4);  // "9.0E-4"
-  EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);  // listed twice: both are told
+  EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);                 // listed twice: both are told
   // A local zone is a zone of its region.
   const std::string local = "aws/us-east-1/us-east-1-atl-1/";
   EXPECT_THAT(by_key.lower_bound(local)->first, StartsWith(local));
@@ -56,14 +55,13 @@ TEST(AwsSpotFeedTest, OldNamesOfRegions) {
 TEST(AwsSpotFeedTest, JavaScriptForm) {
   const std::string json = PriceData("spot_feed_2021.json");
   const auto plain = ParseAwsSpotFeed(json, {});
-  for (const std::string& body : {"callback(" + json + ");", "  callback (\n" + json + "\n)  ;\n",
-                                  "callback(" + json + ")"}) {
+  for (const std::string& body :
+       {"callback(" + json + ");", "  callback (\n" + json + "\n)  ;\n", "callback(" + json + ")"}) {
     const auto wrapped = ParseAwsSpotFeed(body, {});
     ASSERT_THAT(wrapped, base::IsOk());
     EXPECT_EQ(wrapped->entries, plain->entries);
   }
-  EXPECT_THAT(ParseAwsSpotFeed("callback(" + json, {}),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("cut off")));
+  EXPECT_THAT(ParseAwsSpotFeed("callback(" + json, {}), StatusIs(StatusCode::kInvalidArgument, HasSubstr("cut off")));
 }
 
 TEST(AwsSpotFeedTest, NotAvailableIsLeftOut) {
@@ -75,8 +73,7 @@ TEST(AwsSpotFeedTest, NotAvailableIsLeftOut) {
 }
 
 TEST(AwsSpotFeedTest, Selection) {
-  const auto prices = ParseAwsSpotFeed(PriceData("spot_feed_2026-08.json"),
-                                       {{"us-east-1"}, {"p3.*", "p4d.24xlarge"}});
+  const auto prices = ParseAwsSpotFeed(PriceData("spot_feed_2026-08.json"), {{"us-east-1"}, {"p3.*", "p4d.24xlarge"}});
   ASSERT_THAT(prices, base::IsOk());
   ASSERT_FALSE(prices->entries.empty());
   for (const CatalogEntry& entry : prices->entries) {
@@ -90,12 +87,10 @@ TEST(AwsSpotFeedTest, ErrorsNameRegionAndSize) {
   const auto refused = [](const std::string& body, const std::string& why) {
     EXPECT_THAT(ParseAwsSpotFeed(body, {}), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why)));
   };
-  refused(Replaced(text, "\"0.0382\"", "\"0\""),
-          "us-east-1/m5.large: '0' is not a price greater than 0");
+  refused(Replaced(text, "\"0.0382\"", "\"0\""), "us-east-1/m5.large: '0' is not a price greater than 0");
   refused(Replaced(text, "\"0.0382\"", "\"0.0x\""), "us-east-1/m5.large: '0.0x'");
   refused(Replaced(text, "\"0.0382\"", "\"inf\""), "us-east-1/m5.large: 'inf'");
-  refused(Replaced(text, "\"USD\":\"0.0382\"", "\"EUR\":\"0.0382\""),
-          "us-east-1/m5.large.USD: absent");
+  refused(Replaced(text, "\"USD\":\"0.0382\"", "\"EUR\":\"0.0382\""), "us-east-1/m5.large.USD: absent");
   refused(Replaced(text, "perhr", "permonth"), "config.rate: 'permonth'");
   refused(Replaced(text, "\"us-east\"", "\"moon\""), "'moon' is not a region");
   refused(text.substr(0, text.size() - 100), "not JSON at byte");

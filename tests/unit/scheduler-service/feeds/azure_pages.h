@@ -24,17 +24,15 @@ inline std::string AzureBody(const std::vector<AzureItem>& items, const std::str
   std::string list;
   for (const AzureItem& item : items) {
     const size_t underscore = item.size.find('_');
-    const std::string name =
-        underscore == std::string::npos ? "x" : item.size.substr(underscore + 1);
+    const std::string name = underscore == std::string::npos ? "x" : item.size.substr(underscore + 1);
     list += fmt::format(
         R"({}{{"currencyCode":"{}","tierMinimumUnits":0.0,"retailPrice":{},"unitPrice":{},"armRegionName":"{}",)"
         R"("location":"x","effectiveStartDate":"{}","meterId":"m","meterName":"{}{}","productId":"p","skuId":"s",)"
         R"("productName":"Virtual Machines {} Series{}","skuName":"{}{}","serviceName":"Virtual Machines",)"
         R"("serviceId":"v","serviceFamily":"Compute","unitOfMeasure":"{}","type":"{}","isPrimaryMeterRegion":true,)"
         R"("armSkuName":"{}"}})",
-        list.empty() ? "" : ",", item.currency, item.price, item.price, item.region, item.since,
-        name, item.suffix, name, item.product_suffix, name, item.suffix, item.unit, item.type,
-        item.size);
+        list.empty() ? "" : ",", item.currency, item.price, item.price, item.region, item.since, name, item.suffix,
+        name, item.product_suffix, name, item.suffix, item.unit, item.type, item.size);
   }
   return fmt::format(
       R"({{"BillingCurrency":"USD","CustomerEntityId":"Default","CustomerEntityType":"Retail","Items":[{}],)"

@@ -24,16 +24,14 @@ TEST(AzurePageTest, OnDemandAndSpotOfTheRecordedPrices) {
   const auto spot = PriceRows("azure_spot.csv");
   std::vector<AzureItem> items;
   for (const auto& row : rows) items.push_back({.size = row[0], .region = row[1], .price = row[2]});
-  for (const auto& row : spot)
-    items.push_back({.size = row[2], .region = row[1], .price = row[3], .suffix = " Spot"});
+  for (const auto& row : spot) items.push_back({.size = row[2], .region = row[1], .price = row[3], .suffix = " Spot"});
   const auto page = ParseAzurePage(AzureBody(items, "https://prices.azure.com/next"), {}, kNow);
   ASSERT_THAT(page, base::IsOk());
   EXPECT_EQ(page->next, "https://prices.azure.com/next");
   ASSERT_THAT(page->prices.entries, SizeIs(rows.size() + spot.size()));
   EXPECT_EQ(page->prices.skipped, 0);
   std::map<std::string, double> by_key;
-  for (const CatalogEntry& entry : page->prices.entries)
-    by_key[KeyOf(entry)] = entry.price_per_instance_hour;
+  for (const CatalogEntry& entry : page->prices.entries) by_key[KeyOf(entry)] = entry.price_per_instance_hour;
   EXPECT_DOUBLE_EQ(by_key.at("azure/eastus//Standard_D4s_v5/on-demand"), 0.192);
   EXPECT_DOUBLE_EQ(by_key.at("azure/eastus//Standard_NC6s_v3/spot"), 0.60313);
   EXPECT_DOUBLE_EQ(by_key.at("azure/westeurope//Standard_NC40ads_H100_v5/on-demand"), 9.08);
@@ -61,9 +59,7 @@ TEST(AzurePageTest, WhatIsLeftOut) {
 
 TEST(AzurePageTest, ErrorsNameItemAndField) {
   const auto refused = [](const std::string& body, const std::string& why) {
-    EXPECT_THAT(ParseAzurePage(body, {}, kNow),
-                StatusIs(StatusCode::kInvalidArgument, HasSubstr(why)))
-        << body;
+    EXPECT_THAT(ParseAzurePage(body, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why))) << body;
   };
   const AzureItem plain{.size = "Standard_NC6s_v3", .region = "eastus", .price = "3.06"};
   AzureItem bad = plain;

@@ -31,8 +31,8 @@ class FactoryTest : public testing::Test {
   FeedFactories factories_ = HttpFeedFactories(
       [this](HttpOptions options) {
         http_ = std::move(options);
-        return std::make_unique<FakeFetcher>(
-            [](const FetchRequest&) { return base::Unavailable("no network"); }, requests_);
+        return std::make_unique<FakeFetcher>([](const FetchRequest&) { return base::Unavailable("no network"); },
+                                             requests_);
       },
       [](const std::string& name) { return std::string(name == "AWS_REGION" ? "eu-west-1" : ""); });
 };
@@ -50,49 +50,41 @@ TEST_F(FactoryTest, Defaults) {
 }
 
 TEST_F(FactoryTest, EverythingSet) {
-  ASSERT_THAT(
-      Make("prometheus",
-           "endpoint: https://prometheus/prefix\nkarpenter: true\nopencost: false\nprovider: aws\n"
-           "region: us-east-1\ninstanceTypes: [p3.*]\ntimeout: 10s\nconnectTimeout: "
-           "2s\nmaxMegabytes: 8\n"
-           "caFile: /ca.pem\ntokenFile: /token\nproxy: http://proxy:3128"),
-      base::IsOk());
+  ASSERT_THAT(Make("prometheus",
+                   "endpoint: https://prometheus/prefix\nkarpenter: true\nopencost: false\nprovider: aws\n"
+                   "region: us-east-1\ninstanceTypes: [p3.*]\ntimeout: 10s\nconnectTimeout: "
+                   "2s\nmaxMegabytes: 8\n"
+                   "caFile: /ca.pem\ntokenFile: /token\nproxy: http://proxy:3128"),
+              base::IsOk());
   EXPECT_EQ(http_.total_timeout, std::chrono::seconds(10));
   EXPECT_EQ(http_.connect_timeout, std::chrono::seconds(2));
   EXPECT_EQ(http_.max_body_bytes, size_t{8} << 20);
   EXPECT_EQ(http_.ca_file, "/ca.pem");
   EXPECT_EQ(http_.bearer_token_file, "/token");
   EXPECT_EQ(http_.proxy, "http://proxy:3128");
-  ASSERT_THAT(
-      Make("aws-spot-history",
-           "regions: [us-east-1]\nproducts: [Linux/UNIX]\nendpoint: 'http://localhost/{region}'\n"
-           "credentials: web-identity\nroleArn: arn\nwebIdentityTokenFile: /t\nroleSessionName: s\n"
-           "stsEndpoint: http://localhost\nmaxPages: 3"),
-      base::IsOk());
+  ASSERT_THAT(Make("aws-spot-history",
+                   "regions: [us-east-1]\nproducts: [Linux/UNIX]\nendpoint: 'http://localhost/{region}'\n"
+                   "credentials: web-identity\nroleArn: arn\nwebIdentityTokenFile: /t\nroleSessionName: s\n"
+                   "stsEndpoint: http://localhost\nmaxPages: 3"),
+              base::IsOk());
   ASSERT_THAT(Make("aws-spot-history", "documents: ['http://files/x.json']"), base::IsOk());
 }
 
 TEST_F(FactoryTest, ErrorsNameTheField) {
   Refused("prometheus", "{}", "endpoint: is required");
-  Refused("prometheus", "endpoint: prometheus:9090",
-          "endpoint: must be an absolute http or https URL");
+  Refused("prometheus", "endpoint: prometheus:9090", "endpoint: must be an absolute http or https URL");
   Refused("prometheus", "{endpoint: 'http://p', karpenter: false, opencost: false}", "both off");
   Refused("prometheus", "{endpoint: 'http://p', endpiont: x}", "endpiont");
   Refused("prometheus", "{endpoint: 'http://p', timeout: 0s}", "timeout");
-  Refused("prometheus", "{endpoint: 'http://p', maxMegabytes: 65}",
-          "maxMegabytes: must be within 1 and 64");
-  Refused("prometheus", "{endpoint: 'http://p', proxy: 'http://q', proxyFromEnvironment: true}",
-          "exclude one another");
+  Refused("prometheus", "{endpoint: 'http://p', maxMegabytes: 65}", "maxMegabytes: must be within 1 and 64");
+  Refused("prometheus", "{endpoint: 'http://p', proxy: 'http://q', proxyFromEnvironment: true}", "exclude one another");
   Refused("azure-retail", "{}", "regions: is required");
   Refused("azure-retail", "regions: [\"east' or 1 eq 1\"]", "is not a region");
   Refused("azure-retail", "{regions: [eastus], maxPages: 0}", "maxPages");
   Refused("aws-spot-history", "{}", "regions: is required");
-  Refused("aws-spot-history", "{regions: [us-east-1], credentials: magic}",
-          "credentials: must be auto");
-  Refused("aws-spot-history", "{regions: [us-east-1], tokenFile: /t}",
-          "tokenFile: is not used here");
-  Refused("aws-spot-history", "{regions: [us-east-1], endpoint: 'http://x/?a'}",
-          "endpoint: must have no query");
+  Refused("aws-spot-history", "{regions: [us-east-1], credentials: magic}", "credentials: must be auto");
+  Refused("aws-spot-history", "{regions: [us-east-1], tokenFile: /t}", "tokenFile: is not used here");
+  Refused("aws-spot-history", "{regions: [us-east-1], endpoint: 'http://x/?a'}", "endpoint: must have no query");
   Refused("aws-spot-feed", "endpoint: ftp://x", "endpoint: must be an absolute");
 }
 

@@ -50,23 +50,22 @@ class FeedsTest : public testing::Test {
 
 TEST_F(FeedsTest, AzureFollowsPagesOfEveryRegion) {
   AzureRetailOptions options{.selection = {{"eastus", "westeurope"}, {}}};
-  const auto feed = MakeAzureRetailFeed(
-      "azure", options, Fetcher([&](const FetchRequest& request) {
-        if (request.url.ends_with("/2")) {
-          return FetchReply{200, AzureBody({{"Standard_B", "eastus", "2"}}, "")};
-        }
-        const bool east = Asks(request, "armRegionName eq 'eastus'");
-        return FetchReply{200, AzureBody({{"Standard_A", east ? "eastus" : "westeurope", "1"}},
-                                         east ? "https://prices.azure.com:443/api/2" : "")};
-      }));
+  const auto feed =
+      MakeAzureRetailFeed("azure", options, Fetcher([&](const FetchRequest& request) {
+                            if (request.url.ends_with("/2")) {
+                              return FetchReply{200, AzureBody({{"Standard_B", "eastus", "2"}}, "")};
+                            }
+                            const bool east = Asks(request, "armRegionName eq 'eastus'");
+                            return FetchReply{200, AzureBody({{"Standard_A", east ? "eastus" : "westeurope", "1"}},
+                                                             east ? "https://prices.azure.com:443/api/2" : "")};
+                          }));
   const FetchResult result = feed->Fetch(kNow, {});
   const Snapshot& snapshot = SnapshotOf(result);
   EXPECT_TRUE(snapshot.complete);
   EXPECT_THAT(snapshot.entries, SizeIs(3));
   ASSERT_THAT(requests_, SizeIs(3));
-  EXPECT_THAT(
-      requests_[0].url,
-      StartsWith("https://prices.azure.com/api/retail/prices?api-version=2023-01-01-preview"));
+  EXPECT_THAT(requests_[0].url,
+              StartsWith("https://prices.azure.com/api/retail/prices?api-version=2023-01-01-preview"));
 }
 
 TEST_F(FeedsTest, AzureRefusesForeignAndEndlessPages) {
@@ -74,52 +73,43 @@ TEST_F(FeedsTest, AzureRefusesForeignAndEndlessPages) {
     AzureRetailOptions options{.selection = {{"eastus"}, {}}, .max_pages = max_pages};
     int number = 0;
     std::string numbered = next;
-    const auto feed = MakeAzureRetailFeed(
-        "azure", options, Fetcher([&](const FetchRequest&) {
-          std::string link = next;
-          if (const size_t at = link.find('#'); at != std::string::npos) {
-            link.replace(at, 1, std::to_string(++number));
-          }
-          return FetchReply{200, AzureBody({{"Standard_A", "eastus", "1"}}, link)};
-        }));
+    const auto feed = MakeAzureRetailFeed("azure", options, Fetcher([&](const FetchRequest&) {
+                                            std::string link = next;
+                                            if (const size_t at = link.find('#'); at != std::string::npos) {
+                                              link.replace(at, 1, std::to_string(++number));
+                                            }
+                                            return FetchReply{200, AzureBody({{"Standard_A", "eastus", "1"}}, link)};
+                                          }));
     return ErrorOf(feed->Fetch(kNow, {}));
   };
-  EXPECT_THAT(
-      outcome("https://evil.example/api?key=1", 10),
-      StatusIs(
-          StatusCode::kPermissionDenied,
-          AllOf(HasSubstr(
-                    "eastus: page 2: the next page is on another host: https://evil.example/api"),
-                Not(HasSubstr("key")))));
+  EXPECT_THAT(outcome("https://evil.example/api?key=1", 10),
+              StatusIs(StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("eastus: page 2: the next page is on another host: https://evil.example/api"),
+                             Not(HasSubstr("key")))));
   EXPECT_THAT(outcome("http://prices.azure.com/api", 10), StatusIs(StatusCode::kPermissionDenied));
-  EXPECT_THAT(outcome("https://prices.azure.com@evil.example/", 10),
-              StatusIs(StatusCode::kPermissionDenied));
+  EXPECT_THAT(outcome("https://prices.azure.com@evil.example/", 10), StatusIs(StatusCode::kPermissionDenied));
   EXPECT_THAT(outcome("https://prices.azure.com/same", 10),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("page 3: the next page is one that was read before")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("page 3: the next page is one that was read before")));
   EXPECT_THAT(outcome("https://prices.azure.com/page-#", 10),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("more than 10 pages")));
 }
 
 TEST_F(FeedsTest, AzureRegionThatFailsMakesItPartial) {
   AzureRetailOptions options{.selection = {{"eastus", "westeurope"}, {}}};
-  auto feed = MakeAzureRetailFeed(
-      "azure", options, Fetcher([](const FetchRequest& request) {
-        if (Asks(request, "'eastus'")) return FetchReply{500, "oops"};
-        return FetchReply{200, AzureBody({{"Standard_A", "westeurope", "1"}}, "")};
-      }));
+  auto feed = MakeAzureRetailFeed("azure", options, Fetcher([](const FetchRequest& request) {
+                                    if (Asks(request, "'eastus'")) return FetchReply{500, "oops"};
+                                    return FetchReply{200, AzureBody({{"Standard_A", "westeurope", "1"}}, "")};
+                                  }));
   const FetchResult result = feed->Fetch(kNow, {});
   const Snapshot& snapshot = SnapshotOf(result);
   EXPECT_FALSE(snapshot.complete);
   EXPECT_THAT(snapshot.entries, SizeIs(1));
-  EXPECT_THAT(snapshot.warnings,
-              Contains(StatusIs(StatusCode::kUnavailable, HasSubstr("eastus: page 1: HTTP 500"))));
+  EXPECT_THAT(snapshot.warnings, Contains(StatusIs(StatusCode::kUnavailable, HasSubstr("eastus: page 1: HTTP 500"))));
   // Rate limited: the other region is not asked.
   requests_.clear();
-  feed =
-      MakeAzureRetailFeed("azure", options, Fetcher([](const FetchRequest&) {
-                            return FetchReply{.code = 429, .retry_after = std::chrono::seconds(30)};
-                          }));
+  feed = MakeAzureRetailFeed("azure", options, Fetcher([](const FetchRequest&) {
+                               return FetchReply{.code = 429, .retry_after = std::chrono::seconds(30)};
+                             }));
   const FetchResult limited = feed->Fetch(kNow, {});
   EXPECT_THAT(ErrorOf(limited), StatusIs(StatusCode::kResourceExhausted));
   EXPECT_EQ(limited.retry_after, base::seconds(30));
@@ -129,10 +119,7 @@ TEST_F(FeedsTest, AzureRegionThatFailsMakesItPartial) {
 // --- aws-spot-feed
 
 TEST_F(FeedsTest, AwsSpotFeedAsksWithEtagOnceItHasOne) {
-  FetchReply reply{.code = 200,
-                   .body = PriceData("spot_feed_2021.json"),
-                   .etag = "\"v1\"",
-                   .last_modified = "Sat"};
+  FetchReply reply{.code = 200, .body = PriceData("spot_feed_2021.json"), .etag = "\"v1\"", .last_modified = "Sat"};
   const auto feed = MakeAwsSpotFeed("aws", {}, Fetcher([&](const FetchRequest&) { return reply; }));
   EXPECT_THAT(SnapshotOf(feed->Fetch(kNow, {})).entries, SizeIs(110));
   EXPECT_EQ(requests_.back().etag, "");
@@ -146,8 +133,7 @@ TEST_F(FeedsTest, AwsSpotFeedAsksWithEtagOnceItHasOne) {
   reply = {.code = 200, .body = "{", .etag = "\"v2\""};
   EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument));
   reply = {.code = 304};
-  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("304")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument, HasSubstr("304")));
   EXPECT_EQ(requests_.back().etag, "");
 }
 
@@ -165,98 +151,90 @@ SpotRecord Record(const std::string& zone, double price) {
 
 TEST_F(FeedsTest, SpotHistoryPagesToTheEndAndSigns) {
   AwsSpotHistoryOptions options{.selection = {{"us-east-1"}, {"p3.*"}}};
-  const auto feed =
-      MakeAwsSpotHistoryFeed("history", options, Fetcher([](const FetchRequest& request) {
-                               if (request.form->find("NextToken=t%2F1") != std::string::npos) {
-                                 return FetchReply{200, SpotXml({Record("us-east-1c", 2)}, "")};
-                               }
-                               return FetchReply{200, SpotXml({Record("us-east-1b", 1)}, "t/1")};
-                             }),
-                             FakeEnvironment);
+  const auto feed = MakeAwsSpotHistoryFeed("history", options, Fetcher([](const FetchRequest& request) {
+                                             if (request.form->find("NextToken=t%2F1") != std::string::npos) {
+                                               return FetchReply{200, SpotXml({Record("us-east-1c", 2)}, "")};
+                                             }
+                                             return FetchReply{200, SpotXml({Record("us-east-1b", 1)}, "t/1")};
+                                           }),
+                                           FakeEnvironment);
   const FetchResult result = feed->Fetch(kNow, {});
   const Snapshot& snapshot = SnapshotOf(result);
   EXPECT_TRUE(snapshot.complete);
   EXPECT_THAT(snapshot.entries, SizeIs(2));
   ASSERT_THAT(requests_, SizeIs(2));
   EXPECT_EQ(requests_[0].url, "https://ec2.us-east-1.amazonaws.com/");
-  EXPECT_THAT(*requests_[0].form, AllOf(HasSubstr("Action=DescribeSpotPriceHistory&Version=2016-11-"
-                                                  "15&StartTime=2026-08-01T00%3A00%3A00Z"),
-                                        HasSubstr("ProductDescription.1=Linux%2FUNIX&"),
-                                        HasSubstr("Filter.1.Value.1=p3.%2A")));
+  EXPECT_THAT(*requests_[0].form,
+              AllOf(HasSubstr("Action=DescribeSpotPriceHistory&Version=2016-11-"
+                              "15&StartTime=2026-08-01T00%3A00%3A00Z"),
+                    HasSubstr("ProductDescription.1=Linux%2FUNIX&"), HasSubstr("Filter.1.Value.1=p3.%2A")));
   EXPECT_THAT(requests_[0].headers,
-              Contains(Pair("Authorization",
-                            HasSubstr("Credential=AKIDEXAMPLE/20260801/us-east-1/ec2/aws4_request, "
-                                      "SignedHeaders=content-type;host;x-amz-date"))));
+              Contains(Pair("Authorization", HasSubstr("Credential=AKIDEXAMPLE/20260801/us-east-1/ec2/aws4_request, "
+                                                       "SignedHeaders=content-type;host;x-amz-date"))));
   EXPECT_THAT(requests_[0].headers, Contains(Pair("X-Amz-Date", "20260801T000000Z")));
 }
 
 TEST_F(FeedsTest, SpotHistoryRegionThatStopsHalfwayIsLeftOutWhole) {
   AwsSpotHistoryOptions options{.selection = {{"us-east-1", "us-east-2"}, {}}};
-  const auto feed = MakeAwsSpotHistoryFeed(
-      "history", options, Fetcher([](const FetchRequest& request) -> absl::StatusOr<FetchReply> {
-        if (request.url.find("us-east-2") != std::string::npos) {
-          return FetchReply{200, SpotXml({Record("us-east-2a", 2)}, "")};
-        }
-        if (request.form->find("NextToken") != std::string::npos)
-          return base::Unavailable("cut off");
-        return FetchReply{200, SpotXml({Record("us-east-1b", 1)}, "t")};
-      }),
-      FakeEnvironment);
+  const auto feed =
+      MakeAwsSpotHistoryFeed("history", options, Fetcher([](const FetchRequest& request) -> absl::StatusOr<FetchReply> {
+                               if (request.url.find("us-east-2") != std::string::npos) {
+                                 return FetchReply{200, SpotXml({Record("us-east-2a", 2)}, "")};
+                               }
+                               if (request.form->find("NextToken") != std::string::npos)
+                                 return base::Unavailable("cut off");
+                               return FetchReply{200, SpotXml({Record("us-east-1b", 1)}, "t")};
+                             }),
+                             FakeEnvironment);
   const FetchResult result = feed->Fetch(kNow, {});
   const Snapshot& snapshot = SnapshotOf(result);
   EXPECT_FALSE(snapshot.complete);  // so the catalog merges it, and us-east-1 keeps what it had
   ASSERT_THAT(snapshot.entries, SizeIs(1));
   EXPECT_EQ(snapshot.entries[0].offering->region, "us-east-2");
-  EXPECT_THAT(snapshot.warnings,
-              Contains(StatusIs(StatusCode::kUnavailable, "us-east-1: page 2: cut off")));
+  EXPECT_THAT(snapshot.warnings, Contains(StatusIs(StatusCode::kUnavailable, "us-east-1: page 2: cut off")));
 }
 
 TEST_F(FeedsTest, SpotHistoryErrors) {
   AwsSpotHistoryOptions options{.selection = {{"us-east-1"}, {}}, .max_pages = 5};
   FetchReply reply;
-  const auto feed = MakeAwsSpotHistoryFeed(
-      "history", options, Fetcher([&](const FetchRequest&) { return reply; }), FakeEnvironment);
+  const auto feed =
+      MakeAwsSpotHistoryFeed("history", options, Fetcher([&](const FetchRequest&) { return reply; }), FakeEnvironment);
   reply = {.code = 403,
            .body =
                "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not "
                "authorized to "
                "perform this operation.</Message></Error></Errors></Response>"};
   EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})),
-              StatusIs(StatusCode::kPermissionDenied,
-                       HasSubstr("us-east-1: page 1: UnauthorizedOperation")));
+              StatusIs(StatusCode::kPermissionDenied, HasSubstr("us-east-1: page 1: UnauthorizedOperation")));
   reply = {.code = 200, .body = SpotXml({Record("us-east-1b", 1)}, "same")};
-  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("read before")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument, HasSubstr("read before")));
   reply = {.code = 503, .body = "", .retry_after = std::chrono::seconds(9)};
   const FetchResult result = feed->Fetch(kNow, {});
   EXPECT_THAT(ErrorOf(result), StatusIs(StatusCode::kUnavailable));
   EXPECT_EQ(result.retry_after, base::seconds(9));
-  const auto without_keys = MakeAwsSpotHistoryFeed(
-      "history", options, Fetcher([&](const FetchRequest&) { return reply; }),
-      [](const std::string&) { return std::string(); });
+  const auto without_keys =
+      MakeAwsSpotHistoryFeed("history", options, Fetcher([&](const FetchRequest&) { return reply; }),
+                             [](const std::string&) { return std::string(); });
   requests_.clear();
   EXPECT_THAT(ErrorOf(without_keys->Fetch(kNow, {})), StatusIs(StatusCode::kUnauthenticated));
   EXPECT_THAT(requests_, SizeIs(0));
 }
 
 TEST_F(FeedsTest, SpotHistoryDocuments) {
-  AwsSpotHistoryOptions options{
-      .documents = {"http://files/eu", "http://files/us", "http://files/capped"}};
-  const auto feed = MakeAwsSpotHistoryFeed(
-      "history", options, Fetcher([](const FetchRequest& request) {
-        if (request.url.ends_with("eu"))
-          return FetchReply{200, PriceData("eu-north-1.p3.2xlarge.poll0.json")};
-        if (request.url.ends_with("us"))
-          return FetchReply{200, PriceData("us-east-1.p3.2xlarge.poll3.json")};
-        return FetchReply{200, PriceData("us-east-1.p2.xlarge.capped.json")};
-      }),
-      FakeEnvironment);
+  AwsSpotHistoryOptions options{.documents = {"http://files/eu", "http://files/us", "http://files/capped"}};
+  const auto feed = MakeAwsSpotHistoryFeed("history", options, Fetcher([](const FetchRequest& request) {
+                                             if (request.url.ends_with("eu"))
+                                               return FetchReply{200, PriceData("eu-north-1.p3.2xlarge.poll0.json")};
+                                             if (request.url.ends_with("us"))
+                                               return FetchReply{200, PriceData("us-east-1.p3.2xlarge.poll3.json")};
+                                             return FetchReply{200, PriceData("us-east-1.p2.xlarge.capped.json")};
+                                           }),
+                                           FakeEnvironment);
   const FetchResult result = feed->Fetch(kNow, {});
   const Snapshot& snapshot = SnapshotOf(result);
   EXPECT_FALSE(snapshot.complete);
   EXPECT_THAT(snapshot.entries, SizeIs(testing::Gt(4u)));
-  EXPECT_THAT(snapshot.warnings,
-              Contains(StatusIs(StatusCode::kOutOfRange, HasSubstr("after 40 records"))));
+  EXPECT_THAT(snapshot.warnings, Contains(StatusIs(StatusCode::kOutOfRange, HasSubstr("after 40 records"))));
 }
 
 // --- prometheus
@@ -266,18 +244,15 @@ std::string PromBody(const std::string& result) {
 }
 
 TEST_F(FeedsTest, PrometheusAsksForPricesAvailabilityAndAges) {
-  const std::string labels =
-      R"("instance_type":"p3.2xlarge","capacity_type":"spot","zone":"us-east-1b")";
+  const std::string labels = R"("instance_type":"p3.2xlarge","capacity_type":"spot","zone":"us-east-1b")";
   PrometheusOptions options{.endpoint = "http://prometheus:9090/prefix/"};
   const auto feed = MakePrometheusFeed(
       "prom", options, Fetcher([&](const FetchRequest& request) {
         if (Asks(request, "timestamp(karpenter")) {
-          return FetchReply{
-              200, PromBody("{\"metric\":{" + labels + "},\"value\":[1785542400,\"1785542340\"]}")};
+          return FetchReply{200, PromBody("{\"metric\":{" + labels + "},\"value\":[1785542400,\"1785542340\"]}")};
         }
         if (Asks(request, "offering_price_estimate")) {
-          return FetchReply{
-              200, PromBody("{\"metric\":{" + labels + "},\"value\":[1785542400,\"1.02\"]}")};
+          return FetchReply{200, PromBody("{\"metric\":{" + labels + "},\"value\":[1785542400,\"1.02\"]}")};
         }
         return FetchReply{200, PromBody("")};
       }));
@@ -286,13 +261,11 @@ TEST_F(FeedsTest, PrometheusAsksForPricesAvailabilityAndAges) {
   ASSERT_THAT(snapshot.entries, SizeIs(1));
   EXPECT_EQ(snapshot.entries[0].observed_at, kNow - base::seconds(60));
   EXPECT_THAT(requests_, SizeIs(4));  // OpenCost has no series: nothing more is asked of it
-  EXPECT_THAT(requests_[0].url,
-              StartsWith("http://prometheus:9090/prefix/api/v1/query?query=max%20by%20%28"));
+  EXPECT_THAT(requests_[0].url, StartsWith("http://prometheus:9090/prefix/api/v1/query?query=max%20by%20%28"));
   EXPECT_THAT(snapshot.warnings, SizeIs(0));
   // Our clock steps by an hour: ages stay, and it is said.
   const FetchResult stepped = feed->Fetch(kNow + std::chrono::hours(1), {});
-  EXPECT_EQ(SnapshotOf(stepped).entries[0].observed_at,
-            kNow + std::chrono::hours(1) - base::seconds(60));
+  EXPECT_EQ(SnapshotOf(stepped).entries[0].observed_at, kNow + std::chrono::hours(1) - base::seconds(60));
   EXPECT_THAT(SnapshotOf(stepped).warnings,
               Contains(StatusIs(StatusCode::kFailedPrecondition, HasSubstr("3600 s behind"))));
 }
@@ -302,18 +275,15 @@ TEST_F(FeedsTest, PrometheusErrors) {
   const auto feed = MakePrometheusFeed("prom", {.endpoint = "http://prometheus:9090"},
                                        Fetcher([&](const FetchRequest&) { return reply; }));
   reply = {200, PromBody("")};
-  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})),
-              StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
   reply = {503, R"({"status":"error","errorType":"timeout","error":"query timed out"})"};
-  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})),
-              StatusIs(StatusCode::kUnavailable, HasSubstr("query timed out")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kUnavailable, HasSubstr("query timed out")));
   reply = {.code = 429, .body = "slow down", .retry_after = std::chrono::seconds(5)};
   const FetchResult limited = feed->Fetch(kNow, {});
   EXPECT_THAT(ErrorOf(limited), StatusIs(StatusCode::kResourceExhausted, HasSubstr("slow down")));
   EXPECT_EQ(limited.retry_after, base::seconds(5));
   reply = {200, "<html>"};
-  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("not JSON")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument, HasSubstr("not JSON")));
 }
 
 }  // namespace

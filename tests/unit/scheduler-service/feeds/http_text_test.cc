@@ -24,8 +24,7 @@ TEST(HttpTextTest, OriginOfUrls) {
   // Whatever stands before '@' is no host.
   EXPECT_EQ(Origin("https://prices.azure.com@evil.example/"), "https://evil.example:443");
   EXPECT_EQ(Origin("https://prices.azure.com\\@evil.example/"), "");
-  for (const char* url :
-       {"", "prices.azure.com", "ftp://x/", "file:///etc/passwd", "https://", "http:///x"}) {
+  for (const char* url : {"", "prices.azure.com", "ftp://x/", "file:///etc/passwd", "https://", "http:///x"}) {
     EXPECT_EQ(Origin(url), "") << url;
   }
 }
@@ -36,14 +35,11 @@ TEST(HttpTextTest, MessagesHaveNoSecretsOfUrls) {
 }
 
 TEST(HttpTextTest, FormEncoding) {
-  EXPECT_EQ(FormEncode({{"a", "b c"}, {"$filter", "x eq 'y'/+~"}}),
-            "a=b%20c&%24filter=x%20eq%20%27y%27%2F%2B~");
+  EXPECT_EQ(FormEncode({{"a", "b c"}, {"$filter", "x eq 'y'/+~"}}), "a=b%20c&%24filter=x%20eq%20%27y%27%2F%2B~");
 }
 
 TEST(HttpTextTest, StatusOfReplies) {
-  const auto code = [](int http) {
-    return StatusOfReply({.code = http, .body = "why\nnot"}, "prices").code();
-  };
+  const auto code = [](int http) { return StatusOfReply({.code = http, .body = "why\nnot"}, "prices").code(); };
   EXPECT_EQ(code(200), StatusCode::kOk);
   EXPECT_EQ(code(304), StatusCode::kOk);
   EXPECT_EQ(code(302), StatusCode::kPermissionDenied);
@@ -58,9 +54,7 @@ TEST(HttpTextTest, StatusOfReplies) {
 }
 
 TEST(AwsErrorTest, CodesOfEc2AndSts) {
-  const auto of = [](int http, const std::string& body) {
-    return StatusOfAwsReply({.code = http, .body = body}, "x");
-  };
+  const auto of = [](int http, const std::string& body) { return StatusOfAwsReply({.code = http, .body = body}, "x"); };
   const auto ec2 = [](const std::string& code) {
     return "<?xml version=\"1.0\"?>\n<Response><Errors><Error><Code>" + code +
            "</Code><Message>said so</Message></Error></Errors><RequestID>r</RequestID></Response>";
@@ -75,8 +69,7 @@ TEST(AwsErrorTest, CodesOfEc2AndSts) {
                  "<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredTokenException</Code>"
                  "<Message>m</Message></Error></ErrorResponse>"),
               StatusIs(StatusCode::kUnauthenticated, "x: ExpiredTokenException: m"));
-  EXPECT_THAT(of(502, "<html>bad gateway"),
-              StatusIs(StatusCode::kUnavailable, HasSubstr("HTTP 502")));
+  EXPECT_THAT(of(502, "<html>bad gateway"), StatusIs(StatusCode::kUnavailable, HasSubstr("HTTP 502")));
   EXPECT_THAT(of(200, ""), base::IsOk());
 }
 
@@ -86,8 +79,7 @@ TEST(ParsedPricesTest, RegionsOfZones) {
   EXPECT_EQ(AwsRegionOfZone("us-west-2-lax-1a"), "us-west-2");
   EXPECT_EQ(AwsRegionOfZone("us-east-1-wl1-bos-wlz-1"), "us-east-1");
   EXPECT_EQ(AwsRegionOfZone("us-east-1"), "us-east-1");
-  for (const char* zone :
-       {"", "us", "us-", "us-east", "useast1", "US-EAST-1", "us-east-1/", "use1-az4", "-1", "1a"}) {
+  for (const char* zone : {"", "us", "us-", "us-east", "useast1", "US-EAST-1", "us-east-1/", "use1-az4", "-1", "1a"}) {
     EXPECT_EQ(AwsRegionOfZone(zone), "") << zone;
   }
 }
@@ -99,8 +91,7 @@ TEST(JsonBodyTest, DepthAndNumberOfValuesAreBounded) {
   EXPECT_THAT(ParseJsonBody(std::string(32, '[') + std::string(32, ']')), base::IsOk());
   std::string many = "[0";
   for (size_t i = 0; i < kMaxJsonValues; ++i) many += ",0";
-  EXPECT_THAT(ParseJsonBody(many + "]"),
-              StatusIs(StatusCode::kResourceExhausted, HasSubstr("4000000 JSON values")));
+  EXPECT_THAT(ParseJsonBody(many + "]"), StatusIs(StatusCode::kResourceExhausted, HasSubstr("4000000 JSON values")));
 }
 
 }  // namespace

@@ -23,8 +23,7 @@ using testing::SizeIs;
 constexpr double kEvaluated = 1785000000.781;
 
 std::string Body(const std::string& result, const std::string& more = "") {
-  return R"({"status":"success","data":{"resultType":"vector","result":[)" + result + "]}" + more +
-         "}";
+  return R"({"status":"success","data":{"resultType":"vector","result":[)" + result + "]}" + more + "}";
 }
 
 std::string Series(const std::string& labels, const std::string& value) {
@@ -33,9 +32,7 @@ std::string Series(const std::string& labels, const std::string& value) {
 
 std::string Offering(const std::string& type, const std::string& capacity, const std::string& zone,
                      const std::string& value) {
-  return Series(
-      fmt::format(R"("instance_type":"{}","capacity_type":"{}","zone":"{}")", type, capacity, zone),
-      value);
+  return Series(fmt::format(R"("instance_type":"{}","capacity_type":"{}","zone":"{}")", type, capacity, zone), value);
 }
 
 PromVector Vector(const std::string& result) {
@@ -47,10 +44,9 @@ PromVector Vector(const std::string& result) {
 const base::WallTime kNow = base::WallTime(base::seconds(1785000100));
 
 TEST(PromVectorTest, LabelsTimesAndValues) {
-  const auto vector =
-      ParsePromVector(Body(Series(R"("__name__":"up","job":"a")", "1") + "," + Series("", "NaN") +
-                               "," + Series(R"("a":"b")", "+Inf"),
-                           R"(,"warnings":["a query warning"],"infos":["x"])"));
+  const auto vector = ParsePromVector(
+      Body(Series(R"("__name__":"up","job":"a")", "1") + "," + Series("", "NaN") + "," + Series(R"("a":"b")", "+Inf"),
+           R"(,"warnings":["a query warning"],"infos":["x"])"));
   ASSERT_THAT(vector, base::IsOk());
   ASSERT_THAT(vector->samples, SizeIs(3));
   EXPECT_EQ(vector->samples[0].labels.at("job"), "a");
@@ -62,30 +58,24 @@ TEST(PromVectorTest, LabelsTimesAndValues) {
 }
 
 TEST(PromVectorTest, ErrorAnswersSayWhatPrometheusSays) {
-  EXPECT_THAT(ParsePromVector(
-                  R"({"status":"error","errorType":"bad_data","error":"parse error at char 3"})"),
+  EXPECT_THAT(ParsePromVector(R"({"status":"error","errorType":"bad_data","error":"parse error at char 3"})"),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("bad_data: parse error at char 3")));
-  EXPECT_THAT(
-      ParsePromVector(R"({"status":"error","errorType":"timeout","error":"query timed out"})"),
-      StatusIs(StatusCode::kUnavailable, HasSubstr("timeout: query timed out")));
+  EXPECT_THAT(ParsePromVector(R"({"status":"error","errorType":"timeout","error":"query timed out"})"),
+              StatusIs(StatusCode::kUnavailable, HasSubstr("timeout: query timed out")));
 }
 
 TEST(PromVectorTest, WhatIsNoVectorIsRefused) {
   const auto refused = [](const std::string& body, const std::string& why) {
-    EXPECT_THAT(ParsePromVector(body), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why)))
-        << body;
+    EXPECT_THAT(ParsePromVector(body), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why))) << body;
   };
-  refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})",
-          "data.resultType: 'scalar'");
-  refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})",
-          "'matrix', want vector");
+  refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})", "data.resultType: 'scalar'");
+  refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "'matrix', want vector");
   refused(R"({"status":"success"})", "answer.data: absent");
   refused(R"({"status":"later"})", "answer.status: 'later'");
   refused("<html>login</html>", "not JSON at byte 1");
   refused("", "not JSON");
   refused(Body(R"({"metric":{},"value":[1,2]})"), "data.result[0].value: want [time, \"value\"]");
-  refused(Body(Series("", "1") + R"(,{"metric":{"a":1},"value":[1,"2"]})"),
-          "data.result[1].metric.a: not a string");
+  refused(Body(Series("", "1") + R"(,{"metric":{"a":1},"value":[1,"2"]})"), "data.result[1].metric.a: not a string");
   refused(Body(Series("", "12abc")), "data.result[0].value[1]: '12abc' is not a number");
   refused(Body(R"({"metric":{},"value":[-5,"2"]})"), "is not a time");
 }
@@ -95,14 +85,12 @@ TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
   std::map<std::string, std::string> on_demand;
   for (const auto& row : PriceRows("aws_on_demand.csv")) on_demand[row[0]] = row[2];
   KarpenterAnswers answers;
-  answers.price =
-      Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", on_demand.at("p3.2xlarge")) + "," +
-             Offering("p3.2xlarge", "spot", "us-east-1b", "1.0274") + "," +
-             Offering("g4dn.xlarge", "on-demand", "us-east-1-atl-1a", on_demand.at("g4dn.xlarge")));
+  answers.price = Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", on_demand.at("p3.2xlarge")) + "," +
+                         Offering("p3.2xlarge", "spot", "us-east-1b", "1.0274") + "," +
+                         Offering("g4dn.xlarge", "on-demand", "us-east-1-atl-1a", on_demand.at("g4dn.xlarge")));
   answers.available = Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", "1") + "," +
                              Offering("p3.2xlarge", "spot", "us-east-1b", "0"));
-  answers.sampled =
-      Vector(Offering("p3.2xlarge", "spot", "us-east-1b", fmt::format("{:.3f}", kEvaluated - 240)));
+  answers.sampled = Vector(Offering("p3.2xlarge", "spot", "us-east-1b", fmt::format("{:.3f}", kEvaluated - 240)));
   const auto prices = KarpenterPrices(answers, {}, kNow);
   ASSERT_THAT(prices, base::IsOk());
   ASSERT_THAT(prices->entries, SizeIs(3));
@@ -122,9 +110,9 @@ TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
 
 TEST(KarpenterPricesTest, UnknownAndReservedPricesAreLeftOut) {
   KarpenterAnswers answers;
-  answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "0") + "," +
-                         Offering("b.large", "spot", "us-east-1a", "NaN") + "," +
-                         Offering("c.large", "reserved", "us-east-1a", "3.06e-07"));
+  answers.price =
+      Vector(Offering("a.large", "spot", "us-east-1a", "0") + "," + Offering("b.large", "spot", "us-east-1a", "NaN") +
+             "," + Offering("c.large", "reserved", "us-east-1a", "3.06e-07"));
   const auto prices = KarpenterPrices(answers, {}, kNow);
   ASSERT_THAT(prices, base::IsOk());
   EXPECT_THAT(prices->entries, SizeIs(0));
@@ -134,31 +122,26 @@ TEST(KarpenterPricesTest, UnknownAndReservedPricesAreLeftOut) {
 TEST(KarpenterPricesTest, ImpossiblePricesAreRefused) {
   KarpenterAnswers answers;
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "+Inf"));
-  EXPECT_THAT(
-      KarpenterPrices(answers, {}, kNow),
-      StatusIs(StatusCode::kInvalidArgument, HasSubstr("instance_type=a.large,zone=us-east-1a")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("instance_type=a.large,zone=us-east-1a")));
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "-1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
   answers.price = Vector(Series(R"("instance_type":"a.large")", "1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("are needed")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("are needed")));
 }
 
-std::string Node(const std::string& node, const std::string& type, const std::string& id,
-                 const std::string& value) {
+std::string Node(const std::string& node, const std::string& type, const std::string& id, const std::string& value) {
   return Series(
-      fmt::format(R"("node":"{}","instance_type":"{}","region":"us-central1","provider_id":"{}")",
-                  node, type, id),
+      fmt::format(R"("node":"{}","instance_type":"{}","region":"us-central1","provider_id":"{}")", node, type, id),
       value);
 }
 
 TEST(OpenCostPricesTest, NodesWithSpotGpusAndZones) {
   OpenCostAnswers answers;
-  answers.price = Vector(Node("n1", "a2-highgpu-2g", "gce://p/us-central1-c/n1", "3.856") + "," +
-                         Node("n2", "e2-standard-4", "azure:///subscriptions/x/y", "0.134") + "," +
-                         Node("n3", "strange", "", "0.2") + "," + Node("n4", "free", "", "0") +
-                         "," + Node("n5", "", "", "1"));
+  answers.price =
+      Vector(Node("n1", "a2-highgpu-2g", "gce://p/us-central1-c/n1", "3.856") + "," +
+             Node("n2", "e2-standard-4", "azure:///subscriptions/x/y", "0.134") + "," +
+             Node("n3", "strange", "", "0.2") + "," + Node("n4", "free", "", "0") + "," + Node("n5", "", "", "1"));
   answers.sampled = Vector(Series(R"("node":"n1")", fmt::format("{:.3f}", kEvaluated - 30)));
   answers.gpus = Vector(Series(R"("node":"n1")", "2") + "," + Series(R"("node":"n2")", "0"));
   answers.spot = Vector(Series(R"("node":"n1")", "1") + "," + Series(R"("node":"n2")", "0"));

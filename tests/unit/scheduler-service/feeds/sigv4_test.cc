@@ -37,55 +37,46 @@ TEST(SigV4Test, ExampleOfTheDocumentation) {
   request.query = {{"Version", "2010-05-08"}, {"Action", "ListUsers"}};
   request.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
   const SigV4 signature = SignV4(request, kKeys, "us-east-1", "iam", Then());
-  EXPECT_EQ(
-      signature.canonical_request,
-      "GET\n/\nAction=ListUsers&Version=2010-05-08\n"
-      "content-type:application/x-www-form-urlencoded; charset=utf-8\nhost:iam.amazonaws.com\n"
-      "x-amz-date:20150830T123600Z\n\ncontent-type;host;x-amz-date\n"
-      "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(signature.canonical_request,
+            "GET\n/\nAction=ListUsers&Version=2010-05-08\n"
+            "content-type:application/x-www-form-urlencoded; charset=utf-8\nhost:iam.amazonaws.com\n"
+            "x-amz-date:20150830T123600Z\n\ncontent-type;host;x-amz-date\n"
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(signature.string_to_sign,
             "AWS4-HMAC-SHA256\n20150830T123600Z\n20150830/us-east-1/iam/aws4_request\n"
             "f536975d06c0309214f805bb90ccff089219ecd68b2577efef23edd43b7e1a59");
-  EXPECT_THAT(
-      signature.headers,
-      Contains(Pair("Authorization",
-                    "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/iam/aws4_request, "
-                    "SignedHeaders=content-type;host;x-amz-date, "
-                    "Signature=5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7")));
+  EXPECT_THAT(signature.headers,
+              Contains(Pair("Authorization",
+                            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/iam/aws4_request, "
+                            "SignedHeaders=content-type;host;x-amz-date, "
+                            "Signature=5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7")));
 }
 
 TEST(SigV4Test, SuiteGetVanilla) {
-  EXPECT_EQ(Sign({.method = "GET"}).signature,
-            "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
+  EXPECT_EQ(Sign({.method = "GET"}).signature, "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
 }
 
 TEST(SigV4Test, SuitePostVanilla) {
-  EXPECT_EQ(Sign({.method = "POST"}).signature,
-            "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b");
+  EXPECT_EQ(Sign({.method = "POST"}).signature, "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b");
 }
 
 TEST(SigV4Test, SuiteQueryOrder) {
-  EXPECT_EQ(
-      Sign({.method = "GET", .query = {{"Param2", "value2"}, {"Param1", "value1"}}}).signature,
-      "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500");
+  EXPECT_EQ(Sign({.method = "GET", .query = {{"Param2", "value2"}, {"Param1", "value1"}}}).signature,
+            "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500");
 }
 
 TEST(SigV4Test, SuiteFormPost) {
-  const SigV4 signature = Sign({.method = "POST",
-                                .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
-                                .body = "Param1=value1"});
-  EXPECT_EQ(Sha256Hex(signature.canonical_request),
-            "42a5e5bb34198acb3e84da4f085bb7927f2bc277ca766e6d19c73c2154021281");
-  EXPECT_EQ(signature.signature,
-            "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a");
+  const SigV4 signature = Sign(
+      {.method = "POST", .headers = {{"Content-Type", "application/x-www-form-urlencoded"}}, .body = "Param1=value1"});
+  EXPECT_EQ(Sha256Hex(signature.canonical_request), "42a5e5bb34198acb3e84da4f085bb7927f2bc277ca766e6d19c73c2154021281");
+  EXPECT_EQ(signature.signature, "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a");
 }
 
 TEST(SigV4Test, SuiteSessionToken) {
   AwsKeys keys = kKeys;
   keys.session_token = "6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267";
   const SigV4 signature = Sign({.method = "GET"}, keys);
-  EXPECT_EQ(signature.signature,
-            "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8");
+  EXPECT_EQ(signature.signature, "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8");
   EXPECT_THAT(signature.headers, Contains(Pair("X-Amz-Security-Token", keys.session_token)));
 }
 

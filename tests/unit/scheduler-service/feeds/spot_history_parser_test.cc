@@ -20,9 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-std::string Poll(int number) {
-  return PriceData(fmt::format("us-east-1.p3.2xlarge.poll{}.json", number));
-}
+std::string Poll(int number) { return PriceData(fmt::format("us-east-1.p3.2xlarge.poll{}.json", number)); }
 
 std::map<std::string, double> ByKey(const ParsedPrices& prices) {
   std::map<std::string, double> out;
@@ -39,11 +37,10 @@ TEST(SpotHistoryJsonTest, RecordedPolls) {
   EXPECT_TRUE(page->next_token.empty());
   const auto prices = NewestSpotPrices(page->records, {}, {"Linux/UNIX"});
   ASSERT_THAT(prices, base::IsOk());
-  EXPECT_EQ(ByKey(*prices),
-            (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.0274},
-                                           {"aws/us-east-1/us-east-1c/p3.2xlarge/spot", 1.0201},
-                                           {"aws/us-east-1/us-east-1d/p3.2xlarge/spot", 1.1059},
-                                           {"aws/us-east-1/us-east-1f/p3.2xlarge/spot", 1.0318}}));
+  EXPECT_EQ(ByKey(*prices), (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.0274},
+                                                           {"aws/us-east-1/us-east-1c/p3.2xlarge/spot", 1.0201},
+                                                           {"aws/us-east-1/us-east-1d/p3.2xlarge/spot", 1.1059},
+                                                           {"aws/us-east-1/us-east-1f/p3.2xlarge/spot", 1.0318}}));
   EXPECT_EQ(prices->entries[0].effective_at, *base::ParseTime("2020-03-23T11:50:20Z"));
   EXPECT_EQ(prices->skipped, 162);
 }
@@ -67,8 +64,7 @@ TEST(SpotHistoryTest, AnyOrderGivesTheSamePrices) {
   ASSERT_THAT(sorted, base::IsOk());
   std::vector<SpotRecord> records = page->records;
   for (int round = 0; round < 20; ++round) {
-    for (size_t i = records.size() - 1; i > 0; --i)
-      std::swap(records[i], records[rng.Below(i + 1)]);
+    for (size_t i = records.size() - 1; i > 0; --i) std::swap(records[i], records[rng.Below(i + 1)]);
     const auto shuffled = NewestSpotPrices(records, {}, {});
     ASSERT_THAT(shuffled, base::IsOk());
     EXPECT_EQ(shuffled->entries, sorted->entries);
@@ -79,8 +75,7 @@ TEST(SpotHistoryTest, HeartbeatsRepeatThePrice) {
   const base::WallTime day = *base::ParseTime("2020-03-01T00:00:00Z");
   std::vector<SpotRecord> records;
   for (int days = 0; days < 3; ++days) {
-    records.push_back(
-        {"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day + std::chrono::hours(24 * days)});
+    records.push_back({"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day + std::chrono::hours(24 * days)});
   }
   const auto prices = NewestSpotPrices(records, {}, {});
   ASSERT_THAT(prices, base::IsOk());
@@ -90,17 +85,14 @@ TEST(SpotHistoryTest, HeartbeatsRepeatThePrice) {
 
 TEST(SpotHistoryTest, OtherProductsAreLeftOutAndTiesTakeTheDearer) {
   const base::WallTime day = *base::ParseTime("2020-03-01T00:00:00Z");
-  const std::vector<SpotRecord> records = {
-      {"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day},
-      {"us-east-1b", "p3.2xlarge", "Linux/UNIX (Amazon VPC)", 1.1, day},
-      {"us-east-1b", "p3.2xlarge", "Windows", 2.0, day}};
+  const std::vector<SpotRecord> records = {{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day},
+                                           {"us-east-1b", "p3.2xlarge", "Linux/UNIX (Amazon VPC)", 1.1, day},
+                                           {"us-east-1b", "p3.2xlarge", "Windows", 2.0, day}};
   const auto prices = NewestSpotPrices(records, {}, {"Linux/UNIX", "Linux/UNIX (Amazon VPC)"});
   ASSERT_THAT(prices, base::IsOk());
-  EXPECT_EQ(ByKey(*prices),
-            (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.1}}));
-  EXPECT_THAT(
-      NewestSpotPrices({{"nowhere", "p3.2xlarge", "", 1.0, day}}, {}, {}),
-      StatusIs(StatusCode::kInvalidArgument, HasSubstr("'nowhere' is not an availability zone")));
+  EXPECT_EQ(ByKey(*prices), (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.1}}));
+  EXPECT_THAT(NewestSpotPrices({{"nowhere", "p3.2xlarge", "", 1.0, day}}, {}, {}),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("'nowhere' is not an availability zone")));
 }
 
 TEST(SpotHistoryXmlTest, SaysTheSameAsJson) {
@@ -135,19 +127,16 @@ TEST(SpotHistoryXmlTest, ErrorsNameTheRecord) {
     EXPECT_FALSE(page.ok());
     EXPECT_THAT(base::Message(page.status()), HasSubstr(why));
   };
-  const SpotRecord good{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0,
-                        *base::ParseTime("2020-03-01T00:00:00Z")};
+  const SpotRecord good{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, *base::ParseTime("2020-03-01T00:00:00Z")};
   const std::string whole = SpotXml({good, good}, "");
   const auto with = [&](const std::string& what, const std::string& instead) {
     std::string text = whole;
     return text.replace(text.rfind(what), what.size(), instead);
   };
-  refused(with("<spotPrice>1.000000<", "<spotPrice>0<"),
-          "record 1: spot price: '0' is not a price");
+  refused(with("<spotPrice>1.000000<", "<spotPrice>0<"), "record 1: spot price: '0' is not a price");
   refused(with("<spotPrice>1.000000</spotPrice>", ""), "record 1: spot price: ''");
   refused(with("2020-03-01T00:00:00.000Z", "yesterday"), "record 1: timestamp 'yesterday'");
-  refused(with("<availabilityZone>us-east-1b</availabilityZone>", ""),
-          "record 1: no availability zone");
+  refused(with("<availabilityZone>us-east-1b</availabilityZone>", ""), "record 1: no availability zone");
   refused(whole.substr(0, whole.size() / 2), "not XML at line");
   refused("<html><body>sign in</body></html>", "<html>, want <DescribeSpotPriceHistoryResponse>");
   refused("<DescribeSpotPriceHistoryResponse/>", "no <spotPriceHistorySet>");
@@ -160,15 +149,13 @@ TEST(SpotHistoryXmlTest, ErrorsNameTheRecord) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "<DescribeSpotPriceHistoryResponse>";
   refused(deep, "nested deeper than 16");
-  refused("<DescribeSpotPriceHistoryResponse>" + std::string(100'000, 'a') +
-              "</DescribeSpotPriceHistoryResponse>",
+  refused("<DescribeSpotPriceHistoryResponse>" + std::string(100'000, 'a') + "</DescribeSpotPriceHistoryResponse>",
           "bytes of text");
 }
 
 TEST(SpotHistoryJsonTest, ErrorsNameTheRecord) {
   EXPECT_THAT(ParseSpotHistoryJson(R"({"SpotPriceHistory":[{"AvailabilityZone":"us-east-1b"}]})"),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("SpotPriceHistory[0].InstanceType: absent")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("SpotPriceHistory[0].InstanceType: absent")));
   EXPECT_THAT(ParseSpotHistoryJson(R"({"NextToken":""})"),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("answer.SpotPriceHistory: absent")));
   const std::string whole = Poll(1);

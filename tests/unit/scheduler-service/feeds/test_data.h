@@ -14,8 +14,7 @@ namespace medley::sched {
 
 inline std::string PriceData(const std::string& name) {
   const char* root = std::getenv("MEDLEY_SOURCE_DIR");
-  auto text = base::ReadFile(std::filesystem::path(root == nullptr ? "." : root) /
-                             "tests/data/prices/feeds" / name);
+  auto text = base::ReadFile(std::filesystem::path(root == nullptr ? "." : root) / "tests/data/prices/feeds" / name);
   MEDLEY_CHECK(text.ok(), base::ToString(text.status()));
   return *std::move(text);
 }

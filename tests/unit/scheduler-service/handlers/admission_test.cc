@@ -63,9 +63,8 @@ TEST_F(AdmissionTest, RefusesWhatItHasNoRoomOrTimeFor) {
 TEST_F(AdmissionTest, TheStopTokenEndsWaiting) {
   Admission admission({.max_running = 0, .max_waiting = 2, .max_wait = base::seconds(600)}, metrics_, clock_);
   std::stop_source stop;
-  std::jthread waiting([&] {
-    EXPECT_THAT(admission.Enter(stop.get_token(), kNever), base::StatusIs(absl::StatusCode::kCancelled));
-  });
+  std::jthread waiting(
+      [&] { EXPECT_THAT(admission.Enter(stop.get_token(), kNever), base::StatusIs(absl::StatusCode::kCancelled)); });
   WaitFor([&] { return admission.waiting() == 1; });
   stop.request_stop();
   waiting.join();

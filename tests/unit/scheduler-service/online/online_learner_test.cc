@@ -69,7 +69,7 @@ std::vector<std::string> TypesOf(const model::PlanRequest& request, const Soluti
 
 // What a job that runs `choice` measures in `reality`.
 model::JobObservation Measure(const model::PlanRequest& asked, const model::PlanRequest& reality,
-                          const std::vector<StageChoice>& choice) {
+                              const std::vector<StageChoice>& choice) {
   const Evaluation truth = Evaluate(*Problem::Compile(reality), choice);
   model::JobObservation observation;
   observation.request = asked;
@@ -82,7 +82,7 @@ model::JobObservation Measure(const model::PlanRequest& asked, const model::Plan
   observation.server_units = truth.plan.server_units;
   observation.usd_per_hour = truth.plan.cost_per_hour;
   observation.job_uid = "job";
-  observation.epoch = 1;
+  observation.generation = 1;
   return observation;
 }
 

@@ -74,10 +74,18 @@ inline void Tighten(base::Rng& rng, const Provisioned& optimum, model::PlanReque
       request.resources[static_cast<size_t>(stage.type)].limit =
           std::max(0, used[static_cast<size_t>(stage.type)] - static_cast<int>(rng.Below(3)));
       break;
-    case 3: c.max_cost_per_hour = optimum.score.hourly * beside; break;
-    case 4: c.budget_usd = optimum.score.cost * (rng.Below(3) == 0 ? beside : rng.Uniform(1, 1.5)); break;
-    case 5: c.min_throughput = optimum.score.throughput / beside; break;
-    case 6: c.deadline_seconds = request.training.TotalSamples() / optimum.score.throughput * beside; break;
+    case 3:
+      c.max_cost_per_hour = optimum.score.hourly * beside;
+      break;
+    case 4:
+      c.budget_usd = optimum.score.cost * (rng.Below(3) == 0 ? beside : rng.Uniform(1, 1.5));
+      break;
+    case 5:
+      c.min_throughput = optimum.score.throughput / beside;
+      break;
+    case 6:
+      c.deadline_seconds = request.training.TotalSamples() / optimum.score.throughput * beside;
+      break;
     case 7:
       c.max_units = std::accumulate(optimum.stages.begin(), optimum.stages.end(), 0,
                                     [](int sum, const StageChoice& s) { return sum + s.units; });

@@ -13,8 +13,8 @@
 namespace medley::sched {
 namespace {
 
-using ::testing::HasSubstr;
 using model::PlanRequest;
+using ::testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -64,7 +64,8 @@ TEST(BadInputTest, EachIsRefusedWithItsField) {
        [](auto& r) { r.model.layers[1].profiles[1].resource_type = "cpu"; }},
       {"model.layers[0].weightBytes", [](auto& r) { r.model.layers[0].weight_bytes = kNan; }},
       {"model.layers[0].inputs[0]", [](auto& r) { r.model.layers[0].inputs = {0}; }},
-      {"computeSeconds > 0", [](auto& r) {
+      {"computeSeconds > 0",
+       [](auto& r) {
          for (auto& layer : r.model.layers) {
            for (auto& p : layer.profiles) p.compute_seconds = 0;
          }

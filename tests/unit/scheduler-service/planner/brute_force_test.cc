@@ -24,8 +24,14 @@ struct Lifting {
 
 std::vector<Lifting> Liftings() {
   return {
-      {"limits", [](auto& r) { for (model::Resource& t : r.resources) t.limit = 100'000; }},
-      {"memory", [](auto& r) { for (model::Resource& t : r.resources) t.memory_bytes = 0; }},
+      {"limits",
+       [](auto& r) {
+         for (model::Resource& t : r.resources) t.limit = 100'000;
+       }},
+      {"memory",
+       [](auto& r) {
+         for (model::Resource& t : r.resources) t.memory_bytes = 0;
+       }},
       {"serverMemory", [](auto& r) { r.server_memory_bytes = 0; }},
       {"minThroughput", [](auto& r) { r.constraints.min_throughput = 0; }},
       {"deadline", [](auto& r) { r.constraints.deadline_seconds = 0; }},
@@ -101,9 +107,11 @@ TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
   }
   std::printf("seeds 1..%d: %d feasible, largest relative difference %.1e\n", static_cast<int>(instances), feasible,
               worst);
-  std::printf("share with several stages %.1f %%, a type in several stages %.1f %%, whose limit is used up %.1f %%, "
-              "servers %.1f %%\n", share * several_, share * same_type_,
-              share * coupled_, share * servers_);
+  std::printf(
+      "share with several stages %.1f %%, a type in several stages %.1f %%, whose limit is used up "
+      "%.1f %%, "
+      "servers %.1f %%\n",
+      share * several_, share * same_type_, share * coupled_, share * servers_);
   for (const auto& [name, count] : binds_) std::printf("binds %s %.1f %%\n", name.c_str(), share * count);
   // The instances must be about something.
   EXPECT_GE(feasible, 600);

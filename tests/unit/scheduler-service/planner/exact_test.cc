@@ -27,8 +27,8 @@ class TickingClock final : public base::Clock {
 
 // Quotas that bind: many labels, and a bound that relaxes them is far from the optimum.
 model::PlanRequest HardRequest(uint64_t seed) {
-  model::PlanRequest request = ScaleRequest(seed, {.layers = 14, .types = 5, .noise = 1, .cpu_limit = 60,
-                                                   .gpu_limit = 5, .lookup_every = 2});
+  model::PlanRequest request =
+      ScaleRequest(seed, {.layers = 14, .types = 5, .noise = 1, .cpu_limit = 60, .gpu_limit = 5, .lookup_every = 2});
   double& least = request.constraints.min_throughput;
   least = 0;
   double reached = OptimumOf(request)->score.throughput, beyond = 64 * reached;

@@ -75,8 +75,10 @@ TEST(ReasonsTest, TheConflictIsASmallestOneAndFollowingAReasonResolvesIt) {
       EXPECT_FALSE(CheapestPlan(Follow(base, all, less), Unbounded())) << "seed " << seed << ": " << reason.message;
     }
   }
-  std::printf("400 seeds: %d infeasible, smallest conflicts of 1..5 constraints: %d %d %d %d %d, %d reasons followed\n",
-              infeasible, sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], followed);
+  std::printf(
+      "400 seeds: %d infeasible, smallest conflicts of 1..5 constraints: %d %d %d %d %d, %d "
+      "reasons followed\n",
+      infeasible, sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], followed);
   EXPECT_GT(infeasible, 100);
   EXPECT_GT(sizes[2] + sizes[3], 20);
 }
@@ -100,7 +102,8 @@ TEST(ReasonsTest, AnUnreachableThroughputNamesTheLimitAndTheMost) {
   EXPECT_EQ(reasons[0].constraint, "minThroughput");
   EXPECT_NEAR(reasons[0].available, 15000, 0.1);
   EXPECT_EQ(reasons[0].message,
-            "15000 samples/s is the most that the rest allows, minThroughput asks for 20000: lower it to 15000");
+            "15000 samples/s is the most that the rest allows, minThroughput asks for 20000: lower "
+            "it to 15000");
   EXPECT_EQ(reasons[1].constraint, "limit");
   EXPECT_EQ(reasons[1].needed, 20);
   EXPECT_EQ(reasons[1].available, 15);

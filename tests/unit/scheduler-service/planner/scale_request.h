@@ -15,14 +15,14 @@ namespace medley::sched {
 struct ScaleOptions {
   int layers = 16;
   int types = 2;
-  double spread = 0.3;     // of the types' speeds and prices (standard deviation of the logarithm); small: nearly equal
-  double noise = 0.03;     // of each layer's seconds on each type
+  double spread = 0.3;  // of the types' speeds and prices (standard deviation of the logarithm); small: nearly equal
+  double noise = 0.03;  // of each layer's seconds on each type
   int cpu_limit = 480;
   int gpu_limit = 32;
   double min_throughput = 100'000;
   bool servers = true;
-  int lookup_every = 0;    // every so many layers a further embedding, cheap on CPUs: many stages of one type; 0: none
-  bool divides = false;    // all work divides by units: every throughput costs nearly the same
+  int lookup_every = 0;  // every so many layers a further embedding, cheap on CPUs: many stages of one type; 0: none
+  bool divides = false;  // all work divides by units: every throughput costs nearly the same
 };
 
 class ScaleGenerator {

@@ -165,8 +165,13 @@ TEST_P(CellTest, ReinforceFindsTheOneGoodSequence) {
   base::Rng rng(3);
   RecurrentPolicy<float> policy({GetParam(), kFeatures, kActions, 16}, 0.5, rng);
   Reinforce reinforce(policy, inputs,
-                      {.samples_per_round = 32, .learning_rate = 0.02, .baseline_decay = 0.1, .entropy_bonus = 0.5,
-                       .entropy_decay = 0.97, .advantage_clip = 10, .clip_norm = 1});
+                      {.samples_per_round = 32,
+                       .learning_rate = 0.02,
+                       .baseline_decay = 0.1,
+                       .entropy_bonus = 0.5,
+                       .entropy_decay = 0.97,
+                       .advantage_clip = 10,
+                       .clip_norm = 1});
   const SequenceCost cost = [&](std::span<const int> actions) {
     double wrong = 0;
     for (size_t t = 0; t < target.size(); ++t) wrong += actions[t] == target[t] ? 0 : 1;

@@ -148,8 +148,7 @@ TEST(CutBytesTest, ChainIsTheLayersOutput) {
 }
 
 TEST(CutBytesTest, GraphCountsWhatLaterLayersTake) {
-  EXPECT_THAT(CutBytes(LoadModel("2emb-10")),
-              ElementsAre(64, 128, 128, 128, 128, 1024, 512, 256, 8, 0));
+  EXPECT_THAT(CutBytes(LoadModel("2emb-10")), ElementsAre(64, 128, 128, 128, 128, 1024, 512, 256, 8, 0));
   const std::vector<double> matchnet = CutBytes(LoadModel("matchnet-16"));
   EXPECT_EQ(matchnet[0], 79 * 128 * 4);                       // ids of the title come from the data
   EXPECT_EQ(matchnet[3], 2 * (79 + 99) * 128 * 4);            // the embeddings are taken by `match` as well

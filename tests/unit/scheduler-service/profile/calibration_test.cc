@@ -72,7 +72,7 @@ model::JobObservation Measure(const model::PlanRequest& request, const World& wo
   }
   o.throughput = o.batch_size / (step * world.rest * Noise(world, rng));
   o.job_uid = "job";
-  o.epoch = 1;
+  o.generation = 1;
   return o;
 }
 
@@ -87,7 +87,7 @@ model::Prediction Feed(Calibrator& calibrator, const model::PlanRequest& request
   return last;
 }
 
-double Of(const model::Prediction& prediction, const std::string& type, double model::Correction::* field) {
+double Of(const model::Prediction& prediction, const std::string& type, double model::Correction::*field) {
   for (const model::Correction& c : prediction.corrections) {
     if (c.resource_type == type) return c.*field;
   }

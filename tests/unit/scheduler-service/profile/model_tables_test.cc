@@ -26,8 +26,8 @@ std::vector<double> Parameters(const model::Model& model) {
 
 TEST(ModelTablesTest, Ctrdnn16IsTheTable) {
   EXPECT_EQ(Parameters(LoadModel("ctrdnn-16")),
-            (std::vector<double>{9000009, 0, 0, 126976, 262656, 131328, 65792, 65792, 65792, 32896, 16512, 16512,
-                                 16512, 8256, 130, 0}));
+            (std::vector<double>{9000009, 0, 0, 126976, 262656, 131328, 65792, 65792, 65792, 32896, 16512, 16512, 16512,
+                                 8256, 130, 0}));
 }
 
 TEST(ModelTablesTest, Matchnet16IsTheTable) {

@@ -46,8 +46,8 @@ TEST(ProvisionMethodsTest, NoneIsCheaperThanExactAndAllKeepTheConstraints) {
       ASSERT_TRUE(exact.has_value()) << "seed " << seed << " " << method.name;
       EXPECT_GE(found->score.cost, exact->score.cost * (1 - 1e-9)) << "seed " << seed << " " << method.name;
       const Evaluation evaluation = Evaluate(*problem, found->stages, found->score.server_units);
-      EXPECT_TRUE(evaluation.violations.empty()) << "seed " << seed << " " << method.name << ": "
-                                                 << evaluation.violations[0].message;
+      EXPECT_TRUE(evaluation.violations.empty())
+          << "seed " << seed << " " << method.name << ": " << evaluation.violations[0].message;
       EXPECT_NEAR(evaluation.plan.cost_usd, found->score.cost, 1e-9 * found->score.cost);
     }
     if (!exact) continue;

@@ -9,8 +9,7 @@ namespace {
 
 TEST(RuntimeProbeTest, LargerMessagesTakeLonger) {
   base::SystemClock clock;
-  const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe =
-      RuntimeProbe::Create({.micro_batches = 2}, clock);
+  const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe = RuntimeProbe::Create({.micro_batches = 2}, clock);
   ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
   const absl::StatusOr<double> small = (*probe)->ExchangeSeconds(1024);
   const absl::StatusOr<double> large = (*probe)->ExchangeSeconds(32 << 20);
@@ -34,8 +33,7 @@ TEST(RuntimeProbeTest, NothingToExchangeCostsNothing) {
   EXPECT_EQ((*probe)->AllreduceSeconds(0, 2).value(), 0);
   EXPECT_EQ((*probe)->PullPushCost(0, 16).value().client_seconds, 0);
   EXPECT_EQ((*probe)->AllreduceSeconds(1024, 3).status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(RuntimeProbe::Create({.micro_batches = 0}, clock).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RuntimeProbe::Create({.micro_batches = 0}, clock).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

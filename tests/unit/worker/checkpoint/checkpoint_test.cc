@@ -28,17 +28,17 @@ class CheckpointTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   // Two dense operations in one file, a table of 100 rows in two shards.
-  CheckpointManifest Write(int64_t step, int64_t epoch = 3) {
+  CheckpointManifest Write(int64_t step, int64_t generation = 3) {
     CheckpointManifest manifest;
     manifest.job_uid = "uid";
     manifest.model_fingerprint = "print";
-    manifest.epoch = epoch;
+    manifest.generation = generation;
     manifest.step = step;
     manifest.rows = 1000;
     manifest.data_epochs = 2;
     manifest.batch_size = 10;
     manifest.folder = CheckpointFolder(step);
-    auto dense = *CheckpointWriter::Create(root_, manifest.folder, DenseFileName(epoch, 1));
+    auto dense = *CheckpointWriter::Create(root_, manifest.folder, DenseFileName(generation, 1));
     for (int32_t op : {1, 2}) {
       const std::vector<float> weights(50, static_cast<float>(op) + 0.5f);
       const std::vector<float> state(50, static_cast<float>(step));
@@ -47,7 +47,7 @@ class CheckpointTest : public testing::Test {
     }
     manifest.files.push_back(*dense->Finish());
     for (int shard = 0; shard < 2; ++shard) {
-      auto rows = *CheckpointWriter::Create(root_, manifest.folder, RowsFileName(epoch, shard));
+      auto rows = *CheckpointWriter::Create(root_, manifest.folder, RowsFileName(generation, shard));
       std::vector<uint64_t> keys;
       std::vector<float> values;
       for (uint64_t key = static_cast<uint64_t>(shard); key < 100; key += 2) {
@@ -153,7 +153,7 @@ TEST_F(CheckpointTest, AnUnfinishedFileLeavesNothing) {
 TEST_F(CheckpointTest, PruneKeepsTheNewest) {
   for (int64_t step : {1, 2, 3, 4}) Write(step);
   auto partial = CheckpointWriter::Create(root_, CheckpointFolder(5), "x.mck");  // being written
-  fs::create_directories(root_ / CheckpointFolder(0));                            // abandoned long ago
+  fs::create_directories(root_ / CheckpointFolder(0));                           // abandoned long ago
   ASSERT_THAT(PruneCheckpoints(root_, 2), IsOk());
   std::vector<int64_t> steps;
   const auto left = ListCheckpoints(root_);

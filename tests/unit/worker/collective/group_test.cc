@@ -20,8 +20,7 @@ void RunRanks(int size, const std::function<void(Group&)>& body,
               base::milliseconds timeout = base::milliseconds(20000)) {
   MemoryStore store;
   GroupOptions options{.name = "test", .address = "127.0.0.1", .timeout = timeout};
-  for (int rank = 0; rank < size; ++rank)
-    options.members.push_back("member-" + std::to_string(rank));
+  for (int rank = 0; rank < size; ++rank) options.members.push_back("member-" + std::to_string(rank));
   std::latch end(size);  // a group's end is the others' error: nobody leaves early
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < size; ++rank) {
@@ -52,8 +51,7 @@ TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
     const std::vector<float> values = Values(rank, count);
     for (size_t i = 0; i < count; ++i) expected[i] += static_cast<double>(values[i]);
   }
-  std::vector<std::vector<float>> first(static_cast<size_t>(size)),
-      second(static_cast<size_t>(size));
+  std::vector<std::vector<float>> first(static_cast<size_t>(size)), second(static_cast<size_t>(size));
   RunRanks(size, [&, algorithm = algorithm, count = count](Group& group) {
     for (auto* result : {&first, &second}) {
       std::vector<float> values = Values(group.rank(), count);
@@ -69,12 +67,10 @@ TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllreduceTest,
-                         testing::Combine(testing::Values(AllreduceAlgorithm::kRing,
-                                                          AllreduceAlgorithm::kCentralized,
+                         testing::Combine(testing::Values(AllreduceAlgorithm::kRing, AllreduceAlgorithm::kCentralized,
                                                           AllreduceAlgorithm::kRecursiveDoubling,
                                                           AllreduceAlgorithm::kLinear),
-                                          testing::Values(1, 2, 3, 5),
-                                          testing::Values(1, 7, 100000)));
+                                          testing::Values(1, 2, 3, 5), testing::Values(1, 7, 100000)));
 
 TEST(GroupTest, BroadcastReachesAll) {
   RunRanks(4, [](Group& group) {
@@ -89,14 +85,12 @@ TEST(GroupTest, MessagesOnASlotKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
     const int peer = 1 - group.rank();
     for (int i = 0; i < 20; ++i) {  // both send before either receives
       const std::array<int, 2> message{group.rank(), i};
-      EXPECT_EQ(
-          group.Send(peer, 7 + static_cast<uint64_t>(i % 2), std::as_bytes(std::span(message))),
-          absl::OkStatus());
+      EXPECT_EQ(group.Send(peer, 7 + static_cast<uint64_t>(i % 2), std::as_bytes(std::span(message))),
+                absl::OkStatus());
     }
     for (int i = 0; i < 20; ++i) {
       std::array<int, 2> message{};
-      EXPECT_EQ(group.Recv(peer, 7 + static_cast<uint64_t>(i % 2),
-                           std::as_writable_bytes(std::span(message))),
+      EXPECT_EQ(group.Recv(peer, 7 + static_cast<uint64_t>(i % 2), std::as_writable_bytes(std::span(message))),
                 absl::OkStatus());
       EXPECT_EQ(message, (std::array<int, 2>{peer, i}));
     }
@@ -114,8 +108,7 @@ TEST(GroupTest, AClosedRankFailsTheOthersAtOnce) {
     if (group.rank() == 3) return group.Close("killed by the test");
     const absl::Status status = group.AllreduceSum(values, AllreduceAlgorithm::kRing);
     EXPECT_FALSE(status.ok());
-    EXPECT_EQ(group.AllreduceSum(values, AllreduceAlgorithm::kRing).code(),
-              absl::StatusCode::kAborted);
+    EXPECT_EQ(group.AllreduceSum(values, AllreduceAlgorithm::kRing).code(), absl::StatusCode::kAborted);
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start,
             std::chrono::seconds(15));  // the waits' own bound is 20 s
@@ -149,13 +142,11 @@ TEST(GroupTest, ConnectIsBoundedAndStoppable) {
   MemoryStore store;
   GroupOptions options{.name = "lonely", .members = {"a", "b"}, .address = "127.0.0.1"};
   options.rendezvous_timeout = base::milliseconds(50);
-  EXPECT_EQ(Group::Connect(options, store, {}).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Group::Connect(options, store, {}).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::stop_source source;
   source.request_stop();
   options.name = "stopped";
-  EXPECT_EQ(Group::Connect(options, store, source.get_token()).status().code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(Group::Connect(options, store, source.get_token()).status().code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ std::vector<std::string> Split(std::string_view line, char delimiter = ',') {
 }
 
 TEST(CsvTest, TrimsAndKeepsEmptyFields) {
-  EXPECT_THAT(Split("39, State-gov ,77516,, <=50K\r"),
-              ElementsAre("39", "State-gov", "77516", "", "<=50K"));
+  EXPECT_THAT(Split("39, State-gov ,77516,, <=50K\r"), ElementsAre("39", "State-gov", "77516", "", "<=50K"));
   EXPECT_THAT(Split(""), ElementsAre(""));
   EXPECT_THAT(Split(","), ElementsAre("", ""));
   EXPECT_THAT(Split("1\t\t68fd1e64", '\t'), ElementsAre("1", "", "68fd1e64"));
@@ -35,8 +34,7 @@ TEST(CsvTest, QuotedFieldsKeepDelimitersSpacesAndQuotes) {
 TEST(CsvTest, RefusesBrokenQuotes) {
   CsvFields fields;
   EXPECT_THAT(base::Message(SplitCsv("1,\"open", ',', fields)), HasSubstr("does not end"));
-  EXPECT_THAT(base::Message(SplitCsv("1,\"a\"b,2", ',', fields)),
-              HasSubstr("column 1 has text after"));
+  EXPECT_THAT(base::Message(SplitCsv("1,\"a\"b,2", ',', fields)), HasSubstr("column 1 has text after"));
 }
 
 // Whatever comes: no crash, no read beyond the line (ASan), and fields without quotes survive a
@@ -51,8 +49,7 @@ TEST(CsvTest, AnyBytes) {
     const absl::Status status = SplitCsv(line, ',', fields);
     if (line.find('"') == std::string::npos) {
       ASSERT_TRUE(status.ok()) << line;
-      EXPECT_EQ(static_cast<int64_t>(fields.values.size()),
-                1 + std::count(line.begin(), line.end(), ','));
+      EXPECT_EQ(static_cast<int64_t>(fields.values.size()), 1 + std::count(line.begin(), line.end(), ','));
     }
   }
 }

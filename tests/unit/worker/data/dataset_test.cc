@@ -23,15 +23,13 @@ class DatasetTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Writes the file and reads it; label in column 0, one categorical, one numeric column.
-  absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text,
-                                                      const Transform* transform = nullptr,
+  absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text, const Transform* transform = nullptr,
                                                       int threads = 1) {
     std::ofstream(folder_ / "x.csv", std::ios::binary) << text;
     spec_.schema.label_column = 0;
     spec_.schema.categorical = {1};
     spec_.schema.numeric = {2};
-    return Dataset::Load({"file:///x.csv", spec_.train.format.empty() ? "csv" : spec_.train.format},
-                         spec_, transform,
+    return Dataset::Load({"file:///x.csv", spec_.train.format.empty() ? "csv" : spec_.train.format}, spec_, transform,
                          {.embedding_rows = 1000, .threads = threads, .root = folder_.string()});
   }
   std::string Error(const std::string& text) {
@@ -119,8 +117,7 @@ TEST_F(DatasetTest, ThreadsDoNotChangeTheResult) {
 }
 
 TEST_F(DatasetTest, MissingFileAndUnknownFormat) {
-  EXPECT_EQ(Dataset::Load({"file:///no/such", "csv"}, spec_, nullptr, {}).status().code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_EQ(Dataset::Load({"file:///no/such", "csv"}, spec_, nullptr, {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Dataset::Load({"file:///x", "parquet"}, spec_, nullptr, {}).status().code(),
             absl::StatusCode::kUnimplemented);
 }
@@ -132,8 +129,7 @@ TEST_F(DatasetTest, AnyDamage) {
   const std::string good = "1,red,3\n0,blue,5\n1,\"green, dark\",-4.5e3\n0,,\n";
   for (int i = 0; i < 300; ++i) {
     std::string text = good + good;
-    for (uint64_t n = 1 + rng.Below(6); n > 0; --n)
-      text[rng.Below(text.size())] = static_cast<char>(rng.Below(256));
+    for (uint64_t n = 1 + rng.Below(6); n > 0; --n) text[rng.Below(text.size())] = static_cast<char>(rng.Below(256));
     const auto data = Load(text.substr(0, rng.Below(text.size() + 1)));
     if (!data.ok()) continue;
     const Batch& rows = (*data)->all();
@@ -151,11 +147,9 @@ TEST(AdultTest, HasAllItsRows) {
                  .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
                  .numeric = {0, 2, 4, 10, 11, 12},
                  .numeric_buckets = 32};
-  const auto train =
-      Dataset::Load({"file:///adult.train.csv", "csv"}, spec, nullptr, {.root = root});
+  const auto train = Dataset::Load({"file:///adult.train.csv", "csv"}, spec, nullptr, {.root = root});
   ASSERT_TRUE(train.ok()) << base::ToString(train.status());
-  const auto test = Dataset::Load({"file:///adult.test.csv", "csv"}, spec, &(*train)->transform(),
-                                  {.root = root});
+  const auto test = Dataset::Load({"file:///adult.test.csv", "csv"}, spec, &(*train)->transform(), {.root = root});
   ASSERT_TRUE(test.ok()) << base::ToString(test.status());
   EXPECT_EQ((*train)->rows(), 32561);
   EXPECT_EQ((*test)->rows(), 16281);

@@ -36,13 +36,11 @@ TEST(TransformTest, ConstantColumnsAreZero) {
 
 TEST(TransformTest, BucketsHaveEqualWeight) {
   std::vector<float> values;
-  for (int i = 0; i < 1000; ++i)
-    values.push_back(static_cast<float>(i % 100) * static_cast<float>(i % 100));
+  for (int i = 0; i < 1000; ++i) values.push_back(static_cast<float>(i % 100) * static_cast<float>(i % 100));
   const NumericTransform transform = FitNumeric(values, 10);
   std::vector<int> counts(12);
   for (const float x : values) ++counts[static_cast<size_t>(transform.Bucket(x))];
-  for (int bucket = 0; bucket < 10; ++bucket)
-    EXPECT_EQ(counts[static_cast<size_t>(bucket)], 100) << bucket;
+  for (int bucket = 0; bucket < 10; ++bucket) EXPECT_EQ(counts[static_cast<size_t>(bucket)], 100) << bucket;
   EXPECT_EQ(transform.Bucket(-1e9F), 0);
   EXPECT_EQ(transform.Bucket(1e9F), 9);
   EXPECT_EQ(transform.Bucket(kMissing), 10);

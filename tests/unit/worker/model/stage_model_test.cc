@@ -67,8 +67,8 @@ double Pass(StageModel& model, const Batch& batch, std::span<const float> rows, 
 }
 
 std::unique_ptr<StageModel> Whole(const Graph& graph) {
-  return *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())},
-                             *MakeOptimizer("adagrad", 0.1), kSeed);
+  return *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, *MakeOptimizer("adagrad", 0.1),
+                             kSeed);
 }
 
 struct Case {
@@ -88,18 +88,15 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   // next layer.
   for (const DenseParameter& parameter : model->Parameters()) {
     if (parameter.spec.name != "bias") continue;
-    for (size_t i = 0; i < parameter.weights.size(); ++i)
-      parameter.weights[i] = 0.1F + 0.03F * static_cast<float>(i);
+    for (size_t i = 0; i < parameter.weights.size(); ++i) parameter.weights[i] = 0.1F + 0.03F * static_cast<float>(i);
   }
-  const size_t columns =
-      graph.Parameters(true).empty() ? 1 : static_cast<size_t>(graph.Parameters(true)[0].columns);
+  const size_t columns = graph.Parameters(true).empty() ? 1 : static_cast<size_t>(graph.Parameters(true)[0].columns);
   std::vector<float> rows = Rows(columns);
   Pass(*model, batch, rows, 5);
   const std::vector<float> dense(model->Gradients().begin(), model->Gradients().end());
   const std::vector<float> sparse =
-      model->Tables().empty()
-          ? std::vector<float>()
-          : std::vector<float>(model->RowGradients(0).begin(), model->RowGradients(0).end());
+      model->Tables().empty() ? std::vector<float>()
+                              : std::vector<float>(model->RowGradients(0).begin(), model->RowGradients(0).end());
   const double here = Pass(*model, batch, rows, kSamples);
   const auto check = [&](float gradient, float& value, const std::string& what) {
     constexpr float kStep = 5e-4F;
@@ -131,9 +128,8 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GradientTest,
-                         ::testing::Values(Case{"", "tanh"}, Case{"", "sigmoid"}, Case{"", "relu"},
-                                           Case{"", ""}, Case{"ctrdnn", ""}, Case{"mlp", ""},
-                                           Case{"logistic", ""}));
+                         ::testing::Values(Case{"", "tanh"}, Case{"", "sigmoid"}, Case{"", "relu"}, Case{"", ""},
+                                           Case{"ctrdnn", ""}, Case{"mlp", ""}, Case{"logistic", ""}));
 
 TEST(StageModelTest, MicroBatchesAddUp) {
   const Graph graph = *BuildGraph(Job("", "tanh"));

@@ -28,8 +28,8 @@ TEST(OptimizerTest, AdagradFollowsItsFormula) {
     for (size_t i = 0; i < size; ++i) {
       const double g = static_cast<double>(gradient[i]);
       EXPECT_NEAR(static_cast<double>(state[i]), 0.25 + g * g, 1e-6);
-      EXPECT_NEAR(static_cast<double>(weights[i]),
-                  static_cast<double>(before[i]) - 0.1 * g / std::sqrt(0.25 + g * g), 1e-6);
+      EXPECT_NEAR(static_cast<double>(weights[i]), static_cast<double>(before[i]) - 0.1 * g / std::sqrt(0.25 + g * g),
+                  1e-6);
     }
   }
 }

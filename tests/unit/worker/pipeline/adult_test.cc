@@ -19,8 +19,7 @@ TEST(AdultTest, ReachesTheQualityOfTheExamples) {
   ASSERT_TRUE(test.ok()) << base::ToString(test.status());
   for (const uint64_t seed : {1U, 2U}) {
     job.training.seed = seed;
-    const Layout layout =
-        seed == 1 ? Layout{{{0, 5}}, {{1}}} : Layout{{{0, 1}, {1, 5}}, {{1, 1}, {1}}, 2};
+    const Layout layout = seed == 1 ? Layout{{{0, 5}}, {{1}}} : Layout{{{0, 1}, {1, 5}}, {{1, 1}, {1}}, 2};
     const absl::StatusOr<RunOutcome> outcome = Train(job, layout, **train, test->get(), 0);
     ASSERT_TRUE(outcome.ok()) << base::ToString(outcome.status());
     EXPECT_GE(outcome->auc, 0.918) << "seed " << seed;

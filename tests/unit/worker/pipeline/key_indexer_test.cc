@@ -33,8 +33,7 @@ TEST(KeyIndexerTest, PositionsNameTheSameIds) {
 TEST(KeyIndexerTest, TakesTheLargestId) {
   KeyIndexer indexer;
   std::vector<uint64_t> keys;
-  std::vector<int32_t> ids = {std::numeric_limits<int32_t>::max(), 0,
-                              std::numeric_limits<int32_t>::max()};
+  std::vector<int32_t> ids = {std::numeric_limits<int32_t>::max(), 0, std::numeric_limits<int32_t>::max()};
   indexer.Index(ids, keys);
   EXPECT_EQ(keys, (std::vector<uint64_t>{0, 2147483647}));
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 0, 1}));

@@ -71,8 +71,7 @@ TEST_F(LocalTablesTest, APullWaitsForTheStepBefore) {
 
 TEST_F(LocalTablesTest, WaitsAreBounded) {
   std::vector<std::vector<float>> rows;
-  EXPECT_EQ(tables_.Pull(5, keys_, rows, {{}, base::SteadyTime::min()}).code(),
-            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(tables_.Pull(5, keys_, rows, {{}, base::SteadyTime::min()}).code(), absl::StatusCode::kDeadlineExceeded);
   std::stop_source stop;
   stop.request_stop();
   EXPECT_EQ(tables_.Pull(5, keys_, rows, {stop.get_token()}).code(), absl::StatusCode::kCancelled);

@@ -29,25 +29,21 @@ class LossCurveTest : public ::testing::Test {
   }
   static void SetUpTestSuite() {
     const model::JobSpec job = Job();
-    data_ = *Dataset::Load(job.data.train, job.data, nullptr,
-                           {.embedding_rows = job.model.embedding_rows});
+    data_ = *Dataset::Load(job.data.train, job.data, nullptr, {.embedding_rows = job.model.embedding_rows});
     reference_ = Run(job, {{{0, 5}}, {{1.0}}});
     ASSERT_EQ(reference_.size(), 200U);
   }
   static void TearDownTestSuite() { data_.reset(); }
 
-  static std::vector<double> Run(const model::JobSpec& job, const Layout& layout,
-                                 int64_t steps = 200) {
+  static std::vector<double> Run(const model::JobSpec& job, const Layout& layout, int64_t steps = 200) {
     const absl::StatusOr<RunOutcome> outcome = Train(job, layout, *data_, nullptr, steps);
     EXPECT_TRUE(outcome.ok()) << base::ToString(outcome.status());
     return outcome.ok() ? outcome->losses : std::vector<double>();
   }
-  static void ExpectSame(const std::vector<double>& losses,
-                         const std::vector<double>& expected = reference_) {
+  static void ExpectSame(const std::vector<double>& losses, const std::vector<double>& expected = reference_) {
     ASSERT_EQ(losses.size(), expected.size());
     double worst = 0;
-    for (size_t i = 0; i < losses.size(); ++i)
-      worst = std::max(worst, std::abs(losses[i] / expected[i] - 1));
+    for (size_t i = 0; i < losses.size(); ++i) worst = std::max(worst, std::abs(losses[i] / expected[i] - 1));
     RecordProperty("worst_relative_difference", std::to_string(worst * 1e6) + "e-6");
     EXPECT_LT(worst, 1e-4);
   }
@@ -63,9 +59,7 @@ TEST_F(LossCurveTest, FallsInOneProcess) {
   EXPECT_LT(last, 0.35);
 }
 
-TEST_F(LossCurveTest, TwoStagesOfTwoReplicas) {
-  ExpectSame(Run(Job(), {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4}));
-}
+TEST_F(LossCurveTest, TwoStagesOfTwoReplicas) { ExpectSame(Run(Job(), {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4})); }
 
 TEST_F(LossCurveTest, DataParallel) { ExpectSame(Run(Job(), {{{0, 5}}, {{1, 1, 1}}, 1})); }
 
@@ -74,8 +68,7 @@ TEST_F(LossCurveTest, UnlikeWidthsAndShares) {
 }
 
 TEST_F(LossCurveTest, GpipeWithManyMicroBatches) {
-  ExpectSame(
-      Run(Job(), {{{0, 2}, {2, 4}, {4, 5}}, {{1, 1}, {1}, {1}}, 7, model::ScheduleKind::kGpipe}));
+  ExpectSame(Run(Job(), {{{0, 2}, {2, 4}, {4, 5}}, {{1, 1}, {1}, {1}}, 7, model::ScheduleKind::kGpipe}));
 }
 
 TEST_F(LossCurveTest, ReluInShort) {
@@ -84,8 +77,7 @@ TEST_F(LossCurveTest, ReluInShort) {
   job.model.name = "ctrdnn";
   job.model.embedding_dim = 8;
   job.model.hidden = {64, 32};
-  ExpectSame(Run(job, {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4}, 40),
-             Run(job, {{{0, 5}}, {{1.0}}}, 40));
+  ExpectSame(Run(job, {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4}, 40), Run(job, {{{0, 5}}, {{1.0}}}, 40));
 }
 
 TEST_F(LossCurveTest, AnotherSeedIsAnotherCurve) {

@@ -38,21 +38,16 @@ struct Part {
 
 absl::Status RunReplica(World& world, int stage, int replica, Part& part) {
   const size_t s = static_cast<size_t>(stage);
-  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<StageModel> model,
-                          StageModel::Create(world.graph, world.layout.stages[s], world.optimizer,
-                                             world.job.training.seed));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<StageModel> model,
+      StageModel::Create(world.graph, world.layout.stages[s], world.optimizer, world.job.training.seed));
   const std::unique_ptr<ActivationChannel> channel = world.fabric.End(stage, replica);
   const std::unique_ptr<DenseReducer> reducer = world.sums[s]->End(replica);
   const std::unique_ptr<SparseParameters> sparse = world.tables[s]->End(replica);
-  const StagePlace place{stage,
-                         replica,
-                         world.layout.shares,
-                         world.layout.schedule,
-                         world.layout.micro_batches,
-                         world.job.training.seed};
-  StepExecutor executor(
-      place, {model.get(), &world.train, channel.get(), sparse.get(), reducer.get(), &world.clock},
-      world.optimizer);
+  const StagePlace place{
+      stage, replica, world.layout.shares, world.layout.schedule, world.layout.micro_batches, world.job.training.seed};
+  StepExecutor executor(place, {model.get(), &world.train, channel.get(), sparse.get(), reducer.get(), &world.clock},
+                        world.optimizer);
   const WaitLimit limit{world.stop.get_token(), world.clock.Steady() + std::chrono::minutes(2)};
   for (size_t i = 0; i < world.leases.size(); ++i) {
     for (size_t ahead = i; ahead < std::min(i + 2, world.leases.size()); ++ahead) {
@@ -104,8 +99,7 @@ absl::StatusOr<RunOutcome> Collect(const std::vector<Part>& parts) {
 }  // namespace
 
 model::JobSpec AdultJob() {
-  const std::string root =
-      std::getenv("MEDLEY_SOURCE_DIR") == nullptr ? "." : std::getenv("MEDLEY_SOURCE_DIR");
+  const std::string root = std::getenv("MEDLEY_SOURCE_DIR") == nullptr ? "." : std::getenv("MEDLEY_SOURCE_DIR");
   model::JobSpec job;
   job.model.name = "ctrdnn";
   job.data.train = {"file://" + root + "/examples/data/adult.train.csv", "csv"};
@@ -130,26 +124,22 @@ std::vector<StepLease> Leases(const model::JobSpec& job, int64_t rows) {
   return leases;
 }
 
-absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout,
-                                 const Dataset& train, const Dataset* test, int64_t steps) {
+absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout, const Dataset& train,
+                                 const Dataset* test, int64_t steps) {
   World world{job, layout, train, test, Leases(job, train.rows())};
-  if (steps > 0 && steps < std::ssize(world.leases))
-    world.leases.resize(static_cast<size_t>(steps));
+  if (steps > 0 && steps < std::ssize(world.leases)) world.leases.resize(static_cast<size_t>(steps));
   MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
-  MEDLEY_ASSIGN_OR_RETURN(world.optimizer,
-                          MakeOptimizer(job.training.optimizer, job.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(world.optimizer, MakeOptimizer(job.training.optimizer, job.training.learning_rate));
   std::vector<std::pair<int, int>> replicas;
   for (size_t s = 0; s < layout.stages.size(); ++s) {
     const int count = static_cast<int>(layout.shares[s].size());
-    for (int replica = 0; replica < count; ++replica)
-      replicas.emplace_back(static_cast<int>(s), replica);
+    for (int replica = 0; replica < count; ++replica) replicas.emplace_back(static_cast<int>(s), replica);
     world.sums.push_back(std::make_unique<MemorySum>(count));
     std::vector<ParameterSpec> tables;
     for (const ParameterSpec& spec : world.graph.Parameters(/*sparse=*/true)) {
       if (layout.stages[s].Contains(spec.operation)) tables.push_back(spec);
     }
-    world.tables.push_back(
-        std::make_unique<SharedTables>(count, tables, world.optimizer, job.training.seed));
+    world.tables.push_back(std::make_unique<SharedTables>(count, tables, world.optimizer, job.training.seed));
   }
   std::vector<Part> parts(replicas.size());
   {

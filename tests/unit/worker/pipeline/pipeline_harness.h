@@ -30,8 +30,8 @@ model::JobSpec AdultJob();
 
 // Trains at most `steps` steps (all epochs when 0) and evaluates on `test` when given. Waits at
 // most two minutes.
-absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout,
-                                 const Dataset& train, const Dataset* test, int64_t steps);
+absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout, const Dataset& train,
+                                 const Dataset* test, int64_t steps);
 
 // The leases of a whole job, as the coordinator's ledger gives them.
 std::vector<StepLease> Leases(const model::JobSpec& job, int64_t rows);

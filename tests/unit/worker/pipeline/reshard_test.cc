@@ -14,8 +14,7 @@ TEST(ReshardTest, SplitFollowsTheShares) {
 }
 
 TEST(ReshardTest, TwoToThree) {
-  const std::vector<Transfer> expected = {
-      {0, 0, {0, 4}}, {0, 1, {4, 2}}, {1, 1, {6, 2}}, {1, 2, {8, 4}}};
+  const std::vector<Transfer> expected = {{0, 0, {0, 4}}, {0, 1, {4, 2}}, {1, 1, {6, 2}}, {1, 2, {8, 4}}};
   EXPECT_EQ(Reshard(12, std::vector<double>{1, 1}, std::vector<double>{1, 1, 1}), expected);
 }
 

@@ -11,8 +11,7 @@ namespace {
 std::string Text(const std::vector<Action>& actions) {
   std::string text;
   for (const Action& action : actions) {
-    text +=
-        (action.kind == Action::Kind::kForward ? "F" : "B") + std::to_string(action.micro) + " ";
+    text += (action.kind == Action::Kind::kForward ? "F" : "B") + std::to_string(action.micro) + " ";
   }
   return text;
 }
@@ -54,8 +53,7 @@ TEST(ScheduleTest, IsCompleteBoundedAndFreeOfDeadlock) {
           moved = true;
         }
       }
-      for (size_t i = 0; i < at.size(); ++i)
-        ASSERT_EQ(at[i], actions[i].size()) << "stage " << i << " is stuck";
+      for (size_t i = 0; i < at.size(); ++i) ASSERT_EQ(at[i], actions[i].size()) << "stage " << i << " is stuck";
     }
   }
 }

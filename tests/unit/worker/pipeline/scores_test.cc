@@ -40,8 +40,7 @@ TEST(ScoresTest, AucAgreesWithThePairwiseDefinition) {
   for (const float p : positives) {
     for (const float n : negatives) won += p > n ? 1 : 0;
   }
-  const double pairs =
-      static_cast<double>(positives.size()) * static_cast<double>(negatives.size());
+  const double pairs = static_cast<double>(positives.size()) * static_cast<double>(negatives.size());
   EXPECT_NEAR(Auc(histogram.positives(), histogram.negatives()), won / pairs, 1e-3);
   EXPECT_EQ(histogram.samples(), 600);
 }

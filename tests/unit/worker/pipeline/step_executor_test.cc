@@ -35,11 +35,9 @@ class StepExecutorTest : public ::testing::Test {
     tables_ = std::make_unique<LocalTables>(graph_.Parameters(true), optimizer_, 1);
     model_ = *StageModel::Create(graph_, {0, 4}, optimizer_, 1);
   }
-  std::unique_ptr<StepExecutor> Executor(StagePlace place = {.shares = {{1.0}}},
-                                         ActivationChannel* channel = nullptr) {
+  std::unique_ptr<StepExecutor> Executor(StagePlace place = {.shares = {{1.0}}}, ActivationChannel* channel = nullptr) {
     return std::make_unique<StepExecutor>(
-        std::move(place),
-        StepParts{model_.get(), data_.get(), channel, tables_.get(), nullptr, &clock_}, optimizer_);
+        std::move(place), StepParts{model_.get(), data_.get(), channel, tables_.get(), nullptr, &clock_}, optimizer_);
   }
 
   model::JobSpec job_;
@@ -68,8 +66,7 @@ TEST_F(StepExecutorTest, RunsStepsWithAndWithoutPrefetch) {
 
 TEST_F(StepExecutorTest, RefusesLeasesOutOfOrderAndBeyondTheData) {
   const auto executor = Executor();
-  EXPECT_EQ(executor->RunStep({2, 0, 0, 16}, {}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(executor->RunStep({2, 0, 0, 16}, {}).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(executor->RunStep({1, 0, 32, 16}, {}).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(executor->RunStep({1, 0, 0, 16}, {}).ok());
 }
@@ -93,13 +90,10 @@ TEST_F(StepExecutorTest, AStopEndsAWaitForAPeer) {
   MemoryFabric fabric;
   model_ = *StageModel::Create(graph_, {1, 4}, optimizer_, 1);
   const std::unique_ptr<ActivationChannel> channel = fabric.End(1, 0);
-  const auto executor =
-      Executor({.stage = 1, .shares = {{1.0}, {1.0}}, .micro_batches = 2}, channel.get());
+  const auto executor = Executor({.stage = 1, .shares = {{1.0}, {1.0}}, .micro_batches = 2}, channel.get());
   std::stop_source stop;
   absl::Status status;
-  std::jthread runner([&] {
-    status = executor->RunStep({1, 0, 0, 16}, {stop.get_token()}).status();
-  });
+  std::jthread runner([&] { status = executor->RunStep({1, 0, 0, 16}, {stop.get_token()}).status(); });
   stop.request_stop();
   runner.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
@@ -110,8 +104,7 @@ TEST_F(StepExecutorTest, AStopEndsAWaitForAPeer) {
 
 TEST_F(StepExecutorTest, ThePlanSaysWhereAReplicaStands) {
   model::ExecutionPlan plan;
-  plan.stages = {{.operations = {{0, 1}}, .groups = {{"a", 2, 1}}},
-                 {.operations = {{1, 4}}, .groups = {{"b", 1, 1}}}};
+  plan.stages = {{.operations = {{0, 1}}, .groups = {{"a", 2, 1}}}, {.operations = {{1, 4}}, .groups = {{"b", 1, 1}}}};
   plan.schedule.micro_batches = 3;
   const StagePlace place = PlaceOf(plan, 1, 0, 7);
   EXPECT_EQ(place.shares, (std::vector<std::vector<double>>{{0.5, 0.5}, {1}}));

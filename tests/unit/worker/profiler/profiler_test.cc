@@ -19,9 +19,8 @@ model::JobSpec Adult() {
   model::JobSpec job;
   job.model.name = "ctrdnn";
   job.model.hidden = {64, 32};
-  job.data.train = {
-      std::string("file://") + std::getenv("MEDLEY_SOURCE_DIR") + "/examples/data/adult.train.csv",
-      "csv"};
+  job.data.train = {std::string("file://") + std::getenv("MEDLEY_SOURCE_DIR") + "/examples/data/adult.train.csv",
+                    "csv"};
   job.data.schema = {.label_column = 14,
                      .label_positive = ">50K",
                      .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
@@ -34,12 +33,8 @@ model::JobSpec Adult() {
 // Costs that a test can predict: bytes at 1 GB/s, a microsecond a row.
 class FixedProbe final : public CommunicationProbe {
  public:
-  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int) override {
-    return static_cast<double>(bytes) * 1e-9;
-  }
-  absl::StatusOr<double> ExchangeSeconds(int64_t bytes) override {
-    return 2e-9 * static_cast<double>(bytes);
-  }
+  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int) override { return static_cast<double>(bytes) * 1e-9; }
+  absl::StatusOr<double> ExchangeSeconds(int64_t bytes) override { return 2e-9 * static_cast<double>(bytes); }
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
     return ServerCost{static_cast<double>(rows) * 1e-6, static_cast<double>(rows) * 5e-7};
   }
@@ -85,8 +80,7 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   EXPECT_EQ(dense.server_seconds, 0);
   EXPECT_NEAR(dense.sync_seconds, 4e-9 * (230 * 64 + 64), 1e-12);
   // y does not divide, x divides: beta is x's part.
-  EXPECT_NEAR(dense.comm_parallel,
-              dense.transfer_seconds / (dense.transfer_seconds + dense.sync_seconds), 1e-9);
+  EXPECT_NEAR(dense.comm_parallel, dense.transfer_seconds / (dense.transfer_seconds + dense.sync_seconds), 1e-9);
   EXPECT_EQ(profile->model.layers[4].profiles[0].transfer_seconds, 0);
 }
 
@@ -114,11 +108,7 @@ TEST(ProfilerTest, MissingDataIsNotFound) {
   base::SystemClock clock;
   std::ostringstream output;
   FixedProbe probe;
-  ProfilerOptions options{.job = Adult(),
-                          .resource_type = "cpu",
-                          .clock = &clock,
-                          .output = &output,
-                          .probe = &probe};
+  ProfilerOptions options{.job = Adult(), .resource_type = "cpu", .clock = &clock, .output = &output, .probe = &probe};
   options.job.data.train.uri = "file:///no/such/file.csv";
   EXPECT_EQ(RunProfiler(options).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(output.str(), "");

@@ -34,20 +34,29 @@ class PsTest : public testing::Test {
       auto server = rpc::Server::Start({}, {&shard.service->service()});
       ASSERT_THAT(server, IsOk());
       shard.server = *std::move(server);
-      auto epoch = std::make_shared<ShardEpoch>(ShardEpochOptions{.epoch = 5, .trainers = trainers}, shard.store);
-      ASSERT_THAT(epoch->Allow(100), IsOk());
-      shard.service->Install(std::move(epoch));
+      auto generation =
+          std::make_shared<ShardGeneration>(ShardGenerationOptions{.generation = 5, .trainers = trainers}, shard.store);
+      ASSERT_THAT(generation->Allow(100), IsOk());
+      shard.service->Install(std::move(generation));
       addresses_.push_back(shard.server->address());
       shards_.push_back(std::move(shard));
     }
   }
   std::shared_ptr<RowStore> MakeStore() const {
-    const ParameterSpec spec{.operation = kTable, .name = "table", .rows = 1000, .columns = 2, .sparse = true,
-                             .initializer = Initializer::kUniform, .scale = 1};
+    const ParameterSpec spec{.operation = kTable,
+                             .name = "table",
+                             .rows = 1000,
+                             .columns = 2,
+                             .sparse = true,
+                             .initializer = Initializer::kUniform,
+                             .scale = 1};
     return std::make_shared<RowStore>(std::vector{spec}, Optimizer{OptimizerKind::kSgd, 1.0f}, 3);
   }
-  PsClientOptions Options(int trainer, int64_t epoch = 5, std::string token = "token") const {
-    return {.epoch = epoch, .trainer = trainer, .shards = addresses_, .token = std::move(token),
+  PsClientOptions Options(int trainer, int64_t generation = 5, std::string token = "token") const {
+    return {.generation = generation,
+            .trainer = trainer,
+            .shards = addresses_,
+            .token = std::move(token),
             .timeout = base::seconds(20)};
   }
 
@@ -115,15 +124,16 @@ TEST_F(PsTest, RowsMoveToAnotherMap) {
   int64_t moved = 0;
   for (int shard = 0; shard < 2; ++shard) {
     const auto store = MakeStore();
-    const auto copied = FetchRows({.address = addresses_[0], .token = "token", .source_epoch = 5, .shard = shard,
-                                   .shards = 2}, *store, clock_, {});
+    const auto copied =
+        FetchRows({.address = addresses_[0], .token = "token", .source_generation = 5, .shard = shard, .shards = 2},
+                  *store, clock_, {});
     ASSERT_THAT(copied, IsOk());
     EXPECT_EQ(copied->first_step, 1);
     EXPECT_EQ(copied->state_samples, 12);
     moved += copied->rows;
   }
   EXPECT_EQ(moved, 1000);
-  EXPECT_THAT(FetchRows({.address = addresses_[0], .token = "token", .source_epoch = 9}, *MakeStore(), clock_, {}),
+  EXPECT_THAT(FetchRows({.address = addresses_[0], .token = "token", .source_generation = 9}, *MakeStore(), clock_, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 

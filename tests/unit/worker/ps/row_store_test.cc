@@ -1,4 +1,4 @@
-// RowStore and ShardEpoch without the network.
+// RowStore and ShardGeneration without the network.
 #include "worker/ps/row_store.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 #include "worker/params/initialize.h"
-#include "worker/ps/shard_epoch.h"
+#include "worker/ps/shard_generation.h"
 #include "worker/ps/sharding.h"
 
 namespace medley::worker {
@@ -23,8 +23,13 @@ constexpr int kTable = 3;
 constexpr uint64_t kSeed = 7;
 
 ParameterSpec Spec() {
-  return {.operation = kTable, .name = "table", .rows = 1 << 20, .columns = 4, .sparse = true,
-          .initializer = Initializer::kUniform, .scale = 0.1f};
+  return {.operation = kTable,
+          .name = "table",
+          .rows = 1 << 20,
+          .columns = 4,
+          .sparse = true,
+          .initializer = Initializer::kUniform,
+          .scale = 0.1f};
 }
 Optimizer Adagrad() { return {.kind = OptimizerKind::kAdagrad, .learning_rate = 0.1f}; }
 RowStore Store() { return RowStore({Spec()}, Adagrad(), kSeed); }
@@ -98,11 +103,12 @@ TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
   std::vector<int64_t> since;
   const auto copy = [&](int shard, int64_t since_step) {
     int64_t first = -1;
-    EXPECT_THAT(source.Export(since_step, [&](int t, uint64_t k) { return ShardOf(t, k, 3) == shard; },
-                              [&](const RowPiece& piece) {
-                                if (first < 0) first = piece.at_step;
-                                return targets[static_cast<size_t>(shard)].Import(kTable, piece.keys, piece.values);
-                              }),
+    EXPECT_THAT(source.Export(
+                    since_step, [&](int t, uint64_t k) { return ShardOf(t, k, 3) == shard; },
+                    [&](const RowPiece& piece) {
+                      if (first < 0) first = piece.at_step;
+                      return targets[static_cast<size_t>(shard)].Import(kTable, piece.keys, piece.values);
+                    }),
                 IsOk());
     return first;
   };
@@ -119,50 +125,51 @@ TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
   }
 }
 
-TEST(ShardEpochTest, AStepIsAppliedWhenAllHavePushedAndItIsLeased) {
+TEST(ShardGenerationTest, AStepIsAppliedWhenAllHavePushedAndItIsLeased) {
   auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
   std::vector<int64_t> applied;
-  ShardEpoch epoch({.epoch = 1, .trainers = 2, .on_applied = [&](int64_t step) { applied.push_back(step); }}, store);
+  ShardGeneration generation(
+      {.generation = 1, .trainers = 2, .on_applied = [&](int64_t step) { applied.push_back(step); }}, store);
   const auto gradients = [] { return std::vector<Gradients>{{kTable, {1}, {1, 1, 1, 1}}}; };
-  ASSERT_THAT(epoch.Push(1, 1, gradients(), 8), IsOk());
-  ASSERT_THAT(epoch.Push(1, 1, gradients(), 8), IsOk());  // again: counts once
+  ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());
+  ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());  // again: counts once
   EXPECT_EQ(store->AppliedStep(), 0);
-  ASSERT_THAT(epoch.Push(1, 0, {}, 8), IsOk());
+  ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());
   EXPECT_EQ(store->AppliedStep(), 0);  // not leased yet
-  ASSERT_THAT(epoch.Allow(1), IsOk());
+  ASSERT_THAT(generation.Allow(1), IsOk());
   EXPECT_EQ(store->AppliedStep(), 1);
   EXPECT_EQ(store->StateSamples(), 8);
-  ASSERT_THAT(epoch.Push(1, 0, {}, 8), IsOk());  // its answer was lost
+  ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());  // its answer was lost
   EXPECT_EQ(store->AppliedStep(), 1);
-  EXPECT_THAT(epoch.Push(3, 0, {}, 8), StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(epoch.Push(2, 2, {}, 8), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(generation.Push(3, 0, {}, 8), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(generation.Push(2, 2, {}, 8), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(applied, std::vector<int64_t>{1});
 }
 
-TEST(ShardEpochTest, TheOrderOfArrivalDoesNotChangeASingleBit) {
+TEST(ShardGenerationTest, TheOrderOfArrivalDoesNotChangeASingleBit) {
   std::vector<std::vector<float>> results;
   for (const bool reversed : {false, true}) {
     auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
-    ShardEpoch epoch({.epoch = 1, .trainers = 3}, store);
-    ASSERT_THAT(epoch.Allow(1), IsOk());
+    ShardGeneration generation({.generation = 1, .trainers = 3}, store);
+    ASSERT_THAT(generation.Allow(1), IsOk());
     for (int i = 0; i < 3; ++i) {
       const int trainer = reversed ? 2 - i : i;
       base::Rng rng(static_cast<uint64_t>(trainer));
       Gradients g{.table = kTable, .keys = {1, 2, 3}};
       for (int v = 0; v < 12; ++v) g.values.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-      ASSERT_THAT(epoch.Push(1, trainer, {std::move(g)}, 8), IsOk());
+      ASSERT_THAT(generation.Push(1, trainer, {std::move(g)}, 8), IsOk());
     }
     results.push_back(Read(*store, {1, 2, 3}));
   }
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST(ShardEpochTest, CloseWakesAWaitingPull) {
+TEST(ShardGenerationTest, CloseWakesAWaitingPull) {
   auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
-  ShardEpoch epoch({.epoch = 1}, store);
-  std::jthread closer([&] { epoch.Close(); });
-  EXPECT_THAT(epoch.WaitForPull(2, {}, std::chrono::steady_clock::now()), StatusIs(absl::StatusCode::kAborted));
-  EXPECT_THAT(epoch.Push(1, 0, {}, 1), StatusIs(absl::StatusCode::kAborted));
+  ShardGeneration generation({.generation = 1}, store);
+  std::jthread closer([&] { generation.Close(); });
+  EXPECT_THAT(generation.WaitForPull(2, {}, std::chrono::steady_clock::now()), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(generation.Push(1, 0, {}, 1), StatusIs(absl::StatusCode::kAborted));
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ CoreService::~CoreService() {
 
 absl::StatusOr<int64_t> CoreService::ApplyPlan(const pb::ApplyPlanRequest& request) {
   base::MutexLock lock(mutex_);
-  const auto epoch = core_.ApplyPlan(request, Now());
+  const auto generation = core_.ApplyPlan(request, Now());
   Execute();
-  return epoch;
+  return generation;
 }
 
 pb::Observation CoreService::Observe() {
@@ -60,13 +60,13 @@ grpc::Status CoreService::Session(grpc::ServerContext*, Stream* stream) {
 
 grpc::Status CoreService::PutRendezvous(grpc::ServerContext*, const pb::PutRendezvousRequest* request,
                                         pb::PutRendezvousResponse*) {
-  return rpc::ToGrpc(store_.Put(std::to_string(request->epoch()) + "/" + request->key(), request->value()));
+  return rpc::ToGrpc(store_.Put(std::to_string(request->generation()) + "/" + request->key(), request->value()));
 }
 
 grpc::Status CoreService::GetRendezvous(grpc::ServerContext* context, const pb::GetRendezvousRequest* request,
                                         pb::GetRendezvousResponse* response) {
   std::vector<std::string> keys;
-  for (const std::string& key : request->keys()) keys.push_back(std::to_string(request->epoch()) + "/" + key);
+  for (const std::string& key : request->keys()) keys.push_back(std::to_string(request->generation()) + "/" + key);
   absl::StatusOr<std::vector<std::string>> values;
   do {
     values = store_.Get(keys, base::milliseconds(100), {});

@@ -31,11 +31,7 @@ model::JobSpec MakeSpec(const std::string& path) {
   spec.model = {.name = "ctrdnn", .embedding_dim = 4, .embedding_rows = 256, .hidden = {8}};
   spec.data.train = {"file://" + path, "csv"};
   spec.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3, 4}};
-  spec.training = {.epochs = 4,
-                   .batch_size = 32,
-                   .micro_batches = 2,
-                   .optimizer = "adagrad",
-                   .learning_rate = 0.1};
+  spec.training = {.epochs = 4, .batch_size = 32, .micro_batches = 2, .optimizer = "adagrad", .learning_rate = 0.1};
   return spec;
 }
 
@@ -51,8 +47,8 @@ class MembersTest : public testing::Test {
     base::Rng rng(5);
     for (int i = 0; i < kRows; ++i) {
       const auto a = rng.Below(20), b = rng.Below(10);
-      csv << (a + b > 14 ? 1 : 0) << ",a" << a << ",b" << b << "," << rng.Uniform(-1, 1) << ","
-          << rng.Uniform(0, 9) << "\n";
+      csv << (a + b > 14 ? 1 : 0) << ",a" << a << ",b" << b << "," << rng.Uniform(-1, 1) << "," << rng.Uniform(0, 9)
+          << "\n";
     }
     csv.close();
     spec_ = MakeSpec((folder_ / "train.csv").string());
@@ -101,8 +97,7 @@ class MembersTest : public testing::Test {
     context.clock = &clock_;
     context.step_timeout = base::seconds(20);
     Member member(session, clock_);
-    Trainer trainer(context, {.embedding_rows = 256},
-                    [&](pb::SessionRequest r) { member.Send(std::move(r)); });
+    Trainer trainer(context, {.embedding_rows = 256}, [&](pb::SessionRequest r) { member.Send(std::move(r)); });
     (void)member.Run(trainer, stop);
   }
 
@@ -110,8 +105,7 @@ class MembersTest : public testing::Test {
     ParameterServer service("token", clock_);
     const auto server = rpc::Server::Start({}, {&service.service()}).value();
     session.address = server->address();
-    ServerContext context{.tables = graph_.Parameters(true),
-                          .optimizer = MakeOptimizer("adagrad", 0.1).value()};
+    ServerContext context{.tables = graph_.Parameters(true), .optimizer = MakeOptimizer("adagrad", 0.1).value()};
     context.session = session;
     context.clock = &clock_;
     context.step_timeout = base::seconds(20);
@@ -129,7 +123,7 @@ class MembersTest : public testing::Test {
   void Apply(const std::vector<StageShape>& stages, int servers) {
     pb::ApplyPlanRequest request;
     auto& plan = *request.mutable_plan();
-    plan.set_epoch(++plans_ * 100);
+    plan.set_generation(++plans_ * 100);
     plan.mutable_schedule()->set_micro_batches(2);
     const auto add = [&](const std::string& name, bool server, int stage, int index) {
       pb::MemberSlot& slot = *request.add_slots();
@@ -168,8 +162,7 @@ class MembersTest : public testing::Test {
     const base::SteadyTime end = clock_.Steady() + base::seconds(60);
     while (clock_.Steady() < end) {
       pb::Observation now = core_->Observe();
-      if (done(now) || now.phase() == pb::JOB_PHASE_FAILED || now.phase() == pb::JOB_PHASE_COMPLETE)
-        return now;
+      if (done(now) || now.phase() == pb::JOB_PHASE_FAILED || now.phase() == pb::JOB_PHASE_COMPLETE) return now;
       clock_.SleepFor(base::milliseconds(2), {});
     }
     ADD_FAILURE() << "not in time: " << core_->Observe().ShortDebugString();
@@ -227,8 +220,7 @@ TEST_F(MembersTest, ARescaleInTheMiddleChangesNothing) {
   Apply({{0, 1, 1}, {1, 4, 2}}, 2);
   WaitFor([](const pb::Observation& o) { return o.step() >= 10; });
   Apply({{0, 1, 2}, {1, 2, 1}, {2, 4, 2}}, 3);
-  const pb::Observation now =
-      WaitFor([](const pb::Observation& o) { return o.switches_size() > 0; });
+  const pb::Observation now = WaitFor([](const pb::Observation& o) { return o.switches_size() > 0; });
   ASSERT_EQ(now.switches_size(), 1) << now.ShortDebugString();
   EXPECT_FALSE(now.switches(0).recovery());
   EXPECT_LT(now.switches(0).at_step(), kSteps);
@@ -264,8 +256,7 @@ TEST_F(MembersTest, RandomKillsLoseNothing) {
     for (int kill = 0; kill < 3; ++kill) {
       at += static_cast<int64_t>(1 + rng.Below(40));
       WaitFor([&](const pb::Observation& o) { return o.step() >= at; });
-      const auto victim =
-          std::next(processes_.begin(), static_cast<std::ptrdiff_t>(rng.Below(processes_.size())));
+      const auto victim = std::next(processes_.begin(), static_cast<std::ptrdiff_t>(rng.Below(processes_.size())));
       const std::string name = victim->first;
       if (core_->Observe().phase() == pb::JOB_PHASE_COMPLETE) break;
       Kill(name);

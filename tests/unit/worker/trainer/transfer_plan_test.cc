@@ -20,8 +20,8 @@ TEST(TransferPlanTest, TextRoundTrips) {
 
 TEST(TransferPlanTest, TheFirstHolderSendsToEveryoneThatNeeds) {
   const std::vector<Holding> members{{{}, {}}, {{1, 2}, {}}, {{1, 2}, {3}}, {{3}, {1}}, {{}, {1, 2, 3}}};
-  EXPECT_THAT(PlanMoves(members), IsOkAndHolds(std::vector<Move>{
-                                      {1, 1, 3}, {1, 1, 4}, {2, 1, 4}, {3, 3, 2}, {3, 3, 4}}));
+  EXPECT_THAT(PlanMoves(members),
+              IsOkAndHolds(std::vector<Move>{{1, 1, 3}, {1, 1, 4}, {2, 1, 4}, {3, 3, 2}, {3, 3, 4}}));
 }
 
 TEST(TransferPlanTest, NothingMovesWhenNobodyNeeds) {

@@ -63,16 +63,16 @@ class CoreTest : public testing::Test {
     for (const job::v1::MemberSlot& slot : plan_.slots()) Hello(slot);
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
-      message.mutable_warmed()->set_epoch(1);
+      message.mutable_warmed()->set_generation(1);
       const auto found = rows.find(slot.member());
       message.mutable_warmed()->set_rows(found == rows.end() ? 100 : found->second);
       Say(slot.member(), message);
     }
   }
-  void Ready(int64_t samples, int64_t epoch = 1, int64_t step = 0) {
+  void Ready(int64_t samples, int64_t generation = 1, int64_t step = 0) {
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
-      message.mutable_ready()->set_epoch(epoch);
+      message.mutable_ready()->set_generation(generation);
       message.mutable_ready()->set_step(step);
       message.mutable_ready()->set_state_samples(samples);
       Say(slot.member(), message);
@@ -80,24 +80,24 @@ class CoreTest : public testing::Test {
   }
   void Fault(const std::string& member, const std::string& text, job::v1::FaultKind kind) {
     job::v1::SessionRequest message;
-    message.mutable_fault()->set_epoch(1);
+    message.mutable_fault()->set_generation(1);
     message.mutable_fault()->set_step(2);
     message.mutable_fault()->set_message(text);
     message.mutable_fault()->set_kind(kind);
     Say(member, message);
   }
-  // All stand at `step` of epoch 1 and go on from there as epoch 2.
+  // All stand at `step` of generation 1 and go on from there as generation 2.
   void Recover(int64_t step) {
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
-      message.mutable_halted()->set_epoch(1);
+      message.mutable_halted()->set_generation(1);
       message.mutable_halted()->set_applied_step(step);
       message.mutable_halted()->set_undo_to_step(step - 1);
       Say(slot.member(), message);
     }
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
-      message.mutable_warmed()->set_epoch(2);
+      message.mutable_warmed()->set_generation(2);
       message.mutable_warmed()->set_rows(100);
       Say(slot.member(), message);
     }
@@ -107,7 +107,7 @@ class CoreTest : public testing::Test {
     time_ += base::FromSeconds(seconds);
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
-      message.mutable_progress()->set_epoch(1);
+      message.mutable_progress()->set_generation(1);
       message.mutable_progress()->set_step(step);
       if (slot.stage() == 1) {
         message.mutable_progress()->set_loss_sum(loss * 10);
@@ -138,7 +138,7 @@ TEST_F(CoreTest, LeasesAtMostEightStepsAhead) {
   EXPECT_DOUBLE_EQ(Seen().loss(), 0.5);
 }
 
-TEST_F(CoreTest, PlansAreOrderedByTheirEpoch) {
+TEST_F(CoreTest, PlansAreOrderedByTheirGeneration) {
   ASSERT_THAT(core_.ApplyPlan(sim::MakePlan(3, 1, 1, 1, "a"), Now()), IsOkAndHolds(3));
   EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(3, 1, 1, 1, "a"), Now()), IsOkAndHolds(3));
   EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(2, 1, 1, 1, "a"), Now()),
@@ -146,14 +146,14 @@ TEST_F(CoreTest, PlansAreOrderedByTheirEpoch) {
   EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(0, 1, 1, 1, "a"), Now()), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// The operator may not take a plan for running because a recovery under the old one has a higher epoch.
+// The operator may not take a plan for running because a recovery under the old one has a higher generation.
 TEST_F(CoreTest, AnAcceptedPlanIsAnnouncedUntilItIsInForce) {
   Start();
   Ready(0);
-  EXPECT_EQ(Seen().next_epoch(), 0);
+  EXPECT_EQ(Seen().next_generation(), 0);
   ASSERT_THAT(core_.ApplyPlan(sim::MakePlan(2, 1, 1, 1, "b"), Now()), IsOkAndHolds(2));
-  EXPECT_EQ(Seen().plan_epoch(), 1);
-  EXPECT_EQ(Seen().next_epoch(), 2);
+  EXPECT_EQ(Seen().plan_generation(), 1);
+  EXPECT_EQ(Seen().next_generation(), 2);
   EXPECT_THAT(Seen().missing_members(), ElementsAre("job-0-b-0", "job-1-b-0"));
 }
 
@@ -191,8 +191,7 @@ TEST_F(CoreTest, ALossThatIsNoNumberFailsTheJob) {
   EXPECT_EQ(Seen().message(), "diverged at step 2");
 }
 
-constexpr char kGloo[] =
-    "[/build/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.4.0.3]:51234";
+constexpr char kGloo[] = "[/build/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.4.0.3]:51234";
 
 // What a transport throws is for the log; people are told whose exchange broke.
 TEST_F(CoreTest, ABrokenExchangeIsToldInWordsOfItsOwn) {
@@ -263,7 +262,8 @@ TEST(ScoresTest, AucOfHandWorkedHistograms) {
   for (int64_t n : {1, 1, 0}) part.add_negatives(n);
   scores.Add(part);
   const auto metrics = scores.Metrics();
-  EXPECT_DOUBLE_EQ(metrics.at("auc"), 3.5 / 4);  // pairs: 1.5 of 2 from the middle bucket, 2 of 2 from the last
+  EXPECT_DOUBLE_EQ(metrics.at("auc"),
+                   3.5 / 4);  // pairs: 1.5 of 2 from the middle bucket, 2 of 2 from the last
   EXPECT_DOUBLE_EQ(metrics.at("log_loss"), 0.5);
   EXPECT_TRUE(Scores().Metrics().empty());
 }

@@ -25,7 +25,7 @@ void Member::Connect() {
   hello.set_address("127.0.0.1");
   hello.set_instance(instance);
   if (held_) {
-    hello.set_held_epoch(held_->epoch);
+    hello.set_held_generation(held_->generation);
     hello.set_held_step(held_->state.step);
   }
   Say(message);
@@ -44,24 +44,24 @@ void Member::Die(bool contributed) {
   Disconnect();
 }
 
-void Member::Halt(int64_t epoch) {
+void Member::Halt(int64_t generation) {
   prepare_.reset();
   switch_.reset();
   warmed_ = false;
   leases_.clear();
   checkpoints_.clear();
   evaluate_.reset();
-  if (old_ && old_->epoch == epoch) {
+  if (old_ && old_->generation == generation) {
     held_ = std::move(old_);
     peers_ = old_peers_;
   }
   old_.reset();
-  if (!held_ || held_->epoch != epoch) {
-    trouble = fmt::format("{}: Halt({}) but it holds {}", slot.member(), epoch, held_ ? held_->epoch : 0);
+  if (!held_ || held_->generation != generation) {
+    trouble = fmt::format("{}: Halt({}) but it holds {}", slot.member(), generation, held_ ? held_->generation : 0);
     return;
   }
   job::v1::SessionRequest answer;
-  answer.mutable_halted()->set_epoch(epoch);
+  answer.mutable_halted()->set_generation(generation);
   answer.mutable_halted()->set_applied_step(held_->state.step);
   answer.mutable_halted()->set_undo_to_step(held_->undo ? held_->undo->step : held_->state.step);
   Say(answer);
@@ -78,21 +78,22 @@ bool Member::Receive() {
     prepare_ = message.prepare();
     warmed_ = false;
   } else if (message.has_switch_()) {
-    if (!prepare_ || prepare_->epoch() != message.switch_().epoch()) trouble = slot.member() + ": Switch unprepared";
+    if (!prepare_ || prepare_->generation() != message.switch_().generation())
+      trouble = slot.member() + ": Switch unprepared";
     switch_ = message.switch_();
   } else if (message.has_abandon()) {
-    if (prepare_ && prepare_->epoch() == message.abandon().epoch()) {
+    if (prepare_ && prepare_->generation() == message.abandon().generation()) {
       prepare_.reset();
       switch_.reset();
-    } else if (held_ && held_->epoch == message.abandon().epoch()) {
+    } else if (held_ && held_->generation == message.abandon().generation()) {
       held_ = std::move(old_);
       old_.reset();
     }
   } else if (message.has_halt()) {
-    Halt(message.halt().epoch());
+    Halt(message.halt().generation());
   } else if (message.has_lease()) {
-    if (!held_ || held_->epoch != message.lease().epoch()) {
-      trouble = slot.member() + ": a Lease of an epoch that it does not hold";
+    if (!held_ || held_->generation != message.lease().generation()) {
+      trouble = slot.member() + ": a Lease of a generation that it does not hold";
       return true;
     }
     old_.reset();
@@ -111,7 +112,7 @@ bool Member::Work() {
   if (prepare_ && !warmed_) {
     warmed_ = true;
     job::v1::SessionRequest answer;
-    answer.mutable_warmed()->set_epoch(prepare_->epoch());
+    answer.mutable_warmed()->set_generation(prepare_->generation());
     if (slot.role() == job::v1::MEMBER_ROLE_TRAINER) answer.mutable_warmed()->set_rows(shared_.rows);
     Say(answer);
     return true;
@@ -136,8 +137,9 @@ bool Member::MayApply(int64_t step) const {
   for (const job::v1::Peer& peer : peers_) {
     const Member& other = *shared_.by_instance.at(peer.instance());
     if (&other == this) continue;
-    // Its part of `step` comes after it has applied step - 1 in this epoch; the dead may have sent it before.
-    const bool there = other.held_ && other.held_->epoch == held_->epoch && other.held_->state.step >= step - 1;
+    // Its part of `step` comes after it has applied step - 1 in this generation; the dead may have sent it before.
+    const bool there =
+        other.held_ && other.held_->generation == held_->generation && other.held_->state.step >= step - 1;
     if (!there) return false;
     if (!other.alive && other.held_->state.step < step && !other.contributed_) return false;
     if (other.alive && other.held_->state.step < step && other.leases_.empty()) return false;
@@ -159,7 +161,7 @@ bool Member::Apply() {
   ++shared_.applied;
   job::v1::SessionRequest report;
   job::v1::Progress& progress = *report.mutable_progress();
-  progress.set_epoch(held_->epoch);
+  progress.set_generation(held_->generation);
   progress.set_step(lease.step());
   progress.set_loss_sum(0.5 * lease.count());
   progress.set_loss_samples(lease.count());
@@ -174,9 +176,9 @@ bool Member::WriteCheckpoint() {
   checkpoints_.pop_front();
   job::v1::SessionRequest answer;
   answer.mutable_checkpointed()->set_step(order.step());
-  const std::string name = fmt::format("{}-e{}", slot.member(), order.epoch());
+  const std::string name = fmt::format("{}-e{}", slot.member(), order.generation());
   answer.mutable_checkpointed()->add_files()->set_name(name);
-  shared_.parts[order.folder() + "/" + name] = {order.epoch(), held_->state};
+  shared_.parts[order.folder() + "/" + name] = {order.generation(), held_->state};
   Say(answer);
   return true;
 }
@@ -188,14 +190,14 @@ bool Member::CopyFromSources(State& out) {
   for (const job::v1::Peer& peer : prepare_->sources()) {
     const Member& source = *shared_.by_instance.at(peer.instance());
     const Held* held = nullptr;
-    if (source.held_ && source.held_->epoch == prepare_->source_epoch()) held = &*source.held_;
-    if (source.old_ && source.old_->epoch == prepare_->source_epoch()) held = &*source.old_;
+    if (source.held_ && source.held_->generation == prepare_->source_generation()) held = &*source.held_;
+    if (source.old_ && source.old_->generation == prepare_->source_generation()) held = &*source.old_;
     const bool good = source.alive && held != nullptr && held->state.step == switch_->step();
     const bool server = peer.slot().role() == job::v1::MEMBER_ROLE_SERVER;
     if (server && !good) all_shards = false;
     const bool fits = slot.role() == job::v1::MEMBER_ROLE_SERVER ? server
-                      : slot.stage() == 1                          ? !server && peer.slot().stage() == 1
-                                                                   : true;
+                      : slot.stage() == 1                        ? !server && peer.slot().stage() == 1
+                                                                 : true;
     if (fits && good) {
       out = held->state;
       found = true;
@@ -212,7 +214,7 @@ bool Member::Rebuild(State& out) {
     out = shared_.checkpoints.at(prepare_->checkpoint()).state;
     return true;
   }
-  if (held_ && held_->epoch == prepare_->source_epoch()) {
+  if (held_ && held_->generation == prepare_->source_generation()) {
     if (held_->state.step == switch_->step() + 1 && held_->undo) {  // the one step back
       held_->state = *held_->undo;
       held_->undo.reset();
@@ -232,13 +234,13 @@ bool Member::FinishSwitch() {
   if (state.Samples() != switch_->state_samples()) trouble = slot.member() + ": another number of samples in the state";
   old_ = std::move(held_);
   old_peers_ = peers_;
-  held_ = Held{prepare_->epoch(), std::move(state), std::nullopt};
+  held_ = Held{prepare_->generation(), std::move(state), std::nullopt};
   peers_.assign(prepare_->peers().begin(), prepare_->peers().end());
   leases_.clear();
   checkpoints_.clear();
   evaluate_.reset();
   job::v1::SessionRequest answer;
-  answer.mutable_ready()->set_epoch(held_->epoch);
+  answer.mutable_ready()->set_generation(held_->generation);
   answer.mutable_ready()->set_step(held_->state.step);
   answer.mutable_ready()->set_state_samples(held_->state.Samples());
   prepare_.reset();

@@ -23,15 +23,15 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-// A state that belongs to an epoch.
+// A state that belongs to a generation.
 struct Held {
-  int64_t epoch = 0;
+  int64_t generation = 0;
   State state;
   std::optional<State> undo;
 };
 
 struct SavedPart {
-  int64_t epoch = 0;
+  int64_t generation = 0;
   State state;
 };
 
@@ -64,16 +64,16 @@ class Member {
   const job::v1::MemberSlot slot;
   const std::string instance;
 
-  void Connect();               // says Hello with what it holds
-  void Disconnect();            // messages on the way are lost
-  void Die(bool contributed);   // `contributed`: its part of the next step had left it
-  bool Receive();               // handles one message; false: none
-  bool Work();                  // one spontaneous action; false: nothing to do
+  void Connect();              // says Hello with what it holds
+  void Disconnect();           // messages on the way are lost
+  void Die(bool contributed);  // `contributed`: its part of the next step had left it
+  bool Receive();              // handles one message; false: none
+  bool Work();                 // one spontaneous action; false: nothing to do
   const std::optional<Held>& held() const { return held_; }
-  std::string trouble;          // a rule that the coordinator broke
+  std::string trouble;  // a rule that the coordinator broke
 
  private:
-  void Halt(int64_t epoch);
+  void Halt(int64_t generation);
   bool FinishSwitch();
   bool Rebuild(State& out);
   bool CopyFromSources(State& out);
@@ -86,12 +86,12 @@ class Member {
 
   Shared& shared_;
   std::optional<Held> held_;
-  std::optional<Held> old_;  // until the first lease of held_->epoch
+  std::optional<Held> old_;  // until the first lease of held_->generation
   std::optional<job::v1::Prepare> prepare_;
   bool warmed_ = false;
   bool other_session_ = false;  // what is being prepared was ordered in an earlier session
   std::optional<job::v1::Switch> switch_;
-  std::vector<job::v1::Peer> peers_;  // of held_->epoch
+  std::vector<job::v1::Peer> peers_;  // of held_->generation
   std::vector<job::v1::Peer> old_peers_;
   std::deque<job::v1::StepLease> leases_;
   std::deque<job::v1::Checkpoint> checkpoints_;

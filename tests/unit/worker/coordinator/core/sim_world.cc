@@ -23,11 +23,11 @@ CoreOptions MakeOptions(const WorldOptions& world) {
 
 }  // namespace
 
-job::v1::ApplyPlanRequest MakePlan(int64_t epoch, int stage0, int stage1, int servers, const std::string& pool) {
+job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, int servers, const std::string& pool) {
   job::v1::ApplyPlanRequest request;
-  request.set_reason(fmt::format("plan {}", epoch));
+  request.set_reason(fmt::format("plan {}", generation));
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
-  plan.set_epoch(epoch);
+  plan.set_generation(generation);
   const int units[] = {stage0, stage1};
   for (int s = 0; s < 2; ++s) {
     plan::v1::Stage& stage = *plan.add_stages();
@@ -73,12 +73,12 @@ World::World(const WorldOptions& options)
 Instant World::Now() const { return {base::SteadyTime(time_), base::WallTime(base::seconds(1'700'000'000))}; }
 
 void World::NewPlan() {
-  ++plan_epoch_;
+  ++plan_generation_;
   const auto some = [&](int n) { return 1 + static_cast<int>(rng_.Below(static_cast<uint64_t>(n))); };
-  plan_ = MakePlan(plan_epoch_, some(3), some(3), some(2), rng_.Below(2) == 0 ? "a" : "b");
+  plan_ = MakePlan(plan_generation_, some(3), some(3), some(2), rng_.Below(2) == 0 ? "a" : "b");
   if (!core_) return;
-  const absl::StatusOr<int64_t> epoch = core_->ApplyPlan(plan_, Now());
-  if (!epoch.ok() && !core_->over()) Trouble(base::ToString(epoch.status()));
+  const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
+  if (!generation.ok() && !core_->over()) Trouble(base::ToString(generation.status()));
   Execute();
 }
 
@@ -86,9 +86,9 @@ void World::StartCoordinator() {
   core_ = std::make_unique<CoordinatorCore>(MakeOptions(options_), Now(), journal_);
   finding_ = false;
   Execute();
-  if (plan_epoch_ > 0 && !core_->over()) {
-    const absl::StatusOr<int64_t> epoch = core_->ApplyPlan(plan_, Now());
-    if (!epoch.ok()) Trouble(base::ToString(epoch.status()));
+  if (plan_generation_ > 0 && !core_->over()) {
+    const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
+    if (!generation.ok()) Trouble(base::ToString(generation.status()));
     Execute();
   }
 }
@@ -157,10 +157,11 @@ void World::Execute() {
 void World::Execute(const Command& command) {
   if (const auto* send = std::get_if<SendCommand>(&command)) {
     if (send->message.has_prepare()) {
-      const int64_t epoch = send->message.prepare().epoch();
-      if (epoch < newest_epoch_) Trouble(fmt::format("epoch {} after epoch {}", epoch, newest_epoch_));
-      newest_epoch_ = std::max(newest_epoch_, epoch);
-      if (journal_->last_epoch() < epoch) Trouble("an epoch was announced before it was journaled");
+      const int64_t generation = send->message.prepare().generation();
+      if (generation < newest_generation_)
+        Trouble(fmt::format("generation {} after generation {}", generation, newest_generation_));
+      newest_generation_ = std::max(newest_generation_, generation);
+      if (journal_->last_generation() < generation) Trouble("a generation was announced before it was journaled");
     }
     const auto found = shared_.by_instance.find(send->instance);
     if (found != shared_.by_instance.end() && found->second->alive && found->second->connected) {
@@ -186,7 +187,8 @@ void World::CompleteCheckpoint(const WriteManifestCommand& command) {
   Checkpoint checkpoint{command.folder, command.step, {}};
   for (const job::v1::CheckpointFile& file : command.files) {
     const SavedPart& part = shared_.parts.at(command.folder + "/" + file.name());
-    if (part.epoch != command.epoch || part.state.step != command.step) Trouble("a checkpoint of mixed parts");
+    if (part.generation != command.generation || part.state.step != command.step)
+      Trouble("a checkpoint of mixed parts");
     if (!checkpoint.state.counts.empty() && !(checkpoint.state == part.state)) Trouble("checkpoint parts differ");
     checkpoint.state = part.state;
   }
@@ -220,7 +222,7 @@ void World::Disturb() {
     Member& member = any();
     if (!member.connected || !member.held()) return;
     job::v1::SessionRequest fault;
-    fault.mutable_fault()->set_epoch(member.held()->epoch);
+    fault.mutable_fault()->set_generation(member.held()->generation);
     fault.mutable_fault()->set_message("a peer broke off");
     member.outbox.push_back(fault);
   }

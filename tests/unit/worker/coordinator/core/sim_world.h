@@ -26,7 +26,7 @@ struct WorldOptions {
 };
 
 // A plan: a stage on servers and a dense one.
-job::v1::ApplyPlanRequest MakePlan(int64_t epoch, int stage0, int stage1, int servers, const std::string& pool);
+job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, int servers, const std::string& pool);
 
 class World {
  public:
@@ -62,10 +62,10 @@ class World {
   std::unique_ptr<CoordinatorCore> core_;
   std::optional<job::v1::CoordinatorState> journal_;
   job::v1::ApplyPlanRequest plan_;
-  int64_t plan_epoch_ = 0;
+  int64_t plan_generation_ = 0;
   base::nanoseconds time_{0};
   int64_t instances_ = 0;
-  int64_t newest_epoch_ = 0;  // announced by any Prepare
+  int64_t newest_generation_ = 0;  // announced by any Prepare
   int disturbances_left_;
   int kills_ = 0;
   bool finding_ = false;

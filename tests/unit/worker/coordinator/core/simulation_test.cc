@@ -26,7 +26,7 @@ TEST(SimulationTest, WithCheckpoints) {
     for (const job::v1::SwitchRecord& record : world.last().switches()) {
       recoveries += record.recovery() ? 1 : 0;
       rescales += record.recovery() ? 0 : 1;
-      EXPECT_GT(record.to_epoch(), record.from_epoch()) << "seed " << seed;
+      EXPECT_GT(record.to_generation(), record.from_generation()) << "seed " << seed;
     }
   }
   // The worlds are not idle.

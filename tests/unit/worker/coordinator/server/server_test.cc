@@ -50,7 +50,7 @@ class Trainer {
     hello.mutable_hello()->set_role(job::v1::MEMBER_ROLE_TRAINER);
     hello.mutable_hello()->set_pool("cpu");
     hello.mutable_hello()->set_instance(instance_);
-    hello.mutable_hello()->set_held_epoch(epoch_);
+    hello.mutable_hello()->set_held_generation(generation_);
     hello.mutable_hello()->set_held_step(step_);
     stream->Write(hello);
     job::v1::SessionResponse order;
@@ -84,7 +84,7 @@ class Trainer {
       step_ = step.step();
       samples_ += step.count();
       job::v1::SessionRequest report;
-      report.mutable_progress()->set_epoch(epoch_);
+      report.mutable_progress()->set_generation(generation_);
       report.mutable_progress()->set_step(step_);
       report.mutable_progress()->set_state_samples(samples_);
       report.mutable_progress()->set_loss_sum(0.25 * step.count());
@@ -96,22 +96,22 @@ class Trainer {
   bool Obey(const job::v1::SessionResponse& order, job::v1::SessionRequest& answer) {
     if (order.has_prepare()) {
       prepare_ = order.prepare();
-      answer.mutable_warmed()->set_epoch(prepare_.epoch());
+      answer.mutable_warmed()->set_generation(prepare_.generation());
       answer.mutable_warmed()->set_rows(kRows);
     } else if (order.has_switch_()) {
-      epoch_ = prepare_.epoch();
+      generation_ = prepare_.generation();
       step_ = order.switch_().step();
       if (prepare_.origin() == job::v1::STATE_ORIGIN_INITIAL) samples_ = 0;
       if (prepare_.origin() == job::v1::STATE_ORIGIN_CHECKPOINT) Restore();
-      answer.mutable_ready()->set_epoch(epoch_);
+      answer.mutable_ready()->set_generation(generation_);
       answer.mutable_ready()->set_step(step_);
       answer.mutable_ready()->set_state_samples(samples_);
     } else if (order.has_halt()) {
-      answer.mutable_halted()->set_epoch(order.halt().epoch());
+      answer.mutable_halted()->set_generation(order.halt().generation());
       answer.mutable_halted()->set_applied_step(step_);
       answer.mutable_halted()->set_undo_to_step(step_);
     } else if (order.has_checkpoint()) {
-      auto writer = *CheckpointWriter::Create(root_, order.checkpoint().folder(), DenseFileName(epoch_, 0));
+      auto writer = *CheckpointWriter::Create(root_, order.checkpoint().folder(), DenseFileName(generation_, 0));
       const std::vector<float> state = {static_cast<float>(samples_)};
       (void)writer->AddDense(0, "samples", state, {});
       const CheckpointFileEntry entry = *writer->Finish();
@@ -142,7 +142,7 @@ class Trainer {
   const fs::path root_;
   int64_t stop_at_;  // goes away when asked to train after this step; -1: never
   job::v1::Prepare prepare_;
-  int64_t epoch_ = 0;
+  int64_t generation_ = 0;
   int64_t step_ = 0;
   int64_t samples_ = 0;
 };
@@ -171,7 +171,7 @@ class CoordinatorServerTest : public testing::Test {
   static job::v1::ApplyPlanRequest Plan() {
     job::v1::ApplyPlanRequest request;
     plan::v1::ExecutionPlan& plan = *request.mutable_plan();
-    plan.set_epoch(1);
+    plan.set_generation(1);
     plan.set_job_uid("uid");
     plan.add_stages()->add_operations()->set_end(1);
     plan::v1::Group& group = *plan.mutable_stages(0)->add_groups();

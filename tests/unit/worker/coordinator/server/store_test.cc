@@ -25,9 +25,9 @@ class StoreTest : public testing::Test {
  protected:
   void SetUp() override { root_ = *base::MakeTempDir("medley-coordinator"); }
   void TearDown() override { fs::remove_all(root_); }
-  static job::v1::CoordinatorState State(int64_t epoch) {
+  static job::v1::CoordinatorState State(int64_t generation) {
     job::v1::CoordinatorState state;
-    state.set_last_epoch(epoch);
+    state.set_last_generation(generation);
     state.set_message(std::string(50, 'x'));
     return state;
   }
@@ -38,9 +38,9 @@ TEST_F(StoreTest, TheLastRecordCounts) {
   {
     auto journal = *Journal::Open(root_ / "deep");
     EXPECT_FALSE(journal->restored());
-    for (int64_t epoch = 1; epoch <= 3; ++epoch) ASSERT_THAT(journal->Append(State(epoch)), IsOk());
+    for (int64_t generation = 1; generation <= 3; ++generation) ASSERT_THAT(journal->Append(State(generation)), IsOk());
   }
-  EXPECT_EQ((*Journal::Open(root_ / "deep"))->restored()->last_epoch(), 3);
+  EXPECT_EQ((*Journal::Open(root_ / "deep"))->restored()->last_generation(), 3);
 }
 
 TEST_F(StoreTest, ATornTailIsCutOff) {
@@ -60,9 +60,9 @@ TEST_F(StoreTest, ATornTailIsCutOff) {
     fs::resize_file(root_ / "journal", whole + rng.Below(longer - whole));
     auto journal = *Journal::Open(root_);
     ASSERT_TRUE(journal->restored());
-    EXPECT_EQ(journal->restored()->last_epoch(), 1);
+    EXPECT_EQ(journal->restored()->last_generation(), 1);
     ASSERT_THAT(journal->Append(State(3)), IsOk());
-    EXPECT_EQ((*Journal::Open(root_))->restored()->last_epoch(), 3);
+    EXPECT_EQ((*Journal::Open(root_))->restored()->last_generation(), 3);
   }
 }
 
@@ -70,12 +70,12 @@ TEST_F(StoreTest, TheJournalIsCompacted) {
   auto journal = *Journal::Open(root_);
   job::v1::CoordinatorState big = State(1);
   big.set_message(std::string(1 << 20, 'x'));
-  for (int64_t epoch = 1; epoch <= 20; ++epoch) {
-    big.set_last_epoch(epoch);
+  for (int64_t generation = 1; generation <= 20; ++generation) {
+    big.set_last_generation(generation);
     ASSERT_THAT(journal->Append(big), IsOk());
     EXPECT_LT(fs::file_size(root_ / "journal"), 7u << 20);
   }
-  EXPECT_EQ((*Journal::Open(root_))->restored()->last_epoch(), 20);
+  EXPECT_EQ((*Journal::Open(root_))->restored()->last_generation(), 20);
 }
 
 TEST_F(StoreTest, StepsAreWrittenOnceAndCutAtARollback) {
@@ -108,7 +108,7 @@ TEST(RendezvousTest, WaitsForEveryKey) {
   EXPECT_THAT(*values, ElementsAre("2", "1"));
 }
 
-TEST(RendezvousTest, OldEpochsAreFenced) {
+TEST(RendezvousTest, OldGenerationsAreFenced) {
   RendezvousStore store;
   ASSERT_THAT(store.Put(1, "a", "1"), IsOk());
   EXPECT_THAT(store.Put(1, "a", "other"), StatusIs(absl::StatusCode::kAlreadyExists));

@@ -1,0 +1,183 @@
+#include "kube/object.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/base/status.h"
+
+namespace medley::kube {
+namespace {
+
+const Json& Null() {
+  static const Json null;
+  return null;
+}
+
+// Undoes the escapes of RFC 6901.
+std::string Unescape(std::string_view token) {
+  std::string out;
+  out.reserve(token.size());
+  for (size_t i = 0; i < token.size(); ++i) {
+    if (token[i] == '~' && i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1')) {
+      out += token[++i] == '0' ? '~' : '/';
+    } else {
+      out += token[i];
+    }
+  }
+  return out;
+}
+
+const Json* Child(const Json& value, std::string_view token) {
+  if (value.is_object()) {
+    const auto it = value.find(Unescape(token));
+    return it == value.end() ? nullptr : &*it;
+  }
+  if (value.is_array()) {
+    size_t index = 0;
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+    if (error != std::errc() || end != token.data() + token.size()) return nullptr;
+    return index < value.size() ? &value[index] : nullptr;
+  }
+  return nullptr;
+}
+
+std::string FieldOf(const Json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+// The object at json[a][b], made when it is missing or has another type.
+Json& Section(Json& json, const char* a, const char* b) {
+  if (!json.is_object()) json = Json::object();
+  Json& first = json[a];
+  if (!first.is_object()) first = Json::object();
+  Json& second = first[b];
+  if (!second.is_object()) second = Json::object();
+  return second;
+}
+
+}  // namespace
+
+std::string Resource::Path(std::string_view ns, std::string_view name, std::string_view subresource) const {
+  std::string path = group.empty() ? "/api/" + version : "/apis/" + group + "/" + version;
+  if (namespaced && !ns.empty()) path.append("/namespaces/").append(ns);
+  path.append("/").append(plural);
+  if (!name.empty()) path.append("/").append(name);
+  if (!subresource.empty()) path.append("/").append(subresource);
+  return path;
+}
+
+namespace resources {
+Resource Pods() { return {"", "v1", "pods", "Pod", true}; }
+Resource Services() { return {"", "v1", "services", "Service", true}; }
+Resource ConfigMaps() { return {"", "v1", "configmaps", "ConfigMap", true}; }
+Resource Secrets() { return {"", "v1", "secrets", "Secret", true}; }
+Resource Nodes() { return {"", "v1", "nodes", "Node", false}; }
+Resource Namespaces() { return {"", "v1", "namespaces", "Namespace", false}; }
+Resource ResourceQuotas() { return {"", "v1", "resourcequotas", "ResourceQuota", true}; }
+Resource Events() { return {"", "v1", "events", "Event", true}; }
+Resource NetworkPolicies() { return {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true}; }
+Resource PodDisruptionBudgets() { return {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true}; }
+Resource Leases() { return {"coordination.k8s.io", "v1", "leases", "Lease", true}; }
+Resource CustomResourceDefinitions() {
+  return {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
+}
+}  // namespace resources
+
+Object::Object(const Resource& resource, Key key) : Object() {
+  json_["apiVersion"] = resource.ApiVersion();
+  json_["kind"] = resource.kind;
+  Json& metadata = json_["metadata"];
+  metadata = Json::object();
+  metadata["name"] = std::move(key.name);
+  if (resource.namespaced && !key.ns.empty()) metadata["namespace"] = std::move(key.ns);
+}
+
+const Json& Object::At(std::string_view pointer) const {
+  const Json* value = &json_;
+  while (!pointer.empty()) {
+    if (pointer.front() != '/') return Null();
+    pointer.remove_prefix(1);
+    const size_t end = std::min(pointer.find('/'), pointer.size());
+    value = Child(*value, pointer.substr(0, end));
+    if (value == nullptr) return Null();
+    pointer.remove_prefix(end);
+  }
+  return *value;
+}
+
+std::string Object::String(std::string_view pointer) const {
+  const Json& value = At(pointer);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+int64_t Object::generation() const {
+  const Json& value = At("/metadata/generation");
+  return value.is_number_integer() ? value.get<int64_t>() : 0;
+}
+
+std::string Object::label(std::string_view name) const {
+  const Json& labels = At("/metadata/labels");
+  return labels.is_object() ? FieldOf(labels, std::string(name).c_str()) : "";
+}
+
+std::string Object::annotation(std::string_view name) const {
+  const Json& annotations = At("/metadata/annotations");
+  return annotations.is_object() ? FieldOf(annotations, std::string(name).c_str()) : "";
+}
+
+std::vector<OwnerReference> Object::owners() const {
+  std::vector<OwnerReference> owners;
+  const Json& list = At("/metadata/ownerReferences");
+  if (!list.is_array()) return owners;
+  for (const Json& item : list) {
+    if (!item.is_object()) continue;
+    const auto controller = item.find("controller");
+    owners.push_back({FieldOf(item, "apiVersion"), FieldOf(item, "kind"), FieldOf(item, "name"), FieldOf(item, "uid"),
+                      controller != item.end() && controller->is_boolean() && controller->get<bool>()});
+  }
+  return owners;
+}
+
+std::optional<OwnerReference> Object::controller() const {
+  for (OwnerReference& owner : owners()) {
+    if (owner.controller) return std::move(owner);
+  }
+  return std::nullopt;
+}
+
+void Object::SetLabel(std::string_view name, std::string_view value) {
+  Section(json_, "metadata", "labels")[std::string(name)] = value;
+}
+
+void Object::SetAnnotation(std::string_view name, std::string_view value) {
+  Section(json_, "metadata", "annotations")[std::string(name)] = value;
+}
+
+absl::Status Object::SetController(const Object& owner) {
+  if (const auto now = controller(); now && now->uid != owner.uid()) {
+    return base::AlreadyExists("set {} '{}' as controller of {} '{}': it is controlled by {} '{}'", owner.kind(),
+                               owner.key().ToString(), kind(), key().ToString(), now->kind, now->name);
+  }
+  if (!json_["metadata"].is_object()) json_["metadata"] = Json::object();
+  Json& list = json_["metadata"]["ownerReferences"];
+  if (!list.is_array()) list = Json::array();
+  Json reference = {{"apiVersion", owner.api_version()},
+                    {"kind", owner.kind()},
+                    {"name", owner.key().name},
+                    {"uid", owner.uid()},
+                    {"controller", true},
+                    {"blockOwnerDeletion", true}};
+  for (Json& item : list) {
+    if (item.is_object() && FieldOf(item, "uid") == owner.uid()) {
+      item = std::move(reference);
+      return absl::OkStatus();
+    }
+  }
+  list.push_back(std::move(reference));
+  return absl::OkStatus();
+}
+
+void MergePatch(Json& target, const Json& patch) { target.merge_patch(patch); }
+
+}  // namespace medley::kube

@@ -1,0 +1,91 @@
+// Routes a request to what answers it. Thread-safe; everything is borrowed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "localcluster/apiserver/faults.h"
+#include "localcluster/apiserver/http.h"
+#include "localcluster/apiserver/log_access.h"
+#include "localcluster/apiserver/rest.h"
+
+namespace medley::kube {
+class LogReader;
+struct RequestSeen;
+}  // namespace medley::kube
+
+namespace medley::kube::apiserver {
+
+// The parts of a resource's URL.
+struct Route {
+  InfoPtr info;
+  std::string ns;    // empty: all namespaces, or cluster scope
+  std::string name;  // empty: the collection
+  std::string subresource;
+  std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection
+  Key key() const { return {info->resource.namespaced ? ns : "", name}; }
+};
+
+class Api {
+ public:
+  struct Options {
+    std::map<std::string, std::string> tokens;
+    bool authenticate = false;  // a token or a client certificate is needed
+    std::function<void(const RequestSeen&)> on_request;
+    base::nanoseconds bookmark_interval = base::seconds(60);
+    std::string address;
+  };
+  Api(Options options, Rest& rest, FaultScript& faults);
+
+  HttpResponse Handle(const HttpRequest& request);
+  void SetLogReader(LogReader* reader);
+  void SetTokens(std::map<std::string, std::string> tokens);
+
+ private:
+  absl::StatusOr<HttpResponse> Dispatch(const HttpRequest& request);
+  absl::StatusOr<std::optional<HttpResponse>> Documents(const HttpRequest& request);
+  absl::StatusOr<Route> Parse(const HttpRequest& request) const;
+  absl::StatusOr<HttpResponse> Serve(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> ServeWell(const Route& route, const HttpRequest& request, std::optional<Fault> fault);
+  absl::StatusOr<HttpResponse> ServeObject(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> List(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Watch(const Route& route, const HttpRequest& request, std::optional<Fault> fault);
+  absl::StatusOr<HttpResponse> Create(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Update(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Patch(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Delete(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> DeleteCollection(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Scale(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Bind(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Evict(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Log(const Route& route, const HttpRequest& request);
+  absl::Status Authenticate(const HttpRequest& request);
+
+  const Options options_;
+  Rest& rest_;
+  FaultScript& faults_;
+  base::Mutex tokens_mutex_;
+  std::map<std::string, std::string> tokens_ ABSL_GUARDED_BY(tokens_mutex_);
+  LogAccess logs_;
+};
+
+// What the handlers share (api_common.cc).
+
+// The body, JSON or YAML by its Content-Type; duplicates and a wrong kind are told as the options say.
+absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
+                                const Definitions& definitions);
+absl::StatusOr<WriteOptions> ReadWriteOptions(const Route& route, const HttpRequest& request);
+// The object as the request wants it: itself, or a Table.
+HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const Json& object, base::WallTime now,
+                            int code = 200);
+HttpResponse JsonResponse(const Json& body, int code = 200);
+HttpResponse ErrorAnswer(const absl::Status& status);
+void AddWarnings(const std::vector<std::string>& warnings, HttpResponse* response);
+// Rewritten to the version that was asked for.
+Json InVersion(const ResourceInfo& info, const Json& object);
+bool WantsTable(const HttpRequest& request);
+bool MethodIsWatch(const HttpRequest& request);
+
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include "common/base/status.h"
+#include "localcluster/apiserver/api.h"
+#include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/json_text.h"
+#include "localcluster/apiserver/protobuf_body.h"
+#include "localcluster/apiserver/table.h"
+
+namespace medley::kube::apiserver {
+
+HttpResponse JsonResponse(const Json& body, int code) {
+  HttpResponse response;
+  response.code = code;
+  response.body = Dump(body);
+  response.body += '\n';
+  return response;
+}
+
+HttpResponse ErrorAnswer(const absl::Status& status) {
+  const Json body = StatusObject(status);
+  HttpResponse response = JsonResponse(body, body.value("code", 500));
+  const auto details = body.find("details");
+  if (details != body.end() && details->contains("retryAfterSeconds")) {
+    response.headers.emplace_back("Retry-After", (*details)["retryAfterSeconds"].dump());
+  }
+  return response;
+}
+
+void AddWarnings(const std::vector<std::string>& warnings, HttpResponse* response) {
+  for (const std::string& text : warnings) {
+    std::string quoted;
+    for (const char c : text.substr(0, 256)) {
+      if (c == '"' || c == '\\') quoted += '\\';
+      if (static_cast<unsigned char>(c) >= 32) quoted += c;
+    }
+    response->headers.emplace_back("Warning", fmt::format("299 - \"{}\"", quoted));
+  }
+}
+
+Json InVersion(const ResourceInfo& info, const Json& object) {
+  Json out = object;
+  out["apiVersion"] = info.resource.ApiVersion();
+  return out;
+}
+
+bool WantsTable(const HttpRequest& request) { return request.accept.find("as=Table") != std::string::npos; }
+
+bool MethodIsWatch(const HttpRequest& request) { return request.method == "GET" && request.Is("watch"); }
+
+HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const Json& object, base::WallTime now,
+                            int code) {
+  const Json shown = InVersion(*route.info, object);
+  if (!WantsTable(request)) return JsonResponse(shown, code);
+  return JsonResponse(MakeTable(*route.info, {&shown}, now, request.Query("includeObject")), code);
+}
+
+absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
+                                const Definitions& definitions) {
+  const ResourceInfo& info = *route.info;
+  Json body;
+  if (request.content_type.find("yaml") != std::string::npos) {
+    auto documents = ParseYaml(request.body);
+    if (!documents.ok()) return BadRequest(base::Message(documents.status()));
+    if (documents->size() != 1) return BadRequest("the body must be one YAML document");
+    body = std::move(documents->front());
+  } else if (request.content_type.find("protobuf") != std::string::npos) {
+    if (!info.builtin) {
+      return ApiError(415, "UnsupportedMediaType", "the body must be application/json or YAML");
+    }
+    auto decoded = DecodeProtobuf(request.body, definitions, info.definition);
+    if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
+    body = std::move(*decoded);
+  } else {
+    auto parsed = ParseJson(request.body);
+    if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
+    body = std::move(parsed->value);
+    if (!parsed->duplicates.empty()) {
+      const std::string text = fmt::format("duplicate field \"{}\"", parsed->duplicates[0]);
+      if (options.validation == FieldValidation::kStrict) {
+        return BadRequest(
+            fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: strict "
+                        "decoding error: {2}",
+                        info.resource.kind, info.resource.version, text));
+      }
+      if (options.warnings != nullptr) options.warnings->push_back(text);
+    }
+  }
+  if (!body.is_object()) return BadRequest("the body must be a JSON object");
+  if (body.contains("metadata") && !body["metadata"].is_object()) {
+    return BadRequest("metadata must be a JSON object");
+  }
+  if (!body.contains("metadata")) body["metadata"] = Json::object();
+  return body;
+}
+
+absl::StatusOr<WriteOptions> ReadWriteOptions(const Route& route, const HttpRequest& request) {
+  WriteOptions options;
+  options.subresource = route.subresource;
+  if (const std::string dry = request.Query("dryRun"); !dry.empty()) {
+    if (dry != "All") return BadRequest(fmt::format("dryRun: Unsupported value: \"{}\"", dry));
+    options.dry_run = true;
+  }
+  const std::string validation = request.Query("fieldValidation");
+  if (validation == "Strict") {
+    options.validation = FieldValidation::kStrict;
+  } else if (validation == "Ignore") {
+    options.validation = FieldValidation::kIgnore;
+  } else if (!validation.empty() && validation != "Warn") {
+    return BadRequest(
+        fmt::format("fieldValidation: Unsupported value: \"{}\": supported values: "
+                    "\"Ignore\", \"Strict\", \"Warn\"",
+                    validation));
+  }
+  options.manager = request.Query("fieldManager");
+  if (options.manager.empty()) {
+    options.manager = request.user_agent.substr(0, request.user_agent.find('/'));
+  }
+  if (options.manager.empty()) options.manager = "unknown";
+  options.manager.resize(std::min<size_t>(options.manager.size(), 128));
+  options.force = request.Is("force");
+  return options;
+}
+
+}  // namespace medley::kube::apiserver

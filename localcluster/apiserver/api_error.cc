@@ -1,0 +1,145 @@
+#include "localcluster/apiserver/api_error.h"
+
+#include <absl/strings/cord.h>
+#include <fmt/format.h>
+
+#include "common/base/status.h"
+
+namespace medley::kube::apiserver {
+namespace {
+
+constexpr char kPayload[] = "medley.dev/embedded-status";
+
+absl::StatusCode CodeOf(int http) {
+  switch (http) {
+    case 400:
+    case 422:
+      return absl::StatusCode::kInvalidArgument;
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 405:
+      return absl::StatusCode::kUnimplemented;
+    case 409:
+      return absl::StatusCode::kAborted;
+    case 410:
+      return absl::StatusCode::kOutOfRange;
+    case 413:
+    case 429:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
+Json Details(const Resource& resource, std::string_view name, bool kind = false) {
+  Json details = {{"name", name}, {"kind", kind ? resource.kind : resource.plural}};
+  if (!resource.group.empty()) details["group"] = resource.group;
+  return details;
+}
+
+std::string Qualified(const Resource& resource, std::string_view first) {
+  return resource.group.empty() ? std::string(first) : fmt::format("{}.{}", first, resource.group);
+}
+
+}  // namespace
+
+absl::Status ApiError(int code, std::string_view reason, std::string_view message, Json details) {
+  Json body = {{"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", Json::object()},
+               {"status", "Failure"}, {"message", message}, {"reason", reason},
+               {"code", code}};
+  if (!details.is_null()) body["details"] = std::move(details);
+  absl::Status status = base::MakeStatus(CodeOf(code), message);
+  status.SetPayload(kPayload, absl::Cord(body.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  return status;
+}
+
+FieldError InvalidValue(std::string_view field, const Json& value, std::string_view what) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 256) text = text.substr(0, 253) + "...";
+  return {"FieldValueInvalid", std::string(field), fmt::format("Invalid value: {}: {}", text, what)};
+}
+
+FieldError RequiredValue(std::string_view field, std::string_view what) {
+  return {"FieldValueRequired", std::string(field),
+          what.empty() ? "Required value" : fmt::format("Required value: {}", what)};
+}
+
+FieldError Forbidden(std::string_view field, std::string_view what) {
+  return {"FieldValueForbidden", std::string(field), fmt::format("Forbidden: {}", what)};
+}
+
+absl::Status BadRequest(std::string_view message) { return ApiError(400, "BadRequest", message); }
+
+absl::Status NotFoundError(const Resource& resource, std::string_view name) {
+  return ApiError(404, "NotFound", fmt::format("{} \"{}\" not found", Qualified(resource, resource.plural), name),
+                  Details(resource, name));
+}
+
+absl::Status AlreadyExistsError(const Resource& resource, std::string_view name) {
+  return ApiError(409, "AlreadyExists",
+                  fmt::format("{} \"{}\" already exists", Qualified(resource, resource.plural), name),
+                  Details(resource, name));
+}
+
+absl::Status ConflictError(const Resource& resource, std::string_view name, std::string_view message) {
+  return ApiError(409, "Conflict",
+                  fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", Qualified(resource, resource.plural),
+                              name, message),
+                  Details(resource, name));
+}
+
+absl::Status ForbiddenError(const Resource& resource, std::string_view name, std::string_view message) {
+  return ApiError(403, "Forbidden",
+                  fmt::format("{} \"{}\" is forbidden: {}", Qualified(resource, resource.plural), name, message),
+                  Details(resource, name));
+}
+
+absl::Status InvalidError(const Resource& resource, std::string_view name, const FieldErrors& errors) {
+  std::string sentences;
+  Json causes = Json::array();
+  for (const FieldError& error : errors) {
+    if (!sentences.empty()) sentences += ", ";
+    sentences += error.field + ": " + error.what;
+    causes.push_back({{"reason", error.reason}, {"message", error.what}, {"field", error.field}});
+  }
+  if (errors.size() > 1) sentences = "[" + sentences + "]";
+  Json details = Details(resource, name, true);
+  details["causes"] = std::move(causes);
+  return ApiError(422, "Invalid",
+                  fmt::format("{} \"{}\" is invalid: {}", Qualified(resource, resource.kind), name, sentences),
+                  std::move(details));
+}
+
+absl::Status ExpiredError(std::string_view message) { return ApiError(410, "Expired", message); }
+
+absl::Status MethodNotAllowed(std::string_view message) { return ApiError(405, "MethodNotAllowed", message); }
+
+absl::Status TooLargeVersion(uint64_t asked, uint64_t current) {
+  return ApiError(
+      504, "Timeout", fmt::format("Timeout: Too large resource version: {}, current: {}", asked, current),
+      {{"causes", Json::array({{{"reason", "ResourceVersionTooLarge"}, {"message", "Too large resource version"}}})},
+       {"retryAfterSeconds", 1}});
+}
+
+Json StatusObject(const absl::Status& status) {
+  if (auto payload = status.GetPayload(kPayload)) {
+    Json body = Json::parse(std::string(*payload), nullptr, false);
+    if (body.is_object()) return body;
+  }
+  const bool bad = status.code() == absl::StatusCode::kInvalidArgument;
+  return {{"kind", "Status"},
+          {"apiVersion", "v1"},
+          {"metadata", Json::object()},
+          {"status", "Failure"},
+          {"message", base::Message(status)},
+          {"reason", bad ? "BadRequest" : "InternalError"},
+          {"code", bad ? 400 : 500}};
+}
+
+int HttpCodeOf(const absl::Status& status) { return StatusObject(status).value("code", 500); }
+
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,45 @@
+// Errors of the API: an absl::Status that carries the HTTP code and the metav1.Status it becomes.
+// All functions are pure.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/object.h"
+
+namespace medley::kube::apiserver {
+
+// `details` may be null.
+absl::Status ApiError(int code, std::string_view reason, std::string_view message, Json details = nullptr);
+
+// One refused field. `what` is the sentence after the field: "Invalid value: 0: must be positive".
+struct FieldError {
+  std::string reason;  // FieldValueInvalid, FieldValueRequired, ...
+  std::string field;
+  std::string what;
+};
+using FieldErrors = std::vector<FieldError>;
+FieldError InvalidValue(std::string_view field, const Json& value, std::string_view what);
+FieldError RequiredValue(std::string_view field, std::string_view what = "");
+FieldError Forbidden(std::string_view field, std::string_view what);
+
+absl::Status BadRequest(std::string_view message);
+absl::Status NotFoundError(const Resource& resource, std::string_view name);
+absl::Status AlreadyExistsError(const Resource& resource, std::string_view name);
+absl::Status ConflictError(const Resource& resource, std::string_view name, std::string_view message);
+absl::Status ForbiddenError(const Resource& resource, std::string_view name, std::string_view message);
+absl::Status InvalidError(const Resource& resource, std::string_view name, const FieldErrors& errors);
+absl::Status ExpiredError(std::string_view message);
+absl::Status MethodNotAllowed(std::string_view message);
+// The answer to a resourceVersion that this server has not reached.
+absl::Status TooLargeVersion(uint64_t asked, uint64_t current);
+
+// The HTTP code and body of an error (a Status without a payload is mapped from its code).
+int HttpCodeOf(const absl::Status& status);
+Json StatusObject(const absl::Status& status);
+
+}  // namespace medley::kube::apiserver

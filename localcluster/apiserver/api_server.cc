@@ -1,0 +1,185 @@
+#include "localcluster/apiserver/api_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "localcluster/apiserver/api.h"
+#include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/garbage_collector.h"
+#include "localcluster/apiserver/http_server.h"
+#include "localcluster/apiserver/json_text.h"
+
+namespace medley::kube {
+
+class ApiServer::Core {
+ public:
+  Core(base::Clock& clock, ApiServerOptions options)
+      : options_(std::move(options)),
+        registry_(definitions_),
+        store_(static_cast<size_t>(std::max(1, options_.event_window)),
+               static_cast<size_t>(std::max(1, options_.watch_buffer))),
+        rest_(registry_, store_, clock, options_.seed),
+        collector_(rest_),
+        api_({.tokens = options_.tokens,
+              .authenticate = !options_.tokens.empty() || !options_.client_ca.empty(),
+              .on_request = options_.on_request,
+              .bookmark_interval = options_.bookmark_interval,
+              .address = options_.address},
+             rest_, faults_),
+        server_({.address = options_.address,
+                 .port = options_.port,
+                 .max_connections = options_.max_connections,
+                 .max_body = options_.max_body,
+                 .certificate = options_.tls_certificate,
+                 .key = options_.tls_key,
+                 .client_ca = options_.client_ca},
+                [this](const apiserver::HttpRequest& request) { return api_.Handle(request); }) {
+    store_.SetObserver([this](const std::string&, const apiserver::Change& change) { collector_.Notice(change); });
+  }
+
+  absl::Status Start() {
+    MEDLEY_RETURN_IF_ERROR(CreateNamespaces());
+    for (const std::filesystem::path& path : options_.crd_paths) MEDLEY_RETURN_IF_ERROR(Load(path));
+    MEDLEY_RETURN_IF_ERROR(server_.Start());
+    collector_.Start();
+    return absl::OkStatus();
+  }
+
+  void Stop() {
+    server_.Stop();
+    collector_.Stop();
+  }
+
+  std::string url() const {
+    const std::string host =
+        options_.address.find(':') == std::string::npos ? options_.address : "[" + options_.address + "]";
+    return fmt::format("{}://{}:{}", server_.tls() ? "https" : "http", host, server_.port());
+  }
+
+  absl::Status WriteKubeconfig(const std::filesystem::path& path) const {
+    Json cluster = {{"server", url()}};
+    if (server_.tls()) {
+      cluster["certificate-authority"] = std::filesystem::absolute(options_.tls_certificate).string();
+    }
+    Json user = Json::object();
+    if (!options_.tokens.empty()) user["token"] = options_.tokens.begin()->first;
+    const Json config = {
+        {"apiVersion", "v1"},
+        {"kind", "Config"},
+        {"current-context", "medley"},
+        {"clusters", Json::array({{{"name", "medley"}, {"cluster", cluster}}})},
+        {"users", Json::array({{{"name", "medley"}, {"user", user}}})},
+        {"contexts",
+         Json::array({{{"name", "medley"},
+                       {"context", {{"cluster", "medley"}, {"user", "medley"}, {"namespace", "default"}}}}})}};
+    return base::WriteFileAtomic(path, config.dump(2) + "\n");  // JSON is YAML
+  }
+
+  int port() const { return server_.port(); }
+  void SetLogReader(LogReader* reader) { api_.SetLogReader(reader); }
+  void SetTokens(std::map<std::string, std::string> tokens) { api_.SetTokens(std::move(tokens)); }
+  apiserver::FaultScript& faults() { return faults_; }
+  apiserver::HttpServer& server() { return server_; }
+  const apiserver::HttpServer& server() const { return server_; }
+
+ private:
+  absl::Status CreateNamespaces() {
+    for (const char* name : {"default", "kube-system"}) {
+      MEDLEY_RETURN_IF_ERROR(
+          CreateObject({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}}));
+      MEDLEY_RETURN_IF_ERROR(CreateObject({{"apiVersion", "v1"},
+                                           {"kind", "ServiceAccount"},
+                                           {"metadata", {{"name", "default"}, {"namespace", name}}}}));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Load(const std::filesystem::path& path) {
+    std::vector<std::filesystem::path> files;
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+        const auto extension = entry.path().extension();
+        if (extension == ".yaml" || extension == ".yml" || extension == ".json") {
+          files.push_back(entry.path());
+        }
+      }
+      std::sort(files.begin(), files.end());
+    } else {
+      files.push_back(path);
+    }
+    for (const std::filesystem::path& file : files) {
+      MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file, options_.max_body));
+      const absl::Status status = LoadText(text);
+      if (!status.ok()) {
+        return base::InvalidArgument("{}: {}", file.string(), base::Message(status));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadText(const std::string& text) {
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<Json> documents, apiserver::ParseYaml(text));
+    for (Json& document : documents) MEDLEY_RETURN_IF_ERROR(CreateObject(std::move(document)));
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateObject(Json object) {
+    if (!object.is_object() || !object.contains("metadata") || !object["metadata"].is_object() ||
+        !object.contains("kind") || !object["kind"].is_string() || !object.contains("apiVersion") ||
+        !object["apiVersion"].is_string()) {
+      return base::InvalidArgument("an object needs apiVersion, kind and metadata");
+    }
+    const std::string api = object["apiVersion"].get<std::string>();
+    const size_t slash = api.find('/');
+    const auto info =
+        registry_.FindKind(slash == std::string::npos ? "" : api.substr(0, slash),
+                           slash == std::string::npos ? api : api.substr(slash + 1), object["kind"].get<std::string>());
+    if (info == nullptr) {
+      return base::InvalidArgument("no matches for kind \"{}\" in version \"{}\"", object["kind"].get<std::string>(),
+                                   api);
+    }
+    std::string ns;
+    if (info->resource.namespaced) {
+      const Json& given = object["metadata"]["namespace"];
+      ns = given.is_string() ? given.get<std::string>() : "default";
+      object["metadata"]["namespace"] = ns;
+    }
+    apiserver::WriteOptions options;
+    options.manager = "medley-embedded";
+    options.validation = apiserver::FieldValidation::kStrict;
+    return rest_.Create(*info, ns, std::move(object), options).status();
+  }
+
+  const ApiServerOptions options_;
+  const apiserver::Definitions definitions_;
+  apiserver::Registry registry_;
+  apiserver::Store store_;
+  apiserver::Rest rest_;
+  apiserver::GarbageCollector collector_;
+  apiserver::FaultScript faults_;
+  apiserver::Api api_;
+  apiserver::HttpServer server_;
+};
+
+ApiServer::ApiServer(base::Clock& clock, ApiServerOptions options)
+    : core_(std::make_unique<Core>(clock, std::move(options))) {}
+ApiServer::~ApiServer() { Stop(); }
+absl::Status ApiServer::Start() { return core_->Start(); }
+void ApiServer::Stop() { core_->Stop(); }
+int ApiServer::port() const { return core_->port(); }
+std::string ApiServer::url() const { return core_->url(); }
+absl::Status ApiServer::WriteKubeconfig(const std::filesystem::path& path) const {
+  return core_->WriteKubeconfig(path);
+}
+void ApiServer::SetLogReader(LogReader* reader) { core_->SetLogReader(reader); }
+void ApiServer::SetTokens(std::map<std::string, std::string> tokens) { core_->SetTokens(std::move(tokens)); }
+apiserver::FaultScript& ApiServer::faults() { return core_->faults(); }
+absl::Status ApiServer::SetListening(bool listening) { return core_->server().SetListening(listening); }
+int64_t ApiServer::connections() const { return core_->server().connections(); }
+
+}  // namespace medley::kube

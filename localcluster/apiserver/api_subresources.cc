@@ -1,0 +1,236 @@
+// scale of custom resources; binding, eviction and log of pods.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "common/base/status.h"
+#include "localcluster/apiserver/api.h"
+#include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/json_text.h"
+#include "localcluster/apiserver/patch.h"
+#include "localcluster/apiserver/table.h"
+#include "localcluster/log_reader.h"
+
+namespace medley::kube::apiserver {
+namespace {
+
+// ".spec.replicas" as a JSON pointer.
+Json::json_pointer Pointer(const std::string& path) {
+  std::string text;
+  for (const char c : path) text += c == '.' ? '/' : c;
+  return Json::json_pointer(text);
+}
+
+Json ScaleOf(const ResourceInfo& info, const Json& object) {
+  const Json& metadata = object.at("metadata");
+  Json scale = {{"kind", "Scale"},
+                {"apiVersion", "autoscaling/v1"},
+                {"metadata",
+                 {{"name", metadata.value("name", "")},
+                  {"namespace", metadata.value("namespace", "")},
+                  {"uid", metadata.value("uid", "")},
+                  {"resourceVersion", metadata.value("resourceVersion", "")},
+                  {"creationTimestamp", metadata.value("creationTimestamp", "")}}},
+                {"spec", {{"replicas", 0}}},
+                {"status", {{"replicas", 0}}}};
+  if (const Json v = JsonPath(object, info.spec_replicas); v.is_number_integer()) {
+    scale["spec"]["replicas"] = v;
+  }
+  if (const Json v = JsonPath(object, info.status_replicas); v.is_number_integer()) {
+    scale["status"]["replicas"] = v;
+  }
+  if (const Json v = JsonPath(object, info.label_selector); v.is_string()) {
+    scale["status"]["selector"] = v;
+  }
+  return scale;
+}
+
+// A whole number of the query that is at least `least`; nothing when it is absent or empty.
+absl::StatusOr<std::optional<int64_t>> ReadCount(const HttpRequest& request, const char* name, int64_t least,
+                                                 FieldErrors* errors) {
+  const std::string text = request.Query(name);
+  if (text.empty()) return std::nullopt;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return BadRequest(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", Dump(text)));
+  }
+  if (value < least) {
+    errors->push_back(
+        InvalidValue(name, value, least == 0 ? "must be greater than or equal to 0" : "must be greater than 0"));
+  }
+  return value;
+}
+
+absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest& request, base::WallTime now) {
+  LogOptions options;
+  FieldErrors errors;
+  options.container = request.Query("container");
+  options.follow = request.Is("follow");
+  options.previous = request.Is("previous");
+  options.timestamps = request.Is("timestamps");
+  MEDLEY_ASSIGN_OR_RETURN(options.tail_lines, ReadCount(request, "tailLines", 0, &errors));
+  MEDLEY_ASSIGN_OR_RETURN(options.limit_bytes, ReadCount(request, "limitBytes", 1, &errors));
+  const std::string time = request.Query("sinceTime");
+  if (!time.empty()) {
+    const auto since = base::ParseTime(time);
+    if (!since.ok()) return BadRequest(base::Message(since.status()));
+    options.since = *since;
+  }
+  const bool both = !time.empty() && !request.Query("sinceSeconds").empty();
+  if (both) {
+    errors.push_back(Forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+  }
+  FieldErrors unused;
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<int64_t> seconds,
+                          ReadCount(request, "sinceSeconds", 1, both ? &unused : &errors));
+  // A kubelet would overflow here: all that there is.
+  constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
+  if (seconds) options.since = now - base::seconds(std::min(*seconds, kForever));
+  if (!errors.empty()) {
+    return InvalidError({"", "v1", "podlogoptions", "PodLogOptions"}, route.name, errors);
+  }
+  return options;
+}
+
+// Which container, in the words of the real server.
+absl::Status PickContainer(const Json& pod, LogOptions* options) {
+  const Json::json_pointer place("/spec/containers");
+  std::string names;
+  bool found = false;
+  for (const Json& container : pod.at(place)) {
+    const std::string name = container.value("name", "");
+    names += (names.empty() ? "" : " ") + name;
+    found = found || name == options->container;
+  }
+  const std::string pod_name = pod["metadata"].value("name", "");
+  if (options->container.empty()) {
+    if (pod.at(place).size() > 1) {
+      return BadRequest(
+          fmt::format("a container name must be specified for pod {}, choose one of: [{}]", pod_name, names));
+    }
+    options->container = names;
+  } else if (!found) {
+    return BadRequest(fmt::format("container {} is not valid for pod {}", options->container, pod_name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<HttpResponse> Api::Scale(const Route& route, const HttpRequest& request) {
+  const ResourceInfo& info = *route.info;
+  if (route.verb == "get") {
+    MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Get(info, route.key()));
+    return JsonResponse(ScaleOf(info, object->json()));
+  }
+  if (route.verb != "update" && route.verb != "patch") return MethodNotAllowed("scale: get or update");
+  MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
+  auto parsed = ParseJson(request.body);
+  if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
+  const Json body = std::move(parsed->value);
+  const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
+    Json scale = body;
+    if (route.verb == "patch") {
+      scale = ScaleOf(info, current);
+      if (body.is_array()) {
+        MEDLEY_ASSIGN_OR_RETURN(scale, JsonPatch(scale, body));
+      } else {
+        MergePatch(scale, body);
+      }
+    }
+    const Json replicas = JsonPath(scale, ".spec.replicas");
+    if (!replicas.is_number_integer() || replicas.get<int64_t>() < 0) {
+      return InvalidError({"autoscaling", "v1", "scales", "Scale"}, route.name,
+                          {InvalidValue("spec.replicas", replicas, "should be a whole number that is not negative")});
+    }
+    Json next = current;
+    next[Pointer(info.spec_replicas)] = replicas;
+    next["metadata"].erase("resourceVersion");
+    if (const Json version = JsonPath(scale, ".metadata.resourceVersion"); version.is_string()) {
+      next["metadata"]["resourceVersion"] = version;
+    }
+    return next;
+  };
+  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Modify(info, route.key(), change, options));
+  return JsonResponse(ScaleOf(info, object->json()));
+}
+
+absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& request) {
+  MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
+  options.subresource.clear();
+  options.binding = true;
+  auto parsed = ParseJson(request.body);
+  if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
+  const Json node = JsonPath(parsed->value, ".target.name");
+  if (!node.is_string()) return BadRequest("target.name: Required value");
+  const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
+    const Json bound = JsonPath(current, ".spec.nodeName");
+    if (bound.is_string() && bound != node && !bound.get<std::string>().empty()) {
+      return ConflictError(route.info->resource, route.name,
+                           fmt::format("pod {} is already assigned to node {}", route.name, Dump(bound)));
+    }
+    Json next = current;
+    next["spec"]["nodeName"] = node;
+    return next;
+  };
+  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr bound, rest_.Modify(*route.info, route.key(), change, options));
+  // The condition that a scheduler's binding leaves behind.
+  options.subresource = "status";
+  options.binding = false;
+  const std::string now = base::FormatTime(rest_.clock().Now());
+  const auto scheduled = [&](const Json& current) -> absl::StatusOr<Json> {
+    Json next = current;
+    Json& conditions = next["status"]["conditions"];
+    if (!conditions.is_array()) conditions = Json::array();
+    for (const Json& one : conditions) {
+      if (one.is_object() && one.value("type", "") == "PodScheduled") return next;
+    }
+    conditions.push_back({{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", now}});
+    return next;
+  };
+  if (auto done = rest_.Modify(*route.info, route.key(), scheduled, options); !done.ok()) {
+    return done.status();
+  }
+  return JsonResponse(
+      {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}},
+      201);
+}
+
+absl::StatusOr<HttpResponse> Api::Evict(const Route& route, const HttpRequest& request) {
+  (void)request;
+  MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), {}));
+  return JsonResponse(
+      {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}},
+      201);
+}
+
+absl::StatusOr<HttpResponse> Api::Log(const Route& route, const HttpRequest& request) {
+  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr pod, rest_.Get(*route.info, route.key()));
+  MEDLEY_ASSIGN_OR_RETURN(LogOptions options, ReadLogOptions(route, request, rest_.clock().Now()));
+  MEDLEY_RETURN_IF_ERROR(PickContainer(pod->json(), &options));
+  if (!logs_.serving()) return ApiError(404, "NotFound", "no node serves the logs of this pod");
+  HttpResponse response;
+  response.content_type = "text/plain";
+  if (options.follow) {
+    response.stream = [this, key = route.key(), options](BodySink& sink, const std::stop_token& stop) {
+      const absl::Status status =
+          logs_.Read(key, options, stop, [&](std::string_view piece) { return sink.Write(piece); });
+      if (!status.ok()) sink.Write(base::Message(status) + "\n");
+    };
+    return response;
+  }
+  const absl::Status status = logs_.Read(route.key(), options, std::stop_token(), [&](std::string_view piece) {
+    response.body += piece;
+    return response.body.size() < (size_t{64} << 20);
+  });
+  if (!status.ok()) {
+    return status.code() == absl::StatusCode::kNotFound ? ApiError(404, "NotFound", base::Message(status))
+                                                        : BadRequest(base::Message(status));
+  }
+  return response;
+}
+
+}  // namespace medley::kube::apiserver

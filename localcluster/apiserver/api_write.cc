@@ -1,0 +1,217 @@
+// create, update, patch, delete, deletecollection.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/status.h"
+#include "localcluster/apiserver/api.h"
+#include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/json_text.h"
+#include "localcluster/apiserver/patch.h"
+#include "localcluster/apiserver/protobuf_body.h"
+#include "localcluster/apiserver/selectors.h"
+
+namespace medley::kube::apiserver {
+namespace {
+
+std::string Text(const Json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+// Custom resources and a few built-in ones are only replaced by who says which version it read.
+absl::Status CheckConditional(const ResourceInfo& info, const std::string& name, const Json& body) {
+  static constexpr std::array kConditional = {"PodDisruptionBudget", "Lease", "CustomResourceDefinition"};
+  const bool conditional =
+      !info.builtin || std::find(kConditional.begin(), kConditional.end(), info.resource.kind) != kConditional.end();
+  if (!conditional || !Text(body.value("metadata", Json::object()), "resourceVersion").empty()) {
+    return absl::OkStatus();
+  }
+  Resource named = info.resource;
+  named.kind = named.plural;  // so does the real one
+  return InvalidError(named, name, {InvalidValue("metadata.resourceVersion", 0, "must be specified for an update")});
+}
+
+absl::Status CheckKind(const ResourceInfo& info, const Json& body) {
+  const std::string version = Text(body, "apiVersion");
+  const std::string kind = Text(body, "kind");
+  if ((version.empty() || version == info.resource.ApiVersion()) && (kind.empty() || kind == info.resource.kind)) {
+    return absl::OkStatus();
+  }
+  return BadRequest(fmt::format("the object provided ({}, {}) does not match the resource ({}, {})", version, kind,
+                                info.resource.ApiVersion(), info.resource.kind));
+}
+
+absl::StatusOr<Json> BodyOf(const Route& route, const HttpRequest& request, const WriteOptions& options,
+                            const Definitions& definitions) {
+  MEDLEY_ASSIGN_OR_RETURN(Json body, DecodeBody(route, request, options, definitions));
+  MEDLEY_RETURN_IF_ERROR(CheckKind(*route.info, body));
+  body["apiVersion"] = route.info->resource.ApiVersion();
+  body["kind"] = route.info->resource.kind;
+  return body;
+}
+
+absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Definitions& definitions) {
+  DeleteSpec spec;
+  Json body = Json::object();
+  if (request.content_type.find("protobuf") != std::string::npos && !request.body.empty()) {
+    auto decoded = DecodeProtobuf(request.body, definitions, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+    if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
+    body = std::move(*decoded);
+  } else if (!request.body.empty()) {
+    auto parsed = ParseJson(request.body);
+    if (!parsed.ok() || !parsed->value.is_object()) return BadRequest("DeleteOptions is not JSON");
+    body = std::move(parsed->value);
+  }
+  spec.propagation = Text(body, "propagationPolicy");
+  if (const std::string given = request.Query("propagationPolicy"); !given.empty()) {
+    spec.propagation = given;
+  }
+  if (body.contains("gracePeriodSeconds") && body["gracePeriodSeconds"].is_number_integer()) {
+    spec.grace_seconds = body["gracePeriodSeconds"].get<int64_t>();
+  }
+  if (const std::string given = request.Query("gracePeriodSeconds"); !given.empty()) {
+    char* end = nullptr;
+    spec.grace_seconds = std::strtoll(given.c_str(), &end, 10);
+    if (*end != '\0') return BadRequest("gracePeriodSeconds must be a number");
+  }
+  if (spec.grace_seconds.value_or(0) < 0) return BadRequest("gracePeriodSeconds must not be negative");
+  if (body.contains("preconditions") && body["preconditions"].is_object()) {
+    const Json& conditions = body["preconditions"];
+    if (const std::string uid = Text(conditions, "uid"); !uid.empty()) spec.uid = uid;
+    if (const std::string version = Text(conditions, "resourceVersion"); !version.empty()) {
+      spec.resource_version = version;
+    }
+  }
+  spec.dry_run =
+      request.Query("dryRun") == "All" || (body.contains("dryRun") && body["dryRun"] == Json::array({"All"}));
+  if (!spec.propagation.empty() && spec.propagation != "Background" && spec.propagation != "Foreground" &&
+      spec.propagation != "Orphan") {
+    return BadRequest(fmt::format("propagationPolicy: Unsupported value: \"{}\"", spec.propagation));
+  }
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<HttpResponse> Api::Create(const Route& route, const HttpRequest& request) {
+  std::vector<std::string> warnings;
+  MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
+  options.warnings = &warnings;
+  MEDLEY_ASSIGN_OR_RETURN(Json body, BodyOf(route, request, options, rest_.registry().definitions()));
+  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Create(*route.info, route.ns, std::move(body), options));
+  HttpResponse response = ObjectResponse(route, request, object->json(), rest_.clock().Now(), 201);
+  AddWarnings(warnings, &response);
+  return response;
+}
+
+absl::StatusOr<HttpResponse> Api::Update(const Route& route, const HttpRequest& request) {
+  std::vector<std::string> warnings;
+  MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
+  options.warnings = &warnings;
+  MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
+  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object,
+                          rest_.Modify(
+                              *route.info, route.key(),
+                              [&](const Json&) -> absl::StatusOr<Json> {
+                                warnings.clear();
+                                MEDLEY_RETURN_IF_ERROR(CheckConditional(*route.info, route.name, body));
+                                return body;
+                              },
+                              options));
+  HttpResponse response = ObjectResponse(route, request, object->json(), rest_.clock().Now());
+  AddWarnings(warnings, &response);
+  return response;
+}
+
+absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& request) {
+  std::vector<std::string> warnings;
+  MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
+  options.warnings = &warnings;
+  const std::string type = request.content_type.substr(0, request.content_type.find(';'));
+  const ResourceInfo& info = *route.info;
+  ObjectPtr object;
+  int code = 200;
+  if (type == "application/apply-patch+yaml" || type == "application/apply-patch+json") {
+    if (request.Query("fieldManager").empty()) {
+      return ApiError(422, "Invalid",
+                      "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
+                      "required for apply patch");
+    }
+    MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
+    if (const std::string name = Text(body["metadata"], "name"); !name.empty() && name != route.name) {
+      return BadRequest("the name of the object does not match the name on the URL");
+    }
+    Json config = body;
+    config["metadata"]["name"] = route.name;
+    bool created = false;
+    MEDLEY_ASSIGN_OR_RETURN(object, rest_.Apply(info, route.key(), config, options, &created));
+    if (created) code = 201;
+  } else {
+    auto parsed = ParseJson(request.body);
+    if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
+    const Json& patch = parsed->value;
+    const bool strategic = type == "application/strategic-merge-patch+json";
+    if (strategic && !info.builtin) {
+      return ApiError(415, "UnsupportedMediaType",
+                      "the body of the request was in an unknown format - accepted media types "
+                      "include: application/json-patch+json, application/merge-patch+json, "
+                      "application/apply-patch+yaml");
+    }
+    const bool merge = type == "application/merge-patch+json";
+    if (!strategic && !merge && type != "application/json-patch+json") {
+      return ApiError(415, "UnsupportedMediaType", fmt::format("the patch type \"{}\" is not supported", type));
+    }
+    if (merge && !patch.is_object()) return BadRequest("a merge patch must be a JSON object");
+    const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
+      warnings.clear();
+      if (strategic) return StrategicMergePatch(current, patch, info.schema);
+      if (!merge) return JsonPatch(InVersion(info, current), patch);
+      Json next = current;
+      MergePatch(next, patch);
+      return next;
+    };
+    MEDLEY_ASSIGN_OR_RETURN(object, rest_.Modify(info, route.key(), change, options));
+  }
+  HttpResponse response = ObjectResponse(route, request, object->json(), rest_.clock().Now(), code);
+  AddWarnings(warnings, &response);
+  return response;
+}
+
+absl::StatusOr<HttpResponse> Api::Delete(const Route& route, const HttpRequest& request) {
+  MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request, rest_.registry().definitions()));
+  MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), spec));
+  // As the real one: pods and namespaces come back themselves, the rest as a Status when gone.
+  if (!done.gone || route.info->resource.kind == "Pod") {
+    return ObjectResponse(route, request, done.object->json(), rest_.clock().Now());
+  }
+  Json details = {{"name", route.name}, {"kind", route.info->resource.plural}, {"uid", done.object->uid()}};
+  if (!route.info->resource.group.empty()) details["group"] = route.info->resource.group;
+  return JsonResponse({{"kind", "Status"},
+                       {"apiVersion", "v1"},
+                       {"metadata", Json::object()},
+                       {"status", "Success"},
+                       {"details", std::move(details)}});
+}
+
+absl::StatusOr<HttpResponse> Api::DeleteCollection(const Route& route, const HttpRequest& request) {
+  MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request, rest_.registry().definitions()));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const Selector selector,
+      Selector::Parse(*route.info, route.ns, request.Query("labelSelector"), request.Query("fieldSelector")));
+  Json items = Json::array();
+  for (const ObjectPtr& object : rest_.store().List(route.info->bucket(), route.ns).objects) {
+    if (!selector.Matches(*object)) continue;
+    const auto done = rest_.Delete(*route.info, object->key(), spec);
+    if (done.ok()) items.push_back(InVersion(*route.info, done->object->json()));
+    // Somebody else was faster: fine. Everything else the caller should know.
+    if (!done.ok() && HttpCodeOf(done.status()) != 404) return done.status();
+  }
+  return JsonResponse({{"kind", route.info->list_kind},
+                       {"apiVersion", route.info->resource.ApiVersion()},
+                       {"metadata", {{"resourceVersion", std::to_string(rest_.store().version())}}},
+                       {"items", std::move(items)}});
+}
+
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,217 @@
+#include "localcluster/apiserver/openapi.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "common/base/hash.h"
+#include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/json_text.h"
+
+namespace medley::kube::apiserver {
+namespace {
+
+constexpr char kMeta[] = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+// "medley.dev" + "v1" + "Job" -> "dev.medley.v1.Job", as the real server names CRD definitions.
+std::string DefinitionName(const ResourceInfo& info) {
+  if (!info.definition.empty()) return info.definition;
+  std::string reversed;
+  std::string_view rest = info.resource.group;
+  while (!rest.empty()) {
+    const size_t dot = rest.rfind('.');
+    const std::string_view part = dot == std::string_view::npos ? rest : rest.substr(dot + 1);
+    reversed += std::string(part) + ".";
+    rest = dot == std::string_view::npos ? std::string_view() : rest.substr(0, dot);
+  }
+  return reversed + info.resource.version + "." + info.resource.kind;
+}
+
+void CollectRefs(const Json& node, std::set<std::string>* out) {
+  if (node.is_object()) {
+    for (const auto& [name, value] : node.items()) {
+      if (name == "$ref" && value.is_string()) out->insert(value.get<std::string>());
+      CollectRefs(value, out);
+    }
+  } else if (node.is_array()) {
+    for (const Json& item : node) CollectRefs(item, out);
+  }
+}
+
+// $refs as the document's own; a $ref beside other keywords goes into allOf, as v3 wants it.
+Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
+  if (node.is_array()) {
+    Json out = Json::array();
+    for (const Json& item : node) out.push_back(WithRefs(item, prefix, v3));
+    return out;
+  }
+  if (!node.is_object()) return node;
+  Json out = Json::object();
+  for (const auto& [name, value] : node.items()) {
+    if (name == "x-proto") continue;
+    if (name == "$ref" && value.is_string()) {
+      const Json ref = {{"$ref", prefix + value.get<std::string>()}};
+      if (v3 && node.size() > 1) {
+        out["allOf"] = Json::array({ref});
+      } else {
+        out["$ref"] = ref["$ref"];
+      }
+    } else {
+      out[name] = WithRefs(value, prefix, v3);
+    }
+  }
+  return out;
+}
+
+// A structural schema as version 2 of the document has it. What is left out, kubectl could not cope
+// with: a real server does the same (ToStructuralOpenAPIV2).
+Json InV2(const Json& schema) {
+  Json out = schema;
+  for (const char* junctor : {"allOf", "anyOf", "oneOf", "not"}) out.erase(junctor);
+  const bool open = out.value("x-kubernetes-preserve-unknown-fields", false);
+  const bool nullable = out.value("nullable", false);
+  if (open || nullable) {
+    out.erase("items");
+    out.erase("properties");
+    out.erase("nullable");
+    if (nullable || out.value("type", "") == "object") out.erase("type");
+  }
+  if (out.value("type", "") == "array" && !out.contains("items")) out.erase("type");
+  for (const char* inner : {"items", "additionalProperties"}) {
+    if (out.contains(inner) && out[inner].is_object()) out[inner] = InV2(out[inner]);
+  }
+  if (out.contains("properties")) {
+    for (Json& property : out["properties"]) property = InV2(property);
+  }
+  return out;
+}
+
+Json Gvk(const Resource& r) { return {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}; }
+
+// The definitions of some kinds and all that they refer to. v2 cannot say everything a CRD can.
+Json Schemas(const Registry& registry, const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
+  Json out = Json::object();
+  std::set<std::string> wanted = {std::string(kMeta) + "DeleteOptions", std::string(kMeta) + "Status"};
+  for (const InfoPtr& info : infos) {
+    const std::string name = DefinitionName(*info);
+    const bool as_it_is = info->builtin || v3;
+    const Json& own = info->builtin ? registry.definitions().all().at(name) : info->schema_document;
+    const Json schema = as_it_is ? own : InV2(own);
+    CollectRefs(schema, &wanted);
+    out[name] = WithRefs(schema, prefix, v3);
+    out[name]["x-kubernetes-group-version-kind"] = Json::array({Gvk(info->resource)});
+  }
+  while (!wanted.empty()) {
+    const std::string name = *wanted.begin();
+    wanted.erase(wanted.begin());
+    if (out.contains(name) || !registry.definitions().all().contains(name)) continue;
+    const Json& schema = registry.definitions().all().at(name);
+    CollectRefs(schema, &wanted);
+    out[name] = WithRefs(schema, prefix, v3);
+  }
+  return out;
+}
+
+Json Operation(const ResourceInfo& info, const std::string& action, const std::string& ref, bool v3,
+               const std::vector<const char*>& parameters) {
+  Json list = Json::array();
+  for (const char* name : parameters) {
+    Json parameter = {{"name", name}, {"in", "query"}, {"uniqueItems", true}};
+    if (v3) {
+      parameter["schema"] = {{"type", "string"}, {"uniqueItems", true}};
+    } else {
+      parameter["type"] = "string";
+    }
+    list.push_back(std::move(parameter));
+  }
+  Json ok = {{"description", "OK"}};
+  if (v3) {
+    ok["content"] = {{"application/json", {{"schema", {{"$ref", ref}}}}}};
+  } else {
+    ok["schema"] = {{"$ref", ref}};
+  }
+  return {{"operationId", action + info.resource.kind},
+          {"parameters", std::move(list)},
+          {"responses", {{"200", std::move(ok)}}},
+          {"x-kubernetes-action", action},
+          {"x-kubernetes-group-version-kind", Gvk(info.resource)}};
+}
+
+Json Paths(const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
+  Json paths = Json::object();
+  for (const InfoPtr& info : infos) {
+    const Resource& r = info->resource;
+    const std::string ref = prefix + DefinitionName(*info);
+    const std::string ns = r.namespaced ? "{namespace}" : "";
+    paths[r.Path(ns)] = {{"get", Operation(*info, "list", ref, v3, {"labelSelector", "fieldSelector", "limit"})},
+                         {"post", Operation(*info, "post", ref, v3, {"dryRun", "fieldManager", "fieldValidation"})}};
+    paths[r.Path(ns, "{name}")] = {
+        {"get", Operation(*info, "get", ref, v3, {})},
+        {"put", Operation(*info, "put", ref, v3, {"dryRun", "fieldManager", "fieldValidation"})},
+        {"patch", Operation(*info, "patch", ref, v3, {"dryRun", "fieldManager", "fieldValidation", "force"})},
+        {"delete", Operation(*info, "delete", ref, v3, {"dryRun", "gracePeriodSeconds"})}};
+  }
+  return paths;
+}
+
+}  // namespace
+
+Json OpenApiV3(const Registry& registry, const std::string& group, const std::string& version) {
+  static constexpr char kPrefix[] = "#/components/schemas/";
+  std::vector<InfoPtr> infos;
+  for (const InfoPtr& info : registry.All()) {
+    if (info->resource.group == group && info->resource.version == version) infos.push_back(info);
+  }
+  if (infos.empty()) return nullptr;
+  return {{"openapi", "3.0.0"},
+          {"info", {{"title", "Kubernetes"}, {"version", "v1.32.0"}}},
+          {"paths", Paths(infos, kPrefix, true)},
+          {"components", {{"schemas", Schemas(registry, infos, kPrefix, true)}}}};
+}
+
+Json OpenApiV2(const Registry& registry) {
+  static constexpr char kPrefix[] = "#/definitions/";
+  const std::vector<InfoPtr> infos = registry.All();
+  return {{"swagger", "2.0"},
+          {"info", {{"title", "Kubernetes"}, {"version", "v1.32.0"}}},
+          {"paths", Paths(infos, kPrefix, false)},
+          {"definitions", Schemas(registry, infos, kPrefix, false)}};
+}
+
+absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& registry,
+                                                            const std::vector<std::string>& parts,
+                                                            const HttpRequest& request) {
+  HttpResponse response;
+  if (parts.size() == 2 && parts[1] == "v2") {
+    const Json document = OpenApiV2(registry);
+    const bool protobuf = request.accept.find("proto-openapi.spec.v2") != std::string::npos;
+    response.body = protobuf ? OpenApiV2Protobuf(document) : Dump(document);
+    if (protobuf) response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    return response;
+  }
+  if (parts.size() == 2 && parts[1] == "v3") {
+    Json paths = Json::object();
+    for (const InfoPtr& info : registry.All()) {
+      const Resource& r = info->resource;
+      const std::string at = r.group.empty() ? "api/" + r.version : "apis/" + r.ApiVersion();
+      if (paths.contains(at)) continue;
+      const std::string hash = base::HashHex(Dump(OpenApiV3(registry, r.group, r.version)));
+      paths[at] = {{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}", at, hash)}};
+    }
+    response.body = Dump({{"paths", std::move(paths)}});
+    return response;
+  }
+  Json document;
+  if (parts.size() == 4 && parts[1] == "v3" && parts[2] == "api") {
+    document = OpenApiV3(registry, "", parts[3]);
+  } else if (parts.size() == 5 && parts[1] == "v3" && parts[2] == "apis") {
+    document = OpenApiV3(registry, parts[3], parts[4]);
+  }
+  if (document.is_null()) {
+    return ApiError(404, "NotFound", "the server could not find the requested resource");
+  }
+  response.body = Dump(document);
+  return response;
+}
+
+}  // namespace medley::kube::apiserver

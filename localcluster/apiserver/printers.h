@@ -1,0 +1,27 @@
+// Columns of the built-in kinds, as the real server prints them. Pure.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "localcluster/apiserver/registry.h"
+
+namespace medley::kube::apiserver {
+
+struct PrinterColumn {
+  std::string name;
+  std::string type;
+  int priority = 0;  // above 0: only with -o wide
+  std::function<Json(const Json& object)> cell;
+};
+
+PrinterColumn NameColumn();
+// Kinds without columns of their own get Name and Age.
+std::vector<PrinterColumn> BuiltinColumns(const ResourceInfo& info, base::WallTime now);
+
+// "5m" since an RFC 3339 time; "<unknown>" when it is none.
+std::string Age(const std::string& time, base::WallTime now);
+
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,16 @@
+// Bodies in Kubernetes' protobuf encoding, which kubectl uses to create built-in kinds, to JSON. Pure.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string_view>
+
+#include "localcluster/apiserver/schema.h"
+
+namespace medley::kube::apiserver {
+
+// `definition`: the kind's name in Definitions. The field numbers are in schemas/builtin.json (x-proto).
+// Errors: InvalidArgument for anything that is not such a message.
+absl::StatusOr<Json> DecodeProtobuf(std::string_view body, const Definitions& definitions, std::string_view definition);
+
+}  // namespace medley::kube::apiserver

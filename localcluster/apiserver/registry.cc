@@ -1,0 +1,126 @@
+#include "localcluster/apiserver/registry.h"
+
+namespace medley::kube::apiserver {
+namespace {
+
+std::string Text(const Json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+std::vector<std::string> Texts(const Json& object, const char* name) {
+  std::vector<std::string> out;
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_array()) return out;
+  for (const Json& one : *it) {
+    if (one.is_string()) out.push_back(one.get<std::string>());
+  }
+  return out;
+}
+
+// openAPIV3Schema as it validates a whole object.
+Json RootSchema(const Json& version) {
+  const Json* given = nullptr;
+  if (const auto schema = version.find("schema"); schema != version.end() && schema->is_object()) {
+    if (const auto it = schema->find("openAPIV3Schema"); it != schema->end()) given = &*it;
+  }
+  Json root = given != nullptr && given->is_object() ? *given : Json::object();
+  root["type"] = "object";
+  Json& properties = root["properties"];
+  if (!properties.is_object()) properties = Json::object();
+  properties["apiVersion"] = {{"type", "string"}, {"description", "The versioned schema of this object."}};
+  properties["kind"] = {{"type", "string"}, {"description", "The kind of this object."}};
+  properties["metadata"] = {{"$ref", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}};
+  return root;
+}
+
+InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definitions) {
+  const Json& spec = crd.at("spec");
+  const Json& names = spec.at("names");
+  auto info = std::make_shared<ResourceInfo>();
+  info->builtin = false;
+  info->crd = crd.at("metadata").value("name", "");
+  info->resource = {Text(spec, "group"), Text(version, "name"), Text(names, "plural"), Text(names, "kind"),
+                    Text(spec, "scope") != "Cluster"};
+  info->singular = Text(names, "singular");
+  info->list_kind = Text(names, "listKind");
+  if (info->list_kind.empty()) info->list_kind = info->resource.kind + "List";
+  info->short_names = Texts(names, "shortNames");
+  info->categories = Texts(names, "categories");
+  info->has_generation = true;
+  if (const auto sub = version.find("subresources"); sub != version.end() && sub->is_object()) {
+    info->has_status = sub->contains("status");
+    if (const auto scale = sub->find("scale"); scale != sub->end() && scale->is_object()) {
+      info->has_scale = true;
+      info->spec_replicas = Text(*scale, "specReplicasPath");
+      info->status_replicas = Text(*scale, "statusReplicasPath");
+      info->label_selector = Text(*scale, "labelSelectorPath");
+    }
+  }
+  info->schema_document = RootSchema(version);
+  info->schema = Schema(&info->schema_document, &definitions);
+  if (const auto it = version.find("additionalPrinterColumns"); it != version.end()) {
+    info->columns = *it;
+  }
+  return info;
+}
+
+}  // namespace
+
+Registry::Registry(const Definitions& definitions) : definitions_(definitions) {
+  base::MutexLock lock(mutex_);
+  for (InfoPtr& info : BuiltinResources(definitions)) {
+    const Resource& r = info->resource;
+    infos_[{r.group, r.version, r.plural}] = info;
+  }
+}
+
+InfoPtr Registry::Find(const std::string& group, const std::string& version, const std::string& plural) const {
+  base::MutexLock lock(mutex_);
+  const auto it = infos_.find({group, version, plural});
+  return it == infos_.end() ? nullptr : it->second;
+}
+
+InfoPtr Registry::FindKind(const std::string& group, const std::string& version, const std::string& kind) const {
+  base::MutexLock lock(mutex_);
+  for (const auto& [id, info] : infos_) {
+    const Resource& r = info->resource;
+    if (r.group == group && r.version == version && r.kind == kind) return info;
+  }
+  return nullptr;
+}
+
+InfoPtr Registry::FindBucket(const std::string& bucket) const {
+  base::MutexLock lock(mutex_);
+  for (const auto& [id, info] : infos_) {
+    if (info->bucket() == bucket) return info;
+  }
+  return nullptr;
+}
+
+std::vector<InfoPtr> Registry::All() const {
+  base::MutexLock lock(mutex_);
+  std::vector<InfoPtr> out;
+  for (const auto& [id, info] : infos_) out.push_back(info);
+  return out;
+}
+
+void Registry::SetCrd(const Json& crd) {
+  std::vector<InfoPtr> fresh;
+  for (const Json& version : crd.at("spec").at("versions")) {
+    if (version.value("served", false)) fresh.push_back(FromCrd(crd, version, definitions_));
+  }
+  RemoveCrd(crd.at("metadata").value("name", ""));
+  base::MutexLock lock(mutex_);
+  for (InfoPtr& info : fresh) {
+    const Resource& r = info->resource;
+    infos_[{r.group, r.version, r.plural}] = std::move(info);
+  }
+}
+
+void Registry::RemoveCrd(const std::string& name) {
+  base::MutexLock lock(mutex_);
+  std::erase_if(infos_, [&](const auto& entry) { return !entry.second->builtin && entry.second->crd == name; });
+}
+
+}  // namespace medley::kube::apiserver

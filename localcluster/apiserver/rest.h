@@ -1,0 +1,97 @@
+// The verbs that read and write objects: what the registry layer of a real API server does.
+//
+// Thread-safe. Writes are optimistic: read, compute, commit if nobody was faster, else again.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/rng.h"
+#include "localcluster/apiserver/registry.h"
+#include "localcluster/apiserver/store.h"
+
+namespace medley::kube::apiserver {
+
+enum class FieldValidation { kIgnore, kWarn, kStrict };
+
+struct WriteOptions {
+  bool dry_run = false;
+  FieldValidation validation = FieldValidation::kWarn;
+  std::string manager = "unknown";
+  std::string subresource;                       // "", "status", "scale"
+  bool force = false;                            // server-side apply
+  bool binding = false;                          // of a pod: the one way to set its node
+  std::vector<std::string>* warnings = nullptr;  // borrowed; may be null
+};
+
+struct DeleteSpec {
+  std::optional<std::string> uid;
+  std::optional<std::string> resource_version;
+  std::optional<int64_t> grace_seconds;
+  std::string propagation;  // "", Background, Foreground, Orphan
+  bool dry_run = false;
+};
+
+struct Deleted {
+  ObjectPtr object;   // its last or its present state
+  bool gone = false;  // false: it waits for its finalizers or its node
+};
+
+class Rest {
+ public:
+  // All borrowed.
+  Rest(Registry& registry, Store& store, base::Clock& clock, uint64_t seed);
+
+  absl::StatusOr<ObjectPtr> Get(const ResourceInfo& info, const Key& key) const;
+  // `object` as decoded from the wire; its namespace is taken from `ns`.
+  absl::StatusOr<ObjectPtr> Create(const ResourceInfo& info, const std::string& ns, Json object,
+                                   const WriteOptions& options);
+  // `change` makes the new object from the present one; it may run more than once.
+  using ChangeFn = std::function<absl::StatusOr<Json>(const Json& current)>;
+  absl::StatusOr<ObjectPtr> Modify(const ResourceInfo& info, const Key& key, const ChangeFn& change,
+                                   const WriteOptions& options);
+  // Server-side apply; creates what is not there (`created` says so).
+  absl::StatusOr<ObjectPtr> Apply(const ResourceInfo& info, const Key& key, const Json& config,
+                                  const WriteOptions& options, bool* created);
+  absl::StatusOr<Deleted> Delete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec);
+
+  // Removes unknown fields, checks types of built-in kinds, fills defaults; 400 as the options say.
+  absl::Status Shape(const ResourceInfo& info, Json* object, const WriteOptions& options, bool defaults = true) const;
+  // Removes a name from metadata.finalizers, and the object with its last one.
+  absl::Status RemoveFinalizer(const ResourceInfo& info, const Key& key, const std::string& name);
+  // A terminating namespace whose content has gone.
+  void FinishNamespace(const std::string& name);
+  // CRD: makes its resources served and open to requests.
+  Registry& registry() { return registry_; }
+  Store& store() { return store_; }
+  base::Clock& clock() { return clock_; }
+
+ private:
+  absl::Status Prepare(const ResourceInfo& info, const std::string& ns, Json* object, const WriteOptions& options);
+  absl::StatusOr<Json> Next(const ResourceInfo& info, const Key& key, const Json& current, Json next,
+                            const WriteOptions& options) const;
+  absl::Status Check(const ResourceInfo& info, const Json* old, const Json& object) const;
+  absl::Status CheckNamespace(const ResourceInfo& info, const std::string& ns) const;
+  absl::StatusOr<std::optional<Deleted>> TryDelete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec);
+  void AfterCommit(const ResourceInfo& info, const ObjectPtr& object, bool deleted);
+  std::string NewUid();
+  std::string RandomSuffix();
+
+  Registry& registry_;
+  Store& store_;
+  base::Clock& clock_;
+  base::Mutex rng_mutex_;
+  base::Rng rng_ ABSL_GUARDED_BY(rng_mutex_);
+  std::atomic<uint64_t> serial_ = 0;
+};
+
+// True when `object` is deleting and nothing holds it back any more.
+bool ReadyToGo(const Json& object);
+
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,32 @@
+// Which objects a list or a watch is about. Immutable after Parse.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "localcluster/apiserver/registry.h"
+
+namespace medley::kube::apiserver {
+
+class Selector {
+ public:
+  // Errors: 400 for bad syntax, and for a field that the resource does not select by.
+  static absl::StatusOr<Selector> Parse(const ResourceInfo& info, const std::string& ns, const std::string& labels,
+                                        const std::string& fields);
+  bool Matches(const Object& object) const;
+
+ private:
+  struct Term {
+    std::string pointer;  // "/metadata/name"
+    std::string value;
+    bool equal = true;
+  };
+  std::string ns_;
+  std::optional<LabelSelector> labels_;
+  std::vector<Term> fields_;
+};
+
+}  // namespace medley::kube::apiserver

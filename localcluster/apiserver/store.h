@@ -1,0 +1,107 @@
+// All objects, one counter of versions, and the recent changes of each resource for watchers.
+//
+// Thread-safe. A bucket holds one resource ("medley.dev/trainingjobs"). The window of each bucket is
+// bounded: a watch from before it gets 410; a watcher that does not keep up is cut.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "kube/object.h"
+
+namespace medley::kube::apiserver {
+
+struct Change {
+  enum class Type { kAdded, kModified, kDeleted };
+  Type type;
+  uint64_t version;
+  ObjectPtr object;    // kDeleted: the last state, with the version of the deletion
+  ObjectPtr previous;  // null when added
+};
+
+// The changes on their way to one watcher.
+class WatchQueue {
+ public:
+  explicit WatchQueue(size_t limit) : limit_(limit) {}
+  // Waits; nothing at the deadline, at `stop`, or when cut() (after what is left has been taken).
+  std::optional<Change> Next(std::stop_token stop, base::SteadyTime deadline);
+  bool cut() const;
+
+ private:
+  friend class Store;
+  void Push(const Change& change);
+  void Cut();
+  bool Empty() const;
+
+  const size_t limit_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class Store {
+ public:
+  struct Snapshot {
+    std::vector<ObjectPtr> objects;  // sorted by key
+    uint64_t version = 0;
+  };
+  struct Watch {
+    std::shared_ptr<WatchQueue> queue;
+    Snapshot initial;  // only when asked for
+  };
+
+  Store(size_t window, size_t watch_buffer) : window_(window), watch_buffer_(watch_buffer) {}
+
+  ObjectPtr Get(const std::string& bucket, const Key& key) const;  // null: none
+  Snapshot List(const std::string& bucket, const std::string& ns = "") const;
+  // Everything at one moment, by bucket.
+  std::map<std::string, std::vector<ObjectPtr>> All() const;
+  uint64_t version() const;
+  uint64_t oldest(const std::string& bucket) const;  // changes after this version are still known
+
+  // Replaces `expected` (null: nothing is there) by `next` (nullopt: deletes) and stamps its version.
+  // Null when what is there is not `expected`: read again.
+  ObjectPtr Commit(const std::string& bucket, const Key& key, const ObjectPtr& expected, std::optional<Json> next);
+
+  // `since`: changes after that version; nullopt: the current objects as `initial`, then changes.
+  // Errors: 410 Expired; 504 for a version from the future.
+  absl::StatusOr<Watch> Open(const std::string& bucket, std::optional<uint64_t> since);
+  // The version up to which `queue` has been emptied; nullopt when something waits in it.
+  std::optional<uint64_t> Bookmark(const WatchQueue& queue) const;
+  // Cuts the watchers of a resource that is no more.
+  void CutWatchers(const std::string& bucket);
+
+  // Called after each commit, outside the lock. Set once, before the first commit.
+  void SetObserver(std::function<void(const std::string& bucket, const Change&)> observer) {
+    observer_ = std::move(observer);
+  }
+
+ private:
+  struct Bucket {
+    std::map<Key, ObjectPtr> objects;
+    std::deque<Change> changes;
+    uint64_t forgotten = 0;  // version of the newest change that left `changes`
+    std::vector<std::weak_ptr<WatchQueue>> watchers;
+  };
+  void Publish(Bucket* bucket, Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t window_;
+  const size_t watch_buffer_;
+  std::function<void(const std::string&, const Change&)> observer_;
+  mutable base::Mutex mutex_;
+  std::map<std::string, Bucket> buckets_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,23 @@
+// Validation of a value against a structural schema, with the sentences of the real API server.
+//
+// Pure. CEL rules are not evaluated. `format` is checked for the formats that Kubernetes knows.
+#pragma once
+
+#include <string>
+
+#include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/schema.h"
+
+namespace medley::kube::apiserver {
+
+// Errors of `value` under `path` ("" for the whole object), at most `kMaxFieldErrors` of them.
+inline constexpr size_t kMaxFieldErrors = 64;
+void Validate(const Json& value, const Schema& schema, const std::string& path, FieldErrors* errors);
+
+// True when `text` has the format ("date-time", "ipv4", "duration", ...); unknown formats accept all.
+bool HasFormat(std::string_view format, const std::string& text);
+
+// "spec" + "a" = "spec.a"; "" + "a" = "a".
+std::string JoinField(const std::string& path, std::string_view name);
+
+}  // namespace medley::kube::apiserver

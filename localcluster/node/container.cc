@@ -1,0 +1,223 @@
+#include "localcluster/node/container.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "localcluster/node/json_access.h"
+
+namespace medley::kube {
+namespace {
+
+namespace fs = std::filesystem;
+using State = ContainerView::State;
+
+constexpr base::seconds kStartRetry{1};
+constexpr int64_t kProbeLogBytes = 64 << 10;
+
+std::string ReasonOf(const ProcessExit& exit, bool out_of_memory) {
+  if (out_of_memory && exit.exit_code != 0) return "OOMKilled";
+  return exit.exit_code == 0 ? "Completed" : "Error";
+}
+
+}  // namespace
+
+Container::Container(NodeContext& node, Key pod, Json spec, ContainerView view)
+    : node_(node), pod_(std::move(pod)), spec_(std::move(spec)), view_(std::move(view)) {
+  ended_at_ = node_.clock.Steady();
+}
+
+void Container::Poll() {
+  if (process_ == nullptr) return;
+  const std::optional<ProcessExit> exit = process_->exit();
+  if (!exit) return;
+  Termination end{
+      exit->exit_code,   exit->signal,      ReasonOf(*exit, enforcement_->OutOfMemory()), "", view_.started_at,
+      exit->finished_at, view_.container_id};
+  if (end.reason == "OOMKilled") end.message = "used more memory than its limit";
+  node_.records.Remove(container_id_);
+  enforcement_.reset();
+  process_.reset();
+  if (probe_process_ != nullptr) probe_process_->Signal(SIGKILL);
+  probe_process_.reset();
+  NoteEnd(std::move(end));
+}
+
+void Container::NoteEnd(Termination termination) {
+  ended_at_ = node_.clock.Steady();
+  if (ended_at_ - started_at_ >= node_.options.restart_backoff_reset) failures_ = 0;
+  ++failures_;
+  view_.ready = false;
+  view_.state = State::kTerminated;
+  view_.termination = std::move(termination);
+}
+
+// As a kubelet: at once after the first end, then first, 2 x first, ... up to the longest.
+base::nanoseconds Container::BackoffDelay() const {
+  base::nanoseconds delay{0};
+  for (int i = 1; i < failures_; ++i) {
+    delay = i == 1 ? node_.options.restart_backoff : std::min(delay * 2, node_.options.restart_backoff_max);
+  }
+  return std::min(delay, node_.options.restart_backoff_max);
+}
+
+std::optional<base::SteadyTime> Container::Advance(RestartPolicy policy, const PodPlace& place) {
+  if (process_ != nullptr) return Probe(place);
+  if (view_.state == State::kTerminated || view_.last.has_value()) return Restart(policy, place);
+  if (node_.clock.Steady() < retry_at_) return retry_at_;
+  Start(place);
+  return process_ != nullptr ? Probe(place) : Advance(policy, place);
+}
+
+std::optional<base::SteadyTime> Container::Restart(RestartPolicy policy, const PodPlace& place) {
+  const base::SteadyTime now = node_.clock.Steady();
+  if (view_.state == State::kTerminated) {
+    if (!ShouldRestart(policy, *view_.termination)) return std::nullopt;
+    view_.last = std::move(view_.termination);
+    view_.termination.reset();
+    view_.state = State::kWaiting;
+    ++view_.restarts;
+    retry_at_ = ended_at_ + BackoffDelay();
+    view_.waiting_reason = "CrashLoopBackOff";
+    view_.waiting_message = fmt::format("back-off {:.3g}s restarting failed container={} pod={}",
+                                        base::ToSeconds(BackoffDelay()), view_.name, pod_.ToString());
+  }
+  if (now < retry_at_) return retry_at_;
+  Start(place);
+  if (process_ != nullptr) return Probe(place);
+  if (view_.state == State::kTerminated) return Restart(policy, place);
+  return retry_at_;
+}
+
+void Container::Start(const PodPlace& place) {
+  view_.image = GetString(spec_, "image");
+  container_id_ = base::HashHex(fmt::format("{} {} {} {}", place.pod.uid(), view_.name, view_.restarts,
+                                            node_.clock.Now().time_since_epoch().count()));
+  const absl::Status started = TryStart(place);
+  if (started.ok()) {
+    log::Debug("started a container", {{"pod", pod_.ToString()}, {"container", view_.name}});
+    return;
+  }
+  enforcement_.reset();
+  if (view_.state == State::kTerminated) return;
+  retry_at_ = node_.clock.Steady() + kStartRetry;
+  view_.waiting_message = base::Message(started);
+}
+
+// On an error, the view says whether it is to be tried again (waiting) or counts as an end (terminated).
+absl::Status Container::TryStart(const PodPlace& place) {
+  view_.state = State::kWaiting;
+  view_.waiting_reason = "ErrImagePull";
+  MEDLEY_ASSIGN_OR_RETURN(const fs::path program, FindProgram(node_.options.images, view_.image));
+  view_.image_id = "file://" + program.string();
+  view_.waiting_reason = "CreateContainerConfigError";
+  MEDLEY_ASSIGN_OR_RETURN(const Limits limits, ContainerLimits(spec_));
+  MEDLEY_ASSIGN_OR_RETURN(probe_, ReadinessProbe(spec_));
+  if (probe_ && probe_->kind == ProbeSpec::Kind::kExec) {
+    MEDLEY_RETURN_IF_ERROR(CheckProgram(probe_->command[0], program, view_.image));
+  }
+  const LaunchContext context{place.facts, place.volumes, place.folder, container_id_, node_.inherited};
+  MEDLEY_ASSIGN_OR_RETURN(SpawnSpec spec, PlanLaunch(place.pod, spec_, program, context, place.source));
+  view_.waiting_reason = "CreateContainerError";
+  MEDLEY_ASSIGN_OR_RETURN(enforcement_, node_.enforcer.Apply(container_id_, limits));
+  launched_ = spec;
+  enforcement_->Prepare(spec);
+  const fs::path logs = place.folder / "logs";
+  Supervisor::Launch launch{std::move(spec), LogPath(logs, view_.name, view_.restarts), node_.options.log_bytes,
+                            [wake = node_.wake, pod = pod_] { wake(pod); }};
+  view_.container_id = "process://" + container_id_;
+  auto process = node_.supervisor.Run(std::move(launch));
+  started_at_ = node_.clock.Steady();
+  view_.started_at = node_.clock.Now();
+  if (!process.ok()) {
+    if (process.status().code() == absl::StatusCode::kUnavailable) return process.status();  // stopping
+    NoteEnd({128, 0, "ContainerCannotRun", base::Message(process.status()), view_.started_at, view_.started_at,
+             view_.container_id});
+    return process.status();
+  }
+  process_ = *std::move(process);
+  enforcement_->Attach(process_);
+  if (const absl::Status kept = node_.records.Write(container_id_, process_->pid()); !kept.ok()) {
+    log::Warn("could not record a process", {{"pod", pod_.ToString()}, {"error", base::Message(kept)}});
+  }
+  node_.logs.Put(pod_, view_.name, {logs, view_.restarts, process_});
+  RemoveOldLogs(logs);
+  view_.state = State::kRunning;
+  view_.ready = !probe_.has_value();
+  if (probe_) tally_.emplace(*probe_);
+  probe_at_ = started_at_ + (probe_ ? probe_->initial_delay : base::nanoseconds(0));
+  return absl::OkStatus();
+}
+
+// Keeps this start's and the one's before.
+void Container::RemoveOldLogs(const fs::path& folder) const {
+  if (view_.restarts < 2) return;
+  std::error_code error;
+  const fs::path old = LogPath(folder, view_.name, view_.restarts - 2);
+  fs::remove(old, error);
+  fs::remove(old.string() + ".1", error);
+}
+
+std::optional<base::SteadyTime> Container::Probe(const PodPlace& place) {
+  if (!probe_) return std::nullopt;
+  const base::SteadyTime now = node_.clock.Steady();
+  const bool answered = probe_process_ != nullptr && probe_process_->exit().has_value();
+  if (now < probe_at_ && !answered) return probe_at_;
+  if (probe_->kind == ProbeSpec::Kind::kExec) {
+    if (!ProbeExec(place)) return probe_at_;
+  } else {
+    tally_->Count(AskProbe(*probe_, place.facts.pod_ip, node_.clock).ok());
+    probe_at_ = now + probe_->period;
+  }
+  view_.ready = tally_->ready();
+  return probe_at_;
+}
+
+// Starts the command, or looks at how it ended. False: no answer yet; probe_at_ is when to look again.
+bool Container::ProbeExec(const PodPlace& place) {
+  const base::SteadyTime now = node_.clock.Steady();
+  if (probe_process_ != nullptr) {
+    std::optional<ProcessExit> exit = probe_process_->exit();
+    if (!exit) probe_process_->Signal(SIGKILL);  // its time is up
+    tally_->Count(exit && exit->exit_code == 0);
+    probe_process_.reset();
+    probe_at_ = now + probe_->period;
+    return true;
+  }
+  SpawnSpec spec = launched_;
+  spec.arguments = probe_->command;
+  auto process = node_.supervisor.Run({std::move(spec), place.folder / "logs" / (view_.name + ".probe.log"),
+                                       kProbeLogBytes, [wake = node_.wake, pod = pod_] { wake(pod); }});
+  if (!process.ok()) {
+    tally_->Count(false);
+    probe_at_ = now + probe_->period;
+    return true;
+  }
+  probe_process_ = *std::move(process);
+  probe_at_ = now + probe_->timeout;
+  return false;
+}
+
+void Container::Signal(int number) {
+  if (process_ != nullptr) process_->Signal(number);
+}
+
+void Container::GiveUp() {
+  if (process_ != nullptr || view_.state == State::kTerminated || !view_.last) return;
+  view_.state = State::kTerminated;
+  view_.termination = std::move(view_.last);
+  view_.last.reset();
+  view_.restarts = std::max(0, view_.restarts - 1);  // the start that was counted will not come
+}
+
+void Container::SetWaiting(const std::string& reason, const std::string& message) {
+  if (process_ != nullptr || view_.state == State::kTerminated || view_.last) return;
+  view_.waiting_reason = reason;
+  view_.waiting_message = message;
+}
+
+}  // namespace medley::kube

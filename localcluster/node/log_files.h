@@ -1,0 +1,74 @@
+// The log of one start of a container: NAME, and NAME.1, the part before it once NAME was full.
+//
+// Each line of a file is "TIME TEXT", as a kubelet's runtime writes it: when the line began, RFC 3339 with nine digits
+// of a second.
+//
+// LogWriter: one thread. The reading functions may run in any thread and process at the same time.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "localcluster/log_reader.h"
+#include "localcluster/node/unique_fd.h"
+
+namespace medley::kube {
+
+class LogWriter {
+ public:
+  // Makes the folder. `max_bytes` of one part: no more than twice that is kept. A line that no longer fits into the
+  // part that it began in is cut in two. `clock` is borrowed.
+  static absl::StatusOr<LogWriter> Open(std::filesystem::path path, int64_t max_bytes, const base::Clock& clock);
+  // Errors of the file system are counted, not reported: a full disk must not stop a process.
+  void Write(std::string_view bytes);
+  int64_t lost_bytes() const { return lost_; }
+
+ private:
+  LogWriter(std::filesystem::path path, int64_t max_bytes, const base::Clock& clock)
+      : path_(std::move(path)), max_bytes_(max_bytes), clock_(&clock) {}
+  absl::Status Reopen();
+  void BeginPart();
+  void Append(std::string_view bytes);
+
+  std::filesystem::path path_;
+  int64_t max_bytes_;
+  const base::Clock* clock_;
+  UniqueFd fd_;
+  int64_t size_ = 0;
+  bool in_line_ = false;  // the last byte of the file is not a newline
+  int64_t lost_ = 0;
+};
+
+// Reads both parts. With options.follow, goes on until `ended` is true and all is read; options.container
+// and options.previous are the caller's matter.
+absl::Status ReadLogFiles(const std::filesystem::path& path, const LogOptions& options, base::Clock& clock,
+                          std::stop_token stop, const std::function<bool()>& ended,
+                          const std::function<bool(std::string_view)>& sink);
+
+// From the bytes of such files to what a reader asked for: takes the times off (or leaves them, with
+// options.timestamps) and skips the lines that are older than options.since. Bytes may come in pieces of any size. Not
+// thread-safe.
+class LogLines {
+ public:
+  explicit LogLines(const LogOptions& options);
+  std::string Take(std::string_view bytes);
+
+ private:
+  const bool timestamps_;
+  std::string since_;  // as in the file; empty: all
+  std::string time_;   // of the line, as far as it has come
+  bool in_text_ = false;
+  bool skip_ = false;
+};
+
+// The offset at which the last `lines` lines of `text` begin.
+size_t TailOffset(std::string_view text, int64_t lines);
+
+}  // namespace medley::kube

@@ -1,0 +1,37 @@
+// Which log belongs to which container: written by the pods' workers, read by ReadLog. Thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "kube/object.h"
+#include "localcluster/node/supervisor.h"
+
+namespace medley::kube {
+
+// FOLDER/CONTAINER/N.log for the start after N restarts.
+std::filesystem::path LogPath(const std::filesystem::path& folder, const std::string& container, int start);
+
+class LogIndex {
+ public:
+  struct Entry {
+    std::filesystem::path folder;
+    int start = 0;                     // the current one's number
+    std::shared_ptr<Process> process;  // null: it does not run
+  };
+  void Put(const Key& pod, const std::string& container, Entry entry);
+  void Remove(const Key& pod);
+  // Errors: NotFound; InvalidArgument lists the containers when none was named and there are several.
+  absl::StatusOr<std::pair<std::string, Entry>> Find(const Key& pod, const std::string& container) const;
+
+ private:
+  mutable base::Mutex mutex_;
+  std::map<Key, std::map<std::string, Entry>> pods_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::kube

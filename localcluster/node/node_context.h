@@ -1,0 +1,29 @@
+// What the parts of one process node share. All borrowed; all thread-safe.
+#pragma once
+
+#include <functional>
+
+#include "localcluster/node/address_pool.h"
+#include "localcluster/node/container_env.h"
+#include "localcluster/node/enforcer.h"
+#include "localcluster/node/log_index.h"
+#include "localcluster/node/process_node.h"
+#include "localcluster/node/process_records.h"
+#include "localcluster/node/supervisor.h"
+
+namespace medley::kube {
+
+struct NodeContext {
+  Client& client;
+  base::Clock& clock;
+  const ProcessNodeOptions& options;
+  Supervisor& supervisor;
+  Enforcer& enforcer;
+  AddressPool& addresses;
+  LogIndex& logs;
+  const ProcessRecords& records;
+  std::map<std::string, std::string> inherited;  // variables
+  std::function<void(const Key& pod)> wake;      // look at the pod again; never blocks
+};
+
+}  // namespace medley::kube

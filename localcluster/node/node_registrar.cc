@@ -1,0 +1,101 @@
+#include "localcluster/node/node_registrar.h"
+
+#include <sys/utsname.h>
+
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "localcluster/node/json_access.h"
+#include "localcluster/node/pod_status.h"
+
+namespace medley::kube {
+namespace {
+
+constexpr int kTries = 5;
+
+void SetLabels(const VirtualNode& node, Object& object) {
+  object.SetLabel("kubernetes.io/hostname", node.name);
+  object.SetLabel("kubernetes.io/os", "linux");
+  for (const auto& [name, value] : node.labels) object.SetLabel(name, value);
+}
+
+}  // namespace
+
+Json NodeStatus(const VirtualNode& node, const Json& old_status, bool ready, base::WallTime now) {
+  Json status = old_status.is_object() ? old_status : Json::object();
+  Json amounts = Json::object();
+  for (const auto& [name, amount] : node.allocatable) amounts[name] = amount;
+  if (!amounts.contains("pods")) amounts["pods"] = "110";
+  status["capacity"] = amounts;
+  status["allocatable"] = std::move(amounts);
+  Json conditions = GetArray(status, "conditions");
+  SetCondition(conditions, "Ready", ready, ready ? "NodeReady" : "NodeStopped",
+               ready ? "the process node runs" : "the process node has stopped", now);
+  for (Json& condition : conditions) {
+    if (GetString(condition, "type") == "Ready") condition["lastHeartbeatTime"] = base::FormatTime(now);
+  }
+  status["conditions"] = std::move(conditions);
+  status["addresses"] =
+      Json::array({{{"type", "InternalIP"}, {"address", "127.0.0.1"}}, {{"type", "Hostname"}, {"address", node.name}}});
+  utsname machine = {};
+  uname(&machine);
+  status["nodeInfo"] = {{"operatingSystem", "linux"},
+                        {"architecture", std::string_view(machine.machine) == "aarch64" ? "arm64" : "amd64"},
+                        {"kernelVersion", machine.release},
+                        {"osImage", machine.sysname},
+                        {"containerRuntimeVersion", "process://1"},
+                        {"kubeletVersion", "v0.1.0-medley"},
+                        {"kubeProxyVersion", ""},
+                        {"bootID", ""},
+                        {"machineID", ""},
+                        {"systemUUID", ""}};
+  return status;
+}
+
+absl::Status NodeRegistrar::Register() {
+  for (const VirtualNode& node : nodes_) MEDLEY_RETURN_IF_ERROR(RegisterOne(node));
+  return Beat(true);
+}
+
+absl::Status NodeRegistrar::RegisterOne(const VirtualNode& node) {
+  const Resource nodes = resources::Nodes();
+  Object fresh(nodes, {"", node.name});
+  SetLabels(node, fresh);
+  const absl::Status created = client_.Create(nodes, fresh).status();
+  if (!IsAlreadyExists(created)) return base::Annotate(created, "register node " + node.name);
+  for (int i = 0; i < kTries; ++i) {
+    auto object = client_.Get(nodes, {"", node.name});
+    if (!object.ok()) return object.status();
+    SetLabels(node, *object);
+    const absl::Status updated = client_.Update(nodes, *object).status();
+    if (!IsConflict(updated)) return updated;
+  }
+  return base::Aborted("node '{}' changed while it was registered", node.name);
+}
+
+absl::Status NodeRegistrar::Beat(bool ready) {
+  absl::Status first;
+  for (const VirtualNode& node : nodes_) {
+    const absl::Status beaten = BeatOne(node, ready);
+    if (first.ok()) first = beaten;
+  }
+  return first;
+}
+
+absl::Status NodeRegistrar::BeatOne(const VirtualNode& node, bool ready) {
+  const Resource nodes = resources::Nodes();
+  for (int i = 0; i < kTries; ++i) {
+    auto object = client_.Get(nodes, {"", node.name});
+    if (IsNotFound(object.status()) && ready) {
+      MEDLEY_RETURN_IF_ERROR(RegisterOne(node));
+      continue;
+    }
+    if (!object.ok()) return object.status();
+    Json status = NodeStatus(node, object->At("/status"), ready, clock_.Now());
+    object->mutable_json()["status"] = std::move(status);
+    const absl::Status updated = client_.Update(nodes, *object, "status").status();
+    if (!IsConflict(updated)) return updated;
+  }
+  return base::Aborted("node '{}' changed while its status was written", node.name);
+}
+
+}  // namespace medley::kube

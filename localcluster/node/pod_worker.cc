@@ -1,0 +1,269 @@
+#include "localcluster/node/pod_worker.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "localcluster/node/json_access.h"
+#include "localcluster/node/scheduler.h"
+#include "localcluster/node/volumes.h"
+
+namespace medley::kube {
+namespace {
+
+constexpr base::seconds kPrepareRetry{1};
+constexpr int kStatusTries = 5;
+constexpr const char* kHostIp = "127.0.0.1";
+
+void Earliest(std::optional<base::SteadyTime>& at, const std::optional<base::SteadyTime>& other) {
+  if (other && (!at || *other < *at)) at = other;
+}
+
+}  // namespace
+
+PodWorker::PodWorker(NodeContext& node, const Object& pod)
+    : node_(node),
+      key_(pod.key()),
+      uid_(pod.uid()),
+      folder_(node.options.root / "pods" / (key_.ns + "_" + key_.name + "_" + uid_)),
+      policy_(RestartPolicyOf(pod)),
+      facts_{"", kHostIp},
+      steady_start_(node.clock.Steady()) {
+  const base::WallTime now = node_.clock.Now();
+  const auto adopt = [&](const char* list, const char* statuses, std::vector<Container>& into) {
+    for (const Json& spec : GetArray(pod.At("/spec"), list)) {
+      into.emplace_back(node_, key_, spec, ViewFromStatus(spec, GetArray(pod.At("/status"), statuses), now));
+      const ContainerView& view = into.back().view();
+      const int start = view.state == ContainerView::State::kWaiting ? view.restarts - 1 : view.restarts;
+      if (start >= 0) node_.logs.Put(key_, view.name, {folder_ / "logs", start, nullptr});
+    }
+  };
+  adopt("initContainers", "initContainerStatuses", init_containers_);
+  adopt("containers", "containerStatuses", containers_);
+  if (const auto started = base::ParseTime(pod.String("/status/startTime")); started.ok()) {
+    start_time_ = *started;
+    steady_start_ -= std::max(base::nanoseconds(0), base::nanoseconds(now - *started));
+  }
+  if (const std::string ip = pod.String("/status/podIP"); !ip.empty()) {
+    node_.addresses.Claim(key_.ToString(), ip);
+    facts_.pod_ip = ip;
+  }
+  if (HasEnded(pod)) {
+    ended_ = true;
+    reason_ = pod.String("/status/reason");
+    message_ = pod.String("/status/message");
+  }
+}
+
+absl::StatusOr<PodWorker::Outcome> PodWorker::Sync(const ObjectPtr& pod) {
+  NoteEnds();
+  if (pod == nullptr || pod->uid() != uid_) return Vanish();
+  if (pod->deleting()) {
+    BeginEnd(reason_, message_);
+    return ContinueEnd(pod);
+  }
+  std::optional<base::SteadyTime> deadline;
+  if (!ended_ && !ending_) deadline = CheckDeadline(*pod);
+  if (ending_) return ContinueEnd(pod);
+  if (ended_) return Outcome{};
+  MEDLEY_ASSIGN_OR_RETURN(Outcome outcome, Run(pod));
+  if (!ended_) Earliest(outcome.again, deadline);
+  return outcome;
+}
+
+absl::StatusOr<PodWorker::Outcome> PodWorker::Vanish() {
+  SignalAll(SIGKILL);
+  if (running()) return Outcome{};  // the exits wake
+  node_.logs.Remove(key_);
+  node_.addresses.Release(key_.ToString());
+  if (!node_.options.keep_pod_folders) {
+    std::error_code error;
+    std::filesystem::remove_all(folder_, error);
+    if (error) log::Warn("could not remove a pod's folder", {{"path", folder_.string()}});
+  }
+  return Outcome{std::nullopt, true};
+}
+
+std::optional<base::SteadyTime> PodWorker::CheckDeadline(const Object& pod) {
+  const int64_t seconds = GetInt(pod.At("/spec"), "activeDeadlineSeconds", 0);
+  if (seconds <= 0) return std::nullopt;
+  const base::SteadyTime deadline = steady_start_ + base::seconds(seconds);
+  if (node_.clock.Steady() < deadline) return deadline;
+  BeginEnd("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
+  return std::nullopt;
+}
+
+void PodWorker::BeginEnd(const std::string& reason, const std::string& message) {
+  if (ending_) return;
+  ending_ = true;
+  reason_ = reason;
+  message_ = message;
+  term_at_ = node_.clock.Steady();
+  SignalAll(SIGTERM);
+}
+
+base::nanoseconds PodWorker::Grace(const Object& pod) const {
+  const int64_t declared = GetInt(pod.At("/spec"), "terminationGracePeriodSeconds", 30);
+  const int64_t seconds = GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", declared);
+  return base::seconds(std::max<int64_t>(0, seconds));
+}
+
+absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueEnd(const ObjectPtr& pod) {
+  if (running()) {
+    const base::SteadyTime kill_at = term_at_ + Grace(*pod);
+    MEDLEY_RETURN_IF_ERROR(WriteStatus(pod));
+    if (node_.clock.Steady() < kill_at) return Outcome{kill_at, false};
+    SignalAll(SIGKILL);
+    return Outcome{};  // the exits wake
+  }
+  ended_ = true;
+  for (Container& container : containers_) container.GiveUp();
+  const absl::Status written = WriteStatus(pod);
+  if (!pod->deleting()) {
+    ending_ = !written.ok();
+    if (!written.ok()) return written;
+    node_.addresses.Release(key_.ToString());
+    return Outcome{};
+  }
+  MEDLEY_RETURN_IF_ERROR(written);
+  MEDLEY_RETURN_IF_ERROR(DeletePod(*pod));
+  return Outcome{};
+}
+
+absl::Status PodWorker::DeletePod(const Object& pod) {
+  // Finalizers of others may keep it; once is enough.
+  if (GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", -1) == 0 &&
+      !GetArray(pod.At("/metadata"), "finalizers").empty()) {
+    return absl::OkStatus();
+  }
+  DeleteOptions options;
+  options.grace_period_seconds = 0;
+  options.uid = uid_;
+  const absl::Status deleted = node_.client.Delete(resources::Pods(), key_, options);
+  if (deleted.ok() || IsNotFound(deleted) || IsConflict(deleted)) return absl::OkStatus();
+  return deleted;
+}
+
+absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
+  Outcome outcome;
+  if (!start_time_) {
+    start_time_ = node_.clock.Now();
+    steady_start_ = node_.clock.Steady();
+  }
+  const DataSource source = Source();
+  if (!prepared_ && node_.clock.Steady() >= prepare_at_) {
+    if (const absl::Status made = Prepare(*pod, source); !made.ok()) {
+      prepare_at_ = node_.clock.Steady() + kPrepareRetry;
+      for (Container& container : containers_) {
+        container.SetWaiting("ContainerCreating", "not prepared: " + base::Message(made));
+      }
+    }
+  }
+  if (prepared_) {
+    outcome.again = AdvanceAll(*pod, source);
+  } else {
+    outcome.again = prepare_at_;
+  }
+  const std::string phase = PodPhase(policy_, View());
+  if (phase == "Succeeded" || phase == "Failed") {
+    ending_ = true;  // no container will start again; one that still runs, runs to its end
+    if (!running()) return ContinueEnd(pod);
+    ending_ = false;
+  }
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pod));
+  return outcome;
+}
+
+absl::Status PodWorker::Prepare(const Object& pod, const DataSource& source) {
+  MEDLEY_ASSIGN_OR_RETURN(facts_.pod_ip, node_.addresses.Take(key_.ToString()));
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) return base::ErrnoStatus(error.value(), "make folder " + folder_.string());
+  MEDLEY_ASSIGN_OR_RETURN(volumes_, MakeVolumes(pod, {folder_, node_.options.root / "claims"}, source));
+  prepared_ = true;
+  return absl::OkStatus();
+}
+
+std::optional<base::SteadyTime> PodWorker::AdvanceAll(const Object& pod, const DataSource& source) {
+  const Container::PodPlace place{pod, facts_, folder_, volumes_, source};
+  std::optional<base::SteadyTime> again;
+  // An init container that fails under Never is not restarted, and ends the pod (PodPhase).
+  const RestartPolicy init_policy = policy_ == RestartPolicy::kAlways ? RestartPolicy::kOnFailure : policy_;
+  for (Container& container : init_containers_) {
+    const ContainerView& view = container.view();
+    if (view.state == ContainerView::State::kTerminated && view.termination->exit_code == 0) continue;
+    Earliest(again, container.Advance(init_policy, place));
+    for (Container& waiting : containers_) waiting.SetWaiting("PodInitializing", "");
+    return again;
+  }
+  for (Container& container : containers_) Earliest(again, container.Advance(policy_, place));
+  return again;
+}
+
+DataSource PodWorker::Source() const {
+  return [this](DataKind kind, const std::string& name) -> absl::StatusOr<std::map<std::string, std::string>> {
+    const Resource resource = kind == DataKind::kSecret ? resources::Secrets() : resources::ConfigMaps();
+    MEDLEY_ASSIGN_OR_RETURN(const Object object, node_.client.Get(resource, {key_.ns, name}));
+    return DecodeData(kind, object);
+  };
+}
+
+PodView PodWorker::View() const {
+  PodView view;
+  for (const Container& container : containers_) view.containers.push_back(container.view());
+  for (const Container& container : init_containers_) view.init_containers.push_back(container.view());
+  view.pod_ip = facts_.pod_ip;
+  view.host_ip = facts_.host_ip;
+  view.start_time = start_time_;
+  view.ended = ended_;
+  view.reason = reason_;
+  view.message = message_;
+  return view;
+}
+
+absl::Status PodWorker::WriteStatus(ObjectPtr pod) {
+  for (int i = 0; i < kStatusTries; ++i) {
+    Json status = PodStatus(*pod, View(), node_.clock.Now());
+    if (status == pod->At("/status")) return absl::OkStatus();
+    Object changed = *pod;
+    changed.mutable_json()["status"] = std::move(status);
+    const auto written = node_.client.Update(resources::Pods(), changed, "status");
+    if (written.ok() || IsNotFound(written.status())) return absl::OkStatus();
+    if (!IsConflict(written.status())) return written.status();
+    auto fresh = node_.client.Get(resources::Pods(), key_);
+    if (!fresh.ok()) return IsNotFound(fresh.status()) ? absl::OkStatus() : fresh.status();
+    if (fresh->uid() != uid_) return absl::OkStatus();
+    pod = std::make_shared<const Object>(*std::move(fresh));
+  }
+  return base::Aborted("the status of pod '{}' changed {} times while it was written", key_.ToString(), kStatusTries);
+}
+
+void PodWorker::NoteEnds() {
+  for (Container& container : init_containers_) container.Poll();
+  for (Container& container : containers_) container.Poll();
+}
+
+void PodWorker::SignalAll(int number) {
+  for (Container& container : init_containers_) container.Signal(number);
+  for (Container& container : containers_) container.Signal(number);
+}
+
+void PodWorker::Shutdown(int signal) { SignalAll(signal); }
+
+bool PodWorker::running() const {
+  const auto runs = [](const Container& container) { return container.running(); };
+  return std::any_of(containers_.begin(), containers_.end(), runs) ||
+         std::any_of(init_containers_.begin(), init_containers_.end(), runs);
+}
+
+absl::Status PodWorker::Report(const ObjectPtr& pod) {
+  NoteEnds();
+  if (pod == nullptr || pod->uid() != uid_) return absl::OkStatus();
+  return WriteStatus(pod);
+}
+
+}  // namespace medley::kube

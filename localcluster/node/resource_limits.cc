@@ -1,0 +1,59 @@
+#include "localcluster/node/resource_limits.h"
+
+#include <algorithm>
+
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+#include "localcluster/node/json_access.h"
+
+namespace medley::kube {
+namespace {
+
+absl::StatusOr<ResourceAmounts> ContainerRequests(const Json& container) {
+  const Json& resources = GetObject(container, "resources");
+  MEDLEY_ASSIGN_OR_RETURN(ResourceAmounts requests, ParseAmounts(GetObject(resources, "requests")));
+  MEDLEY_ASSIGN_OR_RETURN(const ResourceAmounts limits, ParseAmounts(GetObject(resources, "limits")));
+  requests.insert(limits.begin(), limits.end());
+  return requests;
+}
+
+}  // namespace
+
+absl::StatusOr<ResourceAmounts> ParseAmounts(const Json& quantities) {
+  ResourceAmounts amounts;
+  for (const auto& [name, value] : quantities.items()) {
+    const auto amount = base::ParseQuantity(QuantityText(value));
+    if (!amount.ok()) return base::Annotate(amount.status(), fmt::format("resource '{}'", name));
+    amounts[name] = *amount;
+  }
+  return amounts;
+}
+
+absl::StatusOr<ResourceAmounts> PodRequests(const Object& pod) {
+  ResourceAmounts sum;
+  for (const Json& container : GetArray(pod.At("/spec"), "containers")) {
+    MEDLEY_ASSIGN_OR_RETURN(const ResourceAmounts requests, ContainerRequests(container));
+    for (const auto& [name, amount] : requests) sum[name] += amount;
+  }
+  for (const Json& container : GetArray(pod.At("/spec"), "initContainers")) {
+    MEDLEY_ASSIGN_OR_RETURN(const ResourceAmounts requests, ContainerRequests(container));
+    for (const auto& [name, amount] : requests) sum[name] = std::max(sum[name], amount);
+  }
+  return sum;
+}
+
+absl::StatusOr<Limits> ContainerLimits(const Json& container) {
+  const Json& list = GetObject(GetObject(container, "resources"), "limits");
+  Limits limits;
+  if (const std::string cpu = QuantityText(GetValue(list, "cpu")); !cpu.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const double cores, base::ParseQuantity(cpu));
+    if (cores > 0) limits.cores = cores;
+  }
+  if (const std::string memory = QuantityText(GetValue(list, "memory")); !memory.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t bytes, base::ParseBytes(memory));
+    if (bytes > 0) limits.memory_bytes = bytes;
+  }
+  return limits;
+}
+
+}  // namespace medley::kube

@@ -1,0 +1,37 @@
+// Starts one program: fork, a few async-signal-safe calls, exec.
+//
+// The child is the leader of a new session and group, has no descriptor but 0 (/dev/null), 1 and 2 (one
+// pipe), default signal handling, and dies with the thread that spawned it (PR_SET_PDEATHSIG).
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "localcluster/node/unique_fd.h"
+
+namespace medley::kube {
+
+struct SpawnSpec {
+  std::string program;                   // a path, taken as it is
+  std::vector<std::string> arguments;    // argv, with argv[0]
+  std::vector<std::string> environment;  // "NAME=value"
+  std::string working_folder;
+  std::vector<std::string> cgroup_procs;    // cgroup.procs files that the child enters before exec
+  std::optional<int64_t> data_limit_bytes;  // RLIMIT_DATA
+};
+
+struct Spawned {
+  pid_t pid = 0;
+  UniqueFd pidfd;
+  UniqueFd output;  // of both streams; does not block
+};
+
+// Errors: what fork or exec said (NotFound, PermissionDenied, ...), with the step that failed.
+absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec);
+
+}  // namespace medley::kube

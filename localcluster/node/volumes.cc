@@ -1,0 +1,141 @@
+#include "localcluster/node/volumes.h"
+
+#include <sys/stat.h>
+
+#include <system_error>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "localcluster/node/json_access.h"
+#include "localcluster/node/mounts.h"
+
+namespace medley::kube {
+namespace {
+
+namespace fs = std::filesystem;
+using Data = std::map<std::string, std::string>;
+
+absl::Status MakeFolder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return base::ErrnoStatus(error.value(), fmt::format("make folder '{}'", path.string()));
+  return absl::OkStatus();
+}
+
+// Every mount of every container: what text of a volume, which they share, is rewritten with.
+std::vector<Mount> AllMounts(const Object& pod, const std::map<std::string, std::string>& volumes) {
+  std::vector<Mount> all;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : GetArray(pod.At("/spec"), list)) {
+      const auto mounts = ContainerMounts(container, volumes);
+      if (mounts.ok()) all.insert(all.end(), mounts->begin(), mounts->end());
+    }
+  }
+  return all;
+}
+
+// Key -> path in the volume: the items, or every key under its own name.
+absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const Data& data) {
+  std::map<std::string, fs::path> layout;
+  for (const Json& item : GetArray(spec, "items")) {
+    const std::string key = GetString(item, "key");
+    const fs::path path = fs::path(GetString(item, "path")).lexically_normal();
+    if (!data.contains(key)) return base::NotFound("references non-existent key '{}'", key);
+    if (path.empty() || path.is_absolute() || path.begin()->string() == "..") {
+      return base::InvalidArgument("item path '{}' is not inside the volume", path.string());
+    }
+    layout[key] = path;
+  }
+  if (!GetArray(spec, "items").empty()) return layout;
+  for (const auto& [key, value] : data) layout[key] = key;
+  return layout;
+}
+
+absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& data) {
+  MEDLEY_ASSIGN_OR_RETURN(const auto layout, Layout(spec, data));
+  const auto mode = static_cast<mode_t>(GetInt(spec, "defaultMode", 0644));
+  for (const auto& [key, path] : layout) {
+    const fs::path file = folder / path;
+    MEDLEY_RETURN_IF_ERROR(MakeFolder(file.parent_path()));
+    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, data.at(key)));
+    if (chmod(file.c_str(), mode) != 0) return base::ErrnoStatus(errno, "chmod " + file.string());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, const DataSource& source,
+                      const std::vector<Mount>& mounts) {
+  const bool secret = kind == DataKind::kSecret;
+  const std::string name = GetString(spec, secret ? "secretName" : "name");
+  MEDLEY_RETURN_IF_ERROR(MakeFolder(folder));
+  auto data = source(kind, name);
+  if (!data.ok()) {
+    const bool absent = data.status().code() == absl::StatusCode::kNotFound;
+    if (absent && GetBool(spec, "optional", false)) return absl::OkStatus();
+    return base::Annotate(data.status(), fmt::format("{} '{}'", secret ? "secret" : "configmap", name));
+  }
+  if (!secret) {
+    for (auto& [key, value] : *data) value = RewritePaths(value, mounts);
+  }
+  return WriteFiles(folder, spec, *data);
+}
+
+absl::Status CheckHostPath(const Json& spec) {
+  const fs::path path = GetString(spec, "path");
+  const std::string type = GetString(spec, "type");
+  std::error_code error;
+  if (type == "DirectoryOrCreate") return MakeFolder(path);
+  if (type == "Directory" && !fs::is_directory(path, error)) {
+    return base::NotFound("hostPath '{}' is not a directory", path.string());
+  }
+  if (type == "File" && !fs::is_regular_file(path, error)) {
+    return base::NotFound("hostPath '{}' is not a file", path.string());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> VolumePath(const Object& pod, const Json& volume, const VolumeFolders& folders) {
+  const std::string name = GetString(volume, "name");
+  if (name.empty() || name.find('/') != std::string::npos) {
+    return base::InvalidArgument("volume name '{}' is not a name", name);
+  }
+  if (volume.contains("hostPath")) return GetString(volume["hostPath"], "path");
+  if (volume.contains("persistentVolumeClaim")) {
+    const std::string claim = GetString(volume["persistentVolumeClaim"], "claimName");
+    return (folders.claims / pod.key().ns / claim).string();
+  }
+  return (folders.pod / "volumes" / name).string();
+}
+
+absl::Status MakeVolume(const Json& volume, const fs::path& path, const DataSource& source,
+                        const std::vector<Mount>& mounts) {
+  if (volume.contains("hostPath")) return CheckHostPath(volume["hostPath"]);
+  if (volume.contains("emptyDir") || volume.contains("persistentVolumeClaim")) return MakeFolder(path);
+  if (volume.contains("configMap")) {
+    return FillFrom(DataKind::kConfigMap, path, volume["configMap"], source, mounts);
+  }
+  if (volume.contains("secret")) return FillFrom(DataKind::kSecret, path, volume["secret"], source, mounts);
+  return base::InvalidArgument(
+      "its type is none of configMap, secret, emptyDir, hostPath, "
+      "persistentVolumeClaim");
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const Object& pod, const VolumeFolders& folders,
+                                                               const DataSource& source) {
+  std::map<std::string, std::string> paths;
+  const Json& volumes = GetArray(pod.At("/spec"), "volumes");
+  for (const Json& volume : volumes) {
+    MEDLEY_ASSIGN_OR_RETURN(paths[GetString(volume, "name")], VolumePath(pod, volume, folders));
+  }
+  const std::vector<Mount> mounts = AllMounts(pod, paths);
+  for (const Json& volume : volumes) {
+    const std::string name = GetString(volume, "name");
+    const absl::Status made = MakeVolume(volume, paths[name], source, mounts);
+    if (!made.ok()) return base::Annotate(made, fmt::format("volume '{}'", name));
+  }
+  return paths;
+}
+
+}  // namespace medley::kube

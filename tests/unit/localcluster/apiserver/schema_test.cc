@@ -1,0 +1,109 @@
+// Validation, pruning, defaulting, text at the edge.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "localcluster/apiserver/json_text.h"
+#include "localcluster/apiserver/shape.h"
+#include "localcluster/apiserver/validate.h"
+
+namespace medley::kube::apiserver {
+namespace {
+
+using testing::HasSubstr;
+
+class SchemaTest : public testing::Test {
+ protected:
+  // "field: sentence" of the first error, or "".
+  std::string First(const char* schema, const char* value) {
+    const Json document = Json::parse(schema);
+    FieldErrors errors;
+    Validate(Json::parse(value), Schema(&document, &definitions_), "spec", &errors);
+    return errors.empty() ? "" : errors[0].field + ": " + errors[0].what;
+  }
+  Definitions definitions_;
+};
+
+TEST_F(SchemaTest, SaysWhatTheRealServerSays) {
+  EXPECT_EQ(First(R"({"type":"integer","minimum":1})", "0"),
+            "spec: Invalid value: 0: spec in body should be greater than or equal to 1");
+  EXPECT_EQ(First(R"({"type":"integer","maximum":3,"exclusiveMaximum":true})", "3"),
+            "spec: Invalid value: 3: spec in body should be less than 3");
+  EXPECT_EQ(First(R"({"type":"integer"})", "\"x\""),
+            "spec: Invalid value: \"string\": spec in body must be of type integer: \"string\"");
+  EXPECT_EQ(First(R"({"type":"object","required":["a"]})", "{}"), "spec.a: Required value");
+  EXPECT_EQ(First(R"({"type":"string","enum":["a","b"]})", "\"c\""),
+            "spec: Unsupported value: \"c\": supported values: \"a\", \"b\"");
+  EXPECT_EQ(First(R"({"type":"string","pattern":"^a+$"})", "\"b\""),
+            "spec: Invalid value: \"b\": spec in body should match '^a+$'");
+  EXPECT_EQ(First(R"({"type":"string","minLength":2})", "\"b\""),
+            "spec: Invalid value: \"b\": spec in body should be at least 2 chars long");
+  EXPECT_EQ(First(R"({"type":"array","minItems":1,"items":{"type":"string"}})", "[]"),
+            "spec: Invalid value: 0: spec in body should have at least 1 items");
+  EXPECT_THAT(First(R"({"type":"string","format":"date-time"})", "\"x\""), HasSubstr("must be of type date-time"));
+}
+
+TEST_F(SchemaTest, JunctorsNullableAndIntOrString) {
+  const char* one_of = R"({"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]})";
+  EXPECT_EQ(First(one_of, R"({"a":1})"), "");
+  EXPECT_THAT(First(one_of, R"({"a":1,"b":2})"), HasSubstr("Found 2 valid alternatives"));
+  EXPECT_THAT(First(one_of, "{}"), HasSubstr("Found none valid"));
+  EXPECT_THAT(First(R"({"not":{"required":["a"]}})", R"({"a":1})"), HasSubstr("(not)"));
+  EXPECT_THAT(First(R"({"anyOf":[{"type":"string"},{"type":"boolean"}]})", "1"), HasSubstr("anyOf"));
+  EXPECT_EQ(First(R"({"type":"string","nullable":true})", "null"), "");
+  EXPECT_THAT(First(R"({"type":"string"})", "null"), HasSubstr("must be of type string"));
+  const char* either = R"({"x-kubernetes-int-or-string":true})";
+  EXPECT_EQ(First(either, "3"), "");
+  EXPECT_EQ(First(either, "\"10%\""), "");
+  EXPECT_THAT(First(either, "true"), HasSubstr("integer,string"));
+  EXPECT_THAT(First(R"({"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["n"],
+      "items":{"type":"object"}})",
+                    R"([{"n":1},{"n":1}])"),
+              HasSubstr("Duplicate value: {\"n\":1}"));
+}
+
+TEST_F(SchemaTest, PrunesAndDefaults) {
+  const Json document = Json::parse(R"({"type":"object","properties":{
+      "a":{"type":"object","default":{},"properties":{"b":{"type":"integer","default":3}}},
+      "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+      "map":{"type":"object","additionalProperties":{"type":"string"}}}})");
+  const Schema schema(&document, &definitions_);
+  Json value = Json::parse(R"({"x":1,"a":{"y":2},"any":{"z":3},"map":{"k":"v"}})");
+  std::vector<std::string> unknown;
+  Prune(&value, schema, "", &unknown);
+  EXPECT_THAT(unknown, testing::ElementsAre("a.y", "x"));
+  ApplyDefaults(&value, schema);
+  EXPECT_EQ(value, Json::parse(R"({"a":{"b":3},"any":{"z":3},"map":{"k":"v"}})"));
+  Json empty = Json::object();
+  ApplyDefaults(&empty, schema);
+  EXPECT_EQ(empty, Json::parse(R"({"a":{"b":3}})"));
+}
+
+TEST_F(SchemaTest, BuiltInQuantitiesTakeNumbers) {
+  Json pod = Json::parse(R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":2}}}]}})");
+  Normalize(&pod, definitions_.Find("io.k8s.api.core.v1.Pod"));
+  EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
+}
+
+TEST(JsonTextTest, ReportsDuplicatesAndRefusesDepth) {
+  const auto parsed = ParseJson(R"({"a":{"b":1,"b":2},"c":[1]})");
+  ASSERT_THAT(parsed, base::IsOk());
+  EXPECT_THAT(parsed->duplicates, testing::ElementsAre("a.b"));
+  EXPECT_EQ(parsed->value["a"]["b"], 2);
+  EXPECT_FALSE(ParseJson(std::string(100000, '[')).ok());
+  EXPECT_FALSE(ParseJson("{\"a\":}").ok());
+}
+
+TEST(JsonTextTest, YamlScalarsHaveTheirTypes) {
+  const auto documents = ParseYaml("a: 1\nb: \"1\"\nc: true\nd: null\ne: 1.5\nf: 010\n---\ng: x\n");
+  ASSERT_THAT(documents, base::IsOk());
+  ASSERT_EQ(documents->size(), 2u);
+  EXPECT_EQ((*documents)[0], Json::parse(R"({"a":1,"b":"1","c":true,"d":null,"e":1.5,"f":10.0})"));
+  EXPECT_FALSE(ParseYaml("a: [").ok());
+  EXPECT_FALSE(ParseYaml("a: 1\n}").ok());
+  EXPECT_FALSE(ParseYaml("a: &x 1\nb: *x\n").ok());
+  EXPECT_FALSE(ParseYaml(std::string(1000, '[') + std::string(1000, ']')).ok());
+}
+
+}  // namespace
+}  // namespace medley::kube::apiserver

@@ -1,0 +1,201 @@
+// The server over a real socket: versions, watches, limits, faults, tokens.
+#include "localcluster/apiserver/api_server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "kube/object.h"
+#include "localcluster/apiserver/faults.h"
+
+namespace medley::kube {
+namespace {
+
+using apiserver::Fault;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Answer {
+  int code = 0;
+  std::string text;  // header and body, chunks as they are
+  Json body;         // when it is JSON
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  void Start(ApiServerOptions options = {}) {
+    server_ = std::make_unique<ApiServer>(clock_, options);
+    ASSERT_THAT(server_->Start(), base::IsOk());
+  }
+
+  // One request on a connection of its own, read to its end.
+  Answer Call(const std::string& method, const std::string& target, const std::string& body = "",
+              const std::string& headers = "") {
+    Answer answer;
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval limit = {20, 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+      const std::string request =
+          fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n{}\r\n{}", method,
+                      target, body.size(), headers, body);
+      ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+      char buffer[4096];
+      for (ssize_t n; (n = ::recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
+        answer.text.append(buffer, static_cast<size_t>(n));
+      }
+    }
+    ::close(fd);
+    if (answer.text.size() > 12) answer.code = std::atoi(answer.text.c_str() + 9);
+    const size_t end = answer.text.find("\r\n\r\n");
+    if (end != std::string::npos) {
+      answer.body = Json::parse(answer.text.substr(end + 4), nullptr, false);
+    }
+    return answer;
+  }
+  Answer Put(const std::string& name, const std::string& data, const std::string& version = "") {
+    return Call("PUT", kMaps + "/" + name,
+                fmt::format(R"({{"metadata":{{"name":"{}","resourceVersion":"{}"}},"data":{{"k":"{}"}}}})", name,
+                            version, data));
+  }
+  Answer Post(const std::string& name) {
+    return Call("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
+  }
+
+  const std::string kMaps = "/api/v1/namespaces/default/configmaps";
+  base::SystemClock clock_;
+  std::unique_ptr<ApiServer> server_;
+};
+
+TEST_F(ServerTest, ConflictsOnStaleVersionsAndIgnoresEmptyWrites) {
+  Start();
+  const Json first = Post("a").body;
+  const std::string version = first["metadata"]["resourceVersion"];
+  const Answer second = Put("a", "1", version);
+  EXPECT_EQ(second.code, 200);
+  const Answer stale = Put("a", "2", version);
+  EXPECT_EQ(stale.code, 409);
+  EXPECT_EQ(stale.body["reason"], "Conflict");
+  EXPECT_EQ(Put("a", "1").body["metadata"]["resourceVersion"], second.body["metadata"]["resourceVersion"]);
+  EXPECT_EQ(Post("a").body["reason"], "AlreadyExists");
+  const Answer gone = Call("DELETE", kMaps + "/a", R"({"preconditions":{"uid":"other"}})");
+  EXPECT_EQ(gone.code, 409);
+  EXPECT_EQ(Call("DELETE", kMaps + "/a").body["status"], "Success");
+  EXPECT_EQ(Call("GET", kMaps + "/a").code, 404);
+}
+
+TEST_F(ServerTest, ListsInPages) {
+  Start();
+  for (const char* name : {"a", "b", "c"}) Post(name);
+  const Answer page = Call("GET", kMaps + "?limit=2");
+  EXPECT_EQ(page.body["items"].size(), 2u);
+  EXPECT_EQ(page.body["metadata"]["remainingItemCount"], 1);
+  std::string token = page.body["metadata"]["continue"];
+  for (char& c : token) c = c == ' ' ? '+' : c;
+  const Answer rest = Call("GET", kMaps + "?limit=2&continue=" + token);
+  ASSERT_EQ(rest.body["items"].size(), 1u);
+  EXPECT_EQ(rest.body["items"][0]["metadata"]["name"], "c");
+}
+
+TEST_F(ServerTest, WatchesFromAVersionAndEndsAtItsTimeout) {
+  Start();
+  const std::string version = Post("a").body["metadata"]["resourceVersion"];
+  Put("a", "1");
+  Call("DELETE", kMaps + "/a");
+  const Answer all = Call("GET", kMaps + "?watch=1&timeoutSeconds=1&resourceVersion=" + version);
+  EXPECT_THAT(all.text, Not(HasSubstr("ADDED")));
+  EXPECT_THAT(all.text, HasSubstr("MODIFIED"));
+  EXPECT_THAT(all.text, HasSubstr("DELETED"));
+  EXPECT_THAT(all.text, HasSubstr("0\r\n\r\n"));
+}
+
+TEST_F(ServerTest, WatchListEndsItsInitialEventsWithABookmark) {
+  Start();
+  Post("a");
+  const Answer list = Call("GET", kMaps +
+                                      "?watch=1&timeoutSeconds=1&sendInitialEvents=true&"
+                                      "resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
+  EXPECT_THAT(list.text, HasSubstr("ADDED"));
+  EXPECT_THAT(list.text, HasSubstr("\"k8s.io/initial-events-end\":\"true\""));
+  EXPECT_EQ(Call("GET", kMaps + "?watch=1&sendInitialEvents=true").code, 422);
+}
+
+TEST_F(ServerTest, OldVersionsExpireAndFutureOnesAreTooLarge) {
+  Start({.event_window = 2});
+  const std::string version = Post("a").body["metadata"]["resourceVersion"];
+  for (const char* data : {"1", "2", "3"}) Put("a", data);
+  const Answer old = Call("GET", kMaps + "?watch=1&resourceVersion=" + version);
+  EXPECT_THAT(old.text, HasSubstr("\"type\":\"ERROR\""));
+  EXPECT_THAT(old.text, HasSubstr("\"reason\":\"Expired\""));
+  const Answer future = Call("GET", kMaps + "?resourceVersion=99999");
+  EXPECT_EQ(future.code, 504);
+  EXPECT_THAT(future.body["message"], HasSubstr("Too large resource version"));
+}
+
+TEST_F(ServerTest, BookmarksTellTheVersionOfAQuietWatch) {
+  Start({.bookmark_interval = base::milliseconds(100)});
+  const Answer watch = Call("GET", kMaps +
+                                       "?watch=1&timeoutSeconds=2&allowWatchBookmarks=true&"
+                                       "fieldSelector=metadata.name%3Dnone");
+  EXPECT_THAT(watch.text, HasSubstr("BOOKMARK"));
+}
+
+TEST_F(ServerTest, ScriptedFaultsHappenOnceEach) {
+  Start();
+  Post("a");
+  server_->faults().Add({.verb = "list", .plural = "configmaps", .code = 429, .retry_after_seconds = 3});
+  const Answer busy = Call("GET", kMaps);
+  EXPECT_EQ(busy.code, 429);
+  EXPECT_THAT(busy.text, HasSubstr("Retry-After: 3"));
+  EXPECT_EQ(Call("GET", kMaps).code, 200);
+  server_->faults().Add({.kind = Fault::Kind::kWatchGone, .verb = "watch"});
+  EXPECT_THAT(Call("GET", kMaps + "?watch=1").text, HasSubstr("\"code\":410"));
+  server_->faults().Add({.kind = Fault::Kind::kHalfLine, .verb = "watch", .events = 1});
+  const Answer half = Call("GET", kMaps + "?watch=1");
+  EXPECT_THAT(half.text, HasSubstr("\"ki\r\n"));
+  EXPECT_THAT(half.text, Not(HasSubstr("0\r\n\r\n")));
+  server_->faults().Add({.kind = Fault::Kind::kDrop});
+  EXPECT_EQ(Call("GET", kMaps).text, "");
+  EXPECT_EQ(server_->faults().left(), 0u);
+}
+
+TEST_F(ServerTest, BodiesAndConnectionsAreBounded) {
+  Start({.max_connections = 1, .max_body = 1000});
+  const Answer large = Call("POST", kMaps, std::string(2000, ' '));
+  EXPECT_EQ(large.code, 413);
+  server_->Stop();
+  server_->Stop();  // idempotent
+}
+
+TEST_F(ServerTest, TokensAreAskedFor) {
+  Start({.tokens = {{"secret", "me"}}});
+  EXPECT_EQ(Call("GET", kMaps).code, 401);
+  EXPECT_EQ(Call("GET", kMaps, "", "Authorization: Bearer wrong!\r\n").code, 401);
+  EXPECT_EQ(Call("GET", kMaps, "", "Authorization: Bearer secret\r\n").code, 200);
+  EXPECT_EQ(Call("GET", "/readyz").code, 200);
+}
+
+TEST_F(ServerTest, SaysWhichAddressIsInUse) {
+  Start();
+  ApiServer second(clock_, {.port = server_->port()});
+  EXPECT_THAT(second.Start(), base::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                             HasSubstr(fmt::format("127.0.0.1:{} is in use", server_->port()))));
+}
+
+TEST_F(ServerTest, NamesTheFileThatItCannotLoad) {
+  ApiServer broken(clock_, {.crd_paths = {"/nonexistent/crd.yaml"}});
+  EXPECT_FALSE(broken.Start().ok());
+  ApiServer tls(clock_, {.tls_certificate = "/nonexistent.pem", .tls_key = "/nonexistent.key"});
+  EXPECT_THAT(tls.Start(), base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonexistent.pem")));
+}
+
+}  // namespace
+}  // namespace medley::kube

@@ -1,0 +1,238 @@
+// CoordinatorCore: preparing a generation and switching to it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kMaxSwitches = 32;
+constexpr base::nanoseconds kMaxRetryWait = base::seconds(30);
+
+void SetTime(base::WallTime at, google::protobuf::Timestamp* out) {
+  const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(at.time_since_epoch()).count();
+  out->set_seconds(nanos / 1'000'000'000);
+  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+}
+
+}  // namespace
+
+RosterFit CoordinatorCore::Fit(const job::v1::ApplyPlanRequest& request, Use use) const {
+  return FitPlan(request, [&](const std::string& name) -> const job::v1::Hello* {
+    const auto found = members_.find(name);
+    if (found == members_.end() || found->second.released) return nullptr;
+    if (found->second.leaving && use != Use::kAll) return nullptr;
+    if (use == Use::kHolders && (!active_ || !active_->members.contains(name))) return nullptr;
+    return &found->second.hello;
+  });
+}
+
+void CoordinatorCore::StartGeneration(const job::v1::ApplyPlanRequest& request, RosterFit fit,
+                                      job::v1::StateOrigin origin, Cause cause, Instant now) {
+  last_generation_ = std::max(last_generation_ + 1, request.plan().generation());
+  GenerationInfo& next = next_.emplace();
+  next.generation = last_generation_;
+  next.request = request;
+  next.plan = std::move(fit.plan);
+  next.plan.set_generation(last_generation_);
+  next.peers = std::move(fit.peers);
+  next.origin = origin;
+  next.recovery = mode_ != Mode::kTraining && from_generation_ > 0;
+  next.cause = std::move(cause);
+  next.deadline = now.steady + options_.prepare_timeout;
+  for (const job::v1::Peer& peer : next.peers) next.members[peer.slot().member()].peer = peer;
+  if (origin == job::v1::STATE_ORIGIN_PEERS) {
+    for (const auto& [name, holder] : active_->members) {
+      if (next.members.contains(name)) continue;
+      next.members[name] = {.peer = holder.peer, .is_peer = false};
+    }
+  }
+  Journal(now);
+  commands_.push_back(FenceCommand{active_ ? active_->generation : next.generation});
+  Log(false,
+      fmt::format("preparing generation {} with {} members: {}", next.generation, next.peers.size(), next.cause.text));
+  SendPrepare(origin);
+}
+
+void CoordinatorCore::SendPrepare(job::v1::StateOrigin origin) {
+  job::v1::SessionResponse message;
+  job::v1::Prepare& prepare = *message.mutable_prepare();
+  prepare.set_generation(next_->generation);
+  *prepare.mutable_plan() = next_->plan;
+  for (const job::v1::Peer& peer : next_->peers) *prepare.add_peers() = peer;
+  prepare.set_origin(origin);
+  if (origin == job::v1::STATE_ORIGIN_PEERS) {
+    for (const auto& [name, holder] : active_->members) *prepare.add_sources() = holder.peer;
+    prepare.set_source_generation(active_->generation);
+  }
+  if (origin == job::v1::STATE_ORIGIN_CHECKPOINT) prepare.set_checkpoint(restore_->folder);
+  for (const auto& [name, member] : next_->members) Send(member.peer, message);
+}
+
+void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
+  Log(failed, fmt::format("generation {} is given up: {}", next_->generation, why.text));
+  Blame(why);
+  found_ = false;
+  if (failed) {
+    ++failures_;
+    const base::nanoseconds wait = options_.retry_wait * (int64_t{1} << std::min(failures_ - 1, 5));
+    retry_at_ = now.steady + std::min(wait, kMaxRetryWait);
+  }
+  if (failed && failures_ > options_.max_fruitless && mode_ != Mode::kTraining) {
+    return Fail(fmt::format("gave up after {} attempts: {}", failures_, why.text), true, now);
+  }
+  // Those of the old generation go back to it by Halt; the others forget the new one.
+  if (next_->switching && active_) return BeginHalt(why, now);
+  job::v1::SessionResponse message;
+  message.mutable_abandon()->set_generation(next_->generation);
+  for (const auto& [name, member] : next_->members) {
+    if (Connected(member.peer) != nullptr) Send(member.peer, message);
+  }
+  next_.reset();
+  waiting_since_ = now.steady;
+}
+
+void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now) {
+  if (!next_ || warmed.generation() != next_->generation) return;
+  const auto found = next_->members.find(member);
+  if (found == next_->members.end()) return;
+  found->second.warmed = true;
+  found->second.rows = warmed.rows();
+  bad_rows_ = std::max(bad_rows_, warmed.bad_rows());
+  if (AllWarmed()) AdoptRows(now);
+}
+
+bool CoordinatorCore::AllWarmed() const {
+  return std::all_of(next_->members.begin(), next_->members.end(), [](const auto& at) { return at.second.warmed; });
+}
+
+// All trainers must have read the same data, and the same as before. False: the job has failed.
+bool CoordinatorCore::AdoptRows(Instant now) {
+  const int last = next_->plan.stages_size() - 1;
+  std::string first_name;
+  int64_t rows = ledger_ ? ledger_->rows() : -1;
+  if (restore_ && next_->origin == job::v1::STATE_ORIGIN_CHECKPOINT) rows = restore_->ledger.rows();
+  for (const job::v1::Peer& peer : next_->peers) {
+    if (peer.slot().role() != job::v1::MEMBER_ROLE_TRAINER) continue;
+    const std::string& name = peer.slot().member();
+    const int64_t read = next_->members.at(name).rows;
+    const bool inner = peer.slot().stage() != 0 && peer.slot().stage() != last;
+    if (inner && read == 0) continue;
+    if (read <= 0) {
+      Fail(fmt::format("{} found no rows in the training data", name), false, now);
+      return false;
+    }
+    if (rows >= 0 && read != rows) {
+      const std::string other = first_name.empty() ? "before there were" : first_name + " read";
+      Fail(fmt::format("the training data differs: {} read {} rows, {} {}", name, read, other, rows), false, now);
+      return false;
+    }
+    rows = read;
+    first_name = name;
+  }
+  if (ledger_) return true;
+  auto ledger = Ledger::Create(rows, options_.epochs, options_.batch_size);
+  if (restore_ && next_->origin == job::v1::STATE_ORIGIN_CHECKPOINT) ledger = Ledger::FromRecord(restore_->ledger);
+  if (!ledger.ok()) {
+    Fail(std::string(ledger.status().message()), false, now);
+    return false;
+  }
+  ledger_ = *std::move(ledger);
+  return true;
+}
+
+void CoordinatorCore::AdvanceNext(Instant now) {
+  if (!next_->switching) {
+    if (!AllWarmed() || over()) return;
+    if (mode_ == Mode::kTraining && (checkpoint_ || ledger_->committed() != ledger_->leased())) return;
+    if (mode_ == Mode::kTraining) return SendSwitch(ledger_->committed(), now);
+    if (mode_ == Mode::kHalted) return SendSwitch(halted_step_, now);
+    const int64_t step = next_->origin == job::v1::STATE_ORIGIN_CHECKPOINT ? restore_->step : 0;
+    SetLedger(step, next_->generation);
+    return SendSwitch(step, now);
+  }
+  const auto ready = [](const auto& at) { return at.second.ready; };
+  if (std::all_of(next_->members.begin(), next_->members.end(), ready)) PutInForce(now);
+}
+
+void CoordinatorCore::SendSwitch(int64_t step, Instant now) {
+  next_->step = step;
+  next_->switching = true;
+  next_->deadline = now.steady + options_.switch_timeout;
+  job::v1::SessionResponse message;
+  message.mutable_switch_()->set_generation(next_->generation);
+  message.mutable_switch_()->set_step(step);
+  message.mutable_switch_()->set_state_samples(ledger_->SamplesAt(step));
+  for (const auto& [name, member] : next_->members) Send(member.peer, message);
+}
+
+void CoordinatorCore::OnReady(const std::string& member, const job::v1::Ready& ready, Instant now) {
+  if (!next_ || !next_->switching || ready.generation() != next_->generation) return;
+  const auto found = next_->members.find(member);
+  if (found == next_->members.end()) return;
+  const int64_t samples = ledger_->SamplesAt(next_->step);
+  if (ready.step() != next_->step || ready.state_samples() != samples) {
+    return Fail(fmt::format("{} stands at step {} with {} samples, the ledger at step {} with {}", member, ready.step(),
+                            ready.state_samples(), next_->step, samples),
+                false, now);
+  }
+  found->second.ready = true;
+}
+
+void CoordinatorCore::PutInForce(Instant now) {
+  RecordSwitch(now);
+  active_ = std::move(next_);
+  next_.reset();
+  mode_ = Mode::kTraining;
+  active_->switching = false;
+  job::v1::SessionResponse release;
+  release.mutable_release()->set_reason("planned out");
+  std::vector<Command> releases;
+  for (auto at = active_->members.begin(); at != active_->members.end();) {
+    GenerationMember& member = at->second;
+    member.applied = active_->step;
+    if (member.is_peer) {
+      ++at;
+      continue;
+    }
+    if (const auto found = members_.find(at->first); found != members_.end()) found->second.released = true;
+    releases.push_back(SendCommand{at->first, member.peer.instance(), release});
+    at = active_->members.erase(at);
+  }
+  from_generation_ = active_->generation;
+  max_applied_ = active_->step;
+  found_ = false;
+  restore_.reset();
+  losses_.clear();
+  throughput_.Reset(now.steady);
+  stage_times_.Reset();
+  cost_.Pause();
+  committed_at_ = now.steady;
+  Journal(now);
+  commands_.push_back(FenceCommand{active_->generation});
+  Log(false, fmt::format("generation {} trains from step {}", active_->generation, active_->step));
+  LeaseSteps(true, now);
+  std::move(releases.begin(), releases.end(), std::back_inserter(commands_));
+}
+
+void CoordinatorCore::RecordSwitch(Instant now) {
+  if (from_generation_ == 0) return;
+  job::v1::SwitchRecord& record = switches_.emplace_back();
+  record.set_from_generation(from_generation_);
+  record.set_to_generation(next_->generation);
+  record.set_reason(next_->cause.text);
+  record.set_cause(next_->cause.kind);
+  record.set_member(next_->cause.member);
+  record.set_pause_seconds(base::ToSeconds(now.steady - committed_at_));
+  record.set_at_step(next_->step);
+  record.set_recovery(next_->recovery);
+  record.set_lost_steps(std::max<int64_t>(0, max_applied_ - next_->step));
+  SetTime(now.wall, record.mutable_at());
+  if (switches_.size() > kMaxSwitches) switches_.erase(switches_.begin());
+}
+
+}  // namespace medley::worker

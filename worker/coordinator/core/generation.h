@@ -1,0 +1,73 @@
+// The records that CoordinatorCore keeps of members, generations and checkpoints. Plain values; internal to core/.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "medley/job/v1/coordinator.pb.h"
+
+namespace medley::worker {
+
+// A moment, on both clocks.
+struct Instant {
+  base::SteadyTime steady;
+  base::WallTime wall;
+};
+
+// Why a generation ends or is not made.
+struct Cause {
+  job::v1::SwitchCause kind = job::v1::SWITCH_CAUSE_UNSPECIFIED;
+  std::string text;    // a plan's reason, or a sentence for people
+  std::string member;  // that it is about; may be empty
+};
+
+// A connected process.
+struct ConnectedMember {
+  job::v1::Hello hello;
+  base::SteadyTime since;
+  bool leaving = false;   // drained, or going by itself: not for new generations
+  bool released = false;  // told to exit
+};
+
+// A process's part in a generation.
+struct GenerationMember {
+  job::v1::Peer peer;
+  bool is_peer = true;   // false: a source that only gives its state away
+  bool awaited = false;  // of a journaled generation, not yet back after the coordinator's restart
+  bool warmed = false;
+  bool ready = false;
+  bool halted = false;
+  int64_t applied = 0;
+  int64_t undo_to = 0;
+  int64_t rows = 0;
+};
+
+// A generation in force, or one being prepared.
+struct GenerationInfo {
+  int64_t generation = 0;
+  job::v1::ApplyPlanRequest request;                // the plan that was accepted
+  plan::v1::ExecutionPlan plan;                     // the same, cut to the members
+  std::vector<job::v1::Peer> peers;                 // as it was formed: trainers by (stage, index), then servers
+  std::map<std::string, GenerationMember> members;  // who is still there, and sources that are not peers
+  job::v1::StateOrigin origin = job::v1::STATE_ORIGIN_UNSPECIFIED;
+  int64_t step = 0;  // where its state starts; known at Switch
+  bool switching = false;
+  bool recovery = false;
+  Cause cause;
+  base::SteadyTime deadline;  // of the preparation, then of the switch
+};
+
+// A checkpoint that members are writing.
+struct PendingCheckpoint {
+  int64_t step = 0;
+  std::string folder;
+  std::set<std::string> waiting;  // members that have not answered
+  std::vector<job::v1::CheckpointFile> files;
+  base::SteadyTime deadline;
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,300 @@
+#include "worker/trainer/generation_runtime.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "worker/checkpoint/reader.h"
+
+namespace medley::worker {
+namespace pb = ::medley::job::v1;
+namespace {
+
+constexpr uint64_t kHeaderSlot = uint64_t{1} << 40;  // operations are below
+
+int RankIn(const std::vector<std::string>& members, const std::string& name) {
+  const auto it = std::find(members.begin(), members.end(), name);
+  return it == members.end() ? -1 : static_cast<int>(it - members.begin());
+}
+
+// How the dense operations of a stage are summed.
+absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& stage, const Graph& graph) {
+  for (const model::OperationSync& sync : stage.syncs) {
+    for (const model::OperationRange& range : sync.operations) {
+      for (int op = range.first; op < range.end && op < static_cast<int>(graph.operations.size()); ++op) {
+        const auto& parameters = graph.operations[static_cast<size_t>(op)].parameters;
+        const bool dense = std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return !p.sparse; });
+        if (!dense) continue;
+        if (sync.sync.kind == model::SyncKind::kAllreduce) return sync.sync.algorithm;
+        return base::Unimplemented(
+            "operation '{}' is dense and has several replicas: this runtime sums it by allreduce "
+            "only",
+            graph.operations[static_cast<size_t>(op)].name);
+      }
+    }
+  }
+  return model::AllreduceAlgorithm::kRing;
+}
+
+}  // namespace
+
+GenerationRuntime::GenerationRuntime(pb::Prepare order, const TrainerContext& context)
+    : order_(std::move(order)), context_(context) {}
+
+absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(const pb::Prepare& order,
+                                                                            const TrainerContext& context,
+                                                                            std::shared_ptr<const Dataset> data,
+                                                                            std::shared_ptr<TrainerState> held,
+                                                                            std::stop_token stop) {
+  std::shared_ptr<GenerationRuntime> runtime(new GenerationRuntime(order, context));
+  runtime->data_ = std::move(data);
+  if (order.origin() == pb::STATE_ORIGIN_PEERS) runtime->held_ = std::move(held);
+  MEDLEY_ASSIGN_OR_RETURN(runtime->plan_, model::FromProto(order.plan()));
+  MEDLEY_RETURN_IF_ERROR(runtime->FindPlace());
+  MEDLEY_RETURN_IF_ERROR(runtime->MakeState(stop));
+  const auto store = MakeRendezvousStore(context.session, order.generation());
+  if (order.origin() == pb::STATE_ORIGIN_PEERS) MEDLEY_RETURN_IF_ERROR(runtime->AgreeOnMoves(*store, stop));
+  if (!runtime->trains()) return runtime;
+  MEDLEY_RETURN_IF_ERROR(runtime->ConnectGroups(*store, stop));
+  MEDLEY_RETURN_IF_ERROR(runtime->ConnectServers(stop));
+  SparseParameters* sparse = runtime->servers_.get();
+  if (sparse == nullptr) sparse = runtime->state_->tables();
+  runtime->executor_ = std::make_unique<StepExecutor>(
+      PlaceOf(runtime->plan_, runtime->stage(), runtime->replica(), context.spec->training.seed),
+      StepParts{&runtime->state_->model(), runtime->data_.get(), runtime->channel_.get(), sparse,
+                runtime->reducer_.get(), context.clock},
+      context.optimizer);
+  return runtime;
+}
+
+absl::Status GenerationRuntime::FindPlace() {
+  for (const pb::Peer& peer : order_.peers()) {
+    if (peer.slot().role() != pb::MEMBER_ROLE_TRAINER) continue;
+    trainers_.push_back(peer);
+    if (peer.slot().member() == context_.session.member && peer.instance() == context_.session.instance) {
+      place_ = Place{peer.slot().stage(), peer.slot().index()};
+    }
+  }
+  if (plan_.schedule.kind == model::ScheduleKind::kAsync1F1B) {
+    return base::Unimplemented("plan.schedule.kind: ASYNC_1F1B is not executed by this runtime");
+  }
+  if (place_.has_value()) {
+    if (place_->stage < 0 || static_cast<size_t>(place_->stage) >= plan_.stages.size()) {
+      return base::InvalidArgument("stage {} of a plan of {}", place_->stage, plan_.stages.size());
+    }
+    const auto& operations = plan_.stages[static_cast<size_t>(place_->stage)].operations;
+    if (operations.size() != 1) {
+      return base::Unimplemented("stage {} has {} ranges of operations: this runtime executes chains", place_->stage,
+                                 operations.size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+model::OperationRange GenerationRuntime::Range() const {
+  return plan_.stages[static_cast<size_t>(place_->stage)].operations.front();
+}
+
+bool GenerationRuntime::NeedsServers() const {
+  const model::OperationRange range = Range();
+  for (const ParameterSpec& table : context_.graph->Parameters(true)) {
+    if (range.Contains(table.operation)) return plan_.servers.has_value();
+  }
+  return false;
+}
+
+absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
+  if (!trains()) return absl::OkStatus();
+  TrainerState::Options options{.range = Range(),
+                                .local_tables = !NeedsServers(),
+                                .optimizer = context_.optimizer,
+                                .seed = context_.spec->training.seed};
+  if (held_ != nullptr && held_->options().range == options.range &&
+      held_->options().local_tables == options.local_tables) {
+    state_ = held_;
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(state_, TrainerState::Create(*context_.graph, options));
+  if (stop.stop_requested()) return base::Cancelled("preparing generation {} was stopped", generation());
+  if (order_.origin() != pb::STATE_ORIGIN_CHECKPOINT) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                          ReadManifest(context_.checkpoint_root, order_.checkpoint()));
+  return state_->Load(context_.checkpoint_root, manifest);
+}
+
+absl::Status GenerationRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_token stop) {
+  const auto add = [&](const pb::Peer& peer) {
+    if (peer.slot().role() != pb::MEMBER_ROLE_TRAINER) return;
+    if (RankIn(transfer_members_, peer.slot().member()) < 0) transfer_members_.push_back(peer.slot().member());
+  };
+  for (const pb::Peer& peer : order_.sources()) add(peer);
+  for (const pb::Peer& peer : order_.peers()) add(peer);
+  transfer_rank_ = RankIn(transfer_members_, context_.session.member);
+  Holding mine;
+  if (held_ != nullptr) mine.holds = held_->Holds();
+  if (trains()) {
+    for (const int operation : state_->Holds()) {
+      if (!std::binary_search(mine.holds.begin(), mine.holds.end(), operation)) mine.needs.push_back(operation);
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(store.Put("holding/" + context_.session.member, FormatHolding(mine)));
+  std::vector<std::string> keys;
+  for (const std::string& member : transfer_members_) keys.push_back("holding/" + member);
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> texts, store.Get(keys, base::seconds(120), stop));
+  std::vector<Holding> all;
+  for (const std::string& text : texts) {
+    MEDLEY_ASSIGN_OR_RETURN(Holding holding, ParseHolding(text));
+    all.push_back(std::move(holding));
+  }
+  MEDLEY_ASSIGN_OR_RETURN(moves_, PlanMoves(all));
+  if (moves_.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(transfer_, Connect("transfer", transfer_members_, store, stop));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::string& name,
+                                                                  const std::vector<std::string>& members,
+                                                                  KeyValueStore& store, std::stop_token stop) {
+  GroupOptions options{
+      .name = name, .rank = RankIn(members, context_.session.member), .members = members, .address = context_.ip};
+  options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
+  return Group::Connect(options, store, std::move(stop));
+}
+
+absl::Status GenerationRuntime::ConnectGroups(KeyValueStore& store, std::stop_token stop) {
+  std::vector<std::string> world, mine;
+  std::vector<int> previous, next;
+  for (const pb::Peer& peer : trainers_) {
+    const int rank = static_cast<int>(world.size());
+    world.push_back(peer.slot().member());
+    if (peer.slot().stage() == stage()) mine.push_back(peer.slot().member());
+    if (peer.slot().stage() == stage() - 1) previous.push_back(rank);
+    if (peer.slot().stage() == stage() + 1) next.push_back(rank);
+  }
+  if (plan_.stages.size() > 1) {
+    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", world, store, stop));
+    channel_ = std::make_unique<GroupChannel>(*world_, std::move(previous), std::move(next));
+  }
+  if (mine.size() == 1) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const model::AllreduceAlgorithm algorithm,
+                          DenseAlgorithm(plan_.stages[static_cast<size_t>(stage())], *context_.graph));
+  MEDLEY_ASSIGN_OR_RETURN(stage_group_, Connect(fmt::format("stage-{}", stage()), mine, store, stop));
+  reducer_ = std::make_unique<GroupReducer>(*stage_group_, algorithm);
+  return absl::OkStatus();
+}
+
+absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
+  if (!NeedsServers()) {
+    if (state_->tables() != nullptr && plan_.stages[static_cast<size_t>(stage())].Units() > 1) {
+      return base::InvalidArgument(
+          "plan.servers: stage {} has embedding tables and {} replicas, but the plan no servers", stage(),
+          plan_.stages[static_cast<size_t>(stage())].Units());
+    }
+    return absl::OkStatus();
+  }
+  PsClientOptions options{.generation = generation(),
+                          .trainer = replica(),
+                          .token = context_.session.token,
+                          .timeout = context_.step_timeout};
+  for (const pb::Peer& peer : order_.peers()) {
+    if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) options.shards.push_back(peer.address());
+  }
+  servers_ = std::make_unique<PsClient>(std::move(options), *context_.clock);
+  return servers_->Connect({stop, context_.clock->Steady() + base::seconds(30)});
+}
+
+pb::Warmed GenerationRuntime::warmed() const {
+  pb::Warmed warmed;
+  warmed.set_generation(generation());
+  if (trains()) {
+    warmed.set_rows(data_->rows());
+    warmed.set_bad_rows(data_->bad_rows());
+  }
+  return warmed;
+}
+
+void GenerationRuntime::Abort() {
+  abort_.request_stop();
+  for (const auto* group : {&transfer_, &world_, &stage_group_}) {
+    if (*group != nullptr) (*group)->Close(fmt::format("generation {} is halted", generation()));
+  }
+}
+
+WaitLimit GenerationRuntime::Limit() const {
+  return {abort_.get_token(), context_.clock->Steady() + context_.step_timeout};
+}
+
+absl::Status GenerationRuntime::TakeState(const pb::Switch& order) {
+  if (held_ != nullptr) MEDLEY_RETURN_IF_ERROR(held_->UndoTo(order.step()));
+  int64_t samples = held_ != nullptr && !held_->Holds().empty() ? held_->samples() : order.state_samples();
+  if (!moves_.empty()) MEDLEY_RETURN_IF_ERROR(SendAndReceive(order, samples));
+  if (!trains() || state_ == held_) {
+    if (state_ != nullptr && state_->Holds().empty()) state_->SetApplied(order.step(), samples);
+    return absl::OkStatus();
+  }
+  if (held_ != nullptr) {  // what this trainer keeps of a former place
+    for (const int operation : state_->Holds()) {
+      const auto from = held_->Values(operation), to = state_->Values(operation);
+      for (size_t i = 0; i < from.size(); ++i) std::copy(from[i].begin(), from[i].end(), to[i].begin());
+    }
+  }
+  if (order_.origin() == pb::STATE_ORIGIN_CHECKPOINT) {
+    if (state_->AppliedStep() != order.step()) {
+      return base::DataLoss("checkpoint {} holds step {}, the switch names {}", order_.checkpoint(),
+                            state_->AppliedStep(), order.step());
+    }
+    return absl::OkStatus();
+  }
+  state_->SetApplied(order.step(), order_.origin() == pb::STATE_ORIGIN_INITIAL ? 0 : samples);
+  return absl::OkStatus();
+}
+
+absl::Status GenerationRuntime::SendAndReceive(const pb::Switch& order, int64_t& samples) {
+  for (const Move& move : moves_) {
+    if (move.from != transfer_rank_) continue;
+    const std::array<int64_t, 2> header{order.step(), held_->samples()};
+    MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, kHeaderSlot, std::as_bytes(std::span(header))));
+    uint64_t slot = static_cast<uint64_t>(move.operation) << 8;
+    for (const std::span<float> values : held_->Values(move.operation)) {
+      if (values.empty()) continue;
+      MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, slot++, std::as_bytes(values)));
+    }
+  }
+  for (const Move& move : moves_) {
+    if (move.to != transfer_rank_) continue;
+    std::array<int64_t, 2> header{};
+    MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, kHeaderSlot, std::as_writable_bytes(std::span(header))));
+    if (header[0] != order.step()) {
+      return base::Internal("{} sends the state of step {}, the switch names {}",
+                            transfer_members_[static_cast<size_t>(move.from)], header[0], order.step());
+    }
+    samples = header[1];
+    uint64_t slot = static_cast<uint64_t>(move.operation) << 8;
+    for (const std::span<float> values : state_->Values(move.operation)) {
+      if (values.empty()) continue;
+      MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, slot++, std::as_writable_bytes(values)));
+    }
+  }
+  return transfer_->Flush();
+}
+
+absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, const StepLease* ahead) {
+  held_ = nullptr;  // the generation before cannot come back any more
+  executor_->Prefetch(lease);
+  if (ahead != nullptr) executor_->Prefetch(*ahead);
+  MEDLEY_ASSIGN_OR_RETURN(StepResult result, executor_->RunStep(lease, Limit()));
+  state_->CountStep(lease.count);
+  if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
+  return result;
+}
+
+absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step) {
+  constexpr int kChunk = 1024;
+  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, kChunk, Limit()));
+  if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
+  return result;
+}
+
+}  // namespace medley::worker

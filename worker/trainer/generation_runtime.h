@@ -1,0 +1,108 @@
+// Everything that a trainer needs for one generation: its place in the plan, its state, links to its peers, the executor.
+//
+// Built by the prepare thread beside the generation that trains; then the worker thread's. Abort is for any thread: it wakes
+// every wait for a peer, for good; an aborted generation trains no more but still holds its state.
+// A trainer that only gives its state away (a source that is no peer) has no place: trains() is false.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/model/execution_plan.h"
+#include "common/model/job_spec.h"
+#include "medley/job/v1/coordinator.pb.h"
+#include "worker/collective/group.h"
+#include "worker/data/dataset.h"
+#include "worker/model/graph.h"
+#include "worker/pipeline/step_executor.h"
+#include "worker/ps/client.h"
+#include "worker/trainer/group_links.h"
+#include "worker/trainer/role.h"
+#include "worker/trainer/trainer_state.h"
+#include "worker/trainer/transfer_plan.h"
+
+namespace medley::worker {
+
+// What does not change from generation to generation.
+struct TrainerContext {
+  const model::JobSpec* spec = nullptr;
+  const Graph* graph = nullptr;
+  Optimizer optimizer;
+  SessionOptions session;  // member, instance, token, coordinator
+  std::string ip;          // where gloo listens
+  std::filesystem::path checkpoint_root;
+  const base::Clock* clock = nullptr;
+  base::nanoseconds step_timeout{base::seconds(90)};
+};
+
+class GenerationRuntime final : public PreparedGeneration {
+ public:
+  // `held`: this trainer's state of order.source_generation, null when it has none.
+  static absl::StatusOr<std::shared_ptr<GenerationRuntime>> Build(const job::v1::Prepare& order,
+                                                                  const TrainerContext& context,
+                                                                  std::shared_ptr<const Dataset> data,
+                                                                  std::shared_ptr<TrainerState> held,
+                                                                  std::stop_token stop);
+
+  int64_t generation() const override { return order_.generation(); }
+  job::v1::Warmed warmed() const override;
+  void Abort() override;
+
+  bool trains() const { return place_.has_value(); }
+  bool IsLastStage() const { return place_.has_value() && place_->stage + 1 == static_cast<int>(plan_.stages.size()); }
+  int stage() const { return place_->stage; }
+  int replica() const { return place_->replica; }
+  const std::shared_ptr<TrainerState>& state() const { return state_; }
+
+  // Sources roll back, values move, the new state stands at order.step. Null state: a pure source.
+  absl::Status TakeState(const job::v1::Switch& order);
+  absl::StatusOr<StepResult> RunStep(const StepLease& lease, const StepLease* ahead);
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step);
+
+ private:
+  struct Place {
+    int stage = 0;
+    int replica = 0;
+  };
+  GenerationRuntime(job::v1::Prepare order, const TrainerContext& context);
+
+  absl::Status FindPlace();
+  absl::Status MakeState(std::stop_token stop);
+  absl::Status AgreeOnMoves(KeyValueStore& store, std::stop_token stop);
+  absl::Status ConnectGroups(KeyValueStore& store, std::stop_token stop);
+  absl::Status ConnectServers(std::stop_token stop);
+  absl::Status SendAndReceive(const job::v1::Switch& order, int64_t& samples);
+  absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
+                                                 KeyValueStore& store, std::stop_token stop);
+  model::OperationRange Range() const;
+  bool NeedsServers() const;
+  WaitLimit Limit() const;
+
+  const job::v1::Prepare order_;
+  const TrainerContext& context_;
+  model::ExecutionPlan plan_;
+  std::optional<Place> place_;
+  std::vector<job::v1::Peer> trainers_;        // of the generation, by (stage, index)
+  std::vector<std::string> transfer_members_;  // names; ranks of the transfer group
+  int transfer_rank_ = -1;
+  std::vector<Move> moves_;
+  std::shared_ptr<const Dataset> data_;
+  std::shared_ptr<TrainerState> held_;   // of the source generation
+  std::shared_ptr<TrainerState> state_;  // of this generation; the same as held_ when the operations are the same
+  std::stop_source abort_;
+  std::unique_ptr<Group> transfer_;
+  std::unique_ptr<Group> world_;
+  std::unique_ptr<Group> stage_group_;
+  std::unique_ptr<GroupChannel> channel_;
+  std::unique_ptr<GroupReducer> reducer_;
+  std::unique_ptr<PsClient> servers_;
+  std::unique_ptr<StepExecutor> executor_;  // last: joins its thread before the links go
+};
+
+}  // namespace medley::worker

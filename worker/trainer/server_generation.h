@@ -1,0 +1,64 @@
+// A parameter server's next generation: the rows of its new shard, copied beside the training, made exact at the switch.
+//
+// Thread-safety and lifecycle: PreparedGeneration. Internal to worker/trainer.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "worker/ps/client.h"
+#include "worker/ps/row_store.h"
+#include "worker/ps/shard_generation.h"
+#include "worker/trainer/server_role.h"
+
+namespace medley::worker {
+
+class ServerGeneration final : public PreparedGeneration {
+ public:
+  // `held`: the store of order.source_generation, null when this server has none.
+  static absl::StatusOr<std::shared_ptr<ServerGeneration>> Build(const job::v1::Prepare& order,
+                                                                 const ServerContext& context,
+                                                                 std::shared_ptr<RowStore> held, std::stop_token stop);
+
+  int64_t generation() const override { return order_.generation(); }
+  job::v1::Warmed warmed() const override;
+  void Abort() override { abort_.request_stop(); }
+
+  bool serves() const { return shard_ >= 0; }  // false: a source that gives its rows away
+  int shard() const { return shard_; }
+  int trainers() const { return trainers_; }  // that push: replicas of the tables' stage
+  const std::shared_ptr<RowStore>& store() const { return store_; }
+
+  // The store stands at order.step exactly.
+  absl::Status TakeState(const job::v1::Switch& order);
+
+ private:
+  struct Source {
+    std::string address;
+    int64_t since_step = 0;
+  };
+  ServerGeneration(job::v1::Prepare order, const ServerContext& context)
+      : order_(std::move(order)), context_(context) {}
+  absl::Status FindPlace();
+  absl::Status Load();
+  // Which rows this shard lacks and from whom; empty when it keeps its store.
+  void FindSources();
+  absl::StatusOr<RowsCopied> Fetch(const Source& source, const WaitLimit& limit);
+
+  const job::v1::Prepare order_;
+  const ServerContext& context_;
+  int shard_ = -1;
+  int shards_ = 0;
+  int trainers_ = 0;
+  std::vector<Source> sources_;
+  std::shared_ptr<RowStore> held_;
+  std::shared_ptr<RowStore> store_;
+  std::stop_source abort_;
+};
+
+}  // namespace medley::worker
