@@ -29,8 +29,12 @@ add_library(medley_warnings INTERFACE)
 target_compile_options(medley_warnings INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
   $<$<BOOL:${MEDLEY_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A batch of sources is one translation unit, so GCC takes each source for a header with types in anonymous namespaces.
+  target_compile_options(medley_warnings INTERFACE -Wno-subobject-linkage)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # These cry wolf about std::string's operator+ in GCC 12 (its bug 105651), and ASan finds what they look for.
+  # These give false alarms about std::string's operator+ in GCC 12 (its bug 105651), and ASan finds what they look for.
   target_compile_options(medley_warnings INTERFACE
     -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()

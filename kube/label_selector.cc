@@ -2,16 +2,11 @@
 #include <cctype>
 
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "kube/object.h"
 
 namespace medley::kube {
 namespace {
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
 
 // At commas outside of parentheses.
 std::vector<std::string_view> Split(std::string_view text) {
@@ -22,11 +17,11 @@ std::vector<std::string_view> Split(std::string_view text) {
     if (text[i] == '(') ++depth;
     if (text[i] == ')') --depth;
     if (text[i] == ',' && depth == 0) {
-      parts.push_back(Trim(text.substr(begin, i - begin)));
+      parts.push_back(base::Trim(text.substr(begin, i - begin)));
       begin = i + 1;
     }
   }
-  parts.push_back(Trim(text.substr(begin)));
+  parts.push_back(base::Trim(text.substr(begin)));
   return parts;
 }
 
@@ -63,22 +58,22 @@ std::optional<Parts> TakeApart(std::string_view part) {
   if (part.empty()) return std::nullopt;
   if (const size_t open = part.find('('); open != std::string_view::npos) {
     if (part.back() != ')') return std::nullopt;
-    const std::string_view head = Trim(part.substr(0, open));
+    const std::string_view head = base::Trim(part.substr(0, open));
     const size_t space = head.find_last_of(" \t");
     if (space == std::string_view::npos) return std::nullopt;
-    Parts out{Trim(head.substr(0, space)), head.substr(space + 1),
+    Parts out{base::Trim(head.substr(0, space)), head.substr(space + 1),
               Split(part.substr(open + 1, part.size() - open - 2))};
     if (out.op != "in" && out.op != "notin") return std::nullopt;
     return out;
   }
   if (const size_t at = part.find("!="); at != std::string_view::npos) {
-    return Parts{Trim(part.substr(0, at)), "!=", {Trim(part.substr(at + 2))}};
+    return Parts{base::Trim(part.substr(0, at)), "!=", {base::Trim(part.substr(at + 2))}};
   }
   if (const size_t at = part.find('='); at != std::string_view::npos) {
     const size_t width = part.substr(at).starts_with("==") ? 2 : 1;
-    return Parts{Trim(part.substr(0, at)), "=", {Trim(part.substr(at + width))}};
+    return Parts{base::Trim(part.substr(0, at)), "=", {base::Trim(part.substr(at + width))}};
   }
-  if (part.front() == '!') return Parts{Trim(part.substr(1)), "!", {}};
+  if (part.front() == '!') return Parts{base::Trim(part.substr(1)), "!", {}};
   return Parts{part, "", {}};
 }
 
@@ -86,7 +81,7 @@ std::optional<Parts> TakeApart(std::string_view part) {
 
 absl::StatusOr<LabelSelector> LabelSelector::Parse(std::string_view text) {
   LabelSelector selector;
-  if (Trim(text).empty()) return selector;
+  if (base::Trim(text).empty()) return selector;
   using Op = Requirement::Op;
   for (const std::string_view part : Split(text)) {
     const std::optional<Parts> parts = TakeApart(part);

@@ -6,105 +6,105 @@
 namespace medley::model {
 namespace {
 
-namespace pb = plan::v1;
+namespace plan_pb = plan::v1;
 
-pb::SyncKind KindToProto(SyncKind kind) {
+plan_pb::SyncKind KindToProto(SyncKind kind) {
   switch (kind) {
     case SyncKind::kNone:
-      return pb::SYNC_KIND_NONE;
+      return plan_pb::SYNC_KIND_NONE;
     case SyncKind::kAllreduce:
-      return pb::SYNC_KIND_ALLREDUCE;
+      return plan_pb::SYNC_KIND_ALLREDUCE;
     case SyncKind::kParameterServer:
-      return pb::SYNC_KIND_PARAMETER_SERVER;
+      return plan_pb::SYNC_KIND_PARAMETER_SERVER;
   }
-  return pb::SYNC_KIND_UNSPECIFIED;
+  return plan_pb::SYNC_KIND_UNSPECIFIED;
 }
 
-absl::StatusOr<SyncKind> KindFromProto(pb::SyncKind kind, const std::string& path) {
+absl::StatusOr<SyncKind> KindFromProto(plan_pb::SyncKind kind, const std::string& path) {
   switch (kind) {
-    case pb::SYNC_KIND_UNSPECIFIED:
-    case pb::SYNC_KIND_NONE:
+    case plan_pb::SYNC_KIND_UNSPECIFIED:
+    case plan_pb::SYNC_KIND_NONE:
       return SyncKind::kNone;
-    case pb::SYNC_KIND_ALLREDUCE:
+    case plan_pb::SYNC_KIND_ALLREDUCE:
       return SyncKind::kAllreduce;
-    case pb::SYNC_KIND_PARAMETER_SERVER:
+    case plan_pb::SYNC_KIND_PARAMETER_SERVER:
       return SyncKind::kParameterServer;
     default:
       return base::InvalidArgument("{}.kind: unknown value {}", path, static_cast<int>(kind));
   }
 }
 
-pb::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
+plan_pb::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
   switch (algorithm) {
     case AllreduceAlgorithm::kAuto:
-      return pb::ALLREDUCE_ALGORITHM_AUTO;
+      return plan_pb::ALLREDUCE_ALGORITHM_AUTO;
     case AllreduceAlgorithm::kCentralized:
-      return pb::ALLREDUCE_ALGORITHM_CENTRALIZED;
+      return plan_pb::ALLREDUCE_ALGORITHM_CENTRALIZED;
     case AllreduceAlgorithm::kRing:
-      return pb::ALLREDUCE_ALGORITHM_RING;
+      return plan_pb::ALLREDUCE_ALGORITHM_RING;
     case AllreduceAlgorithm::kRecursiveDoubling:
-      return pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
+      return plan_pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
     case AllreduceAlgorithm::kLinear:
-      return pb::ALLREDUCE_ALGORITHM_LINEAR;
+      return plan_pb::ALLREDUCE_ALGORITHM_LINEAR;
   }
-  return pb::ALLREDUCE_ALGORITHM_UNSPECIFIED;
+  return plan_pb::ALLREDUCE_ALGORITHM_UNSPECIFIED;
 }
 
-absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(pb::AllreduceAlgorithm algorithm, const std::string& path) {
+absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(plan_pb::AllreduceAlgorithm algorithm, const std::string& path) {
   switch (algorithm) {
-    case pb::ALLREDUCE_ALGORITHM_UNSPECIFIED:
-    case pb::ALLREDUCE_ALGORITHM_AUTO:
+    case plan_pb::ALLREDUCE_ALGORITHM_UNSPECIFIED:
+    case plan_pb::ALLREDUCE_ALGORITHM_AUTO:
       return AllreduceAlgorithm::kAuto;
-    case pb::ALLREDUCE_ALGORITHM_CENTRALIZED:
+    case plan_pb::ALLREDUCE_ALGORITHM_CENTRALIZED:
       return AllreduceAlgorithm::kCentralized;
-    case pb::ALLREDUCE_ALGORITHM_RING:
+    case plan_pb::ALLREDUCE_ALGORITHM_RING:
       return AllreduceAlgorithm::kRing;
-    case pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING:
+    case plan_pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING:
       return AllreduceAlgorithm::kRecursiveDoubling;
-    case pb::ALLREDUCE_ALGORITHM_LINEAR:
+    case plan_pb::ALLREDUCE_ALGORITHM_LINEAR:
       return AllreduceAlgorithm::kLinear;
     default:
       return base::InvalidArgument("{}.algorithm: unknown value {}", path, static_cast<int>(algorithm));
   }
 }
 
-pb::SyncMode ModeToProto(SyncMode mode) {
+plan_pb::SyncMode ModeToProto(SyncMode mode) {
   switch (mode) {
     case SyncMode::kFull:
-      return pb::SYNC_MODE_FULL;
+      return plan_pb::SYNC_MODE_FULL;
     case SyncMode::kNone:
-      return pb::SYNC_MODE_NONE;
+      return plan_pb::SYNC_MODE_NONE;
     case SyncMode::kPercentage:
-      return pb::SYNC_MODE_PERCENTAGE;
+      return plan_pb::SYNC_MODE_PERCENTAGE;
     case SyncMode::kFlexible:
-      return pb::SYNC_MODE_FLEXIBLE;
+      return plan_pb::SYNC_MODE_FLEXIBLE;
   }
-  return pb::SYNC_MODE_UNSPECIFIED;
+  return plan_pb::SYNC_MODE_UNSPECIFIED;
 }
 
-absl::StatusOr<SyncMode> ModeFromProto(pb::SyncMode mode, const std::string& path) {
+absl::StatusOr<SyncMode> ModeFromProto(plan_pb::SyncMode mode, const std::string& path) {
   switch (mode) {
-    case pb::SYNC_MODE_UNSPECIFIED:
-    case pb::SYNC_MODE_FULL:
+    case plan_pb::SYNC_MODE_UNSPECIFIED:
+    case plan_pb::SYNC_MODE_FULL:
       return SyncMode::kFull;
-    case pb::SYNC_MODE_NONE:
+    case plan_pb::SYNC_MODE_NONE:
       return SyncMode::kNone;
-    case pb::SYNC_MODE_PERCENTAGE:
+    case plan_pb::SYNC_MODE_PERCENTAGE:
       return SyncMode::kPercentage;
-    case pb::SYNC_MODE_FLEXIBLE:
+    case plan_pb::SYNC_MODE_FLEXIBLE:
       return SyncMode::kFlexible;
     default:
       return base::InvalidArgument("{}.mode: unknown value {}", path, static_cast<int>(mode));
   }
 }
 
-absl::StatusOr<AnomalyDetector> DetectorFromProto(pb::AnomalyDetector detector, const std::string& path) {
+absl::StatusOr<AnomalyDetector> DetectorFromProto(plan_pb::AnomalyDetector detector, const std::string& path) {
   switch (detector) {
-    case pb::ANOMALY_DETECTOR_UNSPECIFIED:
+    case plan_pb::ANOMALY_DETECTOR_UNSPECIFIED:
       return AnomalyDetector::kOff;
-    case pb::ANOMALY_DETECTOR_RUNNING_MEAN:
+    case plan_pb::ANOMALY_DETECTOR_RUNNING_MEAN:
       return AnomalyDetector::kRunningMean;
-    case pb::ANOMALY_DETECTOR_WINDOW:
+    case plan_pb::ANOMALY_DETECTOR_WINDOW:
       return AnomalyDetector::kWindow;
     default:
       return base::InvalidArgument("{}.anomaly.detector: unknown value {}", path, static_cast<int>(detector));
@@ -112,45 +112,46 @@ absl::StatusOr<AnomalyDetector> DetectorFromProto(pb::AnomalyDetector detector, 
 }
 
 void RangesToProto(const std::vector<OperationRange>& ranges,
-                   google::protobuf::RepeatedPtrField<pb::OperationRange>& out) {
+                   google::protobuf::RepeatedPtrField<plan_pb::OperationRange>& out) {
   for (const OperationRange& range : ranges) {
-    pb::OperationRange& to = *out.Add();
+    plan_pb::OperationRange& to = *out.Add();
     to.set_first(range.first);
     to.set_end(range.end);
   }
 }
 
-std::vector<OperationRange> RangesFromProto(const google::protobuf::RepeatedPtrField<pb::OperationRange>& in) {
+std::vector<OperationRange> RangesFromProto(const google::protobuf::RepeatedPtrField<plan_pb::OperationRange>& in) {
   std::vector<OperationRange> ranges;
-  for (const pb::OperationRange& range : in) ranges.push_back({range.first(), range.end()});
+  for (const plan_pb::OperationRange& range : in) ranges.push_back({range.first(), range.end()});
   return ranges;
 }
 
-void SyncToProto(const Sync& sync, pb::Sync& out) {
+void SyncToProto(const Sync& sync, plan_pb::Sync& out) {
   out.set_kind(KindToProto(sync.kind));
   out.set_algorithm(AlgorithmToProto(sync.algorithm));
   out.set_mode(ModeToProto(sync.mode));
   out.set_fraction(sync.fraction);
   out.set_target_ratio(sync.target_ratio);
   for (const std::vector<int>& level : sync.hierarchy) {
-    pb::HierarchyLevel& to = *out.add_hierarchy();
+    plan_pb::HierarchyLevel& to = *out.add_hierarchy();
     for (const int id : level) to.add_group_ids(id);
   }
   if (sync.detector == AnomalyDetector::kOff) return;
-  out.mutable_anomaly()->set_detector(sync.detector == AnomalyDetector::kWindow ? pb::ANOMALY_DETECTOR_WINDOW
-                                                                                : pb::ANOMALY_DETECTOR_RUNNING_MEAN);
+  out.mutable_anomaly()->set_detector(sync.detector == AnomalyDetector::kWindow
+                                          ? plan_pb::ANOMALY_DETECTOR_WINDOW
+                                          : plan_pb::ANOMALY_DETECTOR_RUNNING_MEAN);
   out.mutable_anomaly()->set_window(sync.anomaly_window);
   out.mutable_anomaly()->set_threshold(sync.anomaly_threshold);
 }
 
-absl::StatusOr<Sync> SyncFromProto(const pb::Sync& in, const std::string& path) {
+absl::StatusOr<Sync> SyncFromProto(const plan_pb::Sync& in, const std::string& path) {
   Sync sync;
   MEDLEY_ASSIGN_OR_RETURN(sync.kind, KindFromProto(in.kind(), path));
   MEDLEY_ASSIGN_OR_RETURN(sync.algorithm, AlgorithmFromProto(in.algorithm(), path));
   MEDLEY_ASSIGN_OR_RETURN(sync.mode, ModeFromProto(in.mode(), path));
   sync.fraction = in.fraction() == 0 ? 1 : in.fraction();
   sync.target_ratio = in.target_ratio();
-  for (const pb::HierarchyLevel& level : in.hierarchy()) {
+  for (const plan_pb::HierarchyLevel& level : in.hierarchy()) {
     sync.hierarchy.emplace_back(level.group_ids().begin(), level.group_ids().end());
   }
   MEDLEY_ASSIGN_OR_RETURN(sync.detector, DetectorFromProto(in.anomaly().detector(), path));
@@ -159,26 +160,26 @@ absl::StatusOr<Sync> SyncFromProto(const pb::Sync& in, const std::string& path) 
   return sync;
 }
 
-void StageToProto(const Stage& stage, pb::Stage& out) {
+void StageToProto(const Stage& stage, plan_pb::Stage& out) {
   RangesToProto(stage.operations, *out.mutable_operations());
   for (const Group& group : stage.groups) {
-    pb::Group& to = *out.add_groups();
+    plan_pb::Group& to = *out.add_groups();
     to.set_pool(group.pool);
     to.set_units(group.units);
     to.set_share(group.share);
   }
   for (const OperationSync& sync : stage.syncs) {
-    pb::OperationSync& to = *out.add_syncs();
+    plan_pb::OperationSync& to = *out.add_syncs();
     RangesToProto(sync.operations, *to.mutable_operations());
     SyncToProto(sync.sync, *to.mutable_sync());
   }
   out.set_priority(stage.priority);
 }
 
-absl::StatusOr<Stage> StageFromProto(const pb::Stage& in, const std::string& path) {
+absl::StatusOr<Stage> StageFromProto(const plan_pb::Stage& in, const std::string& path) {
   Stage stage;
   stage.operations = RangesFromProto(in.operations());
-  for (const pb::Group& group : in.groups()) stage.groups.push_back({group.pool(), group.units(), group.share()});
+  for (const plan_pb::Group& group : in.groups()) stage.groups.push_back({group.pool(), group.units(), group.share()});
   for (int i = 0; i < in.syncs_size(); ++i) {
     OperationSync sync;
     sync.operations = RangesFromProto(in.syncs(i).operations());
@@ -189,13 +190,13 @@ absl::StatusOr<Stage> StageFromProto(const pb::Stage& in, const std::string& pat
   return stage;
 }
 
-void EstimateToProto(const Estimate& estimate, pb::Estimate& out) {
+void EstimateToProto(const Estimate& estimate, plan_pb::Estimate& out) {
   out.set_throughput(estimate.throughput);
   out.set_usd_per_hour(estimate.usd_per_hour);
   out.set_usd_total(estimate.usd_total);
   out.set_seconds_total(estimate.seconds_total);
   for (const TimelineSpan& span : estimate.timeline) {
-    pb::TimelineSpan& to = *out.add_timeline();
+    plan_pb::TimelineSpan& to = *out.add_timeline();
     to.set_name(span.name);
     to.set_stage(span.stage);
     to.set_start_seconds(span.start_seconds);
@@ -203,15 +204,15 @@ void EstimateToProto(const Estimate& estimate, pb::Estimate& out) {
   }
 }
 
-Estimate EstimateFromProto(const pb::Estimate& in) {
+Estimate EstimateFromProto(const plan_pb::Estimate& in) {
   Estimate out{in.throughput(), in.usd_per_hour(), in.usd_total(), in.seconds_total(), {}};
-  for (const pb::TimelineSpan& span : in.timeline()) {
+  for (const plan_pb::TimelineSpan& span : in.timeline()) {
     out.timeline.push_back({span.name(), span.stage(), span.start_seconds(), span.seconds()});
   }
   return out;
 }
 
-void ProvenanceToProto(const Provenance& provenance, pb::Provenance& out) {
+void ProvenanceToProto(const Provenance& provenance, plan_pb::Provenance& out) {
   out.set_planner(provenance.planner);
   out.set_seed(provenance.seed);
   out.set_catalog_revision(provenance.catalog_revision);
@@ -225,7 +226,7 @@ void ProvenanceToProto(const Provenance& provenance, pb::Provenance& out) {
   out.set_gap(provenance.gap);
 }
 
-Provenance ProvenanceFromProto(const pb::Provenance& in) {
+Provenance ProvenanceFromProto(const plan_pb::Provenance& in) {
   return {in.planner(),
           in.seed(),
           in.catalog_revision(),
@@ -237,7 +238,7 @@ Provenance ProvenanceFromProto(const pb::Provenance& in) {
 
 }  // namespace
 
-void ToProto(const ExecutionPlan& plan, pb::ExecutionPlan& out) {
+void ToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
   out.Clear();
   out.set_job_uid(plan.job_uid);
   out.set_generation(plan.generation);
@@ -254,7 +255,7 @@ void ToProto(const ExecutionPlan& plan, pb::ExecutionPlan& out) {
   ProvenanceToProto(plan.provenance, *out.mutable_provenance());
 }
 
-absl::StatusOr<ExecutionPlan> FromProto(const pb::ExecutionPlan& in) {
+absl::StatusOr<ExecutionPlan> FromProto(const plan_pb::ExecutionPlan& in) {
   ExecutionPlan plan;
   plan.job_uid = in.job_uid();
   plan.generation = in.generation();

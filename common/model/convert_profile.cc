@@ -7,9 +7,9 @@
 namespace medley::model {
 namespace {
 
-namespace pb = profile::v1;
+namespace profile_pb = profile::v1;
 
-void ProfileToProto(const LayerProfile& p, pb::LayerProfile& out) {
+void ProfileToProto(const LayerProfile& p, profile_pb::LayerProfile& out) {
   out.set_resource_type(p.resource_type);
   out.set_compute_seconds(p.compute_seconds);
   out.set_compute_parallel(p.compute_parallel);
@@ -24,7 +24,7 @@ void ProfileToProto(const LayerProfile& p, pb::LayerProfile& out) {
   out.set_activation_bytes(p.activation_bytes);
 }
 
-LayerProfile ProfileFromProto(const pb::LayerProfile& in) {
+LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
   return {in.resource_type(),  in.compute_seconds(),  in.compute_parallel(),
           in.sync_seconds(),   in.transfer_seconds(), in.comm_parallel(),
           in.server_seconds(), in.origin(),           in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
@@ -50,11 +50,11 @@ std::string TimeFromProto(const google::protobuf::Timestamp& in) {
   return TimeUtil::ToString(in);
 }
 
-void ToProto(const Model& model, pb::Model& out) {
+void ToProto(const Model& model, profile_pb::Model& out) {
   out.Clear();
   out.set_name(model.name);
   for (const Layer& layer : model.layers) {
-    pb::Layer& to = *out.add_layers();
+    profile_pb::Layer& to = *out.add_layers();
     to.set_name(layer.name);
     to.set_kind(layer.kind);
     to.set_input_bytes(layer.input_bytes);
@@ -67,10 +67,10 @@ void ToProto(const Model& model, pb::Model& out) {
   }
 }
 
-absl::StatusOr<Model> FromProto(const pb::Model& in) {
+absl::StatusOr<Model> FromProto(const profile_pb::Model& in) {
   Model model;
   model.name = in.name();
-  for (const pb::Layer& from : in.layers()) {
+  for (const profile_pb::Layer& from : in.layers()) {
     Layer layer;
     layer.name = from.name();
     layer.kind = from.kind();
@@ -80,19 +80,19 @@ absl::StatusOr<Model> FromProto(const pb::Model& in) {
     layer.sparse = from.sparse();
     layer.inputs.assign(from.inputs().begin(), from.inputs().end());
     layer.attributes.insert(from.attributes().begin(), from.attributes().end());
-    for (const pb::LayerProfile& p : from.profiles()) layer.profiles.push_back(ProfileFromProto(p));
+    for (const profile_pb::LayerProfile& p : from.profiles()) layer.profiles.push_back(ProfileFromProto(p));
     model.layers.push_back(std::move(layer));
   }
   return model;
 }
 
-void ToProto(const Profile& profile, pb::Profile& out) {
+void ToProto(const Profile& profile, profile_pb::Profile& out) {
   out.Clear();
   out.set_id(profile.id);
   ToProto(profile.model, *out.mutable_model());
   out.set_profile_batch_size(profile.profile_batch_size);
   for (const Link& link : profile.links) {
-    pb::Link& to = *out.add_links();
+    profile_pb::Link& to = *out.add_links();
     to.set_from(link.from);
     to.set_to(link.to);
     to.set_latency_seconds(link.latency_seconds);
@@ -102,12 +102,12 @@ void ToProto(const Profile& profile, pb::Profile& out) {
   out.set_samples_per_epoch(profile.samples_per_epoch);
 }
 
-absl::StatusOr<Profile> FromProto(const pb::Profile& in) {
+absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
   Profile profile;
   profile.id = in.id();
   MEDLEY_ASSIGN_OR_RETURN(profile.model, FromProto(in.model()));
   profile.profile_batch_size = in.profile_batch_size();
-  for (const pb::Link& link : in.links()) {
+  for (const profile_pb::Link& link : in.links()) {
     profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
   }
   profile.state_factor = in.state_factor() == 0 ? 3 : in.state_factor();

@@ -3,19 +3,10 @@
 #include <cmath>
 
 #include "common/base/status.h"
+#include "common/model/checks.h"
 
 namespace medley::model {
 namespace {
-
-absl::Status Measured(double value, const std::string& path) {
-  if (std::isfinite(value) && value > 0) return absl::OkStatus();
-  return base::InvalidArgument("{}: must be finite and greater than 0, is {}", path, value);
-}
-
-absl::Status NotNegative(double value, const std::string& path) {
-  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return base::InvalidArgument("{}: must be finite and not negative, is {}", path, value);
-}
 
 bool Profiled(const Layer& layer, const std::string& type) {
   for (const LayerProfile& p : layer.profiles) {
@@ -39,8 +30,8 @@ absl::Status CheckStage(const Model& model, const StageMeasurement& stage, int e
     return base::InvalidArgument("{}.resourceType: layer {} has no profile of type '{}'", path, l, stage.resource_type);
   }
   if (stage.units < 1) return base::InvalidArgument("{}.units: must be at least 1, is {}", path, stage.units);
-  MEDLEY_RETURN_IF_ERROR(Measured(stage.compute_seconds, path + ".computeSeconds"));
-  return NotNegative(stage.comm_seconds, path + ".commSeconds");
+  MEDLEY_RETURN_IF_ERROR(CheckPositive(stage.compute_seconds, path + ".computeSeconds"));
+  return CheckNotNegative(stage.comm_seconds, path + ".commSeconds");
 }
 
 }  // namespace
@@ -58,12 +49,12 @@ absl::Status Validate(const JobObservation& observation) {
   if (next != std::ssize(model.layers)) {
     return base::InvalidArgument("stages: end with layer {}, the model has {} layers", next - 1, model.layers.size());
   }
-  MEDLEY_RETURN_IF_ERROR(Measured(observation.throughput, "throughput"));
-  MEDLEY_RETURN_IF_ERROR(Measured(observation.batch_size, "batchSize"));
+  MEDLEY_RETURN_IF_ERROR(CheckPositive(observation.throughput, "throughput"));
+  MEDLEY_RETURN_IF_ERROR(CheckPositive(observation.batch_size, "batchSize"));
   if (observation.server_units < 0) {
     return base::InvalidArgument("serverUnits: must not be negative, is {}", observation.server_units);
   }
-  return NotNegative(observation.usd_per_hour, "usdPerHour");
+  return CheckNotNegative(observation.usd_per_hour, "usdPerHour");
 }
 
 }  // namespace medley::model

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/checks.h"
 
 namespace medley::model {
 namespace {
@@ -13,16 +14,6 @@ constexpr int kMaxLayers = 4096;
 constexpr int kMaxResources = 64;
 constexpr int kMaxUnits = 1'000'000;
 
-absl::Status NotNegative(double value, const std::string& path) {
-  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return base::InvalidArgument("{}: must be finite and not negative, is {}", path, value);
-}
-
-absl::Status Positive(double value, const std::string& path) {
-  if (std::isfinite(value) && value > 0) return absl::OkStatus();
-  return base::InvalidArgument("{}: must be finite and greater than 0, is {}", path, value);
-}
-
 absl::Status Fraction(double value, const std::string& path) {
   if (value >= 0 && value <= 1) return absl::OkStatus();
   return base::InvalidArgument("{}: must be in [0, 1], is {}", path, value);
@@ -30,20 +21,20 @@ absl::Status Fraction(double value, const std::string& path) {
 
 absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
   if (p.resource_type.empty()) return base::InvalidArgument("{}.resourceType: must not be empty", path);
-  MEDLEY_RETURN_IF_ERROR(NotNegative(p.compute_seconds, path + ".computeSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.compute_seconds, path + ".computeSeconds"));
   MEDLEY_RETURN_IF_ERROR(Fraction(p.compute_parallel, path + ".computeParallel"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(p.sync_seconds, path + ".syncSeconds"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(p.transfer_seconds, path + ".transferSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.sync_seconds, path + ".syncSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.transfer_seconds, path + ".transferSeconds"));
   MEDLEY_RETURN_IF_ERROR(Fraction(p.comm_parallel, path + ".commParallel"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(p.server_seconds, path + ".serverSeconds"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(p.spread, path + ".spread"));
-  return NotNegative(p.activation_bytes, path + ".activationBytes");
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.server_seconds, path + ".serverSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.spread, path + ".spread"));
+  return CheckNotNegative(p.activation_bytes, path + ".activationBytes");
 }
 
 absl::Status CheckLayer(const Layer& layer, int index, const std::string& path) {
-  MEDLEY_RETURN_IF_ERROR(NotNegative(layer.input_bytes, path + ".inputBytes"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(layer.output_bytes, path + ".outputBytes"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(layer.weight_bytes, path + ".weightBytes"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(layer.input_bytes, path + ".inputBytes"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(layer.output_bytes, path + ".outputBytes"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(layer.weight_bytes, path + ".weightBytes"));
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     if (layer.inputs[i] < 0 || layer.inputs[i] >= index) {
       return base::InvalidArgument("{}.inputs[{}]: must be an earlier operation, is {}", path, i, layer.inputs[i]);
@@ -88,11 +79,11 @@ absl::Status CheckModel(const Model& model) {
 }
 
 absl::Status CheckTraining(const Training& t) {
-  MEDLEY_RETURN_IF_ERROR(Positive(t.profile_batch_size, "training.profileBatchSize"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(t.samples_per_epoch, "training.samplesPerEpoch"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(t.epochs, "training.epochs"));
-  MEDLEY_RETURN_IF_ERROR(Positive(t.state_factor, "training.stateFactor"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(t.remaining_samples, "training.remainingSamples"));
+  MEDLEY_RETURN_IF_ERROR(CheckPositive(t.profile_batch_size, "training.profileBatchSize"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.samples_per_epoch, "training.samplesPerEpoch"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.epochs, "training.epochs"));
+  MEDLEY_RETURN_IF_ERROR(CheckPositive(t.state_factor, "training.stateFactor"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.remaining_samples, "training.remainingSamples"));
   if (!(t.TotalSamples() > 0) || !std::isfinite(t.TotalSamples())) {
     return base::InvalidArgument(
         "training.samplesPerEpoch: samplesPerEpoch * epochs (or remainingSamples) must be greater "
@@ -103,10 +94,10 @@ absl::Status CheckTraining(const Training& t) {
 }
 
 absl::Status CheckConstraints(const Constraints& c) {
-  MEDLEY_RETURN_IF_ERROR(NotNegative(c.min_throughput, "constraints.minThroughput"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(c.max_cost_per_hour, "constraints.maxCostPerHour"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(c.deadline_seconds, "constraints.deadlineSeconds"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(c.budget_usd, "constraints.budgetUsd"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(c.min_throughput, "constraints.minThroughput"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(c.max_cost_per_hour, "constraints.maxCostPerHour"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(c.deadline_seconds, "constraints.deadlineSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(c.budget_usd, "constraints.budgetUsd"));
   if (c.min_units < 1) return base::InvalidArgument("constraints.minUnits: must be at least 1, is {}", c.min_units);
   if (c.max_units < 0) return base::InvalidArgument("constraints.maxUnits: must not be negative");
   return absl::OkStatus();
@@ -114,13 +105,13 @@ absl::Status CheckConstraints(const Constraints& c) {
 
 absl::Status CheckResource(const Resource& r, const std::string& path) {
   if (r.name.empty()) return base::InvalidArgument("{}.name: must not be empty", path);
-  MEDLEY_RETURN_IF_ERROR(NotNegative(r.price_per_unit_hour, path + ".pricePerUnitHour"));
-  MEDLEY_RETURN_IF_ERROR(NotNegative(r.memory_bytes, path + ".memoryBytes"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.price_per_unit_hour, path + ".pricePerUnitHour"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.memory_bytes, path + ".memoryBytes"));
   if (r.limit < 0 || r.limit > kMaxUnits) {
     return base::InvalidArgument("{}.limit: must be in [0, {}], is {}", path, kMaxUnits, r.limit);
   }
   if (r.offering) {
-    MEDLEY_RETURN_IF_ERROR(Positive(r.offering->units_per_instance, path + ".offering.unitsPerInstance"));
+    MEDLEY_RETURN_IF_ERROR(CheckPositive(r.offering->units_per_instance, path + ".offering.unitsPerInstance"));
   }
   return absl::OkStatus();
 }
@@ -182,7 +173,7 @@ absl::Status Validate(const PlanRequest& request) {
   if (needs_servers && request.server_type.empty()) {
     return base::InvalidArgument("serverType: must be set, some layer has serverSeconds > 0");
   }
-  MEDLEY_RETURN_IF_ERROR(NotNegative(request.server_memory_bytes, "serverMemoryBytes"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(request.server_memory_bytes, "serverMemoryBytes"));
   if (!(request.planner.time_budget_seconds > 0) || !std::isfinite(request.planner.time_budget_seconds)) {
     return base::InvalidArgument("planner.timeBudgetSeconds: must be greater than 0");
   }

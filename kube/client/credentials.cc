@@ -8,12 +8,12 @@ namespace medley::kube {
 namespace {
 
 constexpr base::nanoseconds kAge = base::seconds(60);
-constexpr int64_t kMaxFile = 16 << 20;
+constexpr int64_t kMaxCredentialFile = 16 << 20;
 
 // Changes `value` to the content of `file`, if that can be read and is not empty.
 void Take(const std::string& file, bool one_line, std::string& value) {
   if (file.empty()) return;
-  auto text = base::ReadFile(file, kMaxFile);
+  auto text = base::ReadFile(file, kMaxCredentialFile);
   if (!text.ok()) {
     log::Warn("read credentials", {{"error", base::ToString(text.status())}});
     return;

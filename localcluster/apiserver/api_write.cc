@@ -5,6 +5,7 @@
 #include <array>
 
 #include "common/base/status.h"
+#include "kube/json_access.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/json_text.h"
@@ -15,17 +16,12 @@
 namespace medley::kube::apiserver {
 namespace {
 
-std::string Text(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
 // Custom resources and a few built-in ones are only replaced by who says which version it read.
 absl::Status CheckConditional(const ResourceInfo& info, const std::string& name, const Json& body) {
   static constexpr std::array kConditional = {"PodDisruptionBudget", "Lease", "CustomResourceDefinition"};
   const bool conditional =
       !info.builtin || std::find(kConditional.begin(), kConditional.end(), info.resource.kind) != kConditional.end();
-  if (!conditional || !Text(body.value("metadata", Json::object()), "resourceVersion").empty()) {
+  if (!conditional || !GetString(body.value("metadata", Json::object()), "resourceVersion").empty()) {
     return absl::OkStatus();
   }
   Resource named = info.resource;
@@ -34,8 +30,8 @@ absl::Status CheckConditional(const ResourceInfo& info, const std::string& name,
 }
 
 absl::Status CheckKind(const ResourceInfo& info, const Json& body) {
-  const std::string version = Text(body, "apiVersion");
-  const std::string kind = Text(body, "kind");
+  const std::string version = GetString(body, "apiVersion");
+  const std::string kind = GetString(body, "kind");
   if ((version.empty() || version == info.resource.ApiVersion()) && (kind.empty() || kind == info.resource.kind)) {
     return absl::OkStatus();
   }
@@ -64,7 +60,7 @@ absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Defi
     if (!parsed.ok() || !parsed->value.is_object()) return BadRequest("DeleteOptions is not JSON");
     body = std::move(parsed->value);
   }
-  spec.propagation = Text(body, "propagationPolicy");
+  spec.propagation = GetString(body, "propagationPolicy");
   if (const std::string given = request.Query("propagationPolicy"); !given.empty()) {
     spec.propagation = given;
   }
@@ -79,8 +75,8 @@ absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Defi
   if (spec.grace_seconds.value_or(0) < 0) return BadRequest("gracePeriodSeconds must not be negative");
   if (body.contains("preconditions") && body["preconditions"].is_object()) {
     const Json& conditions = body["preconditions"];
-    if (const std::string uid = Text(conditions, "uid"); !uid.empty()) spec.uid = uid;
-    if (const std::string version = Text(conditions, "resourceVersion"); !version.empty()) {
+    if (const std::string uid = GetString(conditions, "uid"); !uid.empty()) spec.uid = uid;
+    if (const std::string version = GetString(conditions, "resourceVersion"); !version.empty()) {
       spec.resource_version = version;
     }
   }
@@ -140,7 +136,7 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
                       "required for apply patch");
     }
     MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
-    if (const std::string name = Text(body["metadata"], "name"); !name.empty() && name != route.name) {
+    if (const std::string name = GetString(body["metadata"], "name"); !name.empty() && name != route.name) {
       return BadRequest("the name of the object does not match the name on the URL");
     }
     Json config = body;

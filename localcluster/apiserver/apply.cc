@@ -4,16 +4,12 @@
 
 #include <map>
 
+#include "kube/json_access.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/fieldset.h"
 
 namespace medley::kube::apiserver {
 namespace {
-
-std::string Text(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 // What can be owned: not the identity of the object nor what the server fills in.
 Json Ownable(Json object) {
@@ -50,8 +46,8 @@ std::vector<Entry> ReadEntries(const Json& object) {
   if (list == metadata->end() || !list->is_array()) return out;
   for (const Json& one : *list) {
     if (!one.is_object() || !one.contains("fieldsV1")) continue;
-    out.push_back({Text(one, "manager"), Text(one, "operation"), Text(one, "subresource"), Text(one, "apiVersion"),
-                   Text(one, "time"), FromFieldsV1(one["fieldsV1"])});
+    out.push_back({GetString(one, "manager"), GetString(one, "operation"), GetString(one, "subresource"),
+                   GetString(one, "apiVersion"), GetString(one, "time"), FromFieldsV1(one["fieldsV1"])});
   }
   return out;
 }

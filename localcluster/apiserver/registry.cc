@@ -1,12 +1,8 @@
 #include "localcluster/apiserver/registry.h"
+#include "kube/json_access.h"
 
 namespace medley::kube::apiserver {
 namespace {
-
-std::string Text(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 std::vector<std::string> Texts(const Json& object, const char* name) {
   std::vector<std::string> out;
@@ -40,10 +36,10 @@ InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definit
   auto info = std::make_shared<ResourceInfo>();
   info->builtin = false;
   info->crd = crd.at("metadata").value("name", "");
-  info->resource = {Text(spec, "group"), Text(version, "name"), Text(names, "plural"), Text(names, "kind"),
-                    Text(spec, "scope") != "Cluster"};
-  info->singular = Text(names, "singular");
-  info->list_kind = Text(names, "listKind");
+  info->resource = {GetString(spec, "group"), GetString(version, "name"), GetString(names, "plural"),
+                    GetString(names, "kind"), GetString(spec, "scope") != "Cluster"};
+  info->singular = GetString(names, "singular");
+  info->list_kind = GetString(names, "listKind");
   if (info->list_kind.empty()) info->list_kind = info->resource.kind + "List";
   info->short_names = Texts(names, "shortNames");
   info->categories = Texts(names, "categories");
@@ -52,9 +48,9 @@ InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definit
     info->has_status = sub->contains("status");
     if (const auto scale = sub->find("scale"); scale != sub->end() && scale->is_object()) {
       info->has_scale = true;
-      info->spec_replicas = Text(*scale, "specReplicasPath");
-      info->status_replicas = Text(*scale, "statusReplicasPath");
-      info->label_selector = Text(*scale, "labelSelectorPath");
+      info->spec_replicas = GetString(*scale, "specReplicasPath");
+      info->status_replicas = GetString(*scale, "statusReplicasPath");
+      info->label_selector = GetString(*scale, "labelSelectorPath");
     }
   }
   info->schema_document = RootSchema(version);

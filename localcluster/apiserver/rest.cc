@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "kube/json_access.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/apply.h"
 #include "localcluster/apiserver/builtin.h"
@@ -15,11 +16,6 @@ namespace medley::kube::apiserver {
 namespace {
 
 constexpr int kMaxTries = 100;  // lost races before a writer gives up
-
-std::string Text(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 // What generation counts: everything but metadata and status.
 bool SpecDiffers(const Json& a, const Json& b) {
@@ -149,7 +145,7 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
 
 absl::Status Rest::Check(const ResourceInfo& info, const Json* old, const Json& object) const {
   FieldErrors errors;
-  const std::string name = Text(object["metadata"], "name");
+  const std::string name = GetString(object["metadata"], "name");
   if (old == nullptr) ValidateName(info, name, &errors);
   ValidateMetadata(object["metadata"], &errors);
   Validate(object, info.schema, "", &errors);
@@ -174,11 +170,11 @@ absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json
   Json& metadata = (*object)["metadata"];
   if (metadata.is_null()) metadata = Json::object();
   MEDLEY_RETURN_IF_ERROR(Shape(info, object, options));
-  if (!Text(metadata, "resourceVersion").empty()) {
+  if (!GetString(metadata, "resourceVersion").empty()) {
     return BadRequest("resourceVersion should not be set on objects to be created");
   }
   if (info.resource.namespaced) {
-    if (const std::string given = Text(metadata, "namespace"); !given.empty() && given != ns) {
+    if (const std::string given = GetString(metadata, "namespace"); !given.empty() && given != ns) {
       return BadRequest(
           "the namespace of the provided object does not match the namespace sent on "
           "the request");
@@ -187,8 +183,8 @@ absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json
   } else {
     metadata.erase("namespace");
   }
-  if (Text(metadata, "name").empty() && !Text(metadata, "generateName").empty()) {
-    metadata["name"] = Text(metadata, "generateName") + RandomSuffix();
+  if (GetString(metadata, "name").empty() && !GetString(metadata, "generateName").empty()) {
+    metadata["name"] = GetString(metadata, "generateName") + RandomSuffix();
   }
   for (const char* name :
        {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}) {
@@ -211,7 +207,7 @@ absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json
 
 absl::StatusOr<ObjectPtr> Rest::Create(const ResourceInfo& info, const std::string& ns, Json object,
                                        const WriteOptions& options) {
-  const bool generated = Text(object.value("metadata", Json::object()), "name").empty();
+  const bool generated = GetString(object.value("metadata", Json::object()), "name").empty();
   MEDLEY_RETURN_IF_ERROR(CheckNamespace(info, ns));
   MEDLEY_RETURN_IF_ERROR(Prepare(info, ns, &object, options));
   TrackUpdate(info, nullptr, &object, options.manager, "", base::FormatTime(clock_.Now()));
@@ -239,18 +235,19 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
   }
   Json& metadata = next["metadata"];
   if (metadata.is_null()) metadata = Json::object();
-  if (const std::string name = Text(metadata, "name"); !name.empty() && name != key.name) {
+  if (const std::string name = GetString(metadata, "name"); !name.empty() && name != key.name) {
     return BadRequest(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, key.name));
   }
-  if (const std::string uid = Text(metadata, "uid"); !uid.empty() && uid != Text(current["metadata"], "uid")) {
+  if (const std::string uid = GetString(metadata, "uid");
+      !uid.empty() && uid != GetString(current["metadata"], "uid")) {
     return ConflictError(info.resource, key.name,
                          fmt::format("Precondition failed: UID in precondition: {}, UID in object "
                                      "meta: {}",
-                                     uid, Text(current["metadata"], "uid")));
+                                     uid, GetString(current["metadata"], "uid")));
   }
-  const std::string version = Text(metadata, "resourceVersion");
-  if (!version.empty() && version != Text(current["metadata"], "resourceVersion")) {
+  const std::string version = GetString(metadata, "resourceVersion");
+  if (!version.empty() && version != GetString(current["metadata"], "resourceVersion")) {
     return ConflictError(info.resource, key.name,
                          "the object has been modified; please apply your changes to the latest "
                          "version and try again");

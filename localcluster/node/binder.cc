@@ -3,7 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 #include "localcluster/node/pod_status.h"
 #include "localcluster/node/scheduler.h"
 

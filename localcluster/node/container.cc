@@ -8,7 +8,7 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 namespace {

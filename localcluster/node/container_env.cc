@@ -6,8 +6,8 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "kube/json_access.h"
 #include "localcluster/node/env_expansion.h"
-#include "localcluster/node/json_access.h"
 
 namespace medley::kube {
 namespace {

@@ -1,8 +1,8 @@
 #include "localcluster/node/launch_plan.h"
 
 #include "common/base/status.h"
+#include "kube/json_access.h"
 #include "localcluster/node/env_expansion.h"
-#include "localcluster/node/json_access.h"
 
 namespace medley::kube {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "kube/errors.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 #include "localcluster/node/pod_status.h"
 
 namespace medley::kube {

@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 #include "localcluster/node/unique_fd.h"
 
 namespace medley::kube {

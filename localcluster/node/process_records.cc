@@ -8,7 +8,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 #include "localcluster/node/proc_stat.h"
 
 namespace medley::kube {

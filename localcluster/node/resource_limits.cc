@@ -4,7 +4,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 namespace {

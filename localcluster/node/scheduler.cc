@@ -6,7 +6,7 @@
 #include <map>
 
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 namespace {

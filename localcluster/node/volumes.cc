@@ -6,7 +6,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 #include "localcluster/node/mounts.h"
 
 namespace medley::kube {

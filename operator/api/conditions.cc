@@ -1,4 +1,5 @@
 #include "operator/api/conditions.h"
+#include "kube/json_access.h"
 
 #include <algorithm>
 
@@ -9,11 +10,6 @@ ConditionStatus ParseStatus(const std::string& text) {
   if (text == "True") return ConditionStatus::kTrue;
   if (text == "False") return ConditionStatus::kFalse;
   return ConditionStatus::kUnknown;
-}
-
-std::string Text(const kube::Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace
@@ -34,9 +30,10 @@ Conditions Conditions::FromJson(const kube::Json& list) {
   Conditions result;
   if (!list.is_array()) return result;
   for (const kube::Json& item : list) {
-    if (!item.is_object() || Text(item, "type").empty()) continue;
-    Condition condition{Text(item, "type"),    ParseStatus(Text(item, "status")), Text(item, "reason"),
-                        Text(item, "message"), Text(item, "lastTransitionTime"),  0};
+    if (!item.is_object() || kube::GetString(item, "type").empty()) continue;
+    Condition condition{
+        kube::GetString(item, "type"),    ParseStatus(kube::GetString(item, "status")), kube::GetString(item, "reason"),
+        kube::GetString(item, "message"), kube::GetString(item, "lastTransitionTime"),  0};
     const auto generation = item.find("observedGeneration");
     if (generation != item.end() && generation->is_number_integer()) {
       condition.observed_generation = generation->get<int64_t>();

@@ -21,7 +21,7 @@ const Json& At(const Json& json, const char* pointer) {
   return json.contains(at) ? json.at(at) : null;
 }
 bool Has(const Json& json, const char* pointer) { return !At(json, pointer).is_null(); }
-std::string Text(const Json& json, const char* pointer) {
+std::string TextAt(const Json& json, const char* pointer) {
   const Json& value = At(json, pointer);
   return value.is_string() ? value.get<std::string>() : "";
 }
@@ -36,7 +36,7 @@ double Number(const Json& json, const char* pointer, double fallback) {
 }
 // Seconds of a duration; -1 for what is none.
 double Seconds(const Json& json, const char* pointer) {
-  const auto parsed = base::ParseDuration(Text(json, pointer));
+  const auto parsed = base::ParseDuration(TextAt(json, pointer));
   return parsed.ok() ? base::ToSeconds(*parsed) : -1;
 }
 std::set<int64_t> Columns(const Json& json, const char* pointer) {
@@ -75,7 +75,7 @@ void CheckModel(Rules& rules, const Json& object, const Json& spec) {
   rules.Require(!Has(object, "/spec/model/parameters") || Has(spec, "/model/name"),
                 "spec.model.parameters go with spec.model.name, not with layers");
   for (const Json& layer : At(spec, "/model/layers")) {
-    if (Text(layer, "/kind") == "Loss" || Number(layer, "/out", 0) > 0) continue;
+    if (TextAt(layer, "/kind") == "Loss" || Number(layer, "/out", 0) > 0) continue;
     rules.Require(false, "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Loss");
     break;
   }
@@ -83,8 +83,8 @@ void CheckModel(Rules& rules, const Json& object, const Json& spec) {
 
 void CheckData(Rules& rules, const Json& spec) {
   const auto is_file = [](const std::string& uri) { return uri.rfind("file:///", 0) == 0; };
-  rules.Require(is_file(Text(spec, "/data/train/uri")), "spec.data.train.uri must begin with file:///");
-  rules.Require(!Has(spec, "/data/test") || is_file(Text(spec, "/data/test/uri")),
+  rules.Require(is_file(TextAt(spec, "/data/train/uri")), "spec.data.train.uri must begin with file:///");
+  rules.Require(!Has(spec, "/data/test") || is_file(TextAt(spec, "/data/test/uri")),
                 "spec.data.test.uri must begin with file:///");
   const std::set<int64_t> categorical = Columns(spec, "/data/schema/categorical");
   const std::set<int64_t> numeric = Columns(spec, "/data/schema/numeric");
@@ -97,7 +97,7 @@ void CheckData(Rules& rules, const Json& spec) {
                 "a column of spec.data.schema must not be both categorical and numeric");
   rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema.numericBuckets needs numeric columns");
-  rules.Require(!Has(spec, "/data/volume") || Text(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
+  rules.Require(!Has(spec, "/data/volume") || TextAt(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
                 "spec.data.volume.mountPath must be absolute");
 }
 
@@ -122,7 +122,7 @@ void CheckResources(Rules& rules, const Json& spec) {
   for (const Json& item : At(spec, "/resources/pools")) {
     if (item.is_string()) pools.push_back(item.get<std::string>());
   }
-  const std::string server_pool = Text(spec, "/resources/serverPool");
+  const std::string server_pool = TextAt(spec, "/resources/serverPool");
   rules.Require(
       server_pool.empty() || pools.empty() || std::find(pools.begin(), pools.end(), server_pool) != pools.end(),
       "spec.resources.serverPool must be one of spec.resources.pools");
@@ -130,7 +130,7 @@ void CheckResources(Rules& rules, const Json& spec) {
                 "spec.resources.pools must not name a pool twice");
   rules.Require(Number(spec, "/elasticity/minUnits", 1) <= Number(spec, "/elasticity/maxUnits", 64),
                 "spec.elasticity.minUnits must not exceed spec.elasticity.maxUnits");
-  std::string saving = Text(spec, "/elasticity/replan/minSaving");
+  std::string saving = TextAt(spec, "/elasticity/replan/minSaving");
   if (!saving.empty() && saving.back() == '%') saving.pop_back();
   const auto percent = base::ParseQuantity(saving);
   rules.Require(!percent.ok() || *percent <= 100, "spec.elasticity.replan.minSaving must be at most 100%");
@@ -146,20 +146,20 @@ bool IsShared(const Json& volume) {
 }
 
 void CheckRunPolicy(Rules& rules, const Json& spec) {
-  rules.Require(Text(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
+  rules.Require(TextAt(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
                 "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator");
-  const std::string pod_group = Text(spec, "/runPolicy/schedulingPolicy/podGroup");
+  const std::string pod_group = TextAt(spec, "/runPolicy/schedulingPolicy/podGroup");
   rules.Require(pod_group == "Auto" || pod_group == "None" || Has(spec, "/runPolicy/schedulingPolicy/schedulerName"),
                 "spec.runPolicy.schedulingPolicy.podGroup needs schedulerName: the default "
                 "scheduler knows no PodGroups");
   rules.Require(Seconds(spec, "/checkpoint/interval") >= 1, "spec.checkpoint.interval must be at least 1s");
-  rules.Require(!Has(spec, "/checkpoint/volume") || Text(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
+  rules.Require(!Has(spec, "/checkpoint/volume") || TextAt(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
                 "spec.checkpoint.volume.mountPath must be absolute");
   rules.Require(IsShared(At(spec, "/checkpoint/volume")),
                 "spec.checkpoint.volume must be one that every pod of the job can write and the "
                 "next pod finds again: not emptyDir, ephemeral, gitRepo, configMap, secret, "
                 "downwardAPI, projected or image");
-  rules.Require(!Has(spec, "/template/spec/restartPolicy") || Text(spec, "/template/spec/restartPolicy") == "Never",
+  rules.Require(!Has(spec, "/template/spec/restartPolicy") || TextAt(spec, "/template/spec/restartPolicy") == "Never",
                 "spec.template.spec.restartPolicy must be Never or absent: the operator replaces pods");
 }
 
@@ -188,7 +188,7 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
                 "metadata.name must not contain a dot, because pod names are made from it");
   const auto& env = At(json, "/spec/unit/env");
   rules.Require(
-      std::none_of(env.begin(), env.end(), [](const Json& v) { return Text(v, "/name").rfind("MEDLEY_", 0) == 0; }),
+      std::none_of(env.begin(), env.end(), [](const Json& v) { return TextAt(v, "/name").rfind("MEDLEY_", 0) == 0; }),
       "spec.unit.env must not set a variable that begins with MEDLEY_");
   rules.Require(Has(json, "/spec/price/usdPerUnitHour") != Has(json, "/spec/price/offering"),
                 "spec.price must have exactly one of usdPerUnitHour and offering");

@@ -8,10 +8,9 @@
 namespace medley::ops {
 namespace {
 
-constexpr int64_t kPlenty = 1'000'000'000;
 constexpr size_t kMaxMemo = 256;  // far more than pools times templates
 
-int Bounded(int64_t units) { return static_cast<int>(std::clamp<int64_t>(units, 0, kPlenty)); }
+int Bounded(int64_t units) { return static_cast<int>(std::clamp<int64_t>(units, 0, kUnbounded)); }
 
 }  // namespace
 
@@ -166,7 +165,7 @@ int64_t CapacityView::OnNodes(const PodDemand& unit, bool empty) const {
     if (!node.facts || !Allows(*node.facts, unit)) continue;
     sum += FitsBeside(*node.facts, empty ? nothing : node.used, unit.amounts.requests);
   }
-  return std::min(sum, kPlenty);
+  return std::min(sum, kUnbounded);
 }
 
 int64_t CapacityView::FreeOf(const PodDemand& unit) const {

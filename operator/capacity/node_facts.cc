@@ -1,4 +1,5 @@
 #include "operator/capacity/node_facts.h"
+#include "kube/json_access.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,13 +8,6 @@ namespace medley::ops {
 namespace {
 
 using kube::Json;
-
-constexpr int64_t kPlenty = 1'000'000'000;
-
-std::string Text(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 std::optional<int64_t> Integer(const std::string& text) {
   int64_t value = 0;
@@ -32,7 +26,7 @@ bool Compares(const std::string& op, const std::string* have, const Json& values
 
 // `have` null: the node has no such label or field.
 bool Holds(const Json& requirement, const std::string* have) {
-  const std::string op = Text(requirement, "operator");
+  const std::string op = kube::GetString(requirement, "operator");
   const auto found = requirement.find("values");
   const Json values = found != requirement.end() && found->is_array() ? *found : Json(Json::array());
   const bool among = have != nullptr && std::find(values.begin(), values.end(), Json(*have)) != values.end();
@@ -50,7 +44,7 @@ bool MatchesTerm(const Json& term, const NodeFacts& node) {
     if (found == term.end() || !found->is_array()) continue;
     for (const Json& requirement : *found) {
       any = true;
-      const std::string key = Text(requirement, "key");
+      const std::string key = kube::GetString(requirement, "key");
       const std::string* have = nullptr;
       if (list == std::string_view("matchFields")) {
         have = key == "metadata.name" ? &node.name : nullptr;
@@ -85,7 +79,7 @@ NodeFacts FactsOf(const kube::Object& node) {
   facts.taints = TaintsOf(node);
   facts.allocatable = ReadAmounts(node.At("/status/allocatable"));
   for (const Json& condition : node.At("/status/conditions")) {
-    if (Text(condition, "type") == "Ready" && Text(condition, "status") != "True") {
+    if (kube::GetString(condition, "type") == "Ready" && kube::GetString(condition, "status") != "True") {
       facts.ready = false;
     }
   }
@@ -95,13 +89,13 @@ NodeFacts FactsOf(const kube::Object& node) {
 
 bool Tolerates(const Json& tolerations, const Taint& taint) {
   return std::any_of(tolerations.begin(), tolerations.end(), [&](const Json& toleration) {
-    const std::string effect = Text(toleration, "effect");
-    const std::string key = Text(toleration, "key");
+    const std::string effect = kube::GetString(toleration, "effect");
+    const std::string key = kube::GetString(toleration, "key");
     if (!effect.empty() && effect != taint.effect) return false;
     if (!key.empty() && key != taint.key) return false;
-    const std::string op = Text(toleration, "operator");
+    const std::string op = kube::GetString(toleration, "operator");
     if (op == "Exists") return true;
-    return !key.empty() && (op.empty() || op == "Equal") && Text(toleration, "value") == taint.value;
+    return !key.empty() && (op.empty() || op == "Equal") && kube::GetString(toleration, "value") == taint.value;
   });
 }
 
@@ -134,7 +128,7 @@ void KeepOff(const std::vector<std::string>& nodes, kube::Object& pod) {
 }
 
 int64_t FitsBeside(const NodeFacts& node, const Amounts& used, const Amounts& requests) {
-  int64_t fits = kPlenty;
+  int64_t fits = kUnbounded;
   const auto bound = [&](const std::string& name, int64_t wanted) {
     if (wanted <= 0) return;
     const auto have = node.allocatable.find(name);

@@ -14,6 +14,9 @@
 
 namespace medley::ops {
 
+// More units than any node or quota holds: stands for "no bound", and sums of it do not overflow.
+inline constexpr int64_t kUnbounded = 1'000'000'000;
+
 struct NodeFacts {
   std::string name;
   std::map<std::string, std::string> labels;

@@ -1,4 +1,5 @@
 #include "operator/capacity/notices.h"
+#include "kube/json_access.h"
 
 #include <algorithm>
 #include <array>
@@ -52,11 +53,6 @@ std::string Lower(std::string text) {
   return text;
 }
 
-std::string Text(const kube::Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::optional<Kind> TaintKind(const Taint& taint) {
   for (const Sign& sign : kTaints) {
     if (taint.key == sign.key) return sign.kind;
@@ -91,7 +87,8 @@ const char* ReasonOf(Kind kind) {
 std::vector<Taint> TaintsOf(const kube::Object& node) {
   std::vector<Taint> taints;
   for (const kube::Json& taint : node.At("/spec/taints")) {
-    taints.push_back({Text(taint, "key"), Text(taint, "value"), Text(taint, "effect")});
+    taints.push_back(
+        {kube::GetString(taint, "key"), kube::GetString(taint, "value"), kube::GetString(taint, "effect")});
   }
   return taints;
 }
@@ -109,8 +106,8 @@ std::optional<Notice> NoticeOf(const kube::Object& node) {
     if (taint.key == kCordon) take({Kind::kDraining, false, "its cordon"});
   }
   for (const kube::Json& condition : node.At("/status/conditions")) {
-    const std::string type = Text(condition, "type");
-    if (Text(condition, "status") != "True") continue;
+    const std::string type = kube::GetString(condition, "type");
+    if (kube::GetString(condition, "status") != "True") continue;
     if (const auto kind = ConditionKind(type)) take({*kind, true, "condition " + type});
   }
   if (node.At("/spec/unschedulable") == true) take({Kind::kDraining, false, "its cordon"});
@@ -119,10 +116,10 @@ std::optional<Notice> NoticeOf(const kube::Object& node) {
 
 std::optional<Notice> PodNoticeOf(const kube::Object& pod) {
   for (const kube::Json& condition : pod.At("/status/conditions")) {
-    if (Text(condition, "type") != "DisruptionTarget" || Text(condition, "status") != "True") {
+    if (kube::GetString(condition, "type") != "DisruptionTarget" || kube::GetString(condition, "status") != "True") {
       continue;
     }
-    const std::string reason = Text(condition, "reason");
+    const std::string reason = kube::GetString(condition, "reason");
     return Notice{Kind::kDisrupted, true,
                   reason.empty() ? "condition DisruptionTarget" : "DisruptionTarget: " + reason};
   }

@@ -1,4 +1,5 @@
 #include "operator/capacity/quota.h"
+#include "kube/json_access.h"
 
 #include <algorithm>
 
@@ -7,20 +8,15 @@ namespace {
 
 using kube::Json;
 
-std::string Text(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 bool Matches(const Json& expression, const QuotaSubject& pod) {
-  const std::string scope = Text(expression, "scopeName");
+  const std::string scope = kube::GetString(expression, "scopeName");
   if (scope == "Terminating") return pod.terminating;
   if (scope == "NotTerminating") return !pod.terminating;
   if (scope == "BestEffort") return pod.best_effort;
   if (scope == "NotBestEffort") return !pod.best_effort;
   // Terms across namespaces: a job's own pods have none.
   if (scope != "PriorityClass") return false;
-  const std::string op = Text(expression, "operator");
+  const std::string op = kube::GetString(expression, "operator");
   const bool has = !pod.priority_class.empty();
   if (op == "Exists") return has;
   if (op == "DoesNotExist") return !has;

@@ -9,7 +9,7 @@
 namespace medley::ops {
 namespace {
 
-constexpr int kPermanent = 2;  // exit code of a coordinator that a restart will not help
+constexpr int kPermanentExit = 2;  // exit code of a coordinator that a restart will not help
 
 int ExitCode(const kube::Object& pod, const char* state) {
   const kube::Json& code = pod.At(std::string("/status/containerStatuses/0/") + state + "/terminated/exitCode");
@@ -56,7 +56,7 @@ absl::Status JobPass::CheckCoordinator(bool* over) {
   }
   const int restarts = RestartCount(*pod);
   if (pod->uid() != record_->coordinator_uid || restarts <= record_->coordinator_restarts) return absl::OkStatus();
-  if (ExitCode(*pod, "lastState") == kPermanent) {
+  if (ExitCode(*pod, "lastState") == kPermanentExit) {
     *over = true;
     return Finish(false, "TrainingFailed", "the coordinator failed for good: " + LastLine(LogOf(*pod)));
   }
@@ -74,7 +74,7 @@ absl::Status JobPass::CoordinatorEnded(const kube::Object& pod, bool* over) {
     return Finish(true, "TrainingComplete", "the coordinator ended: all samples are trained");
   }
   const std::string why = LastLine(LogOf(pod));
-  if (ExitCode(pod, "state") == kPermanent) return Finish(false, "TrainingFailed", why);
+  if (ExitCode(pod, "state") == kPermanentExit) return Finish(false, "TrainingFailed", why);
   return Restart("CoordinatorFailed", why.empty() ? "the coordinator's pod failed" : why);
 }
 

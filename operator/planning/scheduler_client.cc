@@ -15,14 +15,14 @@
 namespace medley::ops {
 namespace {
 
-namespace pb = scheduler::v1;
+namespace sched_pb = scheduler::v1;
 
-PriceCatalog FromProto(const pb::Catalog& in) {
+PriceCatalog FromProto(const sched_pb::Catalog& in) {
   PriceCatalog catalog{in.revision(), model::TimeFromProto(in.price_time()), {}};
-  for (const pb::CatalogEntry& e : in.entries()) {
+  for (const sched_pb::CatalogEntry& e : in.entries()) {
     PriceEntry entry;
     if (e.has_offering() && !e.offering().instance_type().empty()) {
-      const pb::Offering& o = e.offering();
+      const sched_pb::Offering& o = e.offering();
       entry.offering = model::Offering{o.provider(),      o.region(),        o.zone(),
                                        o.instance_type(), o.capacity_type(), o.units_per_instance()};
     }
@@ -85,14 +85,14 @@ void SchedulerClient::Stop() {
 }
 
 absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest& request, std::stop_token stop) {
-  pb::PlanRequest proto;
+  sched_pb::PlanRequest proto;
   model::ToProto(request, proto);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token,
                          .timeout = base::FromSeconds(request.planner.time_budget_seconds) + options_.plan_slack});
   rpc::StopCancelsCall guard(context, std::move(stop));
-  pb::PlanResponse response;
-  const auto stub = pb::SchedulerService::NewStub(channel_);
+  sched_pb::PlanResponse response;
+  const auto stub = sched_pb::SchedulerService::NewStub(channel_);
   MEDLEY_RETURN_IF_ERROR(
       rpc::FromGrpc(stub->Plan(&context, proto, &response), "scheduling service " + options_.address + ": Plan"));
   return model::FromProto(response);
@@ -100,13 +100,13 @@ absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest
 
 absl::StatusOr<model::Prediction> SchedulerClient::Observe(const model::JobObservation& observation,
                                                            std::stop_token stop) {
-  pb::ObserveRequest proto;
+  sched_pb::ObserveRequest proto;
   model::ToProto(observation, proto);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token, .timeout = options_.observe_timeout});
   rpc::StopCancelsCall guard(context, std::move(stop));
-  pb::ObserveResponse response;
-  const auto stub = pb::SchedulerService::NewStub(channel_);
+  sched_pb::ObserveResponse response;
+  const auto stub = sched_pb::SchedulerService::NewStub(channel_);
   MEDLEY_RETURN_IF_ERROR(
       rpc::FromGrpc(stub->Observe(&context, proto, &response), "scheduling service " + options_.address + ": Observe"));
   return model::FromProto(response.prediction());
@@ -136,9 +136,9 @@ bool SchedulerClient::FollowOnce(std::stop_token stop) {
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token});
   rpc::StopCancelsCall guard(context, std::move(stop));
-  const auto stub = pb::SchedulerService::NewStub(channel_);
-  auto reader = stub->WatchCatalog(&context, pb::WatchCatalogRequest());
-  pb::WatchCatalogResponse response;
+  const auto stub = sched_pb::SchedulerService::NewStub(channel_);
+  auto reader = stub->WatchCatalog(&context, sched_pb::WatchCatalogRequest());
+  sched_pb::WatchCatalogResponse response;
   bool heard = false;
   while (reader->Read(&response)) {
     heard = true;

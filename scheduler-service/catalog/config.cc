@@ -12,7 +12,7 @@
 namespace medley::sched {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{4} << 20;
+constexpr int64_t kMaxConfigBytes = int64_t{4} << 20;
 
 double Positive(ConfigNode& node, const std::string& field, double otherwise) {
   const double value = node.Number(field, otherwise);
@@ -183,7 +183,7 @@ absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFact
 }
 
 absl::StatusOr<CatalogConfig> LoadCatalogConfig(const std::filesystem::path& path, const FeedFactories& factories) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxBytes));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxConfigBytes));
   auto config = ParseCatalogConfig(text, factories);
   if (!config.ok()) return base::Annotate(config.status(), path.string());
   return config;

@@ -10,7 +10,7 @@
 namespace medley::sched {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{64} << 20;
+constexpr int64_t kMaxFeedBytes = int64_t{64} << 20;
 
 class FileFeed final : public Feed {
  public:
@@ -28,7 +28,7 @@ class FileFeed final : public Feed {
   }
 
   FetchResult Fetch(base::WallTime now, std::stop_token) override {
-    const auto text = base::ReadFile(path_, kMaxBytes);
+    const auto text = base::ReadFile(path_, kMaxFeedBytes);
     if (!text.ok()) return Error(text.status());
     const uint64_t hash = base::Hash64(*text);
     if (good_hash_ == hash) return {Unchanged(), {}};

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kMagic[] = "medley-prices 1 ";
-constexpr int64_t kMaxBytes = int64_t{256} << 20;
+constexpr int64_t kMaxSavedBytes = int64_t{256} << 20;
 
 int64_t Micros(base::WallTime time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
@@ -146,7 +146,7 @@ absl::Status SaveLastGood(const std::filesystem::path& path, const LastGood& las
 }
 
 absl::StatusOr<LastGood> LoadLastGood(const std::filesystem::path& path) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxBytes));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxSavedBytes));
   return DecodeLastGood(text);
 }
 

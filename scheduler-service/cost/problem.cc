@@ -9,8 +9,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 const model::LayerProfile* FindProfile(const model::Layer& layer, const std::string& type) {
   for (const model::LayerProfile& p : layer.profiles) {
     if (p.resource_type == type) return &p;

@@ -10,12 +10,16 @@
 
 #include <absl/status/statusor.h>
 
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "common/model/planning.h"
 
 namespace medley::sched {
+
+// The cost or time of what is impossible.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Seconds of a stage for one batch: what does not divide by units, and what does.
 struct StageTerms {

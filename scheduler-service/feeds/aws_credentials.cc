@@ -4,6 +4,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "scheduler-service/feeds/aws_error.h"
 #include "scheduler-service/feeds/parsed_prices.h"
 #include "scheduler-service/feeds/xml_reader.h"
@@ -13,12 +14,6 @@ namespace {
 
 constexpr int64_t kMaxFile = 1 << 20;
 constexpr base::seconds kRefreshBefore{300};
-
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
 
 class FromEnvironment final : public AwsCredentials {
  public:
@@ -107,7 +102,7 @@ class FromWebIdentity final : public AwsCredentials {
                                {"RoleArn", role},
                                {"RoleSessionName", session},
                                {"DurationSeconds", "3600"},
-                               {"WebIdentityToken", std::string(Trim(*token))}});
+                               {"WebIdentityToken", std::string(base::Trim(*token))}});
     MEDLEY_ASSIGN_OR_RETURN(const FetchReply reply, fetcher_.Fetch(request, stop));
     MEDLEY_RETURN_IF_ERROR(StatusOfAwsReply(reply, "AssumeRoleWithWebIdentity " + role));
     absl::StatusOr<WebIdentityKeys> keys = ParseAssumeRole(reply.body);
@@ -161,18 +156,18 @@ absl::StatusOr<AwsKeys> ParseCredentialsFile(std::string_view text, const std::s
   bool inside = false, found = false;
   while (!text.empty()) {
     const size_t end = text.find('\n');
-    const std::string_view line = Trim(text.substr(0, end));
+    const std::string_view line = base::Trim(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == '#' || line.front() == ';') continue;
     if (line.front() == '[') {
-      inside = line.back() == ']' && Trim(line.substr(1, line.size() - 2)) == profile;
+      inside = line.back() == ']' && base::Trim(line.substr(1, line.size() - 2)) == profile;
       found = found || inside;
       continue;
     }
     const size_t equals = line.find('=');
     if (!inside || equals == std::string_view::npos) continue;
-    const std::string_view name = Trim(line.substr(0, equals));
-    const std::string value(Trim(line.substr(equals + 1)));
+    const std::string_view name = base::Trim(line.substr(0, equals));
+    const std::string value(base::Trim(line.substr(equals + 1)));
     if (name == "aws_access_key_id") keys.access_key_id = value;
     if (name == "aws_secret_access_key") keys.secret_access_key = value;
     if (name == "aws_session_token") keys.session_token = value;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "scheduler-service/feeds/json_body.h"
 
 namespace medley::sched {
@@ -22,19 +23,14 @@ std::string PresentName(const std::string& region) {
   return found == kOld.end() ? region : found->second;
 }
 
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 // The document within `callback( ... );`, or the body itself.
 absl::StatusOr<std::string_view> Unwrap(std::string_view body) {
-  body = Trim(body);
+  if (body.starts_with("\xef\xbb\xbf")) body.remove_prefix(3);  // a byte order mark
+  body = base::Trim(body);
   constexpr std::string_view kCallback = "callback";
   if (!body.starts_with(kCallback)) return body;
-  std::string_view inner = Trim(body.substr(kCallback.size()));
-  if (inner.ends_with(';')) inner = Trim(inner.substr(0, inner.size() - 1));
+  std::string_view inner = base::Trim(body.substr(kCallback.size()));
+  if (inner.ends_with(';')) inner = base::Trim(inner.substr(0, inner.size() - 1));
   if (!inner.starts_with('(') || !inner.ends_with(')')) {
     return base::InvalidArgument("callback(...): cut off after {} bytes", body.size());
   }

@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Feed>> AzureRetail(const std::string& name, Confi
   return MakeAzureRetailFeed(name, std::move(options), make_fetcher(http));
 }
 
-absl::StatusOr<std::unique_ptr<Feed>> AwsSpotFeed(const std::string& name, ConfigNode node,
+absl::StatusOr<std::unique_ptr<Feed>> MakeAwsSpot(const std::string& name, ConfigNode node,
                                                   const FetcherMaker& make_fetcher) {
   AwsSpotFeedOptions options;
   options.endpoint = Endpoint(node, options.endpoint);
@@ -150,7 +150,7 @@ FeedFactories HttpFeedFactories(FetcherMaker make_fetcher, Environment environme
           {"azure-retail",
            [=](const std::string& name, ConfigNode node) { return AzureRetail(name, std::move(node), make_fetcher); }},
           {"aws-spot-feed",
-           [=](const std::string& name, ConfigNode node) { return AwsSpotFeed(name, std::move(node), make_fetcher); }},
+           [=](const std::string& name, ConfigNode node) { return MakeAwsSpot(name, std::move(node), make_fetcher); }},
           {"aws-spot-history", [=](const std::string& name, ConfigNode node) {
              return AwsSpotHistory(name, std::move(node), make_fetcher, environment);
            }}};

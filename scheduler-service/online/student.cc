@@ -14,7 +14,7 @@
 namespace medley::sched {
 namespace {
 
-constexpr std::string_view kMagic = "MDLYSTU1";
+constexpr std::string_view kPolicyMagic = "MDLYSTU1";
 constexpr double kRidge = 0.05;
 constexpr double kMostImportance = 2;  // p now / p then
 constexpr double kLeastImportance = 0.2;
@@ -196,7 +196,7 @@ absl::Status PolicyStudent::Learn(const Problem& problem, const std::vector<int>
 }
 
 std::string PolicyStudent::ToBytes() const {
-  std::string out(kMagic);
+  std::string out(kPolicyMagic);
   const std::string policy = policy_net::ToBytes(policy_);
   policy_net::PutValue(out, static_cast<uint64_t>(policy.size()));
   out += policy;
@@ -214,14 +214,14 @@ std::string PolicyStudent::ToBytes() const {
 }
 
 absl::StatusOr<PolicyStudent> PolicyStudent::FromBytes(std::string_view bytes, const StudentOptions& options) {
-  if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + sizeof(uint64_t)) {
+  if (!bytes.starts_with(kPolicyMagic) || bytes.size() < kPolicyMagic.size() + sizeof(uint64_t)) {
     return base::InvalidArgument("student: these {} bytes are not a policy with its measurements", bytes.size());
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   if (policy_net::ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
     return base::InvalidArgument("student: is damaged (its checksum does not match)");
   }
-  policy_net::ByteReader in(body.substr(kMagic.size()));
+  policy_net::ByteReader in(body.substr(kPolicyMagic.size()));
   MEDLEY_ASSIGN_OR_RETURN(policy_net::TrainedPolicy policy,
                           policy_net::PolicyFromBytes(in.TakeString(in.Take<uint64_t>())));
   PolicyStudent student(options, policy.shape.cell);

@@ -4,13 +4,13 @@
 #include <limits>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kSeedPoints = 8;
 
 // The cheapest plan that was offered.

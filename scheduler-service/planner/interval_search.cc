@@ -1,4 +1,5 @@
 #include "scheduler-service/planner/interval_search.h"
+#include "scheduler-service/cost/problem.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kFewBreakpoints = 32;
 constexpr double kNarrow = 0.25;
 constexpr int kRounds = 12;      // of subgradient steps for an interval

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/reasons.h"
@@ -13,8 +14,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kReasonSeconds = 2;  // at most, to find out why not
 constexpr int kSeedPoints = 64;
 
 // Plans of which none is both slower and dearer than another. A plan is wanted when it is cheaper than every known one

@@ -12,8 +12,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kReasonSeconds = 2;  // at most, to find out why not
-
 std::string Names(const Registry& registry) {
   std::string names;
   for (const auto& planner : registry.planners()) {

@@ -20,7 +20,10 @@
 
 namespace medley::sched {
 
-// Time and the wish to stop. Refers to a clock that outlives it.
+// The longest time spent on finding out why no plan exists.
+inline constexpr double kReasonSeconds = 2;
+
+// A deadline and a stop token. Refers to a clock that outlives it.
 class Budget {
  public:
   Budget(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop)

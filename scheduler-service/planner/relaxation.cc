@@ -1,4 +1,5 @@
 #include "scheduler-service/planner/relaxation.h"
+#include "scheduler-service/cost/problem.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +7,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDown = 1 - 1e-12;  // keeps a bound a bound under rounding
 constexpr size_t kMaxCandidates = 4;
 

@@ -1,4 +1,5 @@
 #include "scheduler-service/planner/schedule_dp.h"
+#include "scheduler-service/cost/problem.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +8,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kAllTrainers = -1;
 constexpr int kNever = std::numeric_limits<int>::max() / 4;
 constexpr int kBeamWidth = 32;

@@ -5,14 +5,9 @@
 #include <numeric>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 absl::Status StageGraph::CheckSize(const Problem& problem) {
   const int64_t layers = problem.layers(), stages = layers * (layers + 1) / 2 * problem.types();
   if (stages <= kMostPossibleStages) return absl::OkStatus();

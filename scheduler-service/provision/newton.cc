@@ -1,4 +1,5 @@
 #include "scheduler-service/provision/newton.h"
+#include "scheduler-service/cost/problem.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +8,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kNewtonSteps = 100;
 constexpr int kRepairSteps = 1000;
 constexpr double kConverged = 1e-12;  // relative change of tau

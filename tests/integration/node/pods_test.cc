@@ -9,8 +9,8 @@
 #include "common/base/testing/status_matchers.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
+#include "kube/json_access.h"
 #include "localcluster/apiserver/api_server.h"
-#include "localcluster/node/json_access.h"
 #include "localcluster/node/proc_stat.h"
 #include "localcluster/node/process_node.h"
 

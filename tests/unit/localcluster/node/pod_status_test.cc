@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 namespace {

@@ -1,4 +1,4 @@
-#include "localcluster/node/json_access.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 
