@@ -36,8 +36,9 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<Ser
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
   if (options.max_threads < 2 || options.port < 0 || options.port > 65535) {
-    return base::InvalidArgument("server options: port must be in [0, 65535], is {}; max_threads must be at least 2, is {}",
-                                 options.port, options.max_threads);
+    return base::InvalidArgument(
+        "server options: port must be in 0..65535, is {}; max_threads must be at least 2, is {}", options.port,
+        options.max_threads);
   }
   grpc::ResourceQuota quota("medley");
   quota.SetMaxThreads(options.max_threads);
