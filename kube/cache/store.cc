@@ -67,7 +67,7 @@ size_t Store::Size() const {
 
 absl::Status Store::AddIndex(const std::string& name, IndexFunction function) {
   base::MutexLock lock(mutex_);
-  if (indices_.contains(name)) return base::AlreadyExists("add index '{}': it exists", name);
+  if (indices_.contains(name)) return base::AlreadyExists("adding index '{}': it already exists", name);
   Index& index = indices_[name];
   index.function = std::move(function);
   for (const auto& [key, kept] : objects_) {
