@@ -34,7 +34,7 @@ struct VirtualNode {
   std::map<std::string, std::string> allocatable;
 };
 
-// How limits of cpu and memory are enforced.
+// How CPU and memory limits are enforced.
 enum class CgroupPolicy {
   kAuto,      // cgroups (v2 or v1) if they are writable, otherwise kOff
   kOff,       // by measuring: stops and continues processes for CPU; RLIMIT_DATA for memory

@@ -86,8 +86,8 @@ TEST_F(ServerTest, ConflictsOnStaleVersionsAndIgnoresEmptyWrites) {
   EXPECT_EQ(stale.body["reason"], "Conflict");
   EXPECT_EQ(Put("a", "1").body["metadata"]["resourceVersion"], second.body["metadata"]["resourceVersion"]);
   EXPECT_EQ(Post("a").body["reason"], "AlreadyExists");
-  const Answer gone = Call("DELETE", kMaps + "/a", R"({"preconditions":{"uid":"other"}})");
-  EXPECT_EQ(gone.code, 409);
+  const Answer refused = Call("DELETE", kMaps + "/a", R"({"preconditions":{"uid":"other"}})");
+  EXPECT_EQ(refused.code, 409);
   EXPECT_EQ(Call("DELETE", kMaps + "/a").body["status"], "Success");
   EXPECT_EQ(Call("GET", kMaps + "/a").code, 404);
 }
