@@ -128,7 +128,8 @@ absl::Status CheckResource(const Resource& r, const std::string& path) {
 absl::Status CheckResources(const PlanRequest& request, std::set<std::string>& names) {
   if (request.resources.empty()) return base::InvalidArgument("resources: must not be empty");
   if (request.resources.size() > kMaxResources) {
-    return base::InvalidArgument("resources: {}, at most {} are allowed", request.resources.size(), kMaxResources);
+    return base::InvalidArgument("resources: {} given, at most {} are allowed", request.resources.size(),
+                                 kMaxResources);
   }
   for (size_t i = 0; i < request.resources.size(); ++i) {
     const std::string path = fmt::format("resources[{}]", i);
