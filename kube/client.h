@@ -1,8 +1,8 @@
-// What a client of the Kubernetes API can do. client/http_client.h is the real one.
+// The interface of a client of the Kubernetes API. client/http_client.h implements it over HTTP.
 //
-// Thread-safe. Every try is bounded by the client's request timeout, and the number of tries is; a Watch ends
-// with its stop token or its timeout_seconds, StreamRaw with its stop token. Errors carry the API's own
-// Status: see kube/errors.h.
+// Thread-safe. The request timeout bounds each attempt, and the number of attempts is bounded. A Watch ends with its
+// stop token or after timeout_seconds, a StreamRaw with its stop token. Errors carry the API's own Status: see
+// kube/errors.h.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,7 +24,7 @@ struct ListOptions {
   std::optional<std::string> resource_version;
   int limit = 0;
   std::string continue_token;
-  std::stop_token stop;  // ends the call, also its waits between tries: Cancelled, or its last error
+  std::stop_token stop;  // ends the call, even while it waits to retry: Cancelled or its last error
 };
 
 struct ObjectList {
@@ -70,21 +70,22 @@ class Client {
   virtual absl::StatusOr<Object> Get(const Resource& resource, const Key& key) = 0;
   virtual absl::StatusOr<ObjectList> List(const Resource& resource, const ListOptions& options) = 0;
   virtual absl::StatusOr<Object> Create(const Resource& resource, const Object& object) = 0;
-  // Replaces; the object's resourceVersion, when set, is a precondition. `subresource`: "", "status", "scale".
+  // Replaces the object. If it has a resourceVersion, that is a precondition. `subresource`: "", "status" or "scale".
   virtual absl::StatusOr<Object> Update(const Resource& resource, const Object& object,
                                         std::string_view subresource = "") = 0;
   virtual absl::StatusOr<Object> Patch(const Resource& resource, const Key& key, PatchType type, const Json& patch,
                                        const PatchOptions& options = {}, std::string_view subresource = "") = 0;
-  // NotFound is an error here; callers for whom "gone" is success check IsNotFound.
+  // A missing object is an error. Callers for whom that is success check IsNotFound.
   virtual absl::Status Delete(const Resource& resource, const Key& key, const DeleteOptions& options = {}) = 0;
-  // Calls `on_event` for each event, in order, from the calling thread, until the stream ends. OK: the
-  // server closed it cleanly or `stop` was requested. `on_event` returning false ends the watch.
+  // Calls `on_event` on the calling thread for each event, in order, until the stream ends. Returns OK if the server
+  // closed it cleanly, `stop` was requested or `on_event` returned false.
   virtual absl::Status Watch(const Resource& resource, const WatchOptions& options, std::stop_token stop,
                              const std::function<bool(WatchEvent)>& on_event) = 0;
-  // The body of a GET on any path (logs, /version, /readyz).
+  // Returns the body of a GET of any path (logs, /version, /readyz).
   virtual absl::StatusOr<std::string> GetRaw(std::string_view path_and_query) = 0;
-  // The same in pieces, as they come (logs that are followed), from the calling thread. Ends like Watch: OK when the
-  // server closed it, `stop` was requested or `on_bytes` said false; StreamCut when it broke in the middle.
+  // GETs any path and passes the body on in pieces as they arrive, on the calling thread (for logs that are followed).
+  // Returns OK if the server closed the stream, `stop` was requested or `on_bytes` returned false, and StreamCut if the
+  // connection broke in the middle.
   virtual absl::Status StreamRaw(std::string_view path_and_query, std::stop_token stop,
                                  const std::function<bool(std::string_view)>& on_bytes) = 0;
 };

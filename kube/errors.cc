@@ -46,7 +46,7 @@ absl::StatusCode CodeOf(int http_code, std::string_view reason) {
   return absl::StatusCode::kUnknown;
 }
 
-// The reason that the API server would give with a code, for bodies that are not a Status.
+// The reason that the API server gives for a code. Used when the body is not a Status.
 std::string DefaultReason(int http_code) {
   switch (http_code) {
     case 400:
@@ -162,7 +162,7 @@ absl::Status ConnectionRefused(std::string_view what) {
 }
 
 absl::Status StreamCut(std::string_view what) {
-  absl::Status status = base::Unavailable("{}: the stream was cut", what);
+  absl::Status status = base::Unavailable("{}: the connection broke in the middle of the stream", what);
   SetPayload(status, kCut, "1");
   return status;
 }

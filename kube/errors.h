@@ -1,4 +1,4 @@
-// The API's metav1.Status inside absl::Status: code mapped, HTTP code, reason and Retry-After kept as payload.
+// Converts the API's metav1.Status to absl::Status. HTTP code, reason and Retry-After are kept as payloads.
 //
 //   409 Conflict -> Aborted, 409 AlreadyExists -> AlreadyExists, 404 -> NotFound, 410 -> OutOfRange,
 //   422 -> InvalidArgument, 403 -> PermissionDenied, 401 -> Unauthenticated, 429 -> ResourceExhausted,
@@ -15,20 +15,20 @@
 
 namespace medley::kube {
 
-// `status_object`: the body, when it is a metav1.Status; else its text is the message.
+// `body` is a metav1.Status, or text that becomes the message.
 absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_view what,
                            std::optional<std::chrono::seconds> retry_after = std::nullopt);
-// From the object of a watch's ERROR event.
+// Converts the object of a watch's ERROR event.
 absl::Status ErrorFromStatusObject(const Object& status_object, std::string_view what);
-// Nobody listens at the address.
+// No process listens at the address.
 absl::Status ConnectionRefused(std::string_view what);
-// A watch that had begun ended in the middle: go on from the last resourceVersion.
+// A watch broke in the middle of its stream. The caller continues from the last resourceVersion.
 absl::Status StreamCut(std::string_view what);
 
-int HttpCode(const absl::Status& status);        // 0 when it came from no server
+int HttpCode(const absl::Status& status);        // 0 if the error did not come from a server
 std::string Reason(const absl::Status& status);  // "Conflict", "AlreadyExists", "Expired", ...
 std::optional<std::chrono::seconds> RetryAfter(const absl::Status& status);
-// absl's own, so that calls without a namespace stay unambiguous.
+// Also declared here, so that unqualified calls are not ambiguous with absl's functions.
 using absl::IsAlreadyExists;
 using absl::IsNotFound;
 bool IsConflict(const absl::Status& status);

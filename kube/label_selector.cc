@@ -8,7 +8,7 @@
 namespace medley::kube {
 namespace {
 
-// At commas outside of parentheses.
+// Splits at commas outside parentheses.
 std::vector<std::string_view> Split(std::string_view text) {
   std::vector<std::string_view> parts;
   size_t begin = 0;
@@ -44,10 +44,10 @@ bool ValidKey(std::string_view key) {
 bool ValidValue(std::string_view value) { return value.empty() || ValidName(value); }
 
 absl::Status Bad(std::string_view text, std::string_view part) {
-  return base::InvalidArgument("parse label selector '{}': bad requirement '{}'", text, part);
+  return base::InvalidArgument("parsing label selector '{}': invalid requirement '{}'", text, part);
 }
 
-// One requirement taken apart, before its names are checked.
+// The parts of one requirement, before its names are checked.
 struct Parts {
   std::string_view key;
   std::string_view op;  // "", "!", "=", "!=", "in", "notin"

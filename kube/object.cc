@@ -13,7 +13,7 @@ const Json& Null() {
   return null;
 }
 
-// Undoes the escapes of RFC 6901.
+// Decodes the escapes of a JSON pointer (RFC 6901).
 std::string Unescape(std::string_view token) {
   std::string out;
   out.reserve(token.size());
@@ -46,7 +46,7 @@ std::string FieldOf(const Json& object, const char* name) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-// The object at json[a][b], made when it is missing or has another type.
+// Returns the object json[a][b]; creates it if it is missing or has another type.
 Json& Section(Json& json, const char* a, const char* b) {
   if (!json.is_object()) json = Json::object();
   Json& first = json[a];
@@ -156,8 +156,8 @@ void Object::SetAnnotation(std::string_view name, std::string_view value) {
 
 absl::Status Object::SetController(const Object& owner) {
   if (const auto now = controller(); now && now->uid != owner.uid()) {
-    return base::AlreadyExists("set {} '{}' as controller of {} '{}': it is controlled by {} '{}'", owner.kind(),
-                               owner.key().ToString(), kind(), key().ToString(), now->kind, now->name);
+    return base::AlreadyExists("setting {} '{}' as controller of {} '{}': it is already controlled by {} '{}'",
+                               owner.kind(), owner.key().ToString(), kind(), key().ToString(), now->kind, now->name);
   }
   if (!json_["metadata"].is_object()) json_["metadata"] = Json::object();
   Json& list = json_["metadata"]["ownerReferences"];

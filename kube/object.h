@@ -1,7 +1,7 @@
-// Kubernetes objects as the wire has them: JSON with typed access to metadata.
+// Kubernetes objects as JSON, with typed access to metadata.
 //
-// The library knows no kind by its own C++ type; callers that own a kind (operator/api) convert.
-// Object is a value and not synchronised; caches hand out ObjectPtr, which is shared and immutable.
+// No kind has a C++ type in this library; callers that own a kind (operator/api) convert it.
+// Object is a value and not thread-safe. Caches hand out ObjectPtr, which is shared and immutable.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,7 +18,7 @@ namespace medley::kube {
 
 using Json = nlohmann::json;
 
-// One resource of the API: what a URL needs and what an object says of itself.
+// A resource of the API: the parts of its URLs, and its kind.
 struct Resource {
   std::string group;  // "" for the core group
   std::string version;
@@ -28,12 +28,12 @@ struct Resource {
 
   // "v1" or "group/version".
   std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
-  // "/api/v1/namespaces/NS/pods/NAME/status"; empty parts are left out.
+  // "/api/v1/namespaces/NS/pods/NAME/status". Empty parts are omitted.
   std::string Path(std::string_view ns, std::string_view name = "", std::string_view subresource = "") const;
   auto operator<=>(const Resource&) const = default;
 };
 
-// The core kinds that Medley touches.
+// The core resources that Medley uses.
 namespace resources {
 Resource Pods();
 Resource Services();
@@ -69,12 +69,12 @@ class Object {
  public:
   Object() : json_(Json::object()) {}
   explicit Object(Json json) : json_(std::move(json)) {}
-  // apiVersion, kind, metadata.name and namespace filled in.
+  // Sets apiVersion, kind, metadata.name and metadata.namespace.
   Object(const Resource& resource, Key key);
 
   const Json& json() const { return json_; }
   Json& mutable_json() { return json_; }
-  // The value at a JSON pointer ("/spec/suspend"), or null when it is absent.
+  // The value at a JSON pointer ("/spec/suspend"); null if absent.
   const Json& At(std::string_view pointer) const;
 
   std::string api_version() const { return String("/apiVersion"); }
@@ -93,7 +93,7 @@ class Object {
 
   void SetLabel(std::string_view name, std::string_view value);
   void SetAnnotation(std::string_view name, std::string_view value);
-  // Error AlreadyExists: another controller owns it (only one may).
+  // Errors: AlreadyExists if the object has another controller.
   absl::Status SetController(const Object& owner);
 
  private:
@@ -101,7 +101,7 @@ class Object {
 };
 using ObjectPtr = std::shared_ptr<const Object>;
 
-// Label selector in its string form: "a=b,c!=d,e in (x,y),f,!g". Errors: InvalidArgument.
+// A label selector, parsed from "a=b,c!=d,e in (x,y),f,!g". Errors: InvalidArgument.
 class LabelSelector {
  public:
   static absl::StatusOr<LabelSelector> Parse(std::string_view text);
@@ -116,7 +116,7 @@ class LabelSelector {
   std::vector<Requirement> requirements_;
 };
 
-// RFC 7386.
+// JSON merge patch (RFC 7386).
 void MergePatch(Json& target, const Json& patch);
 
 }  // namespace medley::kube

@@ -1,4 +1,4 @@
-// A JSON value in a tenth of its memory: as CBOR (RFC 8949). For what is kept long and read seldom. Pure.
+// A JSON value as CBOR (RFC 8949), in a tenth of the memory. For values that are kept long and read rarely. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace medley::kube {
 class Packed {
  public:
   explicit Packed(const Json& json);
-  // An equal value.
+  // Returns a value equal to the original.
   Json Unpack() const;
 
  private:

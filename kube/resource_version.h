@@ -1,4 +1,4 @@
-// Order of resourceVersions (client-go's resourceversion.CompareResourceVersion). Pure.
+// The order of resourceVersions (client-go's resourceversion.CompareResourceVersion). Pure.
 #pragma once
 
 #include <compare>
@@ -7,9 +7,9 @@
 
 namespace medley::kube {
 
-// Defined for two versions of the same resource that are well-formed decimals (no sign, no leading zero,
-// not "0"): the longer one is newer, then the bytes decide. Nothing for anything else; equality of
-// strings is always meaningful, order is not.
+// Compares two versions of the same resource that are well-formed decimals (no sign, no leading zero, not "0"): the
+// longer one is newer; if both are equally long, the bytes decide. Returns nullopt for other strings, which may only be
+// compared for equality.
 std::optional<std::strong_ordering> CompareResourceVersion(std::string_view a, std::string_view b);
 
 }  // namespace medley::kube

@@ -1,5 +1,5 @@
-// Exponential backoff with jitter: first, first*factor, ... capped at max; each times [1-jitter, 1+jitter].
-// Not thread-safe.
+// Exponential backoff with jitter. The waits are first, first * factor, ... up to max; each is multiplied by a random
+// number in [1 - jitter, 1 + jitter]. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ class Backoff {
     nanoseconds first = milliseconds(100);
     nanoseconds max = seconds(30);
     double factor = 2.0;
-    double jitter = 0.2;  // share, in [0, 1)
+    double jitter = 0.2;  // in [0, 1)
   };
 
   Backoff(Options options, uint64_t seed) : options_(options), rng_(seed), next_(options.first) {}
 
-  // The next wait.
+  // Returns the next wait.
   nanoseconds Next() {
     const nanoseconds base = next_;
     next_ = std::min(options_.max, FromSeconds(ToSeconds(next_) * options_.factor));

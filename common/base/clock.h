@@ -1,4 +1,4 @@
-// Time, injected. Nothing outside common/base may call system_clock::now() or sleep_for (lint).
+// Time is injected: only common/base may call system_clock::now() or sleep_for (checked by tests/lint/check_style.py).
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace medley::base {
 
-using WallTime = std::chrono::system_clock::time_point;    // for people and for the API
+using WallTime = std::chrono::system_clock::time_point;    // for logs and for API objects
 using SteadyTime = std::chrono::steady_clock::time_point;  // for waits and measurements
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -22,7 +22,7 @@ class Clock {
   virtual ~Clock() = default;
   virtual WallTime Now() const = 0;
   virtual SteadyTime Steady() const = 0;
-  // Waits until `deadline` or until `stop` is requested; true when the deadline was reached.
+  // Waits until `deadline`, or until `stop` is requested. Returns true if the deadline was reached.
   virtual bool SleepUntil(SteadyTime deadline, std::stop_token stop) = 0;
   bool SleepFor(nanoseconds duration, std::stop_token stop) { return SleepUntil(Steady() + duration, stop); }
 };
@@ -34,13 +34,13 @@ class SystemClock final : public Clock {
   bool SleepUntil(SteadyTime deadline, std::stop_token stop) override;
 };
 
-// RFC 3339 in UTC with seconds ("2026-11-21T07:15:00Z"), as Kubernetes' metav1.Time; FormatMicro has
-// microseconds, as metav1.MicroTime. Parse takes both, and offsets.
+// RFC 3339 in UTC. FormatTime has seconds ("2026-11-21T07:15:00Z"), as Kubernetes' metav1.Time; FormatTimeMicro has
+// microseconds, as metav1.MicroTime. ParseTime accepts both, and offsets from UTC.
 std::string FormatTime(WallTime time);
 std::string FormatTimeMicro(WallTime time);
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
-// Go duration ("2h", "1h30m", "300ms", "60s"), as the manifests carry them; negative is refused.
+// A Go duration ("2h", "1h30m", "300ms", "60s"), as manifests write it. Negative durations are refused.
 absl::StatusOr<nanoseconds> ParseDuration(std::string_view text);
 
 inline double ToSeconds(nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }

@@ -1,5 +1,5 @@
-// What programs, not people, read in an error: a short text beside the message, kept by Annotate and carried over RPC
-// (common/rpc/status.h). Pure, thread-safe.
+// Details: a short machine-readable text that an error carries beside its message. Annotate keeps it, and
+// common/rpc/status.h sends it with gRPC errors. Pure, thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -9,9 +9,9 @@
 
 namespace medley::base {
 
-// OK stays OK.
+// Does nothing if `status` is OK.
 absl::Status WithDetails(absl::Status status, std::string_view details);
-// Empty: none.
+// Returns the details, or an empty string if the status has none.
 std::string Details(const absl::Status& status);
 
 }  // namespace medley::base

@@ -1,4 +1,4 @@
-// Files that are part of a program (cmake/MedleyEmbed.cmake). Immutable, thread-safe.
+// Files that the build links into a program (cmake/MedleyEmbed.cmake). Immutable, thread-safe.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 namespace medley::base {
 
 struct EmbeddedFile {
-  std::string_view name;  // without folders
+  std::string_view name;  // file name without its folder
   std::string_view bytes;
 };
 
 }  // namespace medley::base
 
-// Declares medley_embedded_<name>(), at namespace scope and outside of any namespace.
+// Declares the function medley_embedded_<name>(). Use it at global scope, outside any namespace.
 #define MEDLEY_EMBEDDED(name) std::span<const medley::base::EmbeddedFile> medley_embedded_##name()

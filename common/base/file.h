@@ -1,4 +1,4 @@
-// Files: whole reads, and writes that are atomic against a crash at any instruction. Thread-safe.
+// Reads whole files; writes files atomically, so that a crash leaves the old or the new content. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,13 +9,13 @@
 
 namespace medley::base {
 
-// The whole file. Errors: NotFound, PermissionDenied; ResourceExhausted when larger than `max_bytes`.
+// Reads the whole file. Errors: NotFound, PermissionDenied; ResourceExhausted if it is larger than `max_bytes`.
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 32);
 
-// Writes to a temporary neighbour, fsyncs it, renames it over `path`, fsyncs the folder.
+// Writes a temporary file in the same folder, fsyncs it, renames it to `path` and fsyncs the folder.
 absl::Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 
-// A new private folder under the system's temporary folder (or $TMPDIR); the caller removes it.
+// Creates a private folder under $TMPDIR or the system's temporary folder. The caller removes it.
 absl::StatusOr<std::filesystem::path> MakeTempDir(std::string_view prefix);
 
 }  // namespace medley::base

@@ -1,4 +1,4 @@
-// A stable 64-bit hash (XXH3): the same bytes give the same number on every machine and release.
+// A stable 64-bit hash (XXH3): equal bytes have equal hashes on every machine and in every release.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace medley::base {
 
 uint64_t Hash64(std::string_view bytes, uint64_t seed = 0);
 
-// 16 hex digits.
+// The hash as 16 hexadecimal digits.
 std::string HashHex(std::string_view bytes);
 
 }  // namespace medley::base

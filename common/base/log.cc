@@ -9,7 +9,7 @@
 namespace medley::log {
 namespace {
 
-// The one process-wide object besides torch's own: a log has one stream. Set by Configure, then constant.
+// The process has one log. Configure sets it once; it is constant afterwards.
 struct Settings {
   std::string component = "medley";
   bool json = false;

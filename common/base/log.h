@@ -1,5 +1,5 @@
 // Structured logs on stderr: log::Info("plan accepted", {{"job", name}, {"generation", "3"}});
-// Human lines on a terminal, JSON lines elsewhere (or as Configure says). Thread-safe.
+// kAuto writes plain text to a terminal and JSON lines elsewhere. Thread-safe.
 #pragma once
 
 #include <initializer_list>
@@ -13,9 +13,9 @@ using Field = std::pair<std::string_view, std::string>;
 enum class Level { kDebug, kInfo, kWarn, kError, kOff };
 enum class Format { kAuto, kText, kJson };
 
-// Call once in main, before threads. `component` is put in every line.
+// Call it once in main, before other threads start. `component` is a field of every line.
 void Configure(std::string_view component, Level level, Format format = Format::kAuto);
-// "debug", "info", "warn", "error", "off"; anything else is kInfo.
+// Accepts "debug", "info", "warn", "error" and "off"; any other text is kInfo.
 Level ParseLevel(std::string_view text);
 
 void Write(Level level, std::string_view message, std::initializer_list<Field> fields);

@@ -1,6 +1,6 @@
 // std::mutex with absl's thread-safety annotations (clang -Wthread-safety checks them).
 //
-// absl::Mutex is not used: Debian's prebuilt library is not instrumented and gives false races under TSan.
+// We do not use absl::Mutex: Debian's library is not built with TSan, which then reports races that do not exist.
 //
 //   base::Mutex mutex_;
 //   int count_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -35,8 +35,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// A condition variable whose waits are always bounded. All waits need `mutex` held; they return the
-// value of `predicate` when they end (true: it holds; false: stopped or out of time).
+// A condition variable whose waits always end. The caller of a wait holds `mutex`. A wait returns the value of
+// `predicate` at its end: true if it holds, false after a stop request or the deadline.
 class CondVar {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -51,7 +51,7 @@ class CondVar {
                Predicate predicate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return condition_.wait_for(mutex, stop, timeout, predicate);
   }
-  // Bounded by the stop token alone.
+  // Ends only when `predicate` holds or a stop is requested.
   template <typename Predicate>
   bool Wait(Mutex& mutex, std::stop_token stop, Predicate predicate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return condition_.wait(mutex, stop, predicate);

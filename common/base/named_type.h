@@ -1,4 +1,4 @@
-// Strong ids: two ids of different tags do not mix.  using JobUid = NamedType<std::string, struct JobUidTag>;
+// Strong ids: ids with different tags have different types.  using JobUid = NamedType<std::string, struct JobUidTag>;
 #pragma once
 
 #include <compare>

@@ -27,12 +27,12 @@ absl::StatusOr<double> ParseQuantity(std::string_view text) {
     negative = rest[0] == '-';
     rest.remove_prefix(1);
   }
-  // from_chars would take "inf" and "nan": a quantity begins with a digit or a dot.
+  // A quantity begins with a digit or a dot; from_chars alone would also accept "inf" and "nan".
   if (rest.empty() || !(rest[0] == '.' || (rest[0] >= '0' && rest[0] <= '9'))) {
     return InvalidArgument("'{}' is not a quantity", text);
   }
   double value = 0;
-  // "1E" is one exa and "1e3" a thousand: parse the digits alone, then what follows.
+  // Parse the digits without an exponent first: "1E" is one exa, "1e3" is a thousand.
   auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, std::chars_format::fixed);
   if (error != std::errc()) return InvalidArgument("'{}' is not a quantity", text);
   rest.remove_prefix(static_cast<size_t>(end - rest.data()));

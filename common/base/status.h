@@ -1,6 +1,6 @@
 // Errors: absl::Status with fmt-formatted messages.
 //
-// A message says what was tried, on which object, and the underlying cause; lower case, no trailing dot:
+// A message says what was tried, on which object, and why it failed; lower case, no trailing dot:
 //   return base::NotFound("pool '{}' named by spec.resources.pools[{}]", name, i);
 // All functions are pure and thread-safe.
 #pragma once
@@ -15,19 +15,19 @@
 
 namespace medley::base {
 
-// absl here is built with its own string_view, so std::string_view does not convert by itself.
+// Debian's absl has its own string_view type, to which std::string_view does not convert implicitly.
 absl::Status MakeStatus(absl::StatusCode code, std::string_view message);
 
-// The message of a status as std::string.
+// The message of a status as a std::string.
 std::string Message(const absl::Status& status);
 
 // "CODE: message", for logs and conditions.
 std::string ToString(const absl::Status& status);
 
-// The same code with "context: " put before the message. OK stays OK.
+// Puts "context: " before the message and keeps the code. OK stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
-// A status from errno: NotFound for ENOENT, PermissionDenied for EACCES, ... with strerror in the message.
+// Makes a status from errno (ENOENT is NotFound, EACCES is PermissionDenied, ...) with strerror's text in the message.
 absl::Status ErrnoStatus(int error, std::string_view what);
 
 #define MEDLEY_DEFINE_ERROR(Name, code)                                            \
@@ -52,7 +52,7 @@ MEDLEY_DEFINE_ERROR(Unimplemented, absl::StatusCode::kUnimplemented)
 MEDLEY_DEFINE_ERROR(Internal, absl::StatusCode::kInternal)
 #undef MEDLEY_DEFINE_ERROR
 
-// For MEDLEY_CHECK: logs the expression, the place and the message to stderr, then aborts.
+// Used by MEDLEY_CHECK: prints the source line, the expression and the message to stderr, then aborts.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* expression, std::string_view message);
 
 }  // namespace medley::base
@@ -74,7 +74,7 @@ MEDLEY_DEFINE_ERROR(Internal, absl::StatusCode::kInternal)
   if (!temporary.ok()) return temporary.status();                         \
   declaration = std::move(temporary).value()
 
-// A broken invariant: never for input, network or API-server data.
+// Aborts if an invariant is broken. Never use it to check input, network data or data of the API server.
 #define MEDLEY_CHECK(condition, message)                                      \
   do {                                                                        \
     if (!(condition)) {                                                       \

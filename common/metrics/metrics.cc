@@ -61,7 +61,7 @@ struct Registry::Rep {
 
 namespace {
 
-// prometheus-cpp throws for names that are illegal or already of another kind.
+// prometheus-cpp throws if a name is illegal or already belongs to a metric of another kind.
 template <typename Make>
 auto& Checked(const std::string& name, Make make) {
   try {

@@ -5,9 +5,9 @@
 //   plans.Increment();
 //   std::string page = registry.Text();
 //
-// Names follow Prometheus: snake_case, base units, counters end in _total. Everything is thread-safe. The references
-// that a registry gives live as long as it does; asking again for the same name and labels gives the same object.
-// Asking for a name that is already of another kind, or for an illegal name, is a broken invariant and aborts.
+// Names follow Prometheus' rules: snake_case, base units, counters end in _total. Everything is thread-safe. References
+// to metrics are valid as long as the registry; a second request for the same name and labels returns the same metric.
+// Requesting an illegal name, or a name that has another kind, breaks an invariant and aborts the process.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ namespace medley::metrics {
 
 using Labels = std::map<std::string, std::string>;
 
-// Only grows.
+// A value that only grows.
 class Counter {
  public:
   virtual ~Counter() = default;
@@ -27,7 +27,7 @@ class Counter {
   virtual double Value() const = 0;
 };
 
-// Goes up and down.
+// A value that can grow and shrink.
 class Gauge {
  public:
   virtual ~Gauge() = default;
@@ -36,7 +36,7 @@ class Gauge {
   virtual double Value() const = 0;
 };
 
-// Counts observations by size.
+// Counts observations per bucket.
 class Histogram {
  public:
   virtual ~Histogram() = default;
@@ -52,13 +52,13 @@ class Registry {
 
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& GetGauge(const std::string& name, const std::string& help, const Labels& labels = {});
-  // `bounds`: upper bounds of the buckets, ascending, without infinity. The first call for a name and labels decides.
+  // `bounds`: ascending upper bounds of the buckets, without infinity. The first call for a name and labels sets them.
   Histogram& GetHistogram(const std::string& name, const std::string& help, const std::vector<double>& bounds,
                           const Labels& labels = {});
-  // Takes a gauge's series away, for objects that are gone; its reference is dead from then on. Unknown: no effect.
+  // Removes a gauge's series when its object has been deleted; references to it become invalid. Ignores unknown gauges.
   void RemoveGauge(const std::string& name, const Labels& labels);
 
-  // Text exposition format 0.0.4 (Content-Type: kTextContentType).
+  // The page in text exposition format 0.0.4 (Content-Type: kTextContentType).
   std::string Text() const;
 
  private:
@@ -68,7 +68,7 @@ class Registry {
 
 inline constexpr char kTextContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// Seconds from 1 ms to 60 s, for latencies.
+// Bucket bounds for latencies: 1 ms to 60 s, in seconds.
 std::vector<double> LatencyBounds();
 
 }  // namespace medley::metrics

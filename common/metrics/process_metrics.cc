@@ -20,7 +20,7 @@ std::string Slurp(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Fields of /proc/self/stat after the command's name, which may hold anything: the first is "state".
+// The fields of /proc/self/stat from "state" on. The command's name before them may contain spaces and parentheses.
 std::vector<std::string> StatFields() {
   const std::string text = Slurp("/proc/self/stat");
   const size_t end = text.rfind(')');
@@ -33,7 +33,7 @@ double Number(const std::vector<std::string>& fields, size_t man_page_number) {
   return std::strtod(fields[man_page_number - 3].c_str(), nullptr);
 }
 
-// Seconds since the generation at which the machine started; 0 when it is not told.
+// The machine's start in seconds of Unix time; 0 if /proc/stat does not contain it.
 double BootTime() {
   const std::string text = Slurp("/proc/stat");
   const size_t at = text.find("\nbtime ");
@@ -56,7 +56,7 @@ void WriteStat(TextPage& page) {
   gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", Number(stat, 23));
   gauge("process_threads", "Threads of the process.", Number(stat, 20));
   if (const double boot = BootTime(); boot > 0) {
-    gauge("process_start_time_seconds", "Start time of the process since unix generation in seconds.",
+    gauge("process_start_time_seconds", "Start time of the process in seconds of Unix time.",
           boot + Number(stat, 22) / ticks);
   }
 }
@@ -81,7 +81,7 @@ void WriteProcessMetrics(TextPage& page) {
 }
 
 void WriteBuildInfo(TextPage& page, std::string_view component) {
-  page.Family("medley_build_info", TextPage::Kind::kGauge, "Always 1; the labels tell what runs.");
+  page.Family("medley_build_info", TextPage::Kind::kGauge, "Always 1; the labels are the component and its version.");
   page.Sample({{"component", component}, {"version", MEDLEY_VERSION}}, 1);
 }
 

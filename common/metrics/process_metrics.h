@@ -1,5 +1,5 @@
-// What every Prometheus client library tells of its process, under the names that all of them use, and
-// the build. Thread-safe; reads /proc, and leaves out what it cannot read.
+// The metrics that every Prometheus client library exports about its process, under their usual names, and
+// medley_build_info. Reads /proc and omits what it cannot read. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace medley::metrics {
 // process_start_time_seconds, process_threads, process_open_fds, process_max_fds.
 void WriteProcessMetrics(TextPage& page);
 
-// medley_build_info{component, version} 1.
+// medley_build_info{component, version}, always 1.
 void WriteBuildInfo(TextPage& page, std::string_view component);
 
 }  // namespace medley::metrics

@@ -1,13 +1,13 @@
-// A page of the text exposition format, written family by family: for values that live elsewhere and are
-// only looked at when somebody scrapes, so that a series is gone as soon as what it told of is gone.
+// Writes a page of the text exposition format, family by family, from values that are kept elsewhere. The page is
+// written anew at each scrape, so the series of a deleted object disappear at once.
 //
 //   TextPage page;
 //   page.Family("medley_job_loss", TextPage::Kind::kGauge, "Mean loss of the last steps");
 //   page.Sample({{"namespace", "default"}, {"job", "adult"}}, 0.31);
 //   std::string text = page.Take();
 //
-// A family without samples writes nothing. Families of one name must not be written twice on one page.
-// Not synchronised. Owner: whoever answers a scrape.
+// A family without samples writes nothing. Do not write two families of the same name on one page.
+// Not thread-safe. Owner: the handler of the scrape.
 #pragma once
 
 #include <initializer_list>
@@ -18,7 +18,7 @@
 
 namespace medley::metrics {
 
-// In the order in which they are written.
+// Labels are written in this order.
 using LabelPairs = std::vector<std::pair<std::string_view, std::string_view>>;
 
 class TextPage {
@@ -26,14 +26,14 @@ class TextPage {
   enum class Kind { kCounter, kGauge, kSummary };
 
   void Family(std::string_view name, Kind kind, std::string_view help);
-  // `suffix`: "_sum" or "_count" of a summary. Values of labels may hold any character.
+  // `suffix`: "_sum" or "_count" of a summary. Label values may contain any character; they are escaped.
   void Sample(const LabelPairs& labels, double value, std::string_view suffix = "");
-  // The page; empties it.
+  // Returns the page and empties it.
   std::string Take();
 
  private:
   std::string name_;
-  std::string header_;  // of the family, until it has a sample
+  std::string header_;  // of the current family, until its first sample is written
   std::string text_;
 };
 

@@ -1,8 +1,8 @@
-// Between the domain values and the wire: protos, and protos' JSON or YAML text.
+// Converts between the domain values, their protos, and the protos' JSON or YAML text.
 //
-// Pure and thread-safe. From the wire: nothing is lost silently, an enum value that is not known, a number that does
-// not fit or a malformed time is InvalidArgument naming the field's path in its JSON spelling
-// ("model.layers[0].profiles[1].computeParallel"). The meaning of a whole request is checked by Validate (planning.h).
+// Pure and thread-safe. FromProto refuses what it cannot represent (an unknown enum value, a number out of range, a
+// malformed time) with InvalidArgument that names the field's path in its JSON spelling
+// ("model.layers[0].profiles[1].computeParallel"). Validate (planning.h) checks a request as a whole.
 #pragma once
 
 #include <absl/status/status.h>
@@ -50,12 +50,12 @@ absl::StatusOr<Model> FromProto(const profile::v1::Model& in);
 void ToProto(const Profile& profile, profile::v1::Profile& out);
 absl::StatusOr<Profile> FromProto(const profile::v1::Profile& in);
 
-// Values that the contract calls defaults are filled in: stateFactor 3, epochs 1, minUnits 1, microBatches 1, planner
-// exact, timeBudgetSeconds 10, unitsPerInstance 1.
+// FromProto fills in the defaults: stateFactor 3, epochs 1, minUnits 1, microBatches 1, planner exact,
+// timeBudgetSeconds 10, unitsPerInstance 1.
 void ToProto(const PlanRequest& request, scheduler::v1::PlanRequest& out);
 absl::StatusOr<PlanRequest> FromProto(const scheduler::v1::PlanRequest& in);
 
-// A lower bound that is not known travels as 0 (always a bound) with gap 1.
+// An unknown lower bound is sent as 0, which is always a lower bound, with gap 1.
 void ToProto(const PlanResult& result, scheduler::v1::PlanResponse& out);
 absl::StatusOr<PlanResult> FromProto(const scheduler::v1::PlanResponse& in);
 
@@ -64,36 +64,36 @@ ProvisionedPlan FromProto(const scheduler::v1::ProvisionedPlan& in);
 void ToProto(const Reason& reason, scheduler::v1::Reason& out);
 Reason FromProto(const scheduler::v1::Reason& in);
 void ToProto(const Resource& resource, scheduler::v1::Resource& out);
-// `path` names the resource in errors ("resources[2]").
+// `path` is the resource's path in errors ("resources[2]").
 absl::StatusOr<Resource> FromProto(const scheduler::v1::Resource& in, std::string_view path);
 
 void ToProto(const Prediction& prediction, scheduler::v1::Prediction& out);
 Prediction FromProto(const scheduler::v1::Prediction& in);
 
-// What was observed is checked by Validate (observation.h).
+// Validate (observation.h) checks the values.
 void ToProto(const JobObservation& observation, scheduler::v1::ObserveRequest& out);
 absl::StatusOr<JobObservation> FromProto(const scheduler::v1::ObserveRequest& in);
 
-// `path` names the datasheet in errors ("hardware[2]").
+// `path` is the datasheet's path in errors ("hardware[2]").
 void ToProto(const Hardware& hardware, scheduler::v1::Hardware& out);
 absl::StatusOr<Hardware> FromProto(const scheduler::v1::Hardware& in, std::string_view path);
 
-// RFC 3339; empty for the zero time, both ways. Errors: InvalidArgument.
+// RFC 3339. The zero time is the empty string, in both directions. Errors: InvalidArgument.
 absl::Status TimeToProto(std::string_view text, google::protobuf::Timestamp& out);
 std::string TimeFromProto(const google::protobuf::Timestamp& in);
 
-// Reads JSON (text that begins with { or [) or YAML into `message` in the proto3 JSON mapping (camelCase; the proto's
-// own field names are taken as well). Errors: InvalidArgument with the path for an unknown or duplicate field, a value
-// of the wrong type or out of range; with line and column for broken syntax; text over 16 MiB, deeper than 64 levels or
-// of more than a million values is refused.
+// Reads JSON (text that begins with { or [) or YAML into `message` by the proto3 JSON mapping. Field names are
+// camelCase or as in the proto. Errors: InvalidArgument, with the path for an unknown or duplicate field, a wrong type
+// or a value out of range, and with line and column for a syntax error. Refuses text that is larger than 16 MiB, nested
+// deeper than 64 levels, or has more than a million values.
 absl::Status ParseText(std::string_view text, google::protobuf::Message& message);
 
-// The proto3 JSON of `message`, every plain field printed, also zeros; `pretty` over several lines.
+// The proto3 JSON of `message` with every scalar field, zeros included. `pretty` breaks it into lines.
 std::string ToJson(const google::protobuf::Message& message, bool pretty = false);
-// The same as block YAML.
+// The same content as block YAML.
 std::string ToYaml(const google::protobuf::Message& message);
 
-// YAML (or JSON) as one line of JSON, for readers with a schema of their own. Errors as ParseText, without a schema.
+// Converts YAML or JSON to one line of JSON, without a schema. Otherwise the same errors as ParseText.
 absl::StatusOr<std::string> YamlToJson(std::string_view text);
 
 }  // namespace medley::model

@@ -1,4 +1,4 @@
-// Names of the plan's enumerations on the wire. Internal to common/model.
+// Converts the enums of the execution plan to and from their protos. Internal to common/model.
 #pragma once
 
 #include "common/base/status.h"

@@ -19,7 +19,7 @@ absl::Status CheckFigure(const Hardware& hardware, const std::string& field, dou
   }
   const auto source = hardware.sources.find(field);
   if (source != hardware.sources.end() && !source->second.empty()) return absl::OkStatus();
-  return base::InvalidArgument("{}.sources: does not say where {} comes from", path, field);
+  return base::InvalidArgument("{}.sources: has no source for {}", path, field);
 }
 
 absl::Status Check(const Hardware& hardware, const std::string& path) {
@@ -78,7 +78,7 @@ absl::Status Validate(const std::vector<Hardware>& hardware) {
     const std::string path = fmt::format("hardware[{}]", i);
     MEDLEY_RETURN_IF_ERROR(Check(hardware[i], path));
     if (!names.insert(hardware[i].name).second) {
-      return base::InvalidArgument("{}.name: '{}' is there twice", path, hardware[i].name);
+      return base::InvalidArgument("{}.name: '{}' appears twice", path, hardware[i].name);
     }
   }
   return absl::OkStatus();

@@ -217,7 +217,7 @@ void ProvenanceToProto(const Provenance& provenance, plan_pb::Provenance& out) {
   out.set_seed(provenance.seed);
   out.set_catalog_revision(provenance.catalog_revision);
   if (!provenance.price_time.empty()) {
-    // A time that does not parse cannot come from a catalog; it is left out rather than sent wrong.
+    // Prices carry valid times; should a time not parse, omit it rather than send a wrong one.
     google::protobuf::Timestamp time;
     if (TimeToProto(provenance.price_time, time).ok()) *out.mutable_price_time() = time;
   }

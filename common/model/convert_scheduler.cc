@@ -98,7 +98,7 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   return out;
 }
 
-// Resources of a list; `out` gets them in order.
+// Converts a list of resources into `out`, in order.
 template <typename List>
 absl::Status ResourcesFromProto(const List& in, std::vector<Resource>& out) {
   for (int i = 0; i < in.size(); ++i) {
@@ -232,7 +232,7 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
 }
 
 absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
-  if (in.feasible() != in.has_plan()) return base::InvalidArgument("plan: must be there if and only if feasible");
+  if (in.feasible() != in.has_plan()) return base::InvalidArgument("plan: must be set exactly if feasible is true");
   PlanResult result;
   if (in.has_plan()) result.plan = FromProto(in.plan());
   for (const pb::Reason& reason : in.reasons()) result.reasons.push_back(FromProto(reason));

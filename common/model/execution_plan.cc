@@ -16,14 +16,14 @@ absl::Status CheckRange(const OperationRange& range, int layers, const std::stri
   return absl::OkStatus();
 }
 
-// Counts in `seen` and refuses what was seen before.
+// Marks the operations in `seen`. Refuses an operation that is already marked.
 absl::Status Claim(const std::vector<OperationRange>& ranges, int layers, const std::string& path,
                    std::vector<bool>& seen) {
   for (size_t r = 0; r < ranges.size(); ++r) {
     const std::string here = fmt::format("{}.operations[{}]", path, r);
     MEDLEY_RETURN_IF_ERROR(CheckRange(ranges[r], layers, here));
     for (int i = ranges[r].first; i < ranges[r].end; ++i) {
-      if (seen[static_cast<size_t>(i)]) return base::InvalidArgument("{}: operation {} is there twice", here, i);
+      if (seen[static_cast<size_t>(i)]) return base::InvalidArgument("{}: operation {} appears twice", here, i);
       seen[static_cast<size_t>(i)] = true;
     }
   }
@@ -100,11 +100,11 @@ absl::Status Validate(const ExecutionPlan& plan, int layers) {
     if (ranges.empty()) return base::InvalidArgument("{}.operations: a stage needs operations", path);
   }
   for (int i = 0; i < layers; ++i) {
-    if (!seen[static_cast<size_t>(i)]) return base::InvalidArgument("stages: operation {} is in none of them", i);
+    if (!seen[static_cast<size_t>(i)]) return base::InvalidArgument("stages: operation {} is in no stage", i);
   }
   if (needs_servers != plan.servers.has_value()) {
-    return base::InvalidArgument("servers: {}", needs_servers ? "missing, some operation is synchronised by servers"
-                                                              : "given, but no operation is synchronised by servers");
+    return base::InvalidArgument("servers: {}", needs_servers ? "must be set, some operation is synchronised by servers"
+                                                              : "must be unset, no operation is synchronised by them");
   }
   if (plan.servers && (plan.servers->units <= 0 || plan.servers->pool.empty())) {
     return base::InvalidArgument("servers: needs a pool and positive units");

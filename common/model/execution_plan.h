@@ -1,4 +1,4 @@
-// The execution plan as a domain value; fields mean what proto/medley/plan/v1/plan.proto says of them.
+// The execution plan as a domain value. proto/medley/plan/v1/plan.proto documents the fields.
 #pragma once
 
 #include <absl/status/status.h>
@@ -111,11 +111,11 @@ struct ExecutionPlan {
   bool operator==(const ExecutionPlan&) const = default;
 };
 
-// Stages cover operations [0, layers) each exactly once, in order for a chain; units > 0; shares sum to 1;
-// servers are there iff some operation needs them. Errors: InvalidArgument naming the field.
+// Checks that the stages cover operations [0, layers) exactly once each, units are positive, the shares of a stage sum
+// to 1, and `servers` is set exactly when some operation needs them. Errors: InvalidArgument naming the field.
 absl::Status Validate(const ExecutionPlan& plan, int layers);
 
-// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot". Names may be empty: indices are printed.
+// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot". Without names it prints operation indices.
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names);
 
 }  // namespace medley::model

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Reads fields of one JSON object; the first error is kept with its path, later reads do nothing.
+// Reads the fields of one JSON object. It keeps the first error with its path; later reads then do nothing.
 class Reader {
  public:
   Reader(const json& object, std::string path, absl::Status& status)
@@ -66,7 +66,7 @@ class Reader {
     out_seconds = base::ToSeconds(*duration);
   }
 
-  // Calls `read` with a Reader of the object `name`, when it is there.
+  // Calls `read` with a Reader of the object `name`, if that field exists.
   template <typename Read>
   bool Child(const char* name, const Read& read) {
     const json* value = Find(name);
@@ -75,7 +75,7 @@ class Reader {
     if (status_.ok()) read(child);
     return true;
   }
-  // The same for each object of the list `name`.
+  // Calls `read` for each object of the list `name`.
   template <typename Read>
   void Children(const char* name, const Read& read) {
     const json* value = Find(name);

@@ -1,6 +1,6 @@
-// What a TrainingJob asks to be trained: the parts of its spec that the operator checks and the worker runs.
+// The parts of a TrainingJob's spec that the operator checks and the worker runs.
 //
-// Parsed from the JSON of `spec` (api.md); every error names the field's path ("spec.training.epochs: ...").
+// Parsed from the JSON of `spec` (docs/api.md). Every error names the field's path ("spec.training.epochs: ...").
 // Immutable values.
 #pragma once
 
@@ -36,13 +36,13 @@ struct SourceSpec {
   std::string format;  // csv, tsv
 };
 
-// Where the columns are. A column index counts from 0.
+// The columns of the data. Column indices count from 0.
 struct SchemaSpec {
   int label_column = -1;
-  std::string label_positive;  // the text that means 1 (trailing "." ignored); empty: the column is 0/1
+  std::string label_positive;  // the text that means label 1 (trailing "." ignored); empty: the column is 0/1
   std::vector<int> categorical;
   std::vector<int> numeric;
-  // Numeric columns that are also bucketed (quantiles of the training data) and embedded; 0 buckets: none.
+  // Numeric columns are also put into this many quantile buckets of the training data and embedded; 0: not embedded.
   int numeric_buckets = 0;
   bool header = false;
 };
@@ -77,13 +77,13 @@ struct JobSpec {
   CheckpointSpec checkpoint;
 };
 
-// `json` is the object of `spec`. Unknown fields are ignored (the API server refuses them).
+// `json` is the `spec` object. Unknown fields are ignored here; the API server refuses them.
 absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json);
 
-// Everything ParseJobSpec accepts must also make sense together; the first error, with its path.
+// Checks that the values are in range and fit together. Returns the first error, with the field's path.
 absl::Status Validate(const JobSpec& spec);
 
-// The hash of what determines a profile: model, schema and batch (16 hex digits).
+// A hash (16 hexadecimal digits) of all that determines a profile: model, training data, schema and batch.
 std::string ProfileHash(const JobSpec& spec);
 
 }  // namespace medley::model

@@ -44,7 +44,7 @@ absl::Status ValidateLayers(const std::vector<LayerSpec>& layers) {
       return base::InvalidArgument("{}.kind: an Embedding can only be the first layer", path);
     }
     if ((layer.kind == "Loss") != (i + 1 == layers.size())) {
-      return base::InvalidArgument("{}.kind: the last layer, and no other, must be the Loss", path);
+      return base::InvalidArgument("{}.kind: the last layer must be a Loss, and no other layer may be one", path);
     }
     if (layer.kind == "Loss" && (i == 0 || layers[i - 1].kind != "FullyConnected" || layers[i - 1].out != 1 ||
                                  !layers[i - 1].activation.empty())) {
@@ -103,7 +103,7 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
   return InRange("spec.data.schema.numericBuckets", schema.numeric_buckets, 0, 4096);
 }
 
-// Does the model have something to read?
+// Checks that the data has columns that the model can read.
 absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
   const bool fields = !schema.categorical.empty() || (schema.numeric_buckets > 0 && !schema.numeric.empty());
   const bool embeds = model.layers.empty() ? model.name != "mlp" : model.layers.front().kind == "Embedding";
@@ -165,7 +165,7 @@ std::string ProfileHash(const JobSpec& spec) {
   for (const LayerSpec& layer : model.layers) {
     text += fmt::format("|{}:{}:{}:{}", layer.name, layer.kind, layer.out, layer.activation);
   }
-  // The rows of the data are part of a profile as well (samples per epoch), so the source is too.
+  // A profile also contains the samples per epoch, so the data source is part of the hash.
   text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
                       fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
                       spec.training.batch_size, spec.training.optimizer);

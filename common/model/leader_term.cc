@@ -16,7 +16,7 @@ constexpr std::string_view kPrefix = "leader-term=";
 
 absl::Status StaleTerm(int64_t term, int64_t seen) {
   return base::WithDetails(
-      base::FailedPrecondition("the leader of term {} was deposed: a leader of term {} was here", term, seen),
+      base::FailedPrecondition("leader term {} is stale: a request of leader term {} was served before", term, seen),
       std::string(kPrefix) + std::to_string(seen));
 }
 

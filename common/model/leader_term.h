@@ -1,8 +1,8 @@
-// Fencing: which of two operators that both believe to lead is the newer one.
+// Fencing of operators: when two operators both believe that they lead, the one with the larger term is right.
 //
-// A leader's term is its Lease's leaseTransitions; without leader election it is 0. Receivers keep the newest term that
-// they have served and refuse older ones (Kleppmann 2016, "How to do distributed locking": the fencing token).
-// Pure, thread-safe.
+// A leader's term is its Lease's leaseTransitions; without leader election it is 0. A receiver remembers the largest
+// term that it has served and refuses smaller ones. The term is the fencing token of Kleppmann 2016, "How to do
+// distributed locking". Pure, thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -12,9 +12,9 @@
 
 namespace medley::model {
 
-// The refusal of a request of `term` by one who has served `seen` > term: FailedPrecondition.
+// The error for a request of leader term `term` when term `seen` > `term` has been served: FailedPrecondition.
 absl::Status StaleTerm(int64_t term, int64_t seen);
-// `seen` of such a refusal, also after it has crossed RPC; nothing for any other status.
+// The term `seen` of such an error, also after RPC; nullopt for any other status.
 std::optional<int64_t> NewerTerm(const absl::Status& status);
 
 }  // namespace medley::model

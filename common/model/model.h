@@ -1,7 +1,7 @@
-// A model as planners see it: operations ("layers") in topological order, and what each costs per resource type.
+// A model as planners see it: operations ("layers") in topological order, and their costs on each resource type.
 //
-// Immutable values. Bytes are per sample where said; seconds are for the profile batch B_o on ONE unit.
-// Source of the profile's symbols: HeterPS, section 4 (design: planning.md, section 1).
+// Immutable values. Sizes are in bytes, per sample where noted. Seconds are for one batch of profile_batch_size (B_o in
+// the paper) on ONE unit. The symbols are those of HeterPS, section 4; see "The cost model" in docs/planning.md.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace medley::model {
 
-// Symbol in the paper's notation behind each field.
+// The comment of each field begins with its symbol in the paper.
 struct LayerProfile {
   std::string resource_type;
-  double compute_seconds = 0;   // c: forward + backward + local update
-  double compute_parallel = 0;  // alpha in [0, 1]: fraction of c that divides by units
-  double sync_seconds = 0;      // y: gradient / parameter synchronisation
-  double transfer_seconds = 0;  // x: output to the next stage and its gradient back
-  double comm_parallel = 0;     // beta in [0, 1]: fraction of y and x that divides by units
-  double server_seconds = 0;    // v: parameter-server CPU; 0 when synchronised by allreduce
+  double compute_seconds = 0;   // c; forward + backward + local update
+  double compute_parallel = 0;  // alpha in [0, 1]; the fraction of c that shrinks with more units
+  double sync_seconds = 0;      // y; gradient or parameter synchronisation
+  double transfer_seconds = 0;  // x; sending the output to the next stage and its gradient back
+  double comm_parallel = 0;     // beta in [0, 1]; the fraction of y and x that shrinks with more units
+  double server_seconds = 0;    // v; CPU time of parameter servers; 0 when synchronised by allreduce
   std::string origin;           // measured, analytic, calibrated or empty
   std::string measured_at;      // RFC 3339 or empty
-  double spread = 0;            // standard deviation over mean of compute_seconds
-  double activation_bytes = 0;  // per sample
+  double spread = 0;            // relative standard deviation of compute_seconds
+  double activation_bytes = 0;  // per sample, kept from the forward to the backward pass
   bool operator==(const LayerProfile&) const = default;
 };
 
 struct Layer {
   std::string name;
-  std::string kind;         // EMBEDDING, FULLY_CONNECTED, ...; open
+  std::string kind;         // EMBEDDING, FULLY_CONNECTED, ...; planners must accept unknown kinds
   double input_bytes = 0;   // per sample
   double output_bytes = 0;  // per sample
-  double weight_bytes = 0;  // w
-  bool sparse = false;      // rows touched per sample
-  std::vector<int> inputs;  // producers; empty: the layer before (a chain)
+  double weight_bytes = 0;  // w in the paper
+  bool sparse = false;      // a sample uses only some rows of the weights (embeddings)
+  std::vector<int> inputs;  // indices of the producing layers; empty: the previous layer (a chain)
   std::map<std::string, std::string> attributes;
-  std::vector<LayerProfile> profiles;  // one a resource type
+  std::vector<LayerProfile> profiles;  // one per resource type
   bool operator==(const Layer&) const = default;
 };
 

@@ -18,7 +18,7 @@ bool Profiled(const Layer& layer, const std::string& type) {
 absl::Status CheckStage(const Model& model, const StageMeasurement& stage, int expected_first,
                         const std::string& path) {
   if (stage.first_layer != expected_first) {
-    return base::InvalidArgument("{}.firstLayer: must be {}, where the stage before ends, is {}", path, expected_first,
+    return base::InvalidArgument("{}.firstLayer: must be {}, the next layer, is {}", path, expected_first,
                                  stage.first_layer);
   }
   if (stage.last_layer < stage.first_layer || stage.last_layer >= std::ssize(model.layers)) {

@@ -1,5 +1,5 @@
-// What a job measured over a window of steps of one generation, beside the question that its running plan answered (the
-// wire form is medley.scheduler.v1.ObserveRequest). Immutable value.
+// What a job measured over a window of steps of one generation, with the plan request whose plan it runs (the proto is
+// medley.scheduler.v1.ObserveRequest). Immutable value.
 #pragma once
 
 #include <absl/status/status.h>
@@ -12,7 +12,7 @@
 
 namespace medley::model {
 
-// One stage as measured: mean seconds of one step, all its units working at once on `batch_size` samples together.
+// Measurements of one stage: mean seconds per step while all its units together process `batch_size` samples.
 struct StageMeasurement {
   int first_layer = 0;
   int last_layer = 0;  // inclusive
@@ -24,19 +24,19 @@ struct StageMeasurement {
 };
 
 struct JobObservation {
-  PlanRequest request;  // model with its profiles, training; prices, limits and goals are not read
+  PlanRequest request;  // only the model with its profiles and the training are read
   std::vector<StageMeasurement> stages;
   double throughput = 0;  // samples/s
-  double batch_size = 0;  // samples a step, all replicas together
+  double batch_size = 0;  // samples per step over all replicas
   int server_units = 0;
   double usd_per_hour = 0;
   std::string job_uid;
   int64_t generation = 0;
 };
 
-// Everything that a reader relies on: the model and the training are well-formed, the stages cover all layers in
-// order, each layer is profiled on its stage's type, and what was measured is finite and above 0 (communication and
-// money: not negative). Errors: InvalidArgument naming the field's path.
+// Checks that the model and the training are valid, the stages cover all layers in order, each layer has a profile for
+// its stage's type, and measurements are finite and positive (communication and money may be 0). Errors:
+// InvalidArgument naming the field's path.
 absl::Status Validate(const JobObservation& observation);
 
 }  // namespace medley::model

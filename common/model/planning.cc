@@ -46,13 +46,13 @@ absl::Status CheckLayer(const Layer& layer, int index, const std::string& path) 
     const std::string here = fmt::format("{}.profiles[{}]", path, i);
     MEDLEY_RETURN_IF_ERROR(CheckProfile(layer.profiles[i], here));
     if (!types.insert(layer.profiles[i].resource_type).second) {
-      return base::InvalidArgument("{}.resourceType: '{}' is there twice", here, layer.profiles[i].resource_type);
+      return base::InvalidArgument("{}.resourceType: '{}' appears twice", here, layer.profiles[i].resource_type);
     }
   }
   return absl::OkStatus();
 }
 
-// Somewhere there must be work on every type, otherwise throughput has no bound.
+// A layer with work on every type it is profiled on bounds the throughput.
 bool HasWorkEverywhere(const Layer& layer) {
   for (const LayerProfile& p : layer.profiles) {
     if (!(p.compute_seconds > 0)) return false;
@@ -63,7 +63,7 @@ bool HasWorkEverywhere(const Layer& layer) {
 absl::Status CheckModel(const Model& model) {
   if (model.layers.empty()) return base::InvalidArgument("model.layers: must not be empty");
   if (model.layers.size() > kMaxLayers) {
-    return base::InvalidArgument("model.layers: {} layers, at most {} are taken", model.layers.size(), kMaxLayers);
+    return base::InvalidArgument("model.layers: {} layers, at most {} are allowed", model.layers.size(), kMaxLayers);
   }
   bool work = false;
   for (size_t i = 0; i < model.layers.size(); ++i) {
@@ -119,13 +119,14 @@ absl::Status CheckResource(const Resource& r, const std::string& path) {
 absl::Status CheckResources(const PlanRequest& request, std::set<std::string>& names) {
   if (request.resources.empty()) return base::InvalidArgument("resources: must not be empty");
   if (request.resources.size() > kMaxResources) {
-    return base::InvalidArgument("resources: {} given, at most {} are taken", request.resources.size(), kMaxResources);
+    return base::InvalidArgument("resources: {} given, at most {} are allowed", request.resources.size(),
+                                 kMaxResources);
   }
   for (size_t i = 0; i < request.resources.size(); ++i) {
     const std::string path = fmt::format("resources[{}]", i);
     MEDLEY_RETURN_IF_ERROR(CheckResource(request.resources[i], path));
     if (!names.insert(request.resources[i].name).second) {
-      return base::InvalidArgument("{}.name: '{}' is there twice", path, request.resources[i].name);
+      return base::InvalidArgument("{}.name: '{}' appears twice", path, request.resources[i].name);
     }
   }
   return absl::OkStatus();
@@ -164,14 +165,14 @@ absl::Status Validate(const PlanRequest& request) {
       needs_servers = needs_servers || p.server_seconds > 0;
     }
     if (!usable) {
-      return base::InvalidArgument("model.layers[{}].profiles: none is of a resource type in resources", i);
+      return base::InvalidArgument("model.layers[{}].profiles: no profile has a resource type that is in resources", i);
     }
   }
   if (!request.server_type.empty() && !names.contains(request.server_type)) {
     return base::InvalidArgument("serverType: '{}' is not in resources", request.server_type);
   }
   if (needs_servers && request.server_type.empty()) {
-    return base::InvalidArgument("serverType: must be set, some layer has serverSeconds > 0");
+    return base::InvalidArgument("serverType: must be set because some layer has serverSeconds > 0");
   }
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(request.server_memory_bytes, "serverMemoryBytes"));
   if (!(request.planner.time_budget_seconds > 0) || !std::isfinite(request.planner.time_budget_seconds)) {

@@ -1,6 +1,6 @@
-// A planning question and its answer, as domain values (the wire form is medley.scheduler.v1).
+// A planning request and its result, as domain values (the protos are in medley.scheduler.v1).
 //
-// Immutable values. Money is USD, times are seconds, sizes bytes; 0 means "no such constraint" where said.
+// Immutable values. Money is in USD, time in seconds, sizes in bytes. Where noted, 0 means "not constrained".
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,7 +17,7 @@ namespace medley::model {
 
 enum class ResourceClass { kCpu, kGpu };
 
-// The price key: what a cloud sells.
+// What a provider sells; prices are looked up by it.
 struct Offering {
   std::string provider;
   std::string region;
@@ -33,50 +33,50 @@ struct Offering {
 struct Resource {
   std::string name;
   ResourceClass cls = ResourceClass::kCpu;
-  double price_per_unit_hour = 0;  // 0 with an offering: to be filled in from the catalog
+  double price_per_unit_hour = 0;  // 0 with an offering: filled in from the catalog
   int limit = 0;                   // units
-  double memory_bytes = 0;         // of a unit; 0: not bounded
+  double memory_bytes = 0;         // of a unit; 0: unlimited
   std::optional<Offering> offering;
-  std::string hardware;  // datasheet for layers without a profile on this type, or empty
+  std::string hardware;  // datasheet that estimates layers without a profile on this type, or empty
   bool operator==(const Resource&) const = default;
 };
 
 struct Training {
-  double profile_batch_size = 0;  // B_o
+  double profile_batch_size = 0;  // B_o in the paper
   double samples_per_epoch = 0;
   double epochs = 1;
   double state_factor = 3;
-  double remaining_samples = 0;  // 0: samples_per_epoch * epochs
+  double remaining_samples = 0;  // samples left to train; 0: samples_per_epoch * epochs
   int micro_batches = 1;
   double TotalSamples() const { return remaining_samples > 0 ? remaining_samples : samples_per_epoch * epochs; }
 };
 
-struct Constraints {  // 0: none
+struct Constraints {  // 0: not constrained
   double min_throughput = 0;
   double max_cost_per_hour = 0;
   double deadline_seconds = 0;
   double budget_usd = 0;
-  int min_units = 1;  // trainers of every stage
-  int max_units = 0;  // trainers of all stages together
+  int min_units = 1;  // minimum trainers of every stage
+  int max_units = 0;  // maximum trainers of all stages together
 };
 
-// A policy over layers trained by REINFORCE (HeterPS, Algorithm 1). 0: the planner's default.
+// Options of planners that train a policy over layers by REINFORCE (HeterPS, Algorithm 1). 0: the planner's default.
 struct RecurrentOptions {
   int rounds = 0;             // updates of the policy
-  int samples_per_round = 0;  // schedules drawn for one update
+  int samples_per_round = 0;  // schedules sampled for one update
   int hidden_units = 0;
   double learning_rate = 0;
-  double baseline_decay = 0;  // of the moving average of rewards, in (0, 1)
-  std::string policy;         // bytes of a trained policy to begin with, or empty
-  std::string policy_name;    // or the name of one that the service keeps
-  bool inference_only = false;
-  bool return_policy = false;
+  double baseline_decay = 0;    // decay of the moving average of rewards, in (0, 1)
+  std::string policy;           // a trained policy to start from (bytes), or empty
+  std::string policy_name;      // name of a policy kept by the service to start from, or empty
+  bool inference_only = false;  // do not train `policy` further
+  bool return_policy = false;   // put the final policy into PlanResult::policy
 };
 
 struct GeneticOptions {  // 0: the planner's default
   int population = 0;
   int generations = 0;
-  double mutation_rate = 0;  // of a layer, in (0, 1]
+  double mutation_rate = 0;  // per layer, in (0, 1]
 };
 
 struct BayesianOptions {  // 0: the planner's default
@@ -100,20 +100,20 @@ struct PlanRequest {
   Constraints constraints;
   std::vector<Resource> resources;
   std::string server_type;
-  double server_memory_bytes = 0;  // 0: not bounded
+  double server_memory_bytes = 0;  // 0: unlimited
   PlannerOptions planner;
   std::string profile_id;
 };
 
-// Everything a planner relies on: sizes, ranges, names that are unique and known. Errors: InvalidArgument naming the
-// field's path in its JSON spelling; the first one found. Says nothing of feasibility.
+// Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming
+// the JSON path of the first invalid field. It does not check feasibility.
 absl::Status Validate(const PlanRequest& request);
-// Its parts alone.
+// These check only the model and only the training.
 absl::Status Validate(const Model& model);
 absl::Status Validate(const Training& training);
 
-// True when operation `i` is synchronised by parameter servers if a stage runs it on `type`: it says so by its
-// profile's server_seconds > 0. False for a type that it has no profile of.
+// True if a stage that runs `layer` on `type` synchronises it by parameter servers, which a profile expresses by
+// server_seconds > 0. False if the layer has no profile for `type`.
 bool NeedsServers(const Layer& layer, const std::string& type);
 
 struct ProvisionedStage {
@@ -122,8 +122,8 @@ struct ProvisionedStage {
   std::string resource_type;
   int units = 0;
   double throughput = 0;       // samples/s
-  double compute_seconds = 0;  // CT_i(k)
-  double comm_seconds = 0;     // DT_i(k)
+  double compute_seconds = 0;  // CT_i(k) in the paper
+  double comm_seconds = 0;     // DT_i(k) in the paper
   bool operator==(const ProvisionedStage&) const = default;
 };
 
@@ -137,16 +137,16 @@ struct ProvisionedPlan {
   bool operator==(const ProvisionedPlan&) const = default;
 };
 
-// Why there is no plan, in words that a person can act on. The reasons of an answer are the smallest set of constraints
-// that cannot hold together. Of limit, memory, maxCostPerHour, budget and maxUnits `available` is the bound given and
-// `needed` the least that would make the request feasible; of minThroughput, deadline and minUnits `needed` is the
-// bound given and `available` the best that the rest allows.
+// One constraint that makes a request infeasible. The reasons of a result are a smallest set of constraints that cannot
+// hold together. For limit, memory, maxCostPerHour, budget and maxUnits, `available` is the given bound and `needed` is
+// the smallest bound that would make the request feasible. For minThroughput, deadline and minUnits, `needed` is the
+// given bound and `available` is the best value that the other constraints allow.
 struct Reason {
-  std::string constraint;  // as in the wire form
+  std::string constraint;  // as in the proto
   std::string resource_type;
   double needed = 0;
   double available = 0;
-  std::string message;
+  std::string message;  // a sentence that says what the user can change
 };
 
 struct Alternative {
@@ -155,7 +155,7 @@ struct Alternative {
   std::vector<Reason> reasons;
 };
 
-// What the profile's seconds on one resource type were multiplied by, after observations; 1: as profiled.
+// The factors that observations led to for one resource type: profiled seconds are multiplied by them. 1: unchanged.
 struct Correction {
   std::string resource_type;
   double compute = 1;
@@ -164,32 +164,32 @@ struct Correction {
   bool operator==(const Correction&) const = default;
 };
 
-// How far predictions of a model have been from measurements.
+// How predictions of a model compare with measurements.
 struct Prediction {
   int observations = 0;
   double ratio_uncorrected = 1;  // median of measured over predicted throughput
-  double ratio_corrected = 1;
-  double relative_error = 0;  // median of |measured - predicted| / measured, corrected
+  double ratio_corrected = 1;    // the same after the corrections
+  double relative_error = 0;     // median of |measured - predicted| / measured, after the corrections
   std::vector<Correction> corrections;
   bool operator==(const Prediction&) const = default;
 };
 
 struct PlanResult {
-  std::optional<ProvisionedPlan> plan;  // none: infeasible, see reasons
+  std::optional<ProvisionedPlan> plan;  // nullopt: infeasible, see reasons
   std::vector<Reason> reasons;
   std::string planner;
   double planning_seconds = 0;
   uint64_t seed = 0;
   std::optional<double> lower_bound_usd;
-  std::optional<double> gap;  // (cost - lower bound) / cost
+  std::optional<double> gap;  // (cost - lower_bound_usd) / cost
   int64_t catalog_revision = 0;
   std::string price_time;  // RFC 3339 or empty
   std::optional<ExecutionPlan> execution_plan;
   std::vector<Alternative> alternatives;
-  std::vector<Resource> resources;       // as planned with, prices filled in
-  std::optional<Prediction> prediction;  // none: nothing was observed yet
-  std::string policy;                    // RecurrentOptions::return_policy; bytes
-  // Not on the wire: false when time or the caller ended planning, so that another run might answer otherwise.
+  std::vector<Resource> resources;       // those of the request, with prices filled in
+  std::optional<Prediction> prediction;  // nullopt: nothing was observed yet
+  std::string policy;                    // bytes; set if RecurrentOptions::return_policy
+  // Not in the proto. False if the time budget or the caller ended planning early; another run may find another plan.
   bool complete = true;
 };
 

@@ -19,7 +19,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const Chan
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const int first = static_cast<int>(options.connect_backoff_first.count());
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, first);
-  // Despite its name this is the least time that an attempt to connect may take.
+  // Despite its name, this option is the minimum time that gRPC gives one attempt to connect.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(options.connect_timeout.count()));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(options.connect_backoff_max.count()));
   if (options.keepalive_interval.count() > 0) {
@@ -28,7 +28,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const Chan
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
-                   0);  // peers are addressed directly, whatever the environment
+                   0);  // ignore proxies that the environment names
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (options.tls) {
     credentials = grpc::SslCredentials({options.tls->root_certificates, options.tls->key, options.tls->certificate});

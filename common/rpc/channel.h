@@ -1,7 +1,7 @@
-// Client channels to Medley's own processes: plain text within a job (the token authenticates,
-// NetworkPolicy isolates), TLS to services that ask for it.
+// Client channels to Medley's processes. Channels within a job are plain text: the token authenticates the caller and a
+// NetworkPolicy isolates the pods. Channels to services can use TLS.
 //
-// A channel is thread-safe and connects by itself, with backoff; make one per peer and keep it.
+// A channel is thread-safe and reconnects automatically, with backoff. Make one per peer and keep it.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,32 @@ class Channel;
 
 namespace medley::rpc {
 
-// PEM texts.
+// PEM texts, not file names.
 struct ClientTls {
-  std::string root_certificates;  // that sign the server's; empty: the system's
-  std::string certificate;        // of the client, where the server asks for one
+  std::string root_certificates;  // that sign the server's certificate; empty: the system's
+  std::string certificate;        // of the client, if the server asks for one
   std::string key;
 };
 
 struct ChannelOptions {
-  std::optional<ClientTls> tls;  // none: plain text
+  std::optional<ClientTls> tls;  // nullopt: plain text
   int max_message_bytes = 64 << 20;
   base::milliseconds connect_backoff_first{100};
   base::milliseconds connect_backoff_max{2000};
-  // For one attempt, handshake included. A busy machine needs much more than the network does.
+  // For one attempt to connect, handshake included. A busy machine needs much more time than the network does.
   base::milliseconds connect_timeout{5000};
-  // Pings on an idle connection, so that a peer that vanished without FIN is noticed; 0: none.
+  // Interval of pings on an idle connection, which detect a peer that vanished without closing it; 0: no pings.
   base::milliseconds keepalive_interval{10000};
   base::milliseconds keepalive_timeout{5000};
 };
 
-// `target`: "host:port". Shares no connection with any other channel of the process.
+// `target`: "host:port". The channel shares no connection with other channels of the process.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
 
-// The pause of a loop that calls a peer again after a failure. Without a connection it drives the channel and
-// returns as soon as there is one: gRPC lets a handshake progress only while some thread waits on the channel, so that
-// calls which fail at once, with sleeps between them, may keep missing a peer that is back. With a connection (the
-// peer itself ended the call) it takes all of `pause`. A stop ends it within 100 ms.
+// Waits before a loop calls a failed peer again. Without a connection it makes the channel connect and returns as soon
+// as it is connected: gRPC advances a handshake only while some thread waits on the channel, so calls that fail at once
+// with sleeps between them could keep missing a peer that has come back. With a connection (the peer itself ended the
+// call) it waits the whole `pause`. A stop request ends it within 100 ms.
 void PauseBeforeCallingAgain(grpc::Channel& channel, base::Clock& clock, base::nanoseconds pause, std::stop_token stop);
 
 }  // namespace medley::rpc

@@ -1,4 +1,4 @@
-// Deadlines for gRPC without asking the wall clock. Internal to common/rpc.
+// Deadlines for gRPC on the monotonic clock. Internal to common/rpc.
 #pragma once
 
 #include <grpc/support/time.h>

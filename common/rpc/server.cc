@@ -36,17 +36,18 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<Ser
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
   if (options.max_threads < 2 || options.port < 0 || options.port > 65535) {
-    return base::InvalidArgument("server options: port {} and {} threads: want 0..65535 and at least 2", options.port,
-                                 options.max_threads);
+    return base::InvalidArgument(
+        "server options: port must be in 0..65535, is {}; max_threads must be at least 2, is {}", options.port,
+        options.max_threads);
   }
   grpc::ResourceQuota quota("medley");
   quota.SetMaxThreads(options.max_threads);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.host + ":" + std::to_string(options.port), MakeCredentials(options.tls), &port);
-  // A second process on the same port must be an error, not a silent half of the calls.
+  // Refuse to share the port: otherwise a second process on it would silently receive half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Clients ping idle connections; the default server calls that an attack after two pings.
+  // Clients ping idle connections. By default the server closes a connection after two such pings.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
@@ -59,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
-    return base::Unavailable("listen on {}:{}: the address is in use or cannot be bound", options.host, options.port);
+    return base::Unavailable("listening on {}:{}: the address is in use or cannot be bound", options.host,
+                             options.port);
   }
   return std::unique_ptr<Server>(new Server(std::move(server), options.host, port));
 }

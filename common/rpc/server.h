@@ -1,8 +1,8 @@
-// A gRPC server with bounds: threads, message sizes, and a shutdown with a deadline.
+// A gRPC server with limits on threads and message sizes, and a shutdown with a deadline.
 //
-// Thread-safe. Services are borrowed and must outlive the server. Handlers run on the server's own
-// threads; a handler that streams holds its thread, so `max_threads` bounds the open streams as
-// well: calls beyond it are refused with RESOURCE_EXHAUSTED.
+// Thread-safe. The server borrows the services; they must outlive it. Handlers run on the server's threads. A streaming
+// handler occupies its thread, so `max_threads` also limits the number of open streams. Further calls are refused with
+// RESOURCE_EXHAUSTED.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,7 +21,7 @@ class Service;
 
 namespace medley::rpc {
 
-// PEM files. They are looked at every second: a new certificate is served without a restart.
+// Names of PEM files. The server checks them every second and uses a new certificate without a restart.
 struct ServerTls {
   std::string certificate;  // of the server, with its chain
   std::string key;
@@ -34,7 +34,7 @@ struct ServerOptions {
   int max_threads = 128;
   int max_message_bytes = 64 << 20;
   int max_send_bytes = 64 << 20;
-  std::optional<ServerTls> tls;  // none: plain text
+  std::optional<ServerTls> tls;  // nullopt: plain text
 };
 
 class Server {
@@ -42,11 +42,11 @@ class Server {
   // Errors: Unavailable (the port is in use or cannot be bound), InvalidArgument (options).
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::vector<grpc::Service*>& services);
-  ~Server();  // Stop with the default grace
+  ~Server();  // calls Stop with the default grace period
 
   int port() const { return port_; }
   std::string address() const;  // "host:port"
-  // Refuses new calls, lets running ones finish for `grace`, then cancels them. Idempotent; joins.
+  // Refuses new calls, waits up to `grace` for running calls, cancels the rest and joins the threads. Idempotent.
   void Stop(base::nanoseconds grace = base::milliseconds(500));
 
  private:

@@ -1,4 +1,4 @@
-// absl::Status <-> grpc::Status: the same codes, the same message, the same details (common/base/details.h). Pure,
+// Converts between absl::Status and grpc::Status: same code, same message, same details (common/base/details.h). Pure,
 // thread-safe.
 #pragma once
 
@@ -14,8 +14,7 @@ namespace medley::rpc {
 
 grpc::Status ToGrpc(const absl::Status& status);
 
-// `what` ("scheduler 127.0.0.1:7000: Plan") is put before the message of an error; empty: nothing
-// is.
+// Puts `what` ("scheduler 127.0.0.1:7000: Plan") before the message of an error, unless it is empty.
 absl::Status FromGrpc(const grpc::Status& status, std::string_view what = "");
 
 }  // namespace medley::rpc

@@ -1,7 +1,7 @@
-// What the reflector saw, in order, none merged (client-go's RealFIFO with atomic Replace).
+// A queue of the reflector's events, in order and without merging (client-go's RealFIFO with atomic Replace).
 //
-// One consumer. A full queue makes the producer wait, so a slow consumer slows the watch down instead of
-// taking memory. Thread-safe.
+// It has one consumer. When the queue is full, the producer waits, so a slow consumer slows the watch down instead of
+// using unbounded memory. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ struct FifoEvent {
   enum class Type { kAdded, kUpdated, kDeleted, kReplaced, kSync, kBookmark };
   Type type = Type::kAdded;
   ObjectPtr object;                // for kAdded, kUpdated and kDeleted
-  std::vector<ObjectPtr> objects;  // for kReplaced: all there is
+  std::vector<ObjectPtr> objects;  // for kReplaced: the whole list
   std::string resource_version;    // after this event
 };
 
@@ -26,17 +26,17 @@ class EventFifo {
  public:
   explicit EventFifo(size_t capacity = 16384) : capacity_(capacity) {}
 
-  // Waits for room; false when closed or stopped (the event is then not taken).
+  // Waits for space. Returns false, without taking the event, if the queue is closed or `stop` is requested.
   bool Push(FifoEvent event, std::stop_token stop);
-  // At least one event and at most those of 1000 distinct keys, or nothing: closed and empty, or stopped.
-  // kReplaced and kSync come alone. Call Processed after each non-empty batch.
+  // Waits for events and returns those of at most 1000 distinct keys; a kReplaced or kSync event comes alone. Returns
+  // an empty batch if the queue is closed and empty, or `stop` is requested. Call Processed after each non-empty batch.
   std::vector<FifoEvent> Pop(std::stop_token stop);
   void Processed(const std::vector<FifoEvent>& batch);
-  // Wakes everyone; what is queued can still be popped.
+  // Wakes all waiting threads. Queued events can still be popped.
   void Close();
   size_t Size() const;
 
-  // The first kReplaced was popped and processed.
+  // True when the first kReplaced has been popped and processed.
   bool HasSynced() const;
 
  private:

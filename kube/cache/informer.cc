@@ -36,7 +36,7 @@ absl::StatusOr<HandlerId> Informer::AddHandler(EventHandler handler, std::option
   {
     base::MutexLock lock(mutex_);
     if (stopped_) {
-      return base::FailedPrecondition("add a handler to the informer of {}: it has stopped", resource().plural);
+      return base::FailedPrecondition("adding a handler to the informer of {}: it has stopped", resource().plural);
     }
     id = next_id_++;
     auto listener =
@@ -48,12 +48,12 @@ absl::StatusOr<HandlerId> Informer::AddHandler(EventHandler handler, std::option
     listeners_[id] = std::move(listener);
     wake = resync_wake_;
   }
-  wake.request_stop();  // its resync may come before all others
+  wake.request_stop();  // this handler may be the next one to resync
   return id;
 }
 
 void Informer::RemoveHandler(HandlerId id) {
-  std::shared_ptr<Listener> listener;  // its destructor joins, without the lock
+  std::shared_ptr<Listener> listener;  // destroyed without holding the lock, because its destructor joins
   base::MutexLock lock(mutex_);
   const auto node = listeners_.extract(id);
   if (!node.empty()) listener = std::move(node.mapped());
@@ -95,9 +95,9 @@ absl::Status Informer::WaitForSync(base::nanoseconds timeout, std::stop_token st
   const bool done = synced_.WaitFor(mutex_, stop, timeout, [&] { return HasSynced() || stopped_; });
   if (HasSynced()) return absl::OkStatus();
   if (done || stop.stop_requested()) {
-    return base::Cancelled("wait for the cache of {}: stopped", resource().plural);
+    return base::Cancelled("waiting for the cache of {}: stopped", resource().plural);
   }
-  return base::DeadlineExceeded("wait for the cache of {}: not filled after {} s", resource().plural,
+  return base::DeadlineExceeded("waiting for the cache of {}: not filled after {} s", resource().plural,
                                 base::ToSeconds(timeout));
 }
 
@@ -148,7 +148,7 @@ void Informer::Handle(const FifoEvent& event) {
 
 void Informer::Notify(const ObjectPtr& before, const ObjectPtr& now, bool initial) {
   using Type = Listener::Notification::Type;
-  // The version that the handlers know already: only a resync would send it again.
+  // The handlers already have this version; only a resync sends it again.
   if (before != nullptr && before->resource_version() == now->resource_version()) return;
   for (auto& [id, listener] : listeners_) {
     if (before == nullptr) {

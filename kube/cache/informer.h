@@ -1,11 +1,11 @@
-// One resource of the API server, mirrored: a Store that is kept up to date and handlers that hear of each
-// change (client-go's SharedIndexInformer).
+// Mirrors one resource of the API server in a Store and calls handlers for each change (client-go's
+// SharedIndexInformer).
 //
-// - The store changes before handlers run. Each handler has a thread and an unbounded buffer of its own:
-//   handlers must only enqueue. An exception in a handler ends the process.
-// - Handlers see, for one object, its versions in order; a deletion and a creation under one name may come
-//   as one update: compare UIDs. A handler added late first hears of all that the store holds.
-// - Nothing starts again after Stop. Owner: InformerFactory or a test. Thread-safe.
+// - The store changes before the handlers run. Each handler has its own thread and an unbounded buffer, so a handler
+//   must only enqueue work. An exception in a handler ends the process.
+// - A handler sees the versions of one object in order. A deletion followed by a creation of the same name may arrive
+//   as one update: compare UIDs. A handler that is added later first gets all objects of the store.
+// - An informer cannot be restarted after Stop. Owner: InformerFactory or a test. Thread-safe.
 #pragma once
 
 #include <list>
@@ -19,12 +19,12 @@
 
 namespace medley::kube {
 
-// Any may be empty.
+// Each function may be empty.
 struct EventHandler {
-  // `initial`: the object was there when the handler came, or when the informer first listed.
+  // `initial`: the object existed when the handler was added, or is in the informer's first list.
   std::function<void(const ObjectPtr& object, bool initial)> on_add;
   std::function<void(const ObjectPtr& before, const ObjectPtr& now)> on_update;
-  // `last` is the last state known and may be stale when `unknown` (the watch missed the deletion).
+  // `last` is the last known state. It may be stale if `unknown`: then the watch missed the deletion.
   std::function<void(const ObjectPtr& last, bool unknown)> on_delete;
 };
 
@@ -34,10 +34,10 @@ class Informer {
  public:
   struct Options {
     Reflector::Options reflector;
-    // How often each object is sent again as an update, unless a handler says otherwise; at least 1 s when
-    // not 0. 0: never.
+    // How often each object is sent again as an update, unless the handler sets its own period. 0: never; otherwise at
+    // least 1 s.
     base::nanoseconds resync = base::nanoseconds(0);
-    bool packed = false;  // see Store
+    bool packed = false;  // see Store's constructor
   };
 
   Informer(Client& client, base::Clock& clock, Options options);
@@ -45,17 +45,17 @@ class Informer {
 
   const Store& store() const { return store_; }
   const Resource& resource() const { return options_.reflector.resource; }
-  // Allowed at any time. Errors: AlreadyExists.
+  // May be called at any time. Errors: AlreadyExists.
   absl::Status AddIndex(const std::string& name, IndexFunction function);
   // Errors: FailedPrecondition after Stop.
   absl::StatusOr<HandlerId> AddHandler(EventHandler handler, std::optional<base::nanoseconds> resync = std::nullopt);
-  // Waits until the handler does not run; not from the handler itself. Unknown ids are ignored.
+  // Waits until the handler has returned. Do not call it from the handler itself. Ignores unknown ids.
   void RemoveHandler(HandlerId id);
 
   void Start();
   void Stop();  // idempotent; joins
   bool HasSynced() const { return fifo_.HasSynced(); }
-  // The handler has been told of all of the first list.
+  // True when the handler has returned from all calls for the first list.
   bool HandlerSynced(HandlerId id) const;
   // Errors: DeadlineExceeded, Cancelled.
   absl::Status WaitForSync(base::nanoseconds timeout, std::stop_token stop) const;

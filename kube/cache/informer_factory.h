@@ -1,4 +1,5 @@
-// Owns informers: one for each (resource, namespace, selectors), shared by all that ask. Thread-safe.
+// Owns informers and shares each among all callers that ask for the same resource, namespace and selectors.
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,20 +14,20 @@ namespace medley::kube {
 
 class InformerFactory {
  public:
-  // Changes an object once before it is stored (Informer::Options). Called by several threads.
+  // Changes each object before it is stored (see Reflector::Options). Called by several threads.
   using Transform = std::function<void(const Resource& resource, Object& object)>;
 
-  // `seed` differs between processes, so that they do not list in step.
-  // `packed`: kinds that are many (see Store).
+  // Use a different `seed` in each process, so that the processes do not list at the same moments.
+  // `packed`: resources with many objects (see Store's constructor).
   InformerFactory(Client& client, base::Clock& clock, uint64_t seed, base::nanoseconds resync = base::nanoseconds(0),
                   Transform transform = nullptr, std::set<Resource> packed = {});
   ~InformerFactory();
 
-  // The informer lives as long as the factory. It starts with Start, or now when that was called before.
+  // The informer lives as long as the factory. It starts with Start, or at once if Start has been called.
   Informer& For(const Resource& resource, const std::string& ns = "", const std::string& label_selector = "",
                 const std::string& field_selector = "");
   void Start();
-  void Stop();  // idempotent; nothing starts again
+  void Stop();  // idempotent; the factory cannot be restarted
   // Errors: DeadlineExceeded (names the resource), Cancelled.
   absl::Status WaitForSync(base::nanoseconds timeout, std::stop_token stop) const;
   bool HasSynced() const;

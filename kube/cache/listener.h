@@ -1,4 +1,4 @@
-// One handler of an informer with its thread and its buffer. Internal to kube/cache. Thread-safe.
+// A handler of an informer, with its thread and its buffer. Internal to kube/cache. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@ class Informer::Listener {
     enum class Type { kAdd, kUpdate, kDelete, kSynced } type;
     ObjectPtr before;   // for kUpdate
     ObjectPtr now;      // for kDelete: the last state
-    bool flag = false;  // kAdd: initial; kDelete: final state unknown
+    bool flag = false;  // kAdd: `initial`; kDelete: `unknown`
   };
 
   // `resync` 0: never.
@@ -26,7 +26,7 @@ class Informer::Listener {
     thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
   }
 
-  // Never blocks; the buffer has no bound (upstream's choice): a handler must only enqueue.
+  // Never blocks. The buffer is unbounded, as in client-go, so a handler must only enqueue work.
   void Push(Notification notification) {
     base::MutexLock lock(mutex_);
     buffer_.push_back(std::move(notification));
@@ -37,7 +37,7 @@ class Informer::Listener {
     return synced_;
   }
 
-  // When all objects are due again; nothing: never. These four are called with the informer's mutex held.
+  // When the next resync is due; nullopt: never. Call the next four functions with the informer's mutex held.
   std::optional<base::SteadyTime> NextResync() const {
     if (resync_ == base::nanoseconds(0)) return std::nullopt;
     return next_resync_;
@@ -67,7 +67,7 @@ class Informer::Listener {
     }
   }
 
-  // An exception ends the thread's function and so the process, as a panic does upstream.
+  // An exception ends the process, as a panic does in client-go.
   void Call(const Notification& n) noexcept {
     using Type = Notification::Type;
     if (n.type == Type::kAdd && handler_.on_add) handler_.on_add(n.now, n.flag);

@@ -13,7 +13,8 @@ namespace {
 constexpr int kPageSize = 500;
 constexpr base::nanoseconds kShortWatch = base::seconds(1);
 constexpr base::nanoseconds kBackoffReset = std::chrono::minutes(2);
-// 0.8 s doubling to 30 s, each times [1, 2), written as base::Backoff's 1.5 times with a third of jitter.
+// Gives waits of 0.8 s, doubling to 30 s, each times a random number in [1, 2): 1.5 times the wait, with a third of
+// jitter in both directions.
 constexpr base::Backoff::Options kBackoff{
     .first = base::milliseconds(1200), .max = base::seconds(45), .factor = 2.0, .jitter = 1.0 / 3};
 constexpr const char* kInitialEventsEnd = "k8s.io/initial-events-end";
@@ -24,11 +25,11 @@ struct Reflector::Stream {
   base::SteadyTime began;
   base::nanoseconds took{0};
   size_t events = 0;
-  absl::Status error;                // of an ERROR event
-  bool unordered = false;            // began at "" or "0" and brought only ADDED so far
-  bool initial_done = false;         // WatchList: the bookmark came
-  std::map<Key, ObjectPtr> initial;  // WatchList: what came before it
-  std::jthread* guard = nullptr;     // WatchList: ends the stream when the bookmark is late
+  absl::Status error;                // from an ERROR event
+  bool unordered = false;            // started at version "" or "0" and has sent only ADDED events so far
+  bool initial_done = false;         // WatchList: the bookmark that ends the initial events has arrived
+  std::map<Key, ObjectPtr> initial;  // WatchList: objects before that bookmark
+  std::jthread* guard = nullptr;     // WatchList: ends the stream if the bookmark is late
 };
 
 Reflector::Reflector(Client& client, EventFifo& fifo, base::Clock& clock, Options options)
@@ -98,7 +99,7 @@ void Reflector::ListAndWatch(std::stop_token stop) {
   }
 }
 
-bool Reflector::Wrong(const Object& object) const {
+bool Reflector::HasWrongType(const Object& object) const {
   return object.kind() != options_.resource.kind || object.api_version() != options_.resource.ApiVersion();
 }
 
@@ -128,7 +129,7 @@ absl::StatusOr<ObjectList> Reflector::ListPages(const std::string& resource_vers
     auto page = client_.List(options_.resource, options);
     if (!page.ok()) {
       if (options.continue_token.empty() || !IsGone(page.status())) return page.status();
-      // The snapshot behind the pages is gone: all at once, from the start.
+      // The server has dropped the snapshot of these pages: list everything at once, from the start.
       options.continue_token.clear();
       options.limit = 0;
       set_version();
@@ -157,8 +158,8 @@ absl::Status Reflector::List(std::stop_token stop) {
   FifoEvent event{.type = FifoEvent::Type::kReplaced, .resource_version = list->resource_version};
   event.objects.reserve(list->items.size());
   for (Object& item : list->items) {
-    if (Wrong(item)) {
-      return base::DataLoss("list {}: an item is a {} of {}", options_.resource.plural, item.kind(),
+    if (HasWrongType(item)) {
+      return base::DataLoss("listing {}: an item has kind {} and apiVersion {}", options_.resource.plural, item.kind(),
                             item.api_version());
     }
     event.objects.push_back(Share(std::move(item)));
@@ -188,14 +189,14 @@ absl::Status Reflector::WatchList(std::stop_token stop, Stream& stream) {
     if (stop.stop_requested()) break;
     if (status.ok()) {
       watch_list_works_ = !late.stop_requested();
-      return base::DeadlineExceeded("watch-list ended before its initial events did");
+      return base::DeadlineExceeded("the watch-list ended before the bookmark that ends its initial events");
     }
     if (IsConnectionRefused(status) || IsTooManyRequests(status)) {
       BackOff(stop);
     } else if ((IsGone(status) || IsTooLargeResourceVersion(status)) && !version_unavailable_) {
       version_unavailable_ = true;
     } else {
-      // A server without the feature refuses the option as invalid, every time.
+      // A server without the feature always refuses the option as invalid.
       if (absl::IsInvalidArgument(status)) watch_list_works_ = false;
       return status;
     }
@@ -230,12 +231,12 @@ bool Reflector::OnEvent(WatchEvent event, bool initial, std::stop_token stop, St
   using Type = WatchEvent::Type;
   if (stop.stop_requested()) return false;
   if (event.type == Type::kError) {
-    stream.error = ErrorFromStatusObject(event.object, "watch " + options_.resource.plural);
+    stream.error = ErrorFromStatusObject(event.object, "watching " + options_.resource.plural);
     return false;
   }
   const bool nameless = event.type != Type::kBookmark && event.object.key().name.empty();
-  if (event.type == Type::kUnknown || Wrong(event.object) || nameless) {
-    log::Warn("watch event skipped: unknown type, wrong kind or no name",
+  if (event.type == Type::kUnknown || HasWrongType(event.object) || nameless) {
+    log::Warn("watch event skipped: its type is unknown, its kind is wrong or it has no name",
               {{"resource", options_.resource.plural}, {"kind", event.object.kind()}});
     return true;
   }
@@ -261,7 +262,7 @@ bool Reflector::EndInitial(const std::string& version, std::stop_token stop, Str
   stream.initial.clear();
   if (!fifo_.Push(std::move(event), stop)) return false;
   stream.initial_done = true;
-  // What follows counts as a watch of its own.
+  // From here on the stream counts as a separate watch.
   stream.began = clock_.Steady();
   stream.events = 0;
   version_unavailable_ = false;
@@ -300,7 +301,7 @@ Reflector::Next Reflector::Judge(const absl::Status& opened, const Stream& strea
     return Next::kRelist;
   };
   if (!stream.error.ok()) {
-    if (IsGone(stream.error)) return Next::kRelist;  // from the last version first: see List
+    if (IsGone(stream.error)) return Next::kRelist;  // List tries the last version first
     if (IsTooManyRequests(stream.error)) return Next::kBackOffAndWatch;
     if (HttpCode(stream.error) == 500) {
       const base::SteadyTime now = clock_.Steady();
@@ -308,14 +309,14 @@ Reflector::Next Reflector::Judge(const absl::Status& opened, const Stream& strea
       if (now - *internal_error_since_ < options_.internal_error_retry) return Next::kBackOffAndWatch;
       internal_error_since_.reset();
     }
-    return warn("watch ended by an error", stream.error);
+    return warn("watch ended with an error", stream.error);
   }
   if (!opened.ok() && !IsStreamCut(opened)) {
     if (IsConnectionRefused(opened) || IsTooManyRequests(opened)) return Next::kBackOffAndWatch;
     return warn("watch failed", opened);
   }
   if (stream.took < kShortWatch && stream.events == 0) {
-    return warn("very short watch: it ended within a second and brought no event", opened);
+    return warn("watch ended within a second without an event", opened);
   }
   return Next::kWatchAgain;
 }

@@ -1,14 +1,14 @@
-// Mirrors one resource of the API server into an EventFifo: list, then watch for ever.
-// After client-go's tools/cache/reflector.go; the rules are named in the tests.
+// Mirrors one resource of the API server into an EventFifo: it lists, then watches without end.
+// Modelled on client-go's tools/cache/reflector.go; the names of the tests refer to its rules (docs/kube-client.md).
 //
 //        +---------------- back off 0.8 s .. 60 s <----------------+
 //        v                                                         | any other error
 //   WatchList or LIST --Replace--> WATCH --events--> fifo          |
-//                                   |  ^ clean end, cut: at once   |
-//                                   |  | 429, refused: back off    |
+//                                   |  ^ clean end or cut: at once
+//                                   |  | 429 or refused: back off  |
 //                                   +--+---------------------------+
 //
-// Run blocks until stopped. Not thread-safe but for LastResourceVersion.
+// Run blocks until stopped. Only LastResourceVersion may be called from other threads.
 #pragma once
 
 #include <functional>
@@ -31,15 +31,15 @@ class Reflector {
     std::string ns;  // empty: all
     std::string label_selector;
     std::string field_selector;
-    bool watch_list = true;  // ask for the initial state by a watch; LIST when the server cannot
-    // A server that ignores the wish never ends its initial events: LIST after this.
+    bool watch_list = true;  // get the initial state by a watch; LIST if the server cannot
+    // A server that ignores the WatchList request never ends its initial events: LIST after this timeout.
     base::nanoseconds watch_list_timeout = base::seconds(30);
-    int page_size = 0;  // 0: 500, but none for a LIST that the server can answer from its cache
-    // How long a watch is tried again after an internal error (500) before listing.
+    int page_size = 0;  // 0: 500, or no pages for a LIST that the server can answer from its cache
+    // How long to retry a watch after internal errors (500) before listing.
     base::nanoseconds internal_error_retry = base::nanoseconds(0);
     uint64_t seed = 1;
-    // Changes each object before it enters the fifo (to drop what nobody reads); not its name.
-    // Called by Run. Null: none.
+    // Changes each object before it enters the fifo, for example drops fields that nobody reads. It must not change the
+    // name. Called by Run's thread. May be null.
     std::function<void(Object&)> transform;
   };
 
@@ -50,13 +50,13 @@ class Reflector {
 
  private:
   enum class Next { kRelist, kWatchAgain, kBackOffAndWatch };
-  struct Stream;  // what one watch did
+  struct Stream;  // the progress of one watch
 
-  // One round: the initial state, then watches until something asks for a list.
+  // One round: gets the initial state, then watches until a new list is needed.
   void ListAndWatch(std::stop_token stop);
   absl::Status List(std::stop_token stop);
   absl::StatusOr<ObjectList> ListPages(const std::string& resource_version, std::stop_token stop, bool* paged);
-  // OK: the initial state is in the fifo and the stream was followed to its end (`stream`).
+  // Returns OK if the initial state is in the fifo and the stream (`stream`) was followed to its end.
   absl::Status WatchList(std::stop_token stop, Stream& stream);
   Next WatchOnce(std::stop_token stop);
   absl::Status Follow(const std::string& from, bool initial, std::stop_token stop, Stream& stream);
@@ -64,7 +64,7 @@ class Reflector {
   bool Deliver(WatchEvent event, const std::string& version, std::stop_token stop, Stream& stream);
   bool EndInitial(const std::string& version, std::stop_token stop, Stream& stream);
   Next Judge(const absl::Status& opened, const Stream& stream);
-  bool Wrong(const Object& object) const;
+  bool HasWrongType(const Object& object) const;
   ObjectPtr Share(Object object) const;
   void BackOff(std::stop_token stop);
   std::string RelistVersion() const;

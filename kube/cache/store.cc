@@ -67,7 +67,7 @@ size_t Store::Size() const {
 
 absl::Status Store::AddIndex(const std::string& name, IndexFunction function) {
   base::MutexLock lock(mutex_);
-  if (indices_.contains(name)) return base::AlreadyExists("add index '{}': it exists", name);
+  if (indices_.contains(name)) return base::AlreadyExists("adding index '{}': it already exists", name);
   Index& index = indices_[name];
   index.function = std::move(function);
   for (const auto& [key, kept] : objects_) {
@@ -134,11 +134,11 @@ Store::Replaced Store::Replace(const std::vector<ObjectPtr>& objects, const std:
   base::MutexLock lock(mutex_);
   std::set<Key> listed;
   for (const ObjectPtr& object : objects) listed.insert(object->key());
-  std::vector<Key> gone;
+  std::vector<Key> vanished;
   for (const auto& [key, kept] : objects_) {
-    if (!listed.contains(key)) gone.push_back(key);
+    if (!listed.contains(key)) vanished.push_back(key);
   }
-  for (const Key& key : gone) out.vanished.push_back(EraseLocked(key));
+  for (const Key& key : vanished) out.vanished.push_back(EraseLocked(key));
   for (const ObjectPtr& object : objects) out.put.emplace_back(PutLocked(object), object);
   resource_version_ = resource_version;
   return out;

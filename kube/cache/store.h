@@ -1,7 +1,7 @@
 // The objects of one informer, by key and by index. Thread-safe.
 //
-// Readers get shared immutable objects: never change one, copy it. Each read is one consistent snapshot.
-// The informer is the only writer; it writes before its handlers hear of a change.
+// Readers get shared immutable objects; to change an object, copy it. Each read is one consistent snapshot.
+// Only the informer writes, before it calls its handlers.
 #pragma once
 
 #include <absl/status/status.h>
@@ -18,37 +18,37 @@
 
 namespace medley::kube {
 
-// The values under which an object is found in an index. Pure.
+// Returns the values under which an index finds an object. Pure.
 using IndexFunction = std::function<std::vector<std::string>(const Object&)>;
 
 class Store {
  public:
-  // `packed`: objects are kept in a tenth of their memory and unpacked for each reader: 10 us for a pod, 50 us
-  // for a TrainingJob (ADR 9). For kinds that are many.
+  // `packed`: keeps objects in a tenth of their memory and unpacks them for each reader, which takes 10 us for a pod
+  // and 50 us for a TrainingJob (docs/adr/0009-an-operator-for-a-thousand-jobs.md). For kinds with many objects.
   explicit Store(bool packed = false) : packed_(packed) {}
 
-  ObjectPtr Get(const Key& key) const;  // null: absent
-  // In the order of keys; `ns` empty: all namespaces.
+  ObjectPtr Get(const Key& key) const;  // null if absent
+  // Sorted by key. An empty `ns` means all namespaces.
   std::vector<ObjectPtr> List(std::string_view ns = "") const;
   std::vector<Key> Keys() const;
-  std::string UidOf(const Key& key) const;  // "": absent
+  std::string UidOf(const Key& key) const;  // "" if absent
   size_t Size() const;
 
-  // Indexes what is there and all that follows. Errors: AlreadyExists.
+  // Indexes all present and later objects. Errors: AlreadyExists.
   absl::Status AddIndex(const std::string& name, IndexFunction function);
-  // Empty for a value or an index that is not known.
+  // Empty if the value or the index is unknown.
   std::vector<ObjectPtr> ByIndex(const std::string& name, const std::string& value) const;
 
-  // The resourceVersion up to which the store shows the server ("" at first); bookmarks advance it.
+  // The store reflects the server's state at this resourceVersion ("" at first). Bookmarks advance it.
   std::string resource_version() const;
 
-  // For the informer. Put and Erase return what was there before, or null.
+  // For the informer. Put and Erase return the previous object, or null.
   ObjectPtr Put(ObjectPtr object);
   ObjectPtr Erase(const Key& key);
-  // What changed, in the order in which handlers shall hear of it.
+  // The changes, in the order in which handlers must see them.
   struct Replaced {
-    std::vector<ObjectPtr> vanished;
-    std::vector<std::pair<ObjectPtr, ObjectPtr>> put;  // (before or null, now), in list order
+    std::vector<ObjectPtr> vanished;                   // objects that the server no longer has
+    std::vector<std::pair<ObjectPtr, ObjectPtr>> put;  // (previous object or null, new object), in list order
   };
   Replaced Replace(const std::vector<ObjectPtr>& objects, const std::string& resource_version);
   void SetResourceVersion(const std::string& resource_version);
@@ -61,7 +61,7 @@ class Store {
     const std::string& uid() const { return uid_; }
 
    private:
-    ObjectPtr object_;  // null: packed
+    ObjectPtr object_;  // null if packed
     std::shared_ptr<const Packed> packed_;
     std::string uid_;
   };

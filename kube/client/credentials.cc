@@ -10,12 +10,12 @@ namespace {
 constexpr base::nanoseconds kAge = base::seconds(60);
 constexpr int64_t kMaxCredentialFile = 16 << 20;
 
-// Changes `value` to the content of `file`, if that can be read and is not empty.
+// Sets `value` to the content of `file`, if the file can be read and is not empty.
 void Take(const std::string& file, bool one_line, std::string& value) {
   if (file.empty()) return;
   auto text = base::ReadFile(file, kMaxCredentialFile);
   if (!text.ok()) {
-    log::Warn("read credentials", {{"error", base::ToString(text.status())}});
+    log::Warn("reading credentials failed", {{"error", base::ToString(text.status())}});
     return;
   }
   if (one_line) {
@@ -68,10 +68,10 @@ bool Credentials::Differs(const Snapshot& used) {
 bool Credentials::Renew(const Snapshot& used) {
   if (!has_files_ && !config_.token_source) return false;
   base::MutexLock one(renew_mutex_);
-  if (Differs(used)) return true;  // somebody else did it
+  if (Differs(used)) return true;  // another thread has already renewed them
   absl::StatusOr<std::string> token = std::string();
   if (config_.token_source) token = config_.token_source();
-  if (!token.ok()) log::Warn("ask for a token", {{"error", base::ToString(token.status())}});
+  if (!token.ok()) log::Warn("getting a new token failed", {{"error", base::ToString(token.status())}});
   {
     base::MutexLock lock(mutex_);
     Snapshot next = *current_;

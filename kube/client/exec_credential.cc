@@ -35,7 +35,7 @@ std::string ExecInfo(const ExecPlugin& plugin, bool interactive) {
   return info.dump();
 }
 
-// Of this process, without what the plugin's own replace.
+// This process's environment, with the plugin's variables added or replaced.
 std::vector<std::string> PluginEnvironment(const ExecPlugin& plugin, bool interactive) {
   std::vector<std::pair<std::string, std::string>> own = plugin.env;
   own.emplace_back("KUBERNETES_EXEC_INFO", ExecInfo(plugin, interactive));
@@ -57,7 +57,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Starts it with its stdout on `write_end`; an errno value, or 0.
+// Starts the plugin with its stdout on `write_end`. Returns 0 or an errno value.
 int Spawn(const ExecPlugin& plugin, bool interactive, int write_end, pid_t* pid) {
   std::vector<std::string> arguments = {plugin.command};
   arguments.insert(arguments.end(), plugin.args.begin(), plugin.args.end());
@@ -72,7 +72,7 @@ int Spawn(const ExecPlugin& plugin, bool interactive, int write_end, pid_t* pid)
   return error;
 }
 
-// All that comes until the end of the stream; false: it took too long or was too much.
+// Reads until the end of the stream. Returns false after `timeout` or too many bytes.
 bool ReadAll(int fd, std::chrono::seconds timeout, std::string& out) {
   const base::SystemClock clock;
   const base::SteadyTime deadline = clock.Steady() + timeout;
@@ -97,12 +97,12 @@ absl::StatusOr<ExecCredential> Parse(const ExecPlugin& plugin, const std::string
   ExecCredential credential{answer.String("/status/token"), answer.String("/status/clientCertificateData"),
                             answer.String("/status/clientKeyData")};
   if (answer.kind() != "ExecCredential" || (credential.token.empty() && credential.client_certificate_data.empty())) {
-    return base::InvalidArgument("credential plugin '{}' printed no ExecCredential with a token or a certificate",
+    return base::InvalidArgument("credential plugin '{}' did not print an ExecCredential with a token or a certificate",
                                  plugin.command);
   }
   if (!plugin.api_version.empty() && answer.api_version() != plugin.api_version) {
-    return base::InvalidArgument("credential plugin '{}' answers in {}, the kubeconfig asks for {}", plugin.command,
-                                 answer.api_version(), plugin.api_version);
+    return base::InvalidArgument("credential plugin '{}' answered in {}, but the kubeconfig requires {}",
+                                 plugin.command, answer.api_version(), plugin.api_version);
   }
   return credential;
 }
@@ -112,7 +112,7 @@ absl::StatusOr<ExecCredential> Parse(const ExecPlugin& plugin, const std::string
 absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (plugin.interactive_mode == "Always" && !terminal) {
-    return base::FailedPrecondition("credential plugin '{}' needs a terminal to ask on", plugin.command);
+    return base::FailedPrecondition("credential plugin '{}' needs a terminal to ask the user", plugin.command);
   }
   const bool interactive = terminal && plugin.interactive_mode != "Never";
   int pipe_ends[2];
@@ -123,7 +123,7 @@ absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin) {
   if (error != 0) {
     close(pipe_ends[0]);
     const std::string hint = plugin.install_hint.empty() ? "" : "; " + plugin.install_hint;
-    return base::NotFound("credential plugin '{}' of the kubeconfig's user cannot be run: {}{}", plugin.command,
+    return base::NotFound("credential plugin '{}' of the kubeconfig's user could not be started: {}{}", plugin.command,
                           base::Message(base::ErrnoStatus(error, "start")), hint);
   }
   std::string text;
@@ -133,7 +133,7 @@ absl::StatusOr<ExecCredential> RunExecPlugin(const ExecPlugin& plugin) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!complete) return base::DeadlineExceeded("credential plugin '{}' gave no answer", plugin.command);
+  if (!complete) return base::DeadlineExceeded("credential plugin '{}' did not answer in time", plugin.command);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return base::FailedPrecondition("credential plugin '{}' failed with exit status {}", plugin.command,
                                     WIFEXITED(status) ? WEXITSTATUS(status) : -1);

@@ -20,12 +20,12 @@ absl::Status WatchDecoder::Line(std::string_view line, const std::function<bool(
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return absl::OkStatus();
   Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) {
-    return base::DataLoss("decode watch event: '{}' is no JSON object", line.substr(0, 80));
+    return base::DataLoss("decoding a watch event: '{}' is not a JSON object", line.substr(0, 80));
   }
   const auto type = json.find("type");
   const auto object = json.find("object");
   if (type == json.end() || !type->is_string() || object == json.end() || !object->is_object()) {
-    return base::DataLoss("decode watch event: '{}' has no type and object", line.substr(0, 80));
+    return base::DataLoss("decoding a watch event: '{}' has no type or no object", line.substr(0, 80));
   }
   WatchEvent event{TypeOf(type->get_ref<const std::string&>()), Object(std::move(*object))};
   if (!on_event(std::move(event))) stopped_ = true;
@@ -37,7 +37,7 @@ absl::Status WatchDecoder::Feed(std::string_view bytes, const std::function<bool
     const size_t end = bytes.find('\n');
     const size_t size = end == std::string_view::npos ? bytes.size() : end;
     if (buffer_.size() + size > max_line_bytes_) {
-      return base::ResourceExhausted("decode watch event: a line of more than {} bytes", max_line_bytes_);
+      return base::ResourceExhausted("decoding a watch event: the line is longer than {} bytes", max_line_bytes_);
     }
     if (end == std::string_view::npos) {
       buffer_.append(bytes);

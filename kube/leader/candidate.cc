@@ -12,7 +12,7 @@
 namespace medley::kube {
 namespace {
 
-constexpr int64_t kHighestRaise = int64_t{1} << 30;  // leaves as many changes of the holder before int32 ends
+constexpr int64_t kHighestRaise = int64_t{1} << 30;  // leaves room for as many later transitions in an int32
 
 }  // namespace
 
@@ -77,7 +77,7 @@ absl::Status Candidate::Write(const LeaderRecord& record, bool create) {
   auto stored = create ? client_.Create(resources::Leases(), lease) : client_.Update(resources::Leases(), lease);
   if (!stored.ok()) return stored.status();
   lease_ = *std::move(stored);
-  // As the server stores it: a time may come back in another form, and must not look like a change.
+  // Observe it as the server stored it: a time may come back in another format, which must not look like a change.
   SetObserved(ReadLeaderRecord(lease_), lease_.resource_version());
   if (!record.holder.empty()) {
     base::MutexLock lock(mutex_);
@@ -101,7 +101,8 @@ bool Candidate::TryAcquireOrRenew() {
   auto lease = client_.Get(resources::Leases(), options_.lease);
   if (IsNotFound(lease.status())) return CreateLease(std::move(wanted));
   if (!lease.ok()) {
-    log::Warn("reading the lease", {{"lease", options_.lease.ToString()}, {"error", base::ToString(lease.status())}});
+    log::Warn("reading the lease failed",
+              {{"lease", options_.lease.ToString()}, {"error", base::ToString(lease.status())}});
     return false;
   }
   lease_ = *std::move(lease);
@@ -109,14 +110,14 @@ bool Candidate::TryAcquireOrRenew() {
   return TakeOrKeep(std::move(wanted));
 }
 
-// The fast path of the leader: no read before the write, because nobody else should have written.
+// The fast path of the leader: writes without a read, because no other process should have written.
 bool Candidate::Renew(LeaderRecord wanted) {
   const LeaderRecord before = record();
   wanted.acquire_time = before.acquire_time;
   wanted.transitions = std::max(wanted.transitions, before.transitions);
   const absl::Status written = Write(wanted, false);
   if (written.ok()) return true;
-  log::Warn("renewing the lease; it is read again",
+  log::Warn("renewing the lease failed; reading it again",
             {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
   return false;
 }
@@ -124,7 +125,7 @@ bool Candidate::Renew(LeaderRecord wanted) {
 bool Candidate::CreateLease(LeaderRecord wanted) {
   const absl::Status made = Write(wanted, true);
   if (!made.ok() && !IsAlreadyExists(made)) {
-    log::Warn("making the lease", {{"lease", options_.lease.ToString()}, {"error", base::ToString(made)}});
+    log::Warn("creating the lease failed", {{"lease", options_.lease.ToString()}, {"error", base::ToString(made)}});
   }
   return made.ok();
 }
@@ -141,7 +142,7 @@ bool Candidate::TakeOrKeep(LeaderRecord wanted) {
   }
   const absl::Status written = Write(wanted, false);
   if (!written.ok() && !IsConflict(written)) {
-    log::Warn("writing the lease", {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
+    log::Warn("writing the lease failed", {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
   }
   return written.ok();
 }
@@ -166,7 +167,8 @@ bool Candidate::Release(base::nanoseconds patience, std::stop_token stop) {
     }
     const base::nanoseconds wait = backoff.Next();
     if (clock_.Steady() + wait >= deadline || !clock_.SleepFor(wait, stop)) {
-      log::Warn("giving the lease up", {{"lease", options_.lease.ToString()}, {"error", base::ToString(status)}});
+      log::Warn("releasing the lease failed",
+                {{"lease", options_.lease.ToString()}, {"error", base::ToString(status)}});
       return false;
     }
   }

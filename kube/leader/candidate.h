@@ -1,11 +1,11 @@
-// One candidate for a Lease: the single steps of leader election, without threads or waits (the body of client-go's
-// tryAcquireOrRenew and release). LeaderElector turns it into loops.
+// A candidate for a Lease: the single steps of leader election, without threads or waits (the bodies of client-go's
+// tryAcquireOrRenew and release). LeaderElector calls them in loops.
 //
-// Validity is judged by this process's own monotonic clock: from the moment at which the record was last seen to
-// change, for the time that the record itself names. Times inside the record are never compared, so clocks may differ
-// (though not run at very different rates).
+// This process's monotonic clock decides whether the Lease is still valid: it is valid for the duration in its record,
+// counted from the moment when this process last saw the record change. Times inside the record are never compared, so
+// the clocks of candidates may differ, but must run at similar rates.
 //
-// TryAcquireOrRenew and Release from one thread at a time; everything else from any.
+// TryAcquireOrRenew and Release must be called by one thread at a time; the other functions by any thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -24,28 +24,28 @@ class Candidate {
  public:
   struct Options {
     Key lease;
-    std::string identity;                                  // of this process alone
+    std::string identity;                                  // unique to this process
     base::nanoseconds lease_duration = base::seconds(15);  // whole seconds
   };
   Candidate(Client& client, base::Clock& clock, Options options);
 
-  // One try to take the Lease, or to renew it. True: this process holds it now.
+  // Tries once to take or renew the Lease. Returns true if this process now holds it.
   bool TryAcquireOrRenew();
-  // Gives the Lease up, when this process holds it: no holder, one second, the same term. Tries again after a conflict
-  // and other errors that may pass, for at most `patience` and until `stop`. False: it could not be written.
+  // Releases the Lease if this process holds it: no holder, a duration of one second, the same term. Retries after
+  // conflicts and transient errors for at most `patience`, or until `stop`. Returns false if it could not be written.
   bool Release(base::nanoseconds patience, std::stop_token stop);
-  // What a watch brought. Ignored when it is older than what is known.
+  // Takes the Lease from a watch event. Ignores it if it is older than the observed one.
   void Observe(const Object& lease);
-  // The term of every later write is at least `term`, while this process is the holder: for one who learns that a
-  // newer term was seen although it holds the Lease (which was deleted and made anew). Above 2^30: ignored.
+  // While this process is the holder, its next writes use at least `term`. Call it if another leader was seen with a
+  // larger term although this process holds the Lease (the Lease was deleted and recreated). Ignores terms above 2^30.
   void RaiseTerm(int64_t term);
 
   bool IsLeader() const;
-  LeaderRecord record() const;  // as last observed
-  bool seen() const;            // a record was observed
-  // When the observed record stops being valid, if it does not change.
+  LeaderRecord record() const;  // the last observed record
+  bool seen() const;            // true if a record was observed
+  // When the observed record becomes invalid, unless it changes.
   base::SteadyTime valid_until() const;
-  // When the last successful write of this process began.
+  // When this process's last successful write began.
   base::SteadyTime renewed_at() const;
 
  private:
@@ -59,7 +59,7 @@ class Candidate {
   Client& client_;
   base::Clock& clock_;
   const Options options_;
-  Object lease_;  // as last read or written; of the stepping thread alone
+  Object lease_;  // as last read or written; used only by the thread that calls the steps
   mutable base::Mutex mutex_;
   bool seen_ ABSL_GUARDED_BY(mutex_) = false;
   LeaderRecord observed_ ABSL_GUARDED_BY(mutex_);

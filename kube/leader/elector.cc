@@ -10,8 +10,8 @@
 namespace medley::kube {
 namespace {
 
-constexpr double kJitter = 1.2;        // client-go's: waits are [1, 1 + kJitter) retry periods
-constexpr double kExpiryJitter = 0.1;  // of the retry period, after the Lease ran out
+constexpr double kJitter = 1.2;        // as in client-go: waits are in [1, 1 + kJitter) retry periods
+constexpr double kExpiryJitter = 0.1;  // jitter in retry periods after the Lease has expired
 constexpr base::nanoseconds kReleasePatience = base::seconds(10);
 
 }  // namespace
@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<LeaderElector>> LeaderElector::Create(Client& cli
   const double lease = base::ToSeconds(options.lease_duration);
   const double renew = base::ToSeconds(options.renew_deadline);
   const double retry = base::ToSeconds(options.retry_period);
-  if (retry <= 0) return base::InvalidArgument("leader election: the retry period is {} s, it must be above 0", retry);
+  if (retry <= 0) return base::InvalidArgument("leader election: the retry period must be above 0 s, is {} s", retry);
   if (lease <= renew) {
     return base::InvalidArgument("leader election: the lease ({} s) must be longer than the renew deadline ({} s)",
                                  lease, renew);
@@ -45,10 +45,10 @@ absl::StatusOr<std::unique_ptr<LeaderElector>> LeaderElector::Create(Client& cli
         renew, kJitter, retry);
   }
   if (options.lease_duration % base::seconds(1) != base::nanoseconds(0)) {
-    return base::InvalidArgument("leader election: the lease ({} s) must be whole seconds", lease);
+    return base::InvalidArgument("leader election: the lease duration ({} s) must be whole seconds", lease);
   }
   if (options.lease.ns.empty() || options.lease.name.empty() || options.identity.empty()) {
-    return base::InvalidArgument("leader election: the lease '{}' and the identity '{}' need names",
+    return base::InvalidArgument("leader election: the lease '{}' and the identity '{}' must not be empty",
                                  options.lease.ToString(), options.identity);
   }
   return std::unique_ptr<LeaderElector>(new LeaderElector(client, clock, std::move(options), std::move(callbacks)));
@@ -66,7 +66,7 @@ absl::Status LeaderElector::Guard() const {
   if (!leading_) return base::FailedPrecondition("this process does not lead");
   const base::nanoseconds since = clock_.Steady() - candidate_.renewed_at();
   if (since < options_.renew_deadline) return absl::OkStatus();
-  return base::FailedPrecondition("this process may not lead any more: it has not renewed its lease for {:.1f} s",
+  return base::FailedPrecondition("this process may no longer act as leader: it last renewed its lease {:.1f} s ago",
                                   base::ToSeconds(since));
 }
 
@@ -104,7 +104,7 @@ bool LeaderElector::Acquire(std::stop_token stop) {
   while (!stop.stop_requested()) {
     {
       base::MutexLock lock(mutex_);
-      wake_ = std::stop_source();  // what is seen from here on ends the next wait
+      wake_ = std::stop_source();  // changes seen from here on end the next wait
     }
     const bool won = candidate_.TryAcquireOrRenew();
     ReportHolder();
@@ -114,7 +114,7 @@ bool LeaderElector::Acquire(std::stop_token stop) {
   return false;
 }
 
-// Until the next try: 1 to 2.2 retry periods, or less when the Lease runs out or is given up before.
+// Waits for the next attempt: 1 to 2.2 retry periods, or less if the Lease expires or is released before that.
 void LeaderElector::WaitToTry(std::stop_token stop) {
   base::SteadyTime until =
       clock_.Steady() + base::FromSeconds(base::ToSeconds(options_.retry_period) * (1 + kJitter * rng_.Uniform()));
@@ -137,7 +137,7 @@ void LeaderElector::WakeAcquire() {
   wake_.request_stop();
 }
 
-// Only saves time: whatever it misses, the next try of Acquire reads.
+// Only shortens the wait: if the watch misses a change, the next attempt of Acquire reads it.
 void LeaderElector::Watch(std::stop_token stop) {
   base::Backoff backoff({.first = base::seconds(1), .max = base::seconds(30)}, options_.seed + 1);
   while (!stop.stop_requested()) {
@@ -160,12 +160,12 @@ void LeaderElector::Watch(std::stop_token stop) {
   }
 }
 
-// Runs the guarded work, with two threads: one renews, this one watches the deadline, so that a request that hangs
-// cannot hide it.
+// Runs the guarded work. One thread renews the Lease and this one watches the deadline, so that a renewal that hangs
+// cannot hide that the deadline has passed.
 absl::Status LeaderElector::Lead(std::stop_token stop) {
   leading_ = true;
   log::Info("this process leads", {{"lease", options_.lease.ToString()}, {"term", std::to_string(term())}});
-  std::stop_source over;  // the work has ended, or another holds the Lease
+  std::stop_source over;  // requested when the work has ended or another process holds the Lease
   std::atomic<bool> ended = false;
   std::jthread renewer([&](std::stop_token done) { Renew(done, over); });
   std::jthread work([&](std::stop_token done) {
@@ -183,21 +183,22 @@ absl::Status LeaderElector::Lead(std::stop_token stop) {
     leading_ = false;
     work.request_stop();
     renewer.request_stop();
-    log::Error("the lead is lost", {{"lease", options_.lease.ToString()}, {"leader", leader()}});
+    log::Error("leadership lost", {{"lease", options_.lease.ToString()}, {"leader", leader()}});
     callbacks_.on_stopped_leading();
-    return base::Aborted("leader election: lease {} was lost: not renewed within {} s, last seen with '{}'",
-                         options_.lease.ToString(), base::ToSeconds(options_.renew_deadline), leader());
+    return base::Aborted(
+        "leader election: lease {} was lost: it was not renewed within {} s and its last known holder is '{}'",
+        options_.lease.ToString(), base::ToSeconds(options_.renew_deadline), leader());
   }
   renewer.request_stop();
   renewer.join();
   leading_ = false;
-  // A token of its own: the one of this process is stopped already.
+  // Use a new stop token: this process's own is already stopped.
   if (options_.release_on_cancel) candidate_.Release(kReleasePatience, std::stop_token());
   callbacks_.on_stopped_leading();
   return absl::OkStatus();
 }
 
-// True: `over` came; false: the renew deadline passed.
+// Returns true if `over` was requested, false if the renew deadline passed.
 bool LeaderElector::RenewUntil(std::stop_token over) {
   while (!over.stop_requested()) {
     const base::SteadyTime deadline = candidate_.renewed_at() + options_.renew_deadline;

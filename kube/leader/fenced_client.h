@@ -1,7 +1,8 @@
-// A Client whose writes are refused while `guard` says so: for a leader that may have been deposed (it was paused, and
-// wakes in the middle of its work). Reads go through. Thread-safe, as the client and the guard are.
+// A Client that refuses writes while `guard` returns an error. It protects against a former leader that does not yet
+// know that it lost the Lease, for example after a pause. Reads are passed on. Thread-safe if the client and the guard
+// are.
 //
-// What has left already cannot be called back: receivers that must not take it compare terms or resourceVersions.
+// It cannot recall a request that it has already sent: receivers must compare leader terms or resourceVersions.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@ namespace medley::kube {
 
 class FencedClient final : public Client {
  public:
-  // `client` is borrowed. `guard`'s error is what a refused write returns.
+  // `client` is borrowed. A refused write returns the error of `guard`.
   FencedClient(Client& client, std::function<absl::Status()> guard) : client_(client), guard_(std::move(guard)) {}
 
   absl::StatusOr<Object> Get(const Resource& resource, const Key& key) override;

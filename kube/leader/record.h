@@ -1,4 +1,4 @@
-// What a Lease (coordination.k8s.io/v1) says about who leads. Plain value; conversions are pure.
+// The leader that a Lease (coordination.k8s.io/v1) names. A plain value; the conversions are pure.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 namespace medley::kube {
 
 struct LeaderRecord {
-  std::string holder;  // identity of the leader; empty: nobody, it was given up
+  std::string holder;  // identity of the leader; empty: the Lease was released
   int64_t lease_seconds = 0;
-  // RFC 3339 with microseconds, by the holder's clock: for people, never compared (clocks differ).
+  // RFC 3339 with microseconds, from the holder's clock. For people; never compared, because clocks differ.
   std::string acquire_time;
   std::string renew_time;
-  int64_t transitions = 0;  // grows by one with every change of the holder: the term of the leader
+  int64_t transitions = 0;  // the leader term; grows by one with every change of the holder
   bool operator==(const LeaderRecord&) const = default;
 
   base::nanoseconds duration() const { return base::seconds(lease_seconds); }
 };
 
-// Fields that are absent or of another type count as empty.
+// Missing fields and fields of another type are read as empty.
 LeaderRecord ReadLeaderRecord(const Object& lease);
-// Replaces the record's fields of spec; leaves everything else.
+// Sets the record's fields in spec and leaves all other fields.
 void WriteLeaderRecord(const LeaderRecord& record, Object& lease);
 
 }  // namespace medley::kube

@@ -60,7 +60,7 @@ std::vector<std::pair<Key, int>> DelayingQueue::TakeReady(base::SteadyTime now) 
     const Entry entry = heap_.top();
     heap_.pop();
     const auto it = delayed_.find(entry.key);
-    if (it == delayed_.end() || it->second.at != entry.at) continue;  // moved to an earlier time
+    if (it == delayed_.end() || it->second.at != entry.at) continue;  // the key was moved to an earlier time
     ready.emplace_back(entry.key, it->second.priority);
     delayed_.erase(it);
   }
@@ -88,7 +88,7 @@ void DelayingQueue::Run(std::stop_token stop) {
       wake = wake_.get_token();
       if (!heap_.empty()) until = std::min(until, heap_.top().at);
     }
-    // A stop between the check above and the new wake_ would not end this sleep: look again.
+    // A stop request between the check above and the creation of wake_ would not end this sleep: check again.
     if (stop.stop_requested()) return;
     clock_.SleepUntil(until, wake);
   }

@@ -1,5 +1,5 @@
-// A work queue to which keys can be added later, and one that spaces failing keys out.
-// Thread-safe; own one thread each, which ends with ShutDown or the destructor.
+// A work queue to which keys can be added after a delay, and one that backs off failing keys.
+// Thread-safe. Each owns one thread, which ends with ShutDown or the destructor.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ class DelayingQueue : public WorkQueue {
   explicit DelayingQueue(base::Clock& clock, QueueMetrics* metrics = nullptr);
   ~DelayingQueue() override;
 
-  // Not positive: now. A key that waits already keeps the earlier time and the higher priority. Ignored
-  // after ShutDown.
+  // A delay <= 0 adds the key at once. A key that already waits keeps the earlier time and the higher priority. Does
+  // nothing after ShutDown.
   void AddAfter(const Key& key, base::nanoseconds delay, int priority = 0);
   void ShutDown() override;
   void ShutDownWithDrain(std::stop_token stop) override;
-  // Keys that wait for their time.
+  // The number of keys that wait for their time.
   size_t Delayed() const;
 
  private:
@@ -40,19 +40,19 @@ class DelayingQueue : public WorkQueue {
 
   mutable base::Mutex delay_mutex_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_ ABSL_GUARDED_BY(delay_mutex_);
-  std::map<Key, Delay> delayed_ ABSL_GUARDED_BY(delay_mutex_);  // the truth; heap_ may hold older entries
+  std::map<Key, Delay> delayed_ ABSL_GUARDED_BY(delay_mutex_);  // authoritative; heap_ may contain outdated entries
   uint64_t delay_sequence_ ABSL_GUARDED_BY(delay_mutex_) = 0;
   std::stop_source wake_ ABSL_GUARDED_BY(delay_mutex_);  // ends the current sleep
-  std::jthread thread_;                                  // last: ends first
+  std::jthread thread_;                                  // last member: destroyed first
 };
 
 class RateLimitingQueue final : public DelayingQueue {
  public:
-  // `limiter` null: the default one.
+  // `limiter` null: DefaultRateLimiter.
   explicit RateLimitingQueue(base::Clock& clock, std::unique_ptr<RateLimiter> limiter = nullptr,
                              QueueMetrics* metrics = nullptr);
   void AddRateLimited(const Key& key, int priority = 0);
-  // Clears the count of failures; Done is still due.
+  // Clears the key's count of failures. The worker must still call Done.
   void Forget(const Key& key) { limiter_->Forget(key); }
   int Requeues(const Key& key) const { return limiter_->Requeues(key); }
 

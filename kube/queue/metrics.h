@@ -1,5 +1,5 @@
-// What a work queue tells of itself. Calls come from any thread, some with the queue's lock held: an
-// implementation must be quick and must not call back. Names follow client-go's workqueue metrics.
+// Receives a work queue's metrics. Any thread may call it, sometimes with the queue's lock held: an implementation must
+// be quick and must not call the queue. The names follow client-go's workqueue metrics.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class QueueMetrics {
   virtual void SetDepth(size_t) {}
   virtual void ObserveLatency(std::chrono::nanoseconds) {}       // from Add to Get
   virtual void ObserveWorkDuration(std::chrono::nanoseconds) {}  // from Get to Done
-  // Every 0.5 s, from a delaying queue: seconds of work in progress, and its longest.
+  // Called every 0.5 s by a delaying queue: the sum and the maximum of the durations of work in progress.
   virtual void SetUnfinished(std::chrono::nanoseconds) {}
   virtual void SetLongestRunning(std::chrono::nanoseconds) {}
 };

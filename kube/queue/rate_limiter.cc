@@ -14,7 +14,7 @@ base::nanoseconds ExponentialRateLimiter::When(const Key& key) {
   int& failures = failures_[key];
   const double wait = static_cast<double>(base_.count()) * std::exp2(failures);
   if (failures < std::numeric_limits<int>::max()) ++failures;
-  // Compared as doubles, so that a wait beyond the range of int64 is not cast.
+  // Compare as doubles, so that a wait that does not fit int64 is never cast.
   if (wait >= static_cast<double>(max_.count())) return max_;
   return base::nanoseconds(static_cast<int64_t>(wait));
 }

@@ -1,4 +1,4 @@
-// How long a failing key has to wait (client-go's workqueue rate limiters). Thread-safe.
+// Computes how long a failing key waits (client-go's workqueue rate limiters). Thread-safe.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@ namespace medley::kube {
 class RateLimiter {
  public:
   virtual ~RateLimiter() = default;
-  // Counts a failure of `key` and returns the wait before its next try; never negative.
+  // Counts a failure of `key` and returns the wait before its next attempt; never negative.
   virtual base::nanoseconds When(const Key& key) = 0;
-  // `key` succeeded, or is given up.
+  // Call it when `key` has succeeded or is no longer retried.
   virtual void Forget(const Key& key) = 0;
   virtual int Requeues(const Key& key) const = 0;
 };
@@ -37,7 +37,7 @@ class ExponentialRateLimiter final : public RateLimiter {
   std::map<Key, int> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A token bucket over all keys: `per_second` tokens, at most `burst` saved.
+// A token bucket shared by all keys: `per_second` tokens, of which at most `burst` are saved.
 class BucketRateLimiter final : public RateLimiter {
  public:
   BucketRateLimiter(base::Clock& clock, double per_second = 10, double burst = 100);
@@ -50,11 +50,11 @@ class BucketRateLimiter final : public RateLimiter {
   const double per_second_;
   const double burst_;
   base::Mutex mutex_;
-  double tokens_ ABSL_GUARDED_BY(mutex_);  // negative: reserved ahead
+  double tokens_ ABSL_GUARDED_BY(mutex_);  // negative: tokens reserved for the future
   base::SteadyTime at_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The longest wait of all.
+// The longest wait of all its limiters.
 class MaxOfRateLimiter final : public RateLimiter {
  public:
   explicit MaxOfRateLimiter(std::vector<std::unique_ptr<RateLimiter>> limiters);

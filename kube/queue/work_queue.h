@@ -1,8 +1,8 @@
 // A queue of keys to work on (client-go's workqueue with controller-runtime's priorities).
 //
-// A key waits at most once; a key that is being worked on is never given to a second worker, and is queued
-// again at Done when it was added meanwhile. Order: higher priority first, then first in, first out.
-// Its size is bounded by the number of distinct keys. Thread-safe.
+// A key is queued at most once; a key that is being worked on is never given to a second worker. If it is added
+// meanwhile, Done queues it again. Keys with a higher priority come first; within a priority the order is first in,
+// first out. The number of distinct keys bounds the queue's size. Thread-safe.
 //
 //   while (auto key = queue.Get(stop)) { Work(*key); queue.Done(*key); }
 #pragma once
@@ -22,30 +22,30 @@ namespace medley::kube {
 
 class WorkQueue {
  public:
-  // For keys of a first list and of resyncs: everything that changed goes first.
+  // For keys of the first list and of resyncs: keys of changed objects come before them.
   static constexpr int kLowPriority = -100;
 
-  // `metrics` may be null; both are borrowed.
+  // Both arguments are borrowed. `metrics` may be null.
   explicit WorkQueue(base::Clock& clock, QueueMetrics* metrics = nullptr);
   virtual ~WorkQueue() = default;
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // A key that waits already keeps its place, or moves up to the higher priority.
+  // A key that is already queued keeps its place, or moves up to the higher priority.
   void Add(const Key& key, int priority = 0);
-  // The next key; nothing when `stop` is requested, or after ShutDown when all queued keys were given out.
+  // Waits for the next key. Returns nullopt if `stop` is requested, or after ShutDown when the queue is empty.
   std::optional<Key> Get(std::stop_token stop);
-  // Must follow each Get.
+  // Call it after each Get, when the work is done.
   void Done(const Key& key);
   size_t Length() const;
 
-  // Refuses further adds; waiting keys are still given out.
+  // Ignores later Adds. Get still returns the keys that are queued.
   virtual void ShutDown();
-  // ShutDown, then waits until nothing waits and nothing is worked on; ends early by `stop` or by ShutDown.
+  // ShutDown, then waits until no key is queued or being worked on. Ends early on `stop` or ShutDown.
   virtual void ShutDownWithDrain(std::stop_token stop);
   bool ShuttingDown() const;
 
-  // Tells the metrics of work in progress.
+  // Reports work in progress to the metrics.
   void ReportUnfinished();
 
  protected:

@@ -22,7 +22,7 @@ std::vector<std::string> Split(const std::string& path) {
   return parts;
 }
 
-// Takes as long for every wrong token.
+// Compares in constant time, so that the time does not reveal how much of a token was right.
 bool SameSecret(const std::string& a, const std::string& b) {
   unsigned char difference = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size() && !b.empty(); ++i) {
@@ -79,13 +79,13 @@ absl::Status StatusOf(const Fault& fault) {
   return ApiError(fault.code, reason, "scripted fault", std::move(details));
 }
 
-// False: stopped. (Not inlined: gcc 12 sees a use after free in copies of the token otherwise.)
+// Returns false if stopped. (Not inlined: otherwise gcc 12 warns of a use after free in copies of the token.)
 [[gnu::noinline]] bool Linger(base::nanoseconds delay, const std::stop_token& stop) {
   base::SystemClock clock;
   return clock.SleepFor(delay, stop);
 }
 
-// Half of the body, a wait, the rest; of a stream: a wait after the header.
+// Sends half of the body, waits, then sends the rest. A stream waits after the header.
 void SlowDown(base::nanoseconds delay, HttpResponse* response) {
   if (response->stream) {
     response->stream = [delay, rest = std::move(response->stream)](BodySink& sink, std::stop_token stop) {
@@ -172,7 +172,7 @@ absl::StatusOr<std::optional<HttpResponse>> Api::Documents(const HttpRequest& re
   } else {
     return std::optional<HttpResponse>();
   }
-  if (request.method != "GET") return MethodNotAllowed("only GET is possible here");
+  if (request.method != "GET") return MethodNotAllowed("only GET is allowed on this path");
   return JsonResponse(document);
 }
 
@@ -186,7 +186,8 @@ absl::StatusOr<Route> Api::Parse(const HttpRequest& request) const {
   const std::string version = parts[prefix - 1];
   parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(prefix));
   Route route;
-  // /namespaces/NS/PLURAL..., but /namespaces/NAME, /namespaces/NAME/status are the namespace itself.
+  // /namespaces/NS/PLURAL... is inside a namespace; /namespaces/NAME and /namespaces/NAME/status are the namespace
+  // itself.
   const bool own = parts.size() == 3 && (parts[2] == "status" || parts[2] == "finalize");
   if (parts[0] == "namespaces" && parts.size() >= 3 && !own) {
     route.ns = parts[1];

@@ -1,4 +1,4 @@
-// Routes a request to what answers it. Thread-safe; everything is borrowed.
+// Routes a request to its handler. Thread-safe; everything is borrowed.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ class Api {
  public:
   struct Options {
     std::map<std::string, std::string> tokens;
-    bool authenticate = false;  // a token or a client certificate is needed
+    bool authenticate = false;  // require a token or a client certificate
     std::function<void(const RequestSeen&)> on_request;
     base::nanoseconds bookmark_interval = base::seconds(60);
     std::string address;
@@ -71,19 +71,19 @@ class Api {
   LogAccess logs_;
 };
 
-// What the handlers share (api_common.cc).
+// Functions that the handlers share (api_common.cc).
 
-// The body, JSON or YAML by its Content-Type; duplicates and a wrong kind are told as the options say.
+// Decodes the body, JSON or YAML by its Content-Type. `options` decide whether duplicate fields are errors or warnings.
 absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
                                 const Definitions& definitions);
 absl::StatusOr<WriteOptions> ReadWriteOptions(const Route& route, const HttpRequest& request);
-// The object as the request wants it: itself, or a Table.
+// The object in the form that the request wants: as it is, or as a Table.
 HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const Json& object, base::WallTime now,
                             int code = 200);
 HttpResponse JsonResponse(const Json& body, int code = 200);
 HttpResponse ErrorAnswer(const absl::Status& status);
 void AddWarnings(const std::vector<std::string>& warnings, HttpResponse* response);
-// Rewritten to the version that was asked for.
+// The object with the apiVersion of the requested version.
 Json InVersion(const ResourceInfo& info, const Json& object);
 bool WantsTable(const HttpRequest& request);
 bool MethodIsWatch(const HttpRequest& request);

@@ -1,4 +1,4 @@
-// Errors of the API: an absl::Status that carries the HTTP code and the metav1.Status it becomes.
+// Errors of the API: an absl::Status that carries the HTTP code and the content of the metav1.Status.
 // All functions are pure.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace medley::kube::apiserver {
 // `details` may be null.
 absl::Status ApiError(int code, std::string_view reason, std::string_view message, Json details = nullptr);
 
-// One refused field. `what` is the sentence after the field: "Invalid value: 0: must be positive".
+// A refused field. `what` is the text after the field: "Invalid value: 0: must be positive".
 struct FieldError {
   std::string reason;  // FieldValueInvalid, FieldValueRequired, ...
   std::string field;
@@ -35,10 +35,10 @@ absl::Status ForbiddenError(const Resource& resource, std::string_view name, std
 absl::Status InvalidError(const Resource& resource, std::string_view name, const FieldErrors& errors);
 absl::Status ExpiredError(std::string_view message);
 absl::Status MethodNotAllowed(std::string_view message);
-// The answer to a resourceVersion that this server has not reached.
+// The error for a resourceVersion that this server has not reached.
 absl::Status TooLargeVersion(uint64_t asked, uint64_t current);
 
-// The HTTP code and body of an error (a Status without a payload is mapped from its code).
+// The HTTP code and body of an error. A Status without a payload is mapped by its code.
 int HttpCodeOf(const absl::Status& status);
 Json StatusObject(const absl::Status& status);
 

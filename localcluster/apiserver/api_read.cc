@@ -1,4 +1,4 @@
-// list and watch.
+// The verbs list and watch.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -13,7 +13,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-// "123" to 123; nullopt for anything else.
+// Parses a decimal; nullopt for any other text.
 std::optional<uint64_t> Number(std::string_view text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -27,7 +27,7 @@ absl::StatusOr<Selector> ReadSelector(const Route& route, const HttpRequest& req
   return Selector::Parse(*route.info, route.ns, request.Query("labelSelector"), fields);
 }
 
-// Where the next page starts: "VERSION NAMESPACE NAME".
+// The start of the next page: "VERSION NAMESPACE NAME".
 struct Continue {
   uint64_t version = 0;
   Key after;

@@ -1,4 +1,4 @@
-// scale of custom resources; binding, eviction and log of pods.
+// The subresources: scale of custom resources; binding, eviction and log of pods.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-// ".spec.replicas" as a JSON pointer.
+// Converts ".spec.replicas" to a JSON pointer.
 Json::json_pointer Pointer(const std::string& path) {
   std::string text;
   for (const char c : path) text += c == '.' ? '/' : c;
@@ -47,7 +47,7 @@ Json ScaleOf(const ResourceInfo& info, const Json& object) {
   return scale;
 }
 
-// A whole number of the query that is at least `least`; nothing when it is absent or empty.
+// Reads a whole number >= `least` from the query; nullopt if it is absent or empty.
 absl::StatusOr<std::optional<int64_t>> ReadCount(const HttpRequest& request, const char* name, int64_t least,
                                                  FieldErrors* errors) {
   const std::string text = request.Query(name);
@@ -86,7 +86,7 @@ absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest&
   FieldErrors unused;
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<int64_t> seconds,
                           ReadCount(request, "sinceSeconds", 1, both ? &unused : &errors));
-  // A kubelet would overflow here: all that there is.
+  // A kubelet would overflow here; we return the whole log.
   constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
   if (seconds) options.since = now - base::seconds(std::min(*seconds, kForever));
   if (!errors.empty()) {
@@ -95,7 +95,7 @@ absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest&
   return options;
 }
 
-// Which container, in the words of the real server.
+// Chooses the container; the errors are those of a real server.
 absl::Status PickContainer(const Json& pod, LogOptions* options) {
   const Json::json_pointer place("/spec/containers");
   std::string names;
@@ -126,7 +126,8 @@ absl::StatusOr<HttpResponse> Api::Scale(const Route& route, const HttpRequest& r
     MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Get(info, route.key()));
     return JsonResponse(ScaleOf(info, object->json()));
   }
-  if (route.verb != "update" && route.verb != "patch") return MethodNotAllowed("scale: get or update");
+  if (route.verb != "update" && route.verb != "patch")
+    return MethodNotAllowed("scale allows only get, update and patch");
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   auto parsed = ParseJson(request.body);
   if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
@@ -177,7 +178,7 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
     return next;
   };
   MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr bound, rest_.Modify(*route.info, route.key(), change, options));
-  // The condition that a scheduler's binding leaves behind.
+  // Set the condition that a scheduler's binding leads to.
   options.subresource = "status";
   options.binding = false;
   const std::string now = base::FormatTime(rest_.clock().Now());

@@ -1,4 +1,4 @@
-// create, update, patch, delete, deletecollection.
+// The verbs create, update, patch, delete and deletecollection.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-// Custom resources and a few built-in ones are only replaced by who says which version it read.
+// Custom resources and a few built-in ones can only be replaced by a client that names the version it has read.
 absl::Status CheckConditional(const ResourceInfo& info, const std::string& name, const Json& body) {
   static constexpr std::array kConditional = {"PodDisruptionBudget", "Lease", "CustomResourceDefinition"};
   const bool conditional =
@@ -25,7 +25,7 @@ absl::Status CheckConditional(const ResourceInfo& info, const std::string& name,
     return absl::OkStatus();
   }
   Resource named = info.resource;
-  named.kind = named.plural;  // so does the real one
+  named.kind = named.plural;  // as the real server does
   return InvalidError(named, name, {InvalidValue("metadata.resourceVersion", 0, "must be specified for an update")});
 }
 
@@ -57,7 +57,7 @@ absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Defi
     body = std::move(*decoded);
   } else if (!request.body.empty()) {
     auto parsed = ParseJson(request.body);
-    if (!parsed.ok() || !parsed->value.is_object()) return BadRequest("DeleteOptions is not JSON");
+    if (!parsed.ok() || !parsed->value.is_object()) return BadRequest("DeleteOptions must be a JSON object");
     body = std::move(parsed->value);
   }
   spec.propagation = GetString(body, "propagationPolicy");
@@ -178,8 +178,8 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
 absl::StatusOr<HttpResponse> Api::Delete(const Route& route, const HttpRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request, rest_.registry().definitions()));
   MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), spec));
-  // As the real one: pods and namespaces come back themselves, the rest as a Status when gone.
-  if (!done.gone || route.info->resource.kind == "Pod") {
+  // As the real server does: return deleted pods and namespaces themselves, and a Status for other deleted objects.
+  if (!done.removed || route.info->resource.kind == "Pod") {
     return ObjectResponse(route, request, done.object->json(), rest_.clock().Now());
   }
   Json details = {{"name", route.name}, {"kind", route.info->resource.plural}, {"uid", done.object->uid()}};
@@ -201,7 +201,7 @@ absl::StatusOr<HttpResponse> Api::DeleteCollection(const Route& route, const Htt
     if (!selector.Matches(*object)) continue;
     const auto done = rest_.Delete(*route.info, object->key(), spec);
     if (done.ok()) items.push_back(InVersion(*route.info, done->object->json()));
-    // Somebody else was faster: fine. Everything else the caller should know.
+    // NotFound means that another client has deleted the object, which is fine. Return all other errors.
     if (!done.ok() && HttpCodeOf(done.status()) != 404) return done.status();
   }
   return JsonResponse({{"kind", route.info->list_kind},

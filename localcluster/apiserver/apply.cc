@@ -11,7 +11,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-// What can be owned: not the identity of the object nor what the server fills in.
+// The fields that can be owned: not the object's identity, and not what the server fills in.
 Json Ownable(Json object) {
   object.erase("apiVersion");
   object.erase("kind");
@@ -77,7 +77,7 @@ bool IsPrefix(const FieldPath& prefix, const FieldPath& path) {
   return prefix.size() <= path.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-// Whether somebody but entry `self` owns `path` or something inside it.
+// Whether an entry other than `self` owns `path` or a field inside it.
 bool OwnedByOthers(const std::vector<Entry>& entries, const Entry* self, const FieldPath& path) {
   for (const Entry& entry : entries) {
     if (&entry == self) continue;
@@ -87,7 +87,7 @@ bool OwnedByOthers(const std::vector<Entry>& entries, const Entry* self, const F
   return false;
 }
 
-// A manager, in the words of a real server.
+// Describes a manager as a real server does.
 std::string Describe(const Entry& entry) {
   std::string who = fmt::format("\"{}\"", entry.manager);
   if (!entry.subresource.empty()) who += fmt::format(" with subresource \"{}\"", entry.subresource);
@@ -126,18 +126,18 @@ absl::Status ConflictsError(const std::vector<Entry>& entries, const Entry& self
                   {{"causes", std::move(causes)}});
 }
 
-// Removes what `self` had and `now` lacks, outermost first, unless others own some of it.
+// Removes the fields that `self` had and that `now` lacks, outermost first, unless others own some of them.
 void RemoveAbandoned(const std::vector<Entry>& entries, const Entry& self, const FieldSet& now, const Schema& schema,
                      Json* object) {
-  std::vector<FieldPath> gone;
+  std::vector<FieldPath> dropped;
   for (const FieldPath& path : self.fields) {
-    if (!now.contains(path)) gone.push_back(path);
+    if (!now.contains(path)) dropped.push_back(path);
   }
-  std::stable_sort(gone.begin(), gone.end(),
+  std::stable_sort(dropped.begin(), dropped.end(),
                    [](const FieldPath& a, const FieldPath& b) { return a.size() < b.size(); });
-  for (const FieldPath& path : gone) {
+  for (const FieldPath& path : dropped) {
     if (OwnedByOthers(entries, &self, path)) continue;
-    // An empty container that now holds fields of ours is not gone.
+    // Keep an empty container that now holds fields of this manager.
     const auto inside = now.lower_bound(path);
     if (inside != now.end() && IsPrefix(path, *inside)) continue;
     RemovePath(object, schema, path);

@@ -1,8 +1,8 @@
-// Field ownership: managedFields of every write, and server-side apply. Pure.
+// Field ownership: the managedFields of every write, and server-side apply. Pure.
 //
-// The algorithm is structured-merge-diff's: an applier owns what it last applied; fields that it stops
-// applying go unless somebody else owns them too; changing a field that another manager owns is a
-// conflict unless forced; other writers own what they changed and take it from everybody.
+// The algorithm is that of structured-merge-diff. An applier owns the fields that it last applied. A field that it
+// stops applying is removed unless another manager also owns it. Changing a field that another manager owns is a
+// conflict, unless forced. Other writers own the fields that they changed and take them from all other managers.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,16 +14,16 @@
 
 namespace medley::kube::apiserver {
 
-// Notes in next.metadata.managedFields what `manager` changed between `old` (null: created) and `next`.
+// Records in next.metadata.managedFields what `manager` changed between `old` (null: created) and `next`.
 void TrackUpdate(const ResourceInfo& info, const Json* old, Json* next, const std::string& manager,
                  const std::string& subresource, const std::string& now);
 
-// The object that applying `config` to `live` gives, managedFields included.
+// Applies `config` to `live` and returns the result with its managedFields.
 // Errors: 409 with one FieldManagerConflict for each field; 400 when config has managedFields.
 absl::StatusOr<Json> MergeApply(const ResourceInfo& info, const Json& live, const Json& config,
                                 const WriteOptions& options, const std::string& now);
 
-// Equal but for the times in managedFields: a write of nothing.
+// True if the objects are equal except for the times in managedFields: such a write changes nothing.
 bool SameButTimes(const Json& a, const Json& b);
 
 }  // namespace medley::kube::apiserver

@@ -25,7 +25,7 @@ void DefaultContainer(Json* container) {
   Default(container, "terminationMessagePath", "/dev/termination-log");
   Default(container, "terminationMessagePolicy", "File");
   Default(container, "resources", Json::object());
-  // Limits without requests: requests are the limits.
+  // If only limits are given, they are also the requests.
   Json& resources = (*container)["resources"];
   if (!resources.is_object() || !resources.contains("limits") || !resources["limits"].is_object()) {
     return;
@@ -169,7 +169,7 @@ void ValidatePod(const Json* old, const Json& pod, FieldErrors* errors) {
   }
 }
 
-// A key is a file's name, in one of the two maps only.
+// A key must be a valid file name and occur in only one of the two maps.
 void ValidateConfigMap(const Json& map, FieldErrors* errors) {
   const RE2 key_form("[-._a-zA-Z0-9]{1,253}");
   for (const char* field : {"data", "binaryData"}) {

@@ -1,4 +1,4 @@
-// What the built-in kinds do beyond their schema: defaults, checks, immutable parts. Pure.
+// Behaviour of the built-in kinds that their schema cannot express: defaults, checks, immutable fields. Pure.
 #pragma once
 
 #include "localcluster/apiserver/api_error.h"
@@ -6,13 +6,13 @@
 
 namespace medley::kube::apiserver {
 
-// Fields that the real server fills in when an object is created. `serial` numbers cluster addresses.
+// Sets the fields that the real server fills in on create. `serial` numbers cluster addresses.
 void DefaultBuiltin(const ResourceInfo& info, Json* object, uint64_t serial);
 
-// What the schema cannot say. `old` is null on create.
+// Checks what the schema cannot express. `old` is null on create.
 void ValidateBuiltin(const ResourceInfo& info, const Json* old, const Json& object, FieldErrors* errors);
 
-// CRD: the rules of a CustomResourceDefinition, and the status that says it is served.
+// For CustomResourceDefinitions: their rules, and the status that says that the CRD is served.
 void ValidateCrd(const Json& crd, FieldErrors* errors);
 void SetCrdStatus(Json* crd, const std::string& now);
 

@@ -1,4 +1,4 @@
-// Rules and status of CustomResourceDefinitions.
+// The rules and the status of CustomResourceDefinitions.
 #include <fmt/format.h>
 
 #include "localcluster/apiserver/builtin.h"
@@ -37,7 +37,7 @@ void ValidateVersions(const Json& spec, FieldErrors* errors) {
 void ValidateCrd(const Json& crd, FieldErrors* errors) {
   const Json spec = crd.value("spec", Json::object());
   const Json names = spec.is_object() ? spec.value("names", Json::object()) : Json();
-  if (!spec.is_object() || !names.is_object()) return;  // the schema has said so
+  if (!spec.is_object() || !names.is_object()) return;  // schema validation has already reported it
   const std::string group = spec.value("group", "");
   const std::string plural = names.value("plural", "");
   if (!IsDnsSubdomain(group) || group.find('.') == std::string::npos) {

@@ -1,4 +1,4 @@
-// What this server serves, as discovery documents, plain and aggregated. Pure functions of the registry.
+// Discovery documents, plain and aggregated, that list what this server serves. Pure functions of the registry.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace medley::kube::apiserver {
 
 Json CoreVersions(const std::string& address);  // /api
 Json GroupList(const Registry& registry);       // /apis
-// /apis/GROUP; null when there is no such group.
+// /apis/GROUP; null if the group does not exist.
 Json Group(const Registry& registry, const std::string& group);
-// /api/v1 and /apis/GROUP/VERSION; null when there is none.
+// /api/v1 and /apis/GROUP/VERSION; null if the version does not exist.
 Json ResourceList(const Registry& registry, const std::string& group, const std::string& version);
-// APIGroupDiscoveryList of apidiscovery.k8s.io/`version`, of the core group or of all others.
+// An APIGroupDiscoveryList of apidiscovery.k8s.io/`version`: the core group, or all other groups.
 Json Aggregated(const Registry& registry, bool core, const std::string& version);
 Json VersionInfo();  // /version
 

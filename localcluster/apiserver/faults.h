@@ -1,10 +1,10 @@
-// Scripted misbehaviour of the API server, for tests of its clients.
+// Scripted faults of the API server, for tests of its clients.
 //
 //   server.faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .plural = "pods", .code = 429,
 //                        .retry_after_seconds = 1, .times = 2});
 //
-// Each request takes the oldest fault that matches it. A server to which no connection can be made:
-// ApiServer::SetListening(false). Thread-safe.
+// Each request takes the oldest fault that matches it. To refuse connections, use ApiServer::SetListening(false).
+// Thread-safe.
 #pragma once
 
 #include <deque>
@@ -19,21 +19,21 @@ namespace medley::kube::apiserver {
 
 struct Fault {
   enum class Kind {
-    kStatus,      // answer `code` (410 on list; 429, 500, 503; 409 Conflict; 504 too large version)
-    kWatchGone,   // the watch opens, and says ERROR 410 Expired
-    kWatchError,  // the watch opens, and says ERROR `code`
-    kWatchCut,    // the stream ends, without its last chunk, after `events` events
-    kHalfLine,    // the same, in the middle of an event's line
-    kWatchClose,  // the stream ends properly after `events` events
-    kBookmark,    // a bookmark comes at once
-    kDrop,        // the connection is closed without an answer
-    kSlowBody,    // the answer stops in the middle of its body (a watch: before it) for `delay`
+    kStatus,        // answer `code` (410 on list; 429, 500, 503; 409 Conflict; 504 too large version)
+    kWatchExpired,  // the watch opens and sends ERROR 410 Expired
+    kWatchError,    // the watch opens and sends ERROR `code`
+    kWatchCut,      // the stream ends, without its last chunk, after `events` events
+    kHalfLine,      // the same, but in the middle of an event's line
+    kWatchClose,    // the stream ends properly after `events` events
+    kBookmark,      // a bookmark is sent at once
+    kDrop,          // the connection is closed without an answer
+    kSlowBody,      // the answer pauses for `delay` in the middle of its body (a watch: before it)
   };
   Kind kind = Kind::kStatus;
   std::string verb;    // get, list, watch, create, update, patch, delete; empty: any
   std::string plural;  // "pods"; empty: any
   int code = 500;
-  std::string reason = "";  // empty: the usual one of the code
+  std::string reason = "";  // empty: the usual reason of the code
   int retry_after_seconds = 0;
   int events = 0;
   base::nanoseconds delay{0};
@@ -44,8 +44,8 @@ class FaultScript {
  public:
   void Add(Fault fault);
   void Clear();
-  size_t left() const;   // faults that have not happened yet
-  size_t taken() const;  // faults that have
+  size_t left() const;   // faults that have not been taken yet
+  size_t taken() const;  // faults that have been taken
   std::optional<Fault> Take(std::string_view verb, std::string_view plural);
 
  private:

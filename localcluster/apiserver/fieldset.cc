@@ -146,7 +146,7 @@ void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) 
     if (last) {
       value->erase(it);
     } else if (i + 2 < path.size() || !IsKeyOf(schema, path[i + 1])) {
-      Remove(&*it, schema.Items(), path, i + 1);  // an item keeps what names it
+      Remove(&*it, schema.Items(), path, i + 1);  // an item keeps its key fields
     }
     return;
   }
@@ -183,7 +183,7 @@ FieldDiff DiffFields(const Json& a, const Json& b, const Schema& schema) {
 
 Json ToFieldsV1(const FieldSet& set) {
   Json root = Json::object();
-  for (const FieldPath& path : set) {  // sorted: a container comes before what it holds
+  for (const FieldPath& path : set) {  // sorted: a container comes before its content
     Json* node = &root;
     for (size_t i = 0; i < path.size(); ++i) {
       const bool parent_is_member =

@@ -1,8 +1,8 @@
-// Sets of fields, as managedFields has them: which manager owns which part of an object.
+// Sets of fields, in the form of managedFields, which record which manager owns which part of an object.
 //
-// A path is a list of FieldsV1 elements: "f:spec", "k:{\"name\":\"a\"}", "v:\"x\"". Leaves, atomic maps
-// and lists, empty containers and items of keyed lists are members; plain maps in between are not.
-// Untyped maps are granular and untyped lists atomic, as in structured-merge-diff. Pure functions.
+// A path is a list of FieldsV1 elements: "f:spec", "k:{\"name\":\"a\"}", "v:\"x\"". The members of a set are leaves,
+// atomic maps and lists, empty containers, and items of keyed lists, but not the plain maps around them. Untyped maps
+// are granular and untyped lists are atomic, as in structured-merge-diff. Pure functions.
 #pragma once
 
 #include <set>
@@ -31,13 +31,13 @@ FieldSet FromFieldsV1(const Json& fields);
 // ".spec.replicas", ".spec.containers[name=\"a\"].image"
 std::string PathText(const FieldPath& path);
 
-// `config` laid over `live`: maps and keyed lists merge, everything else is replaced.
+// Merges `config` into `live`: maps and keyed lists are merged, all other values are replaced.
 Json MergeByStructure(const Json& live, const Json& config, const Schema& schema);
 
-// Removes the value at `path`, and the containers that this leaves empty.
+// Removes the value at `path`, and containers that become empty by it.
 void RemovePath(Json* value, const Schema& schema, const FieldPath& path);
 
-// "k:{...}" of an item of a keyed list; "" when it lacks a key.
+// "k:{...}" of an item of a keyed list; "" if the item lacks a key.
 std::string ItemKey(const Json& item, const Schema& list);
 
 }  // namespace medley::kube::apiserver

@@ -15,7 +15,7 @@ bool HasFinalizer(const Object& object, const char* name) {
 
 }  // namespace
 
-// Everything at one moment.
+// All objects at one moment.
 struct GarbageCollector::View {
   std::map<std::string, std::vector<ObjectPtr>> all;
   std::set<std::string> uids;
@@ -71,7 +71,7 @@ void GarbageCollector::Sweep() {
 }
 
 void GarbageCollector::SweepOwners(const View& view) {
-  // Dependents all of whose owners are gone.
+  // Delete dependents whose owners have all been deleted.
   for (const auto& [uid, dependents] : view.dependents) {
     if (view.uids.contains(uid)) continue;
     for (const auto& [info, object] : dependents) {
@@ -80,7 +80,7 @@ void GarbageCollector::SweepOwners(const View& view) {
         owned = owned || view.uids.contains(owner.uid);
       }
       if (owned || object->deleting()) continue;
-      // Not found or replaced meanwhile: nothing to do.
+      // If the object was deleted or replaced meanwhile, there is nothing to do.
       (void)rest_.Delete(*info, object->key(), {.uid = object->uid(), .propagation = "Background"});
     }
   }

@@ -1,7 +1,7 @@
-// Deletes what nobody owns any more: dependents of deleted owners (by UID), the content of terminating
-// namespaces; lets go of owners deleted with Foreground or Orphan propagation.
+// Deletes dependents whose owners have been deleted (by UID) and the content of terminating namespaces, and completes
+// the deletion of owners with Foreground or Orphan propagation.
 //
-// Level-triggered: each sweep looks at everything at one moment. Thread-safe; Stop is idempotent.
+// Level-triggered: each sweep looks at all objects at one moment. Thread-safe; Stop is idempotent.
 #pragma once
 
 #include <set>
@@ -19,7 +19,7 @@ class GarbageCollector {
   ~GarbageCollector() { Stop(); }
   void Start();
   void Stop();
-  // A change has been committed: sweeps soon if it can matter. Never blocks.
+  // Call it after each commit. Triggers a sweep if the change can matter. Never blocks.
   void Notice(const Change& change);
 
  private:

@@ -12,7 +12,7 @@ std::string_view Unquoted(std::string_view text) {
   return text;
 }
 
-// "?(@.type=="Ready")": the items for which it holds.
+// Applies a filter such as ?(@.type=="Ready"): returns the items for which it is true.
 Json Filtered(const Json& list, std::string_view filter) {
   Json out = Json::array();
   const size_t at = filter.find("@.");

@@ -1,4 +1,4 @@
-// Who serves the logs of pods, and who reads them now. Thread-safe.
+// Gives the server's handlers access to the log reader, which may be exchanged while they read. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -15,13 +15,13 @@ namespace medley::kube::apiserver {
 
 class LogAccess {
  public:
-  // `reader` is borrowed until the next Set; null: nobody serves logs. Ends what is being read from
-  // the one before, and waits for it.
+  // `reader` is borrowed until the next Set; null: no logs are served. Cancels all reads from the previous reader and
+  // waits for them to end.
   void Set(LogReader* reader);
   bool serving() const;
 
-  // LogReader::ReadLog; ends early when `stop` is requested or another reader is set. Errors:
-  // Unavailable (nobody serves logs), those of the reader.
+  // As LogReader::ReadLog. Ends early if `stop` is requested or another reader is set. Errors: Unavailable if there is
+  // no reader, and those of the reader.
   absl::Status Read(const Key& pod, const LogOptions& options, const std::stop_token& stop,
                     const std::function<bool(std::string_view)>& sink);
 

@@ -38,7 +38,7 @@ void CollectRefs(const Json& node, std::set<std::string>* out) {
   }
 }
 
-// $refs as the document's own; a $ref beside other keywords goes into allOf, as v3 wants it.
+// Rewrites $refs to those of the document. Version 3 requires a $ref beside other keywords to be inside an allOf.
 Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
   if (node.is_array()) {
     Json out = Json::array();
@@ -63,8 +63,8 @@ Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
   return out;
 }
 
-// A structural schema as version 2 of the document has it. What is left out, kubectl could not cope
-// with: a real server does the same (ToStructuralOpenAPIV2).
+// Converts a structural schema to version 2 of the document. Like a real server (ToStructuralOpenAPIV2), it omits what
+// kubectl could not handle.
 Json InV2(const Json& schema) {
   Json out = schema;
   for (const char* junctor : {"allOf", "anyOf", "oneOf", "not"}) out.erase(junctor);
@@ -88,7 +88,7 @@ Json InV2(const Json& schema) {
 
 Json Gvk(const Resource& r) { return {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}; }
 
-// The definitions of some kinds and all that they refer to. v2 cannot say everything a CRD can.
+// The definitions of some kinds and of all that they refer to. Version 2 cannot express everything that a CRD can.
 Json Schemas(const Registry& registry, const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
   Json out = Json::object();
   std::set<std::string> wanted = {std::string(kMeta) + "DeleteOptions", std::string(kMeta) + "Status"};

@@ -1,5 +1,5 @@
-// OpenAPI documents: v3 for kubectl's explain and its look at what the server can do, v2 (JSON and
-// protobuf) for clients that validate and merge by it.
+// OpenAPI documents: v3 for kubectl explain and for kubectl's check of the server's features, v2 (JSON and protobuf)
+// for clients that validate and merge by it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,14 +13,14 @@
 
 namespace medley::kube::apiserver {
 
-// `parts`: the path, split ("openapi", "v3", "apis", "G", "V"). Errors: 404.
+// `parts`: the path's components ("openapi", "v3", "apis", "G", "V"). Errors: 404.
 absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& registry,
                                                             const std::vector<std::string>& parts,
                                                             const HttpRequest& request);
 
 Json OpenApiV3(const Registry& registry, const std::string& group, const std::string& version);
 Json OpenApiV2(const Registry& registry);
-// A swagger 2.0 document as gnostic's openapi.v2.Document in protobuf's wire format.
+// Encodes a swagger 2.0 document as gnostic's openapi.v2.Document in protobuf's wire format.
 std::string OpenApiV2Protobuf(const Json& document);
 
 }  // namespace medley::kube::apiserver

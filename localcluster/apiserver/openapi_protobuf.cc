@@ -1,5 +1,5 @@
-// Swagger 2.0 JSON to gnostic's openapi.v2.Document, in protobuf's wire format: only the fields that the
-// documents of this server have. Field numbers are those of gnostic's openapiv2/OpenAPIv2.proto.
+// Encodes Swagger 2.0 JSON as gnostic's openapi.v2.Document in protobuf's wire format, with only the fields that this
+// server's documents have. The field numbers are those of gnostic's openapiv2/OpenAPIv2.proto.
 #include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/openapi.h"
 
@@ -14,7 +14,7 @@ class Message {
   }
   void Double(int field, double value) {
     Key(field, 1);
-    out_.append(reinterpret_cast<const char*>(&value), sizeof(value));  // little-endian machines
+    out_.append(reinterpret_cast<const char*>(&value), sizeof(value));  // on little-endian machines
   }
   void Bytes(int field, const std::string& value) {
     Key(field, 2);
@@ -55,7 +55,7 @@ std::string Named(const std::string& name, const std::string& value) {
   return m.str();
 }
 
-// Any: the value as YAML text (JSON is YAML).
+// gnostic's Any: the value as YAML text (JSON is YAML).
 std::string Any(const Json& value) {
   Message m;
   m.Bytes(2, Dump(value));

@@ -40,7 +40,7 @@ Json StripDirectives(Json value) {
 
 absl::StatusOr<Json> MergeMap(Json target, const Json& patch, const Schema& schema);
 
-// Items with the given value of `key`, or the end.
+// Finds the first item with the given value of `key`, or the end.
 auto FindKeyed(Json& list, const std::string& key, const Json& value) {
   return std::find_if(list.begin(), list.end(),
                       [&](const Json& item) { return item.is_object() && item.contains(key) && item[key] == value; });
@@ -66,7 +66,7 @@ absl::StatusOr<Json> MergeKeyed(Json target, const Json& patch, const std::strin
   return target;
 }
 
-// Puts the items named by `order` in that order; the others keep their places after them.
+// Sorts the items that `order` names into that order; the others follow in their old order.
 void Reorder(Json* list, const Json& order, const std::string& key) {
   if (!order.is_array() || !list->is_array()) return;
   const auto rank = [&](const Json& item) {

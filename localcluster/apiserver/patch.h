@@ -7,12 +7,12 @@
 
 namespace medley::kube::apiserver {
 
-// RFC 6902, with "test". Errors: 422 for an operation that cannot be done, 400 for a malformed one.
+// RFC 6902, including "test". Errors: 422 for an operation that fails, 400 for a malformed one.
 absl::StatusOr<Json> JsonPatch(const Json& document, const Json& patch);
 
-// Maps merge; lists merge by the schema's patchMergeKey, or as sets of scalars where the strategy says
-// so, else are replaced. Directives: $patch (delete, replace, merge), $deleteFromPrimitiveList/x,
-// $setElementOrder/x, $retainKeys. Errors: 400 for a malformed directive.
+// Merges maps. Lists are merged by the schema's patchMergeKey, or as sets of scalars if the strategy is merge, and
+// replaced otherwise. Directives: $patch (delete, replace, merge), $deleteFromPrimitiveList/x, $setElementOrder/x,
+// $retainKeys. Errors: 400 for a malformed directive.
 absl::StatusOr<Json> StrategicMergePatch(const Json& document, const Json& patch, const Schema& schema);
 
 }  // namespace medley::kube::apiserver

@@ -20,7 +20,7 @@ int64_t Int(const Json& object, const char* path) {
   return value.is_number() ? static_cast<int64_t>(value.get<double>()) : 0;
 }
 
-// The list at `path`, or an empty one.
+// The list at `path`, or an empty list.
 Json Items(const Json& object, const char* path) {
   const Json value = JsonPath(object, path);
   return value.is_array() ? value : Json::array();

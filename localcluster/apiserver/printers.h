@@ -1,4 +1,4 @@
-// Columns of the built-in kinds, as the real server prints them. Pure.
+// Table columns of the built-in kinds, as the real server prints them. Pure.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ namespace medley::kube::apiserver {
 struct PrinterColumn {
   std::string name;
   std::string type;
-  int priority = 0;  // above 0: only with -o wide
+  int priority = 0;  // above 0: shown only with -o wide
   std::function<Json(const Json& object)> cell;
 };
 
 PrinterColumn NameColumn();
-// Kinds without columns of their own get Name and Age.
+// Kinds without columns of their own have Name and Age.
 std::vector<PrinterColumn> BuiltinColumns(const ResourceInfo& info, base::WallTime now);
 
-// "5m" since an RFC 3339 time; "<unknown>" when it is none.
+// The time since an RFC 3339 time, such as "5m"; "<unknown>" if `time` is not valid.
 std::string Age(const std::string& time, base::WallTime now);
 
 }  // namespace medley::kube::apiserver

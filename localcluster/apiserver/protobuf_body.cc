@@ -16,7 +16,7 @@ constexpr char kFields[] = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
 
 absl::Status Malformed() { return base::InvalidArgument("the protobuf body is malformed"); }
 
-// One field of a message.
+// A field of a message.
 struct Field {
   uint64_t number = 0;
   int type = 0;
@@ -57,7 +57,7 @@ class Reader {
   bool Fixed(size_t size, uint64_t* value) {
     if (text_.size() < size) return false;
     *value = 0;
-    std::memcpy(value, text_.data(), size);  // little-endian machines
+    std::memcpy(value, text_.data(), size);  // on little-endian machines
     text_.remove_prefix(size);
     return true;
   }
@@ -75,8 +75,8 @@ class Decoder {
       Field field;
       if (!reader.Next(&field)) return Malformed();
       const auto it = numbers.find(std::to_string(field.number));
-      if (it == numbers.end()) continue;  // of a newer API than ours
-      if (it->is_object()) {              // a message laid into its parent
+      if (it == numbers.end()) continue;  // a field of a newer API version
+      if (it->is_object()) {              // a message whose fields belong to its parent
         MEDLEY_RETURN_IF_ERROR(Message(field.bytes, schema, *it, out, depth + 1));
         continue;
       }

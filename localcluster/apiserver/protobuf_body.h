@@ -1,4 +1,4 @@
-// Bodies in Kubernetes' protobuf encoding, which kubectl uses to create built-in kinds, to JSON. Pure.
+// Converts bodies in Kubernetes' protobuf encoding, with which kubectl creates built-in kinds, to JSON. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,8 +9,8 @@
 
 namespace medley::kube::apiserver {
 
-// `definition`: the kind's name in Definitions. The field numbers are in schemas/builtin.json (x-proto).
-// Errors: InvalidArgument for anything that is not such a message.
+// `definition`: the kind's name in Definitions. Field numbers come from schemas/builtin.json (x-proto).
+// Errors: InvalidArgument if the body is not such a message.
 absl::StatusOr<Json> DecodeProtobuf(std::string_view body, const Definitions& definitions, std::string_view definition);
 
 }  // namespace medley::kube::apiserver

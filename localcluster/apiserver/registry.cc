@@ -14,7 +14,7 @@ std::vector<std::string> Texts(const Json& object, const char* name) {
   return out;
 }
 
-// openAPIV3Schema as it validates a whole object.
+// openAPIV3Schema, extended so that it validates a whole object.
 Json RootSchema(const Json& version) {
   const Json* given = nullptr;
   if (const auto schema = version.find("schema"); schema != version.end() && schema->is_object()) {

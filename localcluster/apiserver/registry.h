@@ -1,4 +1,4 @@
-// Which resources this server has: the built-in ones and those of the CRDs. Thread-safe.
+// The resources of this server: the built-in ones and those of CRDs. Thread-safe.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace medley::kube::apiserver {
 
-// One version of one resource. Immutable; a request keeps it alive while its CRD changes.
+// One version of one resource. Immutable; a request keeps it alive even if its CRD changes.
 struct ResourceInfo {
   Resource resource;
   std::string singular;
@@ -21,16 +21,16 @@ struct ResourceInfo {
   std::vector<std::string> categories;
   bool builtin = true;
   bool has_status = false;
-  bool has_generation = false;  // spec changes bump metadata.generation
+  bool has_generation = false;  // changes of spec increment metadata.generation
   bool has_scale = false;
   std::string spec_replicas, status_replicas, label_selector;  // ".spec.replicas", of scale
   std::string definition;                                      // built-in: its name in Definitions
   Json schema_document;  // CRD: openAPIV3Schema with apiVersion, kind and metadata
-  Schema schema;         // invalid: anything goes
+  Schema schema;         // invalid: every value is allowed
   Json columns;          // CRD: additionalPrinterColumns, or null
   std::string crd;       // CRD: its name
 
-  // Objects of all versions of a resource live together.
+  // The name of the store's bucket, which holds the objects of all versions of a resource.
   std::string bucket() const { return resource.group + "/" + resource.plural; }
 };
 using InfoPtr = std::shared_ptr<const ResourceInfo>;
@@ -42,15 +42,15 @@ class Registry {
  public:
   explicit Registry(const Definitions& definitions);
 
-  // Null when there is none.
+  // Null if the resource does not exist.
   InfoPtr Find(const std::string& group, const std::string& version, const std::string& plural) const;
   InfoPtr FindKind(const std::string& group, const std::string& version, const std::string& kind) const;
-  // Any version of a resource; null when there is none.
+  // Any version of a resource; null if the resource does not exist.
   InfoPtr FindBucket(const std::string& bucket) const;
   std::vector<InfoPtr> All() const;  // sorted by group, version, plural
   const Definitions& definitions() const { return definitions_; }
 
-  // Serves the served versions of a (validated) CRD in place of what it said before.
+  // Serves the served versions of a validated CRD; replaces the CRD's previous versions.
   void SetCrd(const Json& crd);
   void RemoveCrd(const std::string& name);
 

@@ -15,9 +15,9 @@
 namespace medley::kube::apiserver {
 namespace {
 
-constexpr int kMaxTries = 100;  // lost races before a writer gives up
+constexpr int kMaxTries = 100;  // conflicts with other writers before a write fails
 
-// What generation counts: everything but metadata and status.
+// metadata.generation counts changes of everything except metadata and status.
 bool SpecDiffers(const Json& a, const Json& b) {
   const auto strip = [](Json json) {
     for (const char* name : {"metadata", "status", "apiVersion"}) json.erase(name);
@@ -40,7 +40,7 @@ void KeepServerFields(const Json& current, Json* next) {
   metadata.erase("selfLink");
 }
 
-// Empty maps and lists of metadata say nothing: stored without them.
+// Removes empty maps and lists of metadata, so that they are not stored.
 void TidyMetadata(Json* object) {
   Json& metadata = (*object)["metadata"];
   for (const char* name : {"labels", "annotations", "finalizers", "ownerReferences", "managedFields"}) {
@@ -49,7 +49,7 @@ void TidyMetadata(Json* object) {
   }
 }
 
-// Those of an object that goes can only become fewer.
+// Finalizers of a terminating object can only be removed.
 absl::Status CheckFinalizers(const ResourceInfo& info, const Key& key, const Json& current, const Json& next) {
   if (!current["metadata"].contains("deletionTimestamp")) return absl::OkStatus();
   const Json before = current["metadata"].value("finalizers", Json::array());
@@ -67,7 +67,7 @@ absl::Status CheckFinalizers(const ResourceInfo& info, const Key& key, const Jso
 
 }  // namespace
 
-bool ReadyToGo(const Json& object) {
+bool CanBeRemoved(const Json& object) {
   const Json& metadata = object["metadata"];
   if (!metadata.contains("deletionTimestamp")) return false;
   if (metadata.contains("finalizers") && !metadata["finalizers"].empty()) return false;
@@ -126,7 +126,7 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
     Normalize(object, info.schema);
     Validate(*object, info.schema, "", &errors);
   } else {
-    // The metadata of every object is decoded by the server itself.
+    // The server itself decodes the metadata of every object.
     Validate(object->at("metadata"), info.schema.Field("metadata"), "metadata", &errors);
   }
   for (const FieldError& error : errors) {
@@ -227,7 +227,7 @@ absl::StatusOr<ObjectPtr> Rest::Create(const ResourceInfo& info, const std::stri
   return AlreadyExistsError(info.resource, object["metadata"].value("name", ""));
 }
 
-// The object to store when a writer wants `next` in place of `current`.
+// Returns the object to store if a writer wants to replace `current` by `next`.
 absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const Json& current, Json next,
                                 const WriteOptions& options) const {
   if (!next.is_object() || (next.contains("metadata") && !next["metadata"].is_object())) {
@@ -283,7 +283,7 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
     MEDLEY_RETURN_IF_ERROR(Check(info, &current, next));
     SetCrdStatus(&next, base::FormatTime(clock_.Now()));
   }
-  if (options.binding) {  // nobody else may move a pod
+  if (options.binding) {  // only a binding may assign a pod to a node
     Json moved = current;
     moved["spec"]["nodeName"] = next["spec"]["nodeName"];
     MEDLEY_RETURN_IF_ERROR(Check(info, &moved, next));
@@ -307,11 +307,11 @@ absl::StatusOr<ObjectPtr> Rest::Modify(const ResourceInfo& info, const Key& key,
     next["metadata"]["resourceVersion"] = current->resource_version();
     if (SameButTimes(current->json(), next)) return current;
     if (options.dry_run) return std::make_shared<const Object>(std::move(next));
-    const bool gone = ReadyToGo(next);
+    const bool removed = CanBeRemoved(next);
     std::optional<Json> commit;
-    if (!gone) commit = std::move(next);
+    if (!removed) commit = std::move(next);
     if (ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit))) {
-      AfterCommit(info, stored, gone);
+      AfterCommit(info, stored, removed);
       return stored;
     }
   }
@@ -344,11 +344,11 @@ absl::StatusOr<ObjectPtr> Rest::Apply(const ResourceInfo& info, const Key& key, 
     }
     *created = current == nullptr;
     if (options.dry_run) return std::make_shared<const Object>(std::move(next));
-    const bool gone = ReadyToGo(next);
+    const bool removed = CanBeRemoved(next);
     std::optional<Json> commit;
-    if (!gone) commit = std::move(next);
+    if (!removed) commit = std::move(next);
     if (ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit))) {
-      AfterCommit(info, stored, gone);
+      AfterCommit(info, stored, removed);
       return stored;
     }
   }

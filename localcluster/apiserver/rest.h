@@ -1,6 +1,6 @@
-// The verbs that read and write objects: what the registry layer of a real API server does.
+// The verbs that read and write objects, like the registry layer of a real API server.
 //
-// Thread-safe. Writes are optimistic: read, compute, commit if nobody was faster, else again.
+// Thread-safe. Writes are optimistic: read, compute, commit; if another writer was faster, start again.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,7 +26,7 @@ struct WriteOptions {
   std::string manager = "unknown";
   std::string subresource;                       // "", "status", "scale"
   bool force = false;                            // server-side apply
-  bool binding = false;                          // of a pod: the one way to set its node
+  bool binding = false;                          // of a pod; only a binding may set its node
   std::vector<std::string>* warnings = nullptr;  // borrowed; may be null
 };
 
@@ -39,35 +39,35 @@ struct DeleteSpec {
 };
 
 struct Deleted {
-  ObjectPtr object;   // its last or its present state
-  bool gone = false;  // false: it waits for its finalizers or its node
+  ObjectPtr object;      // its last state if it was removed, else its current state
+  bool removed = false;  // false: it waits for its finalizers or its node
 };
 
 class Rest {
  public:
-  // All borrowed.
+  // All arguments are borrowed.
   Rest(Registry& registry, Store& store, base::Clock& clock, uint64_t seed);
 
   absl::StatusOr<ObjectPtr> Get(const ResourceInfo& info, const Key& key) const;
-  // `object` as decoded from the wire; its namespace is taken from `ns`.
+  // `object`: the decoded body. Its namespace is set to `ns`.
   absl::StatusOr<ObjectPtr> Create(const ResourceInfo& info, const std::string& ns, Json object,
                                    const WriteOptions& options);
-  // `change` makes the new object from the present one; it may run more than once.
+  // `change` computes the new object from the current one. It may be called more than once.
   using ChangeFn = std::function<absl::StatusOr<Json>(const Json& current)>;
   absl::StatusOr<ObjectPtr> Modify(const ResourceInfo& info, const Key& key, const ChangeFn& change,
                                    const WriteOptions& options);
-  // Server-side apply; creates what is not there (`created` says so).
+  // Server-side apply. Creates the object if it does not exist, and then sets `created`.
   absl::StatusOr<ObjectPtr> Apply(const ResourceInfo& info, const Key& key, const Json& config,
                                   const WriteOptions& options, bool* created);
   absl::StatusOr<Deleted> Delete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec);
 
-  // Removes unknown fields, checks types of built-in kinds, fills defaults; 400 as the options say.
+  // Removes unknown fields, checks the types of built-in kinds and sets defaults. Errors: 400, depending on `options`.
   absl::Status Shape(const ResourceInfo& info, Json* object, const WriteOptions& options, bool defaults = true) const;
-  // Removes a name from metadata.finalizers, and the object with its last one.
+  // Removes a name from metadata.finalizers. Removes the object too if that was the last thing that it waited for.
   absl::Status RemoveFinalizer(const ResourceInfo& info, const Key& key, const std::string& name);
-  // A terminating namespace whose content has gone.
+  // Completes the deletion of a terminating namespace that is empty.
   void FinishNamespace(const std::string& name);
-  // CRD: makes its resources served and open to requests.
+  // The registry changes when a CRD is written.
   Registry& registry() { return registry_; }
   Store& store() { return store_; }
   base::Clock& clock() { return clock_; }
@@ -91,7 +91,7 @@ class Rest {
   std::atomic<uint64_t> serial_ = 0;
 };
 
-// True when `object` is deleting and nothing holds it back any more.
-bool ReadyToGo(const Json& object);
+// True if `object` is terminating and has no more finalizers or grace period to wait for.
+bool CanBeRemoved(const Json& object);
 
 }  // namespace medley::kube::apiserver

@@ -17,7 +17,7 @@ void AddFinalizer(Json* metadata, const std::string& name) {
   list.push_back(name);
 }
 
-// How long the node may take: only a pod that a node runs gets any time.
+// How many seconds the node gets to end the object: 0 unless it is a pod that runs on a node.
 int64_t Grace(const ResourceInfo& info, const Json& object, const DeleteSpec& spec) {
   if (info.resource.kind != "Pod" || !info.resource.group.empty()) return 0;
   const Json pod = object.value("spec", Json::object());
@@ -63,7 +63,7 @@ absl::StatusOr<std::optional<Deleted>> Rest::TryDelete(const ResourceInfo& info,
     AfterCommit(info, last, true);
     return Deleted{std::move(last), true};
   }
-  if (current->deleting()) {  // only ever sooner
+  if (current->deleting()) {  // the deadline can only move forward
     grace = std::min(grace, metadata.value("deletionGracePeriodSeconds", int64_t{0}));
   }
   const bool sooner = !current->deleting() || grace < metadata.value("deletionGracePeriodSeconds", int64_t{0});
@@ -108,11 +108,11 @@ absl::Status Rest::RemoveFinalizer(const ResourceInfo& info, const Key& key, con
     } else {
       metadata["finalizers"] = std::move(kept);
     }
-    const bool gone = ReadyToGo(next);
+    const bool removed = CanBeRemoved(next);
     std::optional<Json> commit;
-    if (!gone) commit = std::move(next);
+    if (!removed) commit = std::move(next);
     if (ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit))) {
-      AfterCommit(info, stored, gone);
+      AfterCommit(info, stored, removed);
       return absl::OkStatus();
     }
   }

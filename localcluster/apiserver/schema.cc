@@ -17,7 +17,7 @@ Schema Definitions::Find(std::string_view name) const {
 }
 
 Schema::Schema(const Json* node, const Definitions* definitions) : node_(node), definitions_(definitions) {
-  // Built-in definitions refer to one another; a chain is never longer than two.
+  // Built-in definitions refer to one another; a chain of references has at most two steps.
   for (int i = 0; i < 4 && node_ != nullptr && node_->is_object() && definitions_ != nullptr; ++i) {
     const auto ref = node_->find("$ref");
     if (ref == node_->end() || !ref->is_string()) break;
@@ -49,7 +49,7 @@ Schema Schema::Field(std::string_view name, bool* known) const {
   }
   found = preserve_unknown() || untyped() ||
           (type() == "object" && !node_->contains("properties") && definitions_ != nullptr &&
-           !ref_.empty());  // FieldsV1 and its like: any object
+           !ref_.empty());  // types such as FieldsV1 allow any object
   return {};
 }
 

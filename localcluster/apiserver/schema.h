@@ -1,7 +1,7 @@
-// A view of a structural OpenAPI schema, of a built-in kind or of a CRD, with $refs followed.
+// A view of a structural OpenAPI schema of a built-in kind or a CRD, which follows $refs.
 //
-// A Schema is two pointers: copy it freely, while the document and the Definitions live. An invalid
-// Schema (`!schema`) stands for "anything goes". Thread-safe: nothing is written.
+// A Schema consists of pointers: copy it freely, but the document and the Definitions must outlive it. An invalid
+// Schema (`!schema`) allows every value. Thread-safe, because nothing is written.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace medley::kube::apiserver {
 
 class Schema;
 
-// Definitions by name: those of the built-in kinds, compiled into the program (schemas/builtin.json).
+// The definitions of the built-in kinds by name. They are compiled into the program (schemas/builtin.json).
 class Definitions {
  public:
   Definitions();
-  // An invalid Schema when there is none.
+  // An invalid Schema if the definition does not exist.
   Schema Find(std::string_view name) const;
   const Json& all() const { return all_; }
 
@@ -37,8 +37,8 @@ class Schema {
   const Json& json() const { return *node_; }
   // "", "object", "array", "string", ...
   std::string_view type() const;
-  // The schema of field `name`: from properties, else additionalProperties; `known` says whether any
-  // of them covers it.
+  // The schema of field `name`: from properties, else additionalProperties. Sets `known` to whether one of them covers
+  // the field.
   Schema Field(std::string_view name, bool* known = nullptr) const;
   Schema Items() const;
   Schema Sub(const Json& node) const { return Schema(&node, definitions_); }
@@ -48,12 +48,12 @@ class Schema {
   bool int_or_string() const;
   bool quantity() const { return ref_ == "io.k8s.apimachinery.pkg.api.resource.Quantity"; }
   bool embedded_resource() const { return Flag("x-kubernetes-embedded-resource"); }
-  // Any JSON at all (no type, no properties).
+  // Allows any JSON value: has no type and no properties.
   bool untyped() const;
   bool map_atomic() const;
   ListType list_type() const;
   std::vector<std::string> list_map_keys() const;
-  // Strategic merge: the key of a list that merges; "" when it replaces. `set`: scalars that merge.
+  // Strategic merge patch: the key by which a list is merged, or "" if it is not. patch_merges: merge scalars as a set.
   std::string patch_merge_key() const;
   bool patch_merges() const;
   const Json* Default() const;

@@ -1,4 +1,4 @@
-// Which objects a list or a watch is about. Immutable after Parse.
+// Selects the objects of a list or a watch. Immutable after Parse.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,7 +13,7 @@ namespace medley::kube::apiserver {
 
 class Selector {
  public:
-  // Errors: 400 for bad syntax, and for a field that the resource does not select by.
+  // Errors: 400 for invalid syntax, and for a field by which the resource cannot be selected.
   static absl::StatusOr<Selector> Parse(const ResourceInfo& info, const std::string& ns, const std::string& labels,
                                         const std::string& fields);
   bool Matches(const Object& object) const;

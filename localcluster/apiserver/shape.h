@@ -1,4 +1,4 @@
-// Gives a decoded object its stored shape: unknown fields go (or are told), defaults come. Pure.
+// Gives a decoded object its stored form: removes unknown fields, or reports them, and sets defaults. Pure.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace medley::kube::apiserver {
 
-// Removes the fields that the schema does not cover; their paths ("spec.foo") are appended to `unknown`.
+// Removes the fields that the schema does not cover and appends their paths ("spec.foo") to `unknown`.
 void Prune(Json* value, const Schema& schema, const std::string& path, std::vector<std::string>* unknown);
 
-// Fills absent fields that have a default, outermost first; drops nulls that may not be null.
+// Sets absent fields to their defaults, outermost first. Removes nulls where null is not allowed.
 void ApplyDefaults(Json* value, const Schema& schema);
 
-// Built-in kinds: numbers given for quantities become strings; nulls go, as decoding into Go does.
+// For built-in kinds: converts numbers to strings in quantities and removes nulls, as decoding in Go does.
 void Normalize(Json* value, const Schema& schema);
 
 }  // namespace medley::kube::apiserver

@@ -136,7 +136,7 @@ absl::StatusOr<Store::Watch> Store::Open(const std::string& bucket_name, std::op
     if (*since < bucket.forgotten) {
       return ExpiredError(fmt::format("too old resource version: {} ({})", *since, bucket.forgotten));
     }
-    // The backlog may be longer than the buffer for what comes later.
+    // The initial backlog may be longer than the buffer's limit, which holds for later changes.
     base::MutexLock queue_lock(watch.queue->mutex_);
     for (const Change& change : bucket.changes) {
       if (change.version > *since) watch.queue->changes_.push_back(change);

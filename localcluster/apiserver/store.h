@@ -1,7 +1,7 @@
-// All objects, one counter of versions, and the recent changes of each resource for watchers.
+// All objects, one version counter, and the recent changes of each resource for watchers.
 //
-// Thread-safe. A bucket holds one resource ("medley.dev/trainingjobs"). The window of each bucket is
-// bounded: a watch from before it gets 410; a watcher that does not keep up is cut.
+// Thread-safe. A bucket holds the objects of one resource ("medley.dev/trainingjobs"). The window of changes of a
+// bucket is limited: a watch from an older version gets 410. A watcher that does not keep up is disconnected ("cut").
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,14 +26,14 @@ struct Change {
   Type type;
   uint64_t version;
   ObjectPtr object;    // kDeleted: the last state, with the version of the deletion
-  ObjectPtr previous;  // null when added
+  ObjectPtr previous;  // null for kAdded
 };
 
-// The changes on their way to one watcher.
+// The changes that wait for one watcher.
 class WatchQueue {
  public:
   explicit WatchQueue(size_t limit) : limit_(limit) {}
-  // Waits; nothing at the deadline, at `stop`, or when cut() (after what is left has been taken).
+  // Waits for the next change. Returns nullopt at the deadline, on `stop`, or if cut() and no change is left.
   std::optional<Change> Next(std::stop_token stop, base::SteadyTime deadline);
   bool cut() const;
 
@@ -58,28 +58,28 @@ class Store {
   };
   struct Watch {
     std::shared_ptr<WatchQueue> queue;
-    Snapshot initial;  // only when asked for
+    Snapshot initial;  // only if requested
   };
 
   Store(size_t window, size_t watch_buffer) : window_(window), watch_buffer_(watch_buffer) {}
 
-  ObjectPtr Get(const std::string& bucket, const Key& key) const;  // null: none
+  ObjectPtr Get(const std::string& bucket, const Key& key) const;  // null if absent
   Snapshot List(const std::string& bucket, const std::string& ns = "") const;
-  // Everything at one moment, by bucket.
+  // All objects at one moment, by bucket.
   std::map<std::string, std::vector<ObjectPtr>> All() const;
   uint64_t version() const;
-  uint64_t oldest(const std::string& bucket) const;  // changes after this version are still known
+  uint64_t oldest(const std::string& bucket) const;  // changes after this version are still kept
 
-  // Replaces `expected` (null: nothing is there) by `next` (nullopt: deletes) and stamps its version.
-  // Null when what is there is not `expected`: read again.
+  // Replaces `expected` (null: the object does not exist) by `next` (nullopt: deletes it) and stamps its version.
+  // Returns null if the stored object is not `expected`; the caller must read it again.
   ObjectPtr Commit(const std::string& bucket, const Key& key, const ObjectPtr& expected, std::optional<Json> next);
 
-  // `since`: changes after that version; nullopt: the current objects as `initial`, then changes.
-  // Errors: 410 Expired; 504 for a version from the future.
+  // Sends the changes after version `since`; without `since`, returns the current objects as `initial`, then sends
+  // changes. Errors: 410 Expired; 504 for a version that has not been reached.
   absl::StatusOr<Watch> Open(const std::string& bucket, std::optional<uint64_t> since);
-  // The version up to which `queue` has been emptied; nullopt when something waits in it.
+  // The version up to which `queue` has been read; nullopt if changes wait in it.
   std::optional<uint64_t> Bookmark(const WatchQueue& queue) const;
-  // Cuts the watchers of a resource that is no more.
+  // Disconnects the watchers of a resource that no longer exists.
   void CutWatchers(const std::string& bucket);
 
   // Called after each commit, outside the lock. Set once, before the first commit.
@@ -91,7 +91,7 @@ class Store {
   struct Bucket {
     std::map<Key, ObjectPtr> objects;
     std::deque<Change> changes;
-    uint64_t forgotten = 0;  // version of the newest change that left `changes`
+    uint64_t forgotten = 0;  // version of the newest change removed from `changes`
     std::vector<std::weak_ptr<WatchQueue>> watchers;
   };
   void Publish(Bucket* bucket, Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

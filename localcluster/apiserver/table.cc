@@ -8,7 +8,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-// A CRD's column: the first value of its path, by its type.
+// The cell of a CRD's column: the first value at its path, formatted by its type.
 Json CrdCell(const Json& object, const Json& column, base::WallTime now) {
   const Json value = JsonPath(object, column.value("jsonPath", ""));
   const std::string type = column.value("type", "string");

@@ -1,4 +1,4 @@
-// Objects as the rows of meta.k8s.io/v1 Table: what `kubectl get` prints. Pure.
+// Renders objects as rows of a meta.k8s.io/v1 Table, which `kubectl get` prints. Pure.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace medley::kube::apiserver {
 
-// `include`: None, Metadata (the default) or Object, for each row's `object`.
+// `include` selects the content of each row's `object`: None, Metadata (the default) or Object.
 Json MakeTable(const ResourceInfo& info, const std::vector<const Json*>& objects, base::WallTime now,
                const std::string& include);
 
-// "5s", "3m20s", "4h", "2d3h": as kubectl writes ages.
+// "5s", "3m20s", "4h", "2d3h": ages as kubectl prints them.
 std::string HumanDuration(base::nanoseconds age);
 
 // The value at a simple JSONPath (".spec.a", ".status.conditions[?(@.type==\"Ready\")].status",

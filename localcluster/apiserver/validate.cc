@@ -18,7 +18,7 @@ std::string Short(const Json& value) {
   return text;
 }
 
-// One value being checked: keeps the signatures below short.
+// One value that is being checked; keeps the signatures below short.
 struct Check {
   const Json& value;
   const Schema& schema;
@@ -49,7 +49,7 @@ const char* TypeName(const Json& value) {
   return value.type_name();
 }
 
-// False when the type is wrong: nothing else is worth saying then.
+// Returns false if the type is wrong; then no other check makes sense.
 bool CheckType(const Check& c) {
   if (c.value.is_null()) {
     if (c.schema.Flag("nullable") || c.schema.untyped()) return true;
@@ -103,7 +103,7 @@ void CheckNumber(const Check& c) {
   }
 }
 
-// The bound when the keyword is a sensible count, else -1.
+// The limit in `keyword` if it is a valid count, else -1.
 int64_t Count(const Check& c, const char* keyword) {
   const Json* bound = c.Keyword(keyword);
   return bound != nullptr && bound->is_number_integer() ? bound->get<int64_t>() : -1;
@@ -161,7 +161,7 @@ void CheckUnique(const Check& c) {
   }
 }
 
-// The real server names the number of items, not the items.
+// The real server reports the number of items, not the items.
 void BadCount(const Check& c, int64_t size, const std::string& want) {
   if (c.errors->size() >= kMaxFieldErrors) return;
   c.errors->push_back(InvalidValue(c.path, size, fmt::format("{} should have {}", c.In(), want)));
@@ -249,7 +249,7 @@ void CheckJunctors(const Check& c) {
 
 std::string JoinField(const std::string& path, std::string_view name) {
   if (path.empty()) return std::string(name);
-  // Keys of maps that hold dots are quoted as the real server does.
+  // Map keys with dots are put in brackets, as the real server does.
   if (name.find('.') != std::string_view::npos) return fmt::format("{}[{}]", path, name);
   return fmt::format("{}.{}", path, name);
 }

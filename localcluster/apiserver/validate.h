@@ -1,6 +1,6 @@
-// Validation of a value against a structural schema, with the sentences of the real API server.
+// Validates a value against a structural schema, with the messages of the real API server.
 //
-// Pure. CEL rules are not evaluated. `format` is checked for the formats that Kubernetes knows.
+// Pure. CEL rules are not evaluated. `format` is checked for the formats that Kubernetes defines.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace medley::kube::apiserver {
 
-// Errors of `value` under `path` ("" for the whole object), at most `kMaxFieldErrors` of them.
+// Appends the errors of `value` under `path` ("" for the whole object), at most `kMaxFieldErrors` of them.
 inline constexpr size_t kMaxFieldErrors = 64;
 void Validate(const Json& value, const Schema& schema, const std::string& path, FieldErrors* errors);
 
-// True when `text` has the format ("date-time", "ipv4", "duration", ...); unknown formats accept all.
+// True if `text` has the format ("date-time", "ipv4", "duration", ...). Unknown formats accept every text.
 bool HasFormat(std::string_view format, const std::string& text);
 
-// "spec" + "a" = "spec.a"; "" + "a" = "a".
+// Joins "spec" and "a" to "spec.a", and "" and "a" to "a".
 std::string JoinField(const std::string& path, std::string_view name);
 
 }  // namespace medley::kube::apiserver

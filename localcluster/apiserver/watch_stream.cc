@@ -6,7 +6,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-constexpr base::nanoseconds kTick = base::milliseconds(500);  // how soon a gone peer is noticed
+constexpr base::nanoseconds kTick = base::milliseconds(500);  // how soon a disconnected peer is noticed
 
 class Stream {
  public:
@@ -32,7 +32,7 @@ class Stream {
   bool Is(Fault::Kind kind) const { return spec_.fault.has_value() && spec_.fault->kind == kind; }
 
   bool FaultAtOpen() {
-    if (Is(Fault::Kind::kWatchGone)) {
+    if (Is(Fault::Kind::kWatchExpired)) {
       Send("ERROR", StatusObject(ExpiredError("too old resource version: 1 (2)")));
       return true;
     }
@@ -44,7 +44,7 @@ class Stream {
     return Ended();
   }
 
-  // A scripted end after so many events.
+  // True if a scripted fault ends the stream after the events sent so far.
   bool Ended() {
     const bool ends = Is(Fault::Kind::kWatchCut) || Is(Fault::Kind::kHalfLine) || Is(Fault::Kind::kWatchClose);
     if (!ends || events_ < spec_.fault->events) return false;
@@ -107,7 +107,7 @@ class Stream {
   const WatchSpec& spec_;
   BodySink& sink_;
   const std::stop_token stop_;
-  const base::SystemClock clock_;  // sockets live in real time
+  const base::SystemClock clock_;  // waits on sockets use real time
   int events_ = 0;
 };
 

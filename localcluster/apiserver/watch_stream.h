@@ -1,4 +1,5 @@
-// A watch as it goes over the wire: filter, encode, bookmarks, faults. Runs in its connection's thread.
+// Writes a watch to its connection: filters and encodes events, adds bookmarks, injects faults. Runs in the
+// connection's thread.
 #pragma once
 
 #include <functional>
@@ -15,17 +16,17 @@ namespace medley::kube::apiserver {
 struct WatchSpec {
   InfoPtr info;
   Selector selector;
-  std::optional<uint64_t> since;  // nullopt: the state now comes first, as ADDED events
+  std::optional<uint64_t> since;  // nullopt: first send the current objects as ADDED events
   bool bookmarks = false;
-  bool initial_end = false;  // WatchList: a bookmark after the state
+  bool initial_end = false;  // WatchList: send a bookmark after the current objects
   base::nanoseconds timeout = base::seconds(1800);
   base::nanoseconds bookmark_interval = base::seconds(60);
   std::optional<Fault> fault;
-  // How an object is shown (as itself or as a Table row).
+  // Returns the form in which an object is sent: as it is, or as a Table.
   std::function<Json(const Json& object)> present;
 };
 
-// Writes events to `sink` until it goes, the time is over, the watcher is cut, or `stop`.
+// Writes events to `sink` until it is closed, the timeout passes, the watcher is cut, or `stop` is requested.
 void StreamWatch(Store& store, const WatchSpec& spec, BodySink& sink, std::stop_token stop);
 
 }  // namespace medley::kube::apiserver

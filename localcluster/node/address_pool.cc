@@ -28,13 +28,14 @@ absl::StatusOr<AddressPool> AddressPool::Parse(const std::string& cidr) {
   }
   const uint32_t host = ntohl(address.s_addr);
   if (!good || host >> 24 != 127) {
-    return base::InvalidArgument("pod address range '{}' must be 127.x.y.z/8 to /29", cidr);
+    return base::InvalidArgument("pod address range '{}' must be inside 127.0.0.0/8 with a prefix of /8 to /29", cidr);
   }
   const uint32_t size = uint32_t{1} << (32 - bits);
   const uint32_t network = host & ~(size - 1);
-  // 127.0.0.x is the machine's own.
+  // 127.0.0.x is reserved for the machine.
   const uint32_t first = std::max(network + 1, uint32_t{0x7f000100});
-  if (first >= network + size - 1) return base::InvalidArgument("pod address range '{}' is not free", cidr);
+  if (first >= network + size - 1)
+    return base::InvalidArgument("pod address range '{}' has no address outside 127.0.0.0/24", cidr);
   return AddressPool(first, network + size - 1 - first);
 }
 
@@ -47,7 +48,7 @@ AddressPool::AddressPool(AddressPool&& other) noexcept : first_(other.first_), c
 absl::StatusOr<std::string> AddressPool::Take(const std::string& key) {
   base::MutexLock lock(mutex_);
   if (const auto it = taken_.find(key); it != taken_.end()) return Format(it->second);
-  if (used_.size() >= count_) return base::ResourceExhausted("all {} pod addresses are taken", count_);
+  if (used_.size() >= count_) return base::ResourceExhausted("all {} pod addresses are in use", count_);
   uint32_t offset = static_cast<uint32_t>(base::Hash64(key) % count_);
   while (used_.contains(first_ + offset)) offset = (offset + 1) % count_;
   used_.insert(first_ + offset);

@@ -1,7 +1,7 @@
-// Loopback addresses for pods: each key has one of its own, the same whenever it can be.
+// Loopback addresses for pods: each key has its own address, and the same one again whenever possible.
 //
-// The address is picked by the hash of the key, so that a pod that is made again under its name has its
-// address again, and two nodes on one machine seldom meet. Thread-safe.
+// The hash of the key selects the address, so a pod that is recreated with the same name gets its old address, and two
+// nodes on one machine rarely collide. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,16 +21,16 @@ class AddressPool {
   static absl::StatusOr<AddressPool> Parse(const std::string& cidr);
   AddressPool(AddressPool&& other) noexcept;
 
-  // The address of `key`, taken when it has none. Errors: ResourceExhausted.
+  // Returns the address of `key`; assigns one if it has none. Errors: ResourceExhausted.
   absl::StatusOr<std::string> Take(const std::string& key);
-  // Takes `address` for `key` if it is free and in the range; else nothing happens.
+  // Assigns `address` to `key` if it is unused and in the range; otherwise does nothing.
   void Claim(const std::string& key, const std::string& address);
   void Release(const std::string& key);
 
  private:
   AddressPool(uint32_t first, uint32_t count) : first_(first), count_(count) {}
 
-  const uint32_t first_;  // host order; never the network's own or the broadcast address
+  const uint32_t first_;  // in host byte order; excludes the network and broadcast addresses
   const uint32_t count_;
   base::Mutex mutex_;
   std::map<std::string, uint32_t> taken_ ABSL_GUARDED_BY(mutex_);

@@ -30,7 +30,7 @@ absl::Status Binder::Place(const ObjectPtr& pod) {
   {
     base::MutexLock lock(mutex_);
     if (const auto it = assumed_.find(pod->key()); it != assumed_.end() && it->second->uid() == pod->uid()) {
-      return absl::OkStatus();  // bound; the cache has yet to show it
+      return absl::OkStatus();  // already bound; the cache does not show it yet
     }
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<NodeRoom> rooms, RoomOf(nodes_, PodsWithAssumed()));
     placement = PlacePod(*pod, rooms);
@@ -46,7 +46,7 @@ absl::Status Binder::Place(const ObjectPtr& pod) {
   if (!placement.node) return Refuse(pod, placement.message);
   const absl::Status bound = Bind(*pod, *placement.node);
   if (!bound.ok()) Forget(pod->key());
-  // Gone, or bound by another: the cache will tell.
+  // NotFound and Conflict: the pod was deleted or bound by another scheduler; the cache will show it.
   return IsNotFound(bound) || IsConflict(bound) ? absl::OkStatus() : bound;
 }
 
@@ -67,14 +67,14 @@ absl::Status Binder::Refuse(const ObjectPtr& pod, const std::string& message) {
   if (current != nullptr && GetString(*current, "message") == message && GetString(*current, "status") == "False") {
     return absl::OkStatus();
   }
-  log::Info("no node for a pod", {{"pod", pod->key().ToString()}, {"why", message}});
+  log::Info("no node fits a pod", {{"pod", pod->key().ToString()}, {"why", message}});
   Object changed = *pod;
   Json& status = changed.mutable_json()["status"];
   if (!status.is_object()) status = Json::object();
   if (GetString(status, "phase").empty()) status["phase"] = "Pending";
   SetCondition(status["conditions"], "PodScheduled", false, "Unschedulable", message, clock_.Now());
   const absl::Status written = client_.Update(resources::Pods(), changed, "status").status();
-  // A newer version is on its way here, and will be placed.
+  // A newer version of the pod will arrive and be placed.
   return IsNotFound(written) || IsConflict(written) ? absl::OkStatus() : written;
 }
 

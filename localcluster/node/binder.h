@@ -1,8 +1,8 @@
-// Gives pending pods a node: the Scheduler of the process node. Thread-safe.
+// Binds pending pods to nodes: the scheduler of the process node. Thread-safe.
 //
-// Places one pod at a time and counts what it placed before the cache shows it. Pods that fit nowhere get
-// the condition PodScheduled=False (Unschedulable, with the reason of each node) and are tried again when
-// room may have come.
+// Places one pod at a time and counts the pods that it has placed but the cache does not show yet. A pod that fits no
+// node gets the condition PodScheduled=False (Unschedulable, with the reason of each node). It is placed again when
+// resources may have become free.
 #pragma once
 
 #include <map>
@@ -20,16 +20,16 @@ namespace medley::kube {
 
 class Binder {
  public:
-  // All borrowed.
+  // All arguments are borrowed.
   Binder(Client& client, base::Clock& clock, const std::vector<VirtualNode>& nodes, const Store& pods)
       : client_(client), clock_(clock), nodes_(nodes), pods_(pods) {}
 
-  // `pod` has no node, is not being deleted, and is this scheduler's (see IsOurs).
-  // Errors: the API's; to be tried again.
+  // `pod` has no node, is not terminating, and belongs to this scheduler (see IsOurs).
+  // Errors: those of the API; the caller retries.
   absl::Status Place(const ObjectPtr& pod);
-  // The cache shows this pod on a node, or no more: what was assumed of it is forgotten.
+  // Call it when the cache shows the pod on a node, or no longer shows it: forgets the assumed placement.
   void Forget(const Key& pod);
-  // Pods that fitted nowhere: to be placed again when a pod has ended or gone.
+  // Returns and clears the pods that fitted no node, to place them again when a pod has ended or been deleted.
   std::set<Key> TakeUnschedulable();
 
   static bool IsOurs(const Object& pod);

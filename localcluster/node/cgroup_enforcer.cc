@@ -18,20 +18,20 @@ namespace medley::kube {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kLeastQuotaUs = 1000;  // the kernel's
+constexpr int64_t kLeastQuotaUs = 1000;  // the kernel's minimum
 constexpr int kRemoveTries = 500;
 
 absl::Status WriteControl(const fs::path& file, const std::string& text) {
   const UniqueFd fd(open(file.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid() || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return base::ErrnoStatus(errno, fmt::format("write '{}' to {}", text, file.string()));
+    return base::ErrnoStatus(errno, fmt::format("writing '{}' to {}", text, file.string()));
   }
   return absl::OkStatus();
 }
 
 absl::Status MakeGroup(const fs::path& folder) {
   if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
-    return base::ErrnoStatus(errno, "make cgroup " + folder.string());
+    return base::ErrnoStatus(errno, "creating cgroup " + folder.string());
   }
   return absl::OkStatus();
 }
@@ -43,14 +43,14 @@ void KillMembers(const fs::path& folder) {
   }
 }
 
-// Kills what is inside and removes the folder; killed processes leave only when they are waited for.
+// Kills the processes inside and removes the folder. Killed processes leave a cgroup only after they have been reaped.
 void RemoveGroup(const fs::path& folder, base::Clock& clock) {
   for (int i = 0; i < kRemoveTries; ++i) {
     KillMembers(folder);
     if (rmdir(folder.c_str()) == 0 || errno == ENOENT) return;
     clock.SleepFor(base::milliseconds(1), std::stop_token());
   }
-  log::Warn("could not remove a cgroup", {{"path", folder.string()}});
+  log::Warn("removing a cgroup failed", {{"path", folder.string()}});
 }
 
 void RemoveTree(const fs::path& folder, base::Clock& clock) {
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<CgroupEnforcer>> CgroupEnforcer::Make(const Cgrou
   } else if (layout.cpu && layout.memory) {
     parents = {*layout.cpu, *layout.memory};
   } else {
-    return base::FailedPrecondition("this process may not make cgroups for both cpu and memory");
+    return base::FailedPrecondition("this process may not create cgroups for both cpu and memory");
   }
   std::vector<fs::path> folders;
   for (const fs::path& parent : parents) {

@@ -1,4 +1,4 @@
-// Limits by cgroups: CFS quota and memory controller of v1 or v2. Thread-safe.
+// Enforces limits by cgroups: the CFS quota and memory controller of v1 or v2. Thread-safe.
 #pragma once
 
 #include "localcluster/node/cgroup_layout.h"
@@ -8,8 +8,8 @@ namespace medley::kube {
 
 class CgroupEnforcer final : public Enforcer {
  public:
-  // Kills and removes what is in the cgroups of `instance`, makes them anew, and tries them out.
-  // Errors: FailedPrecondition says which file refused.
+  // Kills the processes in old cgroups of `instance`, recreates the cgroups and tests whether they work.
+  // Errors: FailedPrecondition names the file that could not be written.
   static absl::StatusOr<std::unique_ptr<CgroupEnforcer>> Make(const CgroupLayout& layout, const std::string& instance,
                                                               base::nanoseconds cpu_period, base::Clock& clock);
   ~CgroupEnforcer() override;

@@ -15,7 +15,7 @@ std::vector<std::string> Lines(std::string_view text) {
   return absl::StrSplit(absl::string_view(text.data(), text.size()), '\n', absl::SkipEmpty());
 }
 
-// The folder of cgroup `path` under a mount of the hierarchy's subtree `root` at `point`.
+// The folder of cgroup `path` if the hierarchy's subtree `root` is mounted at `point`.
 std::filesystem::path FolderOf(const std::string& point, const std::string& root, const std::string& path) {
   if (root == "/") return path == "/" ? point : point + path;
   if (path.compare(0, root.size(), root) == 0) return point + path.substr(root.size());

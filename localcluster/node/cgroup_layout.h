@@ -1,4 +1,4 @@
-// Where this process's cgroups are, from /proc/self/mountinfo and /proc/self/cgroup. Pure.
+// Finds the cgroups of this process from /proc/self/mountinfo and /proc/self/cgroup. Pure.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 namespace medley::kube {
 
 struct CgroupLayout {
-  // Folders of the cgroups that this process is in. v2 counts when its folder has both controllers.
+  // Folders of this process's cgroups. `unified` is set only if that cgroup has both controllers.
   std::optional<std::filesystem::path> unified;
   std::optional<std::filesystem::path> cpu;     // v1
   std::optional<std::filesystem::path> memory;  // v1

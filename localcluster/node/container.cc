@@ -38,7 +38,7 @@ void Container::Poll() {
   Termination end{
       exit->exit_code,   exit->signal,      ReasonOf(*exit, enforcement_->OutOfMemory()), "", view_.started_at,
       exit->finished_at, view_.container_id};
-  if (end.reason == "OOMKilled") end.message = "used more memory than its limit";
+  if (end.reason == "OOMKilled") end.message = "The container used more memory than its limit.";
   node_.records.Remove(container_id_);
   enforcement_.reset();
   process_.reset();
@@ -56,7 +56,7 @@ void Container::NoteEnd(Termination termination) {
   view_.termination = std::move(termination);
 }
 
-// As a kubelet: at once after the first end, then first, 2 x first, ... up to the longest.
+// As a kubelet does: no delay after the first exit, then first, 2 x first, ... up to the maximum.
 base::nanoseconds Container::BackoffDelay() const {
   base::nanoseconds delay{0};
   for (int i = 1; i < failures_; ++i) {
@@ -108,7 +108,7 @@ void Container::Start(const PodPlace& place) {
   view_.waiting_message = base::Message(started);
 }
 
-// On an error, the view says whether it is to be tried again (waiting) or counts as an end (terminated).
+// After an error the view shows whether the start is retried (waiting) or counts as an exit (terminated).
 absl::Status Container::TryStart(const PodPlace& place) {
   view_.state = State::kWaiting;
   view_.waiting_reason = "ErrImagePull";
@@ -142,7 +142,7 @@ absl::Status Container::TryStart(const PodPlace& place) {
   process_ = *std::move(process);
   enforcement_->Attach(process_);
   if (const absl::Status kept = node_.records.Write(container_id_, process_->pid()); !kept.ok()) {
-    log::Warn("could not record a process", {{"pod", pod_.ToString()}, {"error", base::Message(kept)}});
+    log::Warn("recording a process failed", {{"pod", pod_.ToString()}, {"error", base::Message(kept)}});
   }
   node_.logs.Put(pod_, view_.name, {logs, view_.restarts, process_});
   RemoveOldLogs(logs);
@@ -153,7 +153,7 @@ absl::Status Container::TryStart(const PodPlace& place) {
   return absl::OkStatus();
 }
 
-// Keeps this start's and the one's before.
+// Keeps the logs of this start and of the previous one.
 void Container::RemoveOldLogs(const fs::path& folder) const {
   if (view_.restarts < 2) return;
   std::error_code error;
@@ -177,12 +177,13 @@ std::optional<base::SteadyTime> Container::Probe(const PodPlace& place) {
   return probe_at_;
 }
 
-// Starts the command, or looks at how it ended. False: no answer yet; probe_at_ is when to look again.
+// Starts the command, or checks how it ended. Returns false if there is no result yet; probe_at_ is then the time to
+// check.
 bool Container::ProbeExec(const PodPlace& place) {
   const base::SteadyTime now = node_.clock.Steady();
   if (probe_process_ != nullptr) {
     std::optional<ProcessExit> exit = probe_process_->exit();
-    if (!exit) probe_process_->Signal(SIGKILL);  // its time is up
+    if (!exit) probe_process_->Signal(SIGKILL);  // the probe's timeout has passed
     tally_->Count(exit && exit->exit_code == 0);
     probe_process_.reset();
     probe_at_ = now + probe_->period;
@@ -211,7 +212,7 @@ void Container::GiveUp() {
   view_.state = State::kTerminated;
   view_.termination = std::move(view_.last);
   view_.last.reset();
-  view_.restarts = std::max(0, view_.restarts - 1);  // the start that was counted will not come
+  view_.restarts = std::max(0, view_.restarts - 1);  // the counted restart will not happen
 }
 
 void Container::SetWaiting(const std::string& reason, const std::string& message) {

@@ -1,4 +1,4 @@
-// One container of one pod: starts, ends, restarts with backoff, readiness.
+// One container of a pod: starts, exits, restarts with backoff, readiness.
 //
 //            Start ok                 exit                     ShouldRestart, backoff over
 //   Waiting ----------> Running ----------------> Terminated -------------------------------> Running
@@ -19,7 +19,7 @@ namespace medley::kube {
 
 class Container {
  public:
-  // `view`: what is known from the API (ViewFromStatus).
+  // `view`: what the API knows of the container (ViewFromStatus).
   Container(NodeContext& node, Key pod, Json spec, ContainerView view);
 
   struct PodPlace {
@@ -30,14 +30,14 @@ class Container {
     const DataSource& source;
   };
 
-  // Notices the end of the process.
+  // Checks whether the process has ended.
   void Poll();
-  // Starts or starts again what is due, and asks the probe. Returns when to look again.
+  // Starts or restarts the container if it is time, and runs the probe. Returns when to call it again.
   std::optional<base::SteadyTime> Advance(RestartPolicy policy, const PodPlace& place);
   void Signal(int number);
-  // Nothing will be started again: a container that waits for its next start has ended.
+  // The container will not be started again; if it waits for a restart, it has ended.
   void GiveUp();
-  // It waits, for a reason that concerns the whole pod.
+  // The container waits for a reason that concerns the whole pod.
   void SetWaiting(const std::string& reason, const std::string& message);
 
   bool running() const { return process_ != nullptr; }
@@ -60,11 +60,11 @@ class Container {
   std::string container_id_;
   std::unique_ptr<Enforcement> enforcement_;
   std::shared_ptr<Process> process_;
-  int failures_ = 0;  // starts since the last one that lasted
+  int failures_ = 0;  // starts since the last one that ran long enough
   base::SteadyTime started_at_;
   base::SteadyTime ended_at_;
   base::SteadyTime retry_at_;
-  SpawnSpec launched_;  // for exec probes: its environment and folder
+  SpawnSpec launched_;  // exec probes use its environment and folder
   std::optional<ProbeSpec> probe_;
   std::optional<ProbeTally> tally_;
   base::SteadyTime probe_at_;

@@ -14,7 +14,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// `reference`: {name, key, optional}. No value: it is optional and absent.
+// `reference`: {name, key, optional}. Returns nullopt if it is optional and missing.
 absl::StatusOr<std::optional<std::string>> KeyValue(DataKind kind, const Json& reference, const DataSource& source) {
   const char* what = kind == DataKind::kSecret ? "secret" : "configmap";
   const std::string name = GetString(reference, "name");
@@ -41,11 +41,11 @@ absl::StatusOr<std::string> ResourceValue(const Object& pod, const Json& contain
     }
   }
   const size_t dot = resource.find('.');
-  if (dot == std::string::npos) return base::InvalidArgument("resourceFieldRef '{}' is not known", resource);
+  if (dot == std::string::npos) return base::InvalidArgument("resourceFieldRef '{}' is not supported", resource);
   const Json& list = GetObject(GetObject(*from, "resources"), resource.substr(0, dot).c_str());
   const std::string text = QuantityText(GetValue(list, resource.substr(dot + 1)));
   const std::string divisor_text = QuantityText(GetValue(reference, "divisor"));
-  if (text.empty()) return base::InvalidArgument("resourceFieldRef '{}' has no value", resource);
+  if (text.empty()) return base::InvalidArgument("resourceFieldRef '{}': the container does not set it", resource);
   MEDLEY_ASSIGN_OR_RETURN(const double value, base::ParseQuantity(text));
   double divisor = 1;
   if (!divisor_text.empty() && divisor_text != "0") {
@@ -66,7 +66,7 @@ absl::StatusOr<std::optional<std::string>> ReferredValue(const Object& pod, cons
     MEDLEY_ASSIGN_OR_RETURN(std::string value, ResourceValue(pod, container, from["resourceFieldRef"]));
     return std::optional<std::string>(std::move(value));
   }
-  return base::InvalidArgument("valueFrom {} is not known", from.dump());
+  return base::InvalidArgument("valueFrom {} is not supported", from.dump());
 }
 
 absl::Status AddFrom(const Json& entry, const DataSource& source, Variables& variables) {
@@ -124,7 +124,7 @@ absl::StatusOr<std::string> FieldValue(const Object& pod, std::string_view path,
       return labels ? pod.label(key) : pod.annotation(key);
     }
   }
-  return base::InvalidArgument("fieldPath '{}' is not known", path);
+  return base::InvalidArgument("fieldPath '{}' is not supported", path);
 }
 
 absl::StatusOr<Variables> ContainerEnv(const Object& pod, const Json& container, const PodFacts& facts,

@@ -1,7 +1,7 @@
-// How long a process must stand still to use no more than its share of cpu. Pure.
+// Computes how long a process must be stopped so that it uses no more than its CPU limit. Pure.
 //
-// A budget grows by `cores` seconds a second, up to `burst` seconds of wall time's worth, and shrinks by
-// the cpu time used. Below zero the process has to stop until it is zero again: debt / cores.
+// The budget is CPU time. It grows by `cores` seconds per second, up to `cores` x `burst`, and shrinks by the CPU time
+// used. If it falls below zero, the process must stop until it is zero again, which takes debt / cores.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class CpuBudget {
  public:
   CpuBudget(double cores, base::nanoseconds burst) : cores_(cores), most_(cores * base::ToSeconds(burst)) {}
 
-  // `used` cpu time in the last `elapsed` wall time. Returns the stop that is due now; 0: it may run.
+  // Accounts for `used` CPU time in the last `elapsed` wall time. Returns how long to stop the process; 0: let it run.
   base::nanoseconds Charge(base::nanoseconds used, base::nanoseconds elapsed) {
     balance_ = std::min(most_, balance_ + cores_ * base::ToSeconds(elapsed) - base::ToSeconds(used));
     return balance_ >= 0 ? base::nanoseconds(0) : base::FromSeconds(-balance_ / cores_);
@@ -22,8 +22,8 @@ class CpuBudget {
 
  private:
   const double cores_;
-  const double most_;   // cpu seconds
-  double balance_ = 0;  // cpu seconds
+  const double most_;   // CPU seconds
+  double balance_ = 0;  // CPU seconds
 };
 
 }  // namespace medley::kube

@@ -1,4 +1,4 @@
-// Holds processes to their limits of cpu and memory. Thread-safe.
+// Enforces the CPU and memory limits of processes. Thread-safe.
 //
 //   enforcer.Apply -> Enforcement.Prepare(spec) -> Supervisor.Run(spec) -> Attach(process) -> ~Enforcement
 #pragma once
@@ -16,27 +16,28 @@
 
 namespace medley::kube {
 
-// Of one start of one container. Not thread-safe. The destructor ends what is left of the processes that
-// it can tell apart, and removes what was made.
+// The limits of one start of one container. Not thread-safe. The destructor kills the remaining processes that it can
+// identify and removes what it has created.
 class Enforcement {
  public:
   virtual ~Enforcement() = default;
   virtual void Prepare(SpawnSpec& spec) const = 0;
   virtual void Attach(std::shared_ptr<Process> process) = 0;
-  // Has a process been killed for want of memory?
+  // True if a process was killed because it ran out of memory.
   virtual bool OutOfMemory() = 0;
 };
 
 class Enforcer {
  public:
   virtual ~Enforcer() = default;
-  // `id`: unique, usable as a file name. No limits at all is allowed.
+  // `id`: unique and usable as a file name. `limits` may be empty.
   virtual absl::StatusOr<std::unique_ptr<Enforcement>> Apply(const std::string& id, const Limits& limits) = 0;
   virtual std::string name() const = 0;
 };
 
-// By policy: cgroups, else measured use. `instance`: of the node, usable as a file name; what an earlier
-// life left in cgroups of this name is killed and removed. Errors: FailedPrecondition (kRequired).
+// Chooses cgroups or measuring, by `policy`. `instance` is the node's name, usable as a file name; processes that an
+// earlier start left in cgroups of this name are killed and the cgroups removed. Errors: FailedPrecondition
+// (kRequired).
 absl::StatusOr<std::unique_ptr<Enforcer>> MakeEnforcer(CgroupPolicy policy, const std::string& instance,
                                                        base::nanoseconds cpu_period, base::Clock& clock);
 

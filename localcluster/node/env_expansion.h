@@ -1,7 +1,7 @@
-// "$(NAME)" in commands, arguments and variables, as Kubernetes expands it.
+// Expands "$(NAME)" in commands, arguments and variables, as Kubernetes does.
 //
-// "$(NAME)" becomes the value, or stays as it is when there is none; "$$" becomes "$", so "$$(NAME)" is
-// the way to write "$(NAME)"; any other "$" stays. One pass: values are not expanded again. Pure.
+// "$(NAME)" becomes the variable's value, or stays as it is if there is no such variable. "$$" becomes "$", so
+// "$$(NAME)" gives "$(NAME)". Any other "$" stays. Values are not expanded again. Pure.
 #pragma once
 
 #include <functional>

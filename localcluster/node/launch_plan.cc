@@ -32,7 +32,7 @@ absl::StatusOr<std::filesystem::path> FindProgram(const std::map<std::string, st
   }
   std::string known;
   for (const auto& [name, path] : images) known += (known.empty() ? "" : ", ") + name;
-  return base::NotFound("image '{}' is none of this node's: {}", image, known);
+  return base::NotFound("image '{}' is not in this node's table of images: {}", image, known);
 }
 
 absl::Status CheckProgram(const std::string& command, const std::filesystem::path& program, const std::string& image) {

@@ -1,4 +1,5 @@
-// From a container of a pod to the program that is started for it. Pure but for the data source.
+// Plans which program is started for a container, with which arguments and environment. Pure except for the data
+// source.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,25 +15,25 @@
 
 namespace medley::kube {
 
-// The program of `image`, looked up whole, without tag or digest, then as its last part.
-// Errors: NotFound lists the images that there are.
+// The program of `image`. Looks up the whole name, then the name without tag or digest, then its last component.
+// Errors: NotFound lists the known images.
 absl::StatusOr<std::filesystem::path> FindProgram(const std::map<std::string, std::filesystem::path>& images,
                                                   const std::string& image);
 
-// A command must be the image's program by its file name: other programs are not this node's to run.
+// The command's file name must be that of the image's program; this node runs no other program.
 // Errors: PermissionDenied.
 absl::Status CheckProgram(const std::string& command, const std::filesystem::path& program, const std::string& image);
 
 struct LaunchContext {
   PodFacts facts;
-  std::map<std::string, std::string> volumes;  // name -> real path
-  std::filesystem::path folder;                // the pod's: the default working folder, and HOME
+  std::map<std::string, std::string> volumes;  // volume name -> real path
+  std::filesystem::path folder;                // the pod's folder: default working folder and HOME
   std::string container_id;
-  std::map<std::string, std::string> inherited;  // variables of the node that every process gets
+  std::map<std::string, std::string> inherited;  // variables of the node's environment that every process gets
 };
 
-// command, args, env and workingDir expanded and rewritten to real paths.
-// Errors: NotFound (ConfigMap, Secret, key), InvalidArgument, PermissionDenied (another program).
+// Expands command, args, env and workingDir and rewrites their paths to real paths.
+// Errors: NotFound (ConfigMap, Secret, key), InvalidArgument, PermissionDenied (not the image's program).
 absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, const std::filesystem::path& program,
                                      const LaunchContext& context, const DataSource& source);
 

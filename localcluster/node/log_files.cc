@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr base::milliseconds kFollowPeriod{50};
 constexpr size_t kTimeWidth = sizeof("2006-01-02T15:04:05.000000000Z ") - 1;
 
-// RFC 3339 with nine digits: the order of such texts is that of the times.
+// RFC 3339 with nine digits of fractions, so that the texts sort like the times.
 std::string TimeText(base::WallTime time) {
   const std::string whole = base::FormatTime(time);  // ends with Z
   const auto nanos = std::chrono::duration_cast<base::nanoseconds>(time.time_since_epoch()).count();
@@ -29,7 +29,7 @@ std::string TimeText(base::WallTime time) {
 
 fs::path OlderPart(const fs::path& path) { return path.string() + ".1"; }
 
-// Takes bytes of files, passes on what was asked for; false: the reader has had enough.
+// Passes on bytes up to the requested limit. Returns false if the reader wants no more.
 class BoundedSink {
  public:
   BoundedSink(const LogOptions& options, const std::function<bool(std::string_view)>& sink)
@@ -49,7 +49,7 @@ class BoundedSink {
   const std::function<bool(std::string_view)>& sink_;
 };
 
-// Everything from the descriptor's place to the end of the file.
+// Everything from the descriptor's position to the end of the file.
 std::string ReadRest(int fd) {
   std::string out;
   std::vector<char> buffer(64 << 10);
@@ -72,7 +72,7 @@ bool SameFile(int fd, const fs::path& path) {
 absl::StatusOr<LogWriter> LogWriter::Open(fs::path path, int64_t max_bytes, const base::Clock& clock) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  if (error) return base::ErrnoStatus(error.value(), "make folder " + path.parent_path().string());
+  if (error) return base::ErrnoStatus(error.value(), "creating folder " + path.parent_path().string());
   LogWriter writer(std::move(path), std::max<int64_t>(max_bytes, 1), clock);
   MEDLEY_RETURN_IF_ERROR(writer.Reopen());
   return writer;
@@ -80,7 +80,7 @@ absl::StatusOr<LogWriter> LogWriter::Open(fs::path path, int64_t max_bytes, cons
 
 absl::Status LogWriter::Reopen() {
   fd_ = UniqueFd(open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd_.valid()) return base::ErrnoStatus(errno, "open " + path_.string());
+  if (!fd_.valid()) return base::ErrnoStatus(errno, "opening " + path_.string());
   struct stat info = {};
   size_ = fstat(fd_.get(), &info) == 0 ? info.st_size : 0;
   char last = '\n';
@@ -88,7 +88,7 @@ absl::Status LogWriter::Reopen() {
   return absl::OkStatus();
 }
 
-// The name always leads to a part: a reader that follows may look at any moment.
+// Keeps `path_` pointing to a file at every moment, because a following reader may open it at any time.
 void LogWriter::BeginPart() {
   const fs::path older = OlderPart(path_);
   const fs::path fresh = path_.string() + ".new";
@@ -96,7 +96,7 @@ void LogWriter::BeginPart() {
   unlink(fresh.c_str());
   UniqueFd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd.valid() || link(path_.c_str(), older.c_str()) != 0 || rename(fresh.c_str(), path_.c_str()) != 0) {
-    return;  // the full part grows on rather than that output is lost
+    return;  // let the full part grow, so that no output is lost
   }
   fd_ = std::move(fd);
   size_ = 0;
@@ -180,20 +180,20 @@ absl::Status ReadLogFiles(const fs::path& path, const LogOptions& options, base:
                           const std::function<bool()>& ended, const std::function<bool(std::string_view)>& sink) {
   BoundedSink bounded(options, sink);
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return base::ErrnoStatus(errno, "open log " + path.string());
+  if (!fd.valid()) return base::ErrnoStatus(errno, "opening log " + path.string());
   std::string text;
-  // The same file: the writer began a new part just now.
+  // If both are the same file, the writer has just begun a new part.
   if (!SameFile(fd.get(), OlderPart(path))) text = base::ReadFile(OlderPart(path)).value_or("");
   text += ReadRest(fd.get());
   const size_t from = options.tail_lines ? TailOffset(text, *options.tail_lines) : 0;
   if (!bounded(std::string_view(text).substr(from)) || !options.follow) return absl::OkStatus();
   for (;;) {
-    const bool last = ended();  // asked before the read: what is written before the end is read after it
+    const bool last = ended();  // checked before the read, so that the read sees all output
     if (!bounded(ReadRest(fd.get()))) return absl::OkStatus();
-    if (!SameFile(fd.get(), path)) {  // the writer began a new part
+    if (!SameFile(fd.get(), path)) {  // the writer has begun a new part
       if (!bounded(ReadRest(fd.get()))) return absl::OkStatus();
       UniqueFd next(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!next.valid()) return absl::OkStatus();  // the pod is gone
+      if (!next.valid()) return absl::OkStatus();  // the pod has been deleted
       fd = std::move(next);
       continue;
     }

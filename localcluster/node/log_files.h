@@ -1,9 +1,9 @@
-// The log of one start of a container: NAME, and NAME.1, the part before it once NAME was full.
+// The log files of one start of a container: NAME, and NAME.1, the previous part, which was NAME until it was full.
 //
-// Each line of a file is "TIME TEXT", as a kubelet's runtime writes it: when the line began, RFC 3339 with nine digits
-// of a second.
+// Each line of a file is "TIME TEXT", as a kubelet's runtime writes it. TIME is when the line began, in RFC 3339 with
+// nine digits of fractions.
 //
-// LogWriter: one thread. The reading functions may run in any thread and process at the same time.
+// LogWriter belongs to one thread. The reading functions may run in any thread and process at the same time.
 #pragma once
 
 #include <absl/status/status.h>
@@ -23,10 +23,10 @@ namespace medley::kube {
 
 class LogWriter {
  public:
-  // Makes the folder. `max_bytes` of one part: no more than twice that is kept. A line that no longer fits into the
-  // part that it began in is cut in two. `clock` is borrowed.
+  // Creates the folder. A part has at most `max_bytes`, so at most twice that is kept. A line that does not fit into
+  // the part in which it began is split. `clock` is borrowed.
   static absl::StatusOr<LogWriter> Open(std::filesystem::path path, int64_t max_bytes, const base::Clock& clock);
-  // Errors of the file system are counted, not reported: a full disk must not stop a process.
+  // Counts errors of the file system instead of reporting them: a full disk must not stop a process.
   void Write(std::string_view bytes);
   int64_t lost_bytes() const { return lost_; }
 
@@ -46,15 +46,14 @@ class LogWriter {
   int64_t lost_ = 0;
 };
 
-// Reads both parts. With options.follow, goes on until `ended` is true and all is read; options.container
-// and options.previous are the caller's matter.
+// Reads both parts. With options.follow, continues until `ended` is true and everything has been read. Ignores
+// options.container and options.previous.
 absl::Status ReadLogFiles(const std::filesystem::path& path, const LogOptions& options, base::Clock& clock,
                           std::stop_token stop, const std::function<bool()>& ended,
                           const std::function<bool(std::string_view)>& sink);
 
-// From the bytes of such files to what a reader asked for: takes the times off (or leaves them, with
-// options.timestamps) and skips the lines that are older than options.since. Bytes may come in pieces of any size. Not
-// thread-safe.
+// Converts the bytes of log files to what a reader requested: removes the times, unless options.timestamps is set, and
+// skips lines older than options.since. The bytes may come in pieces of any size. Not thread-safe.
 class LogLines {
  public:
   explicit LogLines(const LogOptions& options);
@@ -62,8 +61,8 @@ class LogLines {
 
  private:
   const bool timestamps_;
-  std::string since_;  // as in the file; empty: all
-  std::string time_;   // of the line, as far as it has come
+  std::string since_;  // in the format of the file; empty: no lower bound
+  std::string time_;   // of the current line, as far as it has been read
   bool in_text_ = false;
   bool skip_ = false;
 };

@@ -1,4 +1,4 @@
-// Which log belongs to which container: written by the pods' workers, read by ReadLog. Thread-safe.
+// Maps containers to their logs. The pods' workers write it, ReadLog reads it. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -21,12 +21,12 @@ class LogIndex {
  public:
   struct Entry {
     std::filesystem::path folder;
-    int start = 0;                     // the current one's number
-    std::shared_ptr<Process> process;  // null: it does not run
+    int start = 0;                     // number of the current start
+    std::shared_ptr<Process> process;  // null if it does not run
   };
   void Put(const Key& pod, const std::string& container, Entry entry);
   void Remove(const Key& pod);
-  // Errors: NotFound; InvalidArgument lists the containers when none was named and there are several.
+  // Errors: NotFound; InvalidArgument lists the containers if `container` is empty and the pod has several.
   absl::StatusOr<std::pair<std::string, Entry>> Find(const Key& pod, const std::string& container) const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr base::milliseconds kPeriod{20};
 constexpr base::milliseconds kBurst{100};
-constexpr int kTicksToScan = 10;  // all of /proc is read for new members every 200 ms
+constexpr int kTicksToScan = 10;  // every 200 ms all of /proc is scanned for new members
 
 }  // namespace
 
@@ -130,7 +130,8 @@ absl::StatusOr<std::unique_ptr<Enforcer>> MakeEnforcer(CgroupPolicy policy, cons
     auto enforcer = CgroupEnforcer::Make(layout, instance, cpu_period, clock);
     if (enforcer.ok()) return std::unique_ptr<Enforcer>(*std::move(enforcer));
     if (policy == CgroupPolicy::kRequired) return enforcer.status();
-    log::Info("limits are enforced by measuring", {{"why", base::Message(enforcer.status())}});
+    log::Info("limits are enforced by measuring, as cgroups are not available",
+              {{"why", base::Message(enforcer.status())}});
   }
   return std::unique_ptr<Enforcer>(std::make_unique<MeasuredEnforcer>(clock));
 }

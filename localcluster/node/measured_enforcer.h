@@ -1,8 +1,9 @@
-// Limits without cgroups, by measuring: a process group that used more cpu time than its share is stopped
-// (SIGSTOP) until its budget is even again, as cpulimit does; a session whose resident memory is above its
-// limit is killed. RLIMIT_DATA, at four times the limit, catches what allocates faster than one looks.
-// Coarser than cgroups: shares hold over some 100 ms, and a memory peak between two looks goes unseen.
-// Thread-safe; one thread, asleep while no process has a limit.
+// Enforces limits without cgroups, by measuring. A process group that has used more than its share of CPU time is
+// stopped (SIGSTOP) until its budget is balanced again, as cpulimit does. A session whose resident memory is above its
+// limit is killed. RLIMIT_DATA, at four times the limit, stops processes that allocate faster than the node measures.
+//
+// Less precise than cgroups: CPU shares hold on average over some 100 ms, and a memory peak between two measurements is
+// missed. Thread-safe; it has one thread, which sleeps while no process has a limit.
 #pragma once
 
 #include <list>
@@ -30,7 +31,7 @@ class MeasuredEnforcer final : public Enforcer {
     Limits limits;
     std::shared_ptr<Process> process;
     CpuBudget budget;
-    std::map<std::pair<pid_t, uint64_t>, base::nanoseconds> cpu;  // of each member, when last seen
+    std::map<std::pair<pid_t, uint64_t>, base::nanoseconds> cpu;  // CPU time of each member at the last measurement
     base::SteadyTime looked_at;
     base::SteadyTime stopped_until;
     bool stopped = false;

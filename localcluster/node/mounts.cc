@@ -12,7 +12,7 @@ bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
 
-// May a path begin at `at`?
+// True if a path may begin at `at`.
 bool BeginsPath(std::string_view text, size_t at) {
   if (at == 0) return true;
   if (at >= 3 && text.substr(at - 3, 3) == "://") return true;
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Mount>> ContainerMounts(const Json& container,
     Mount mount{GetString(entry, "name"), GetString(entry, "mountPath"), ""};
     const auto volume = volumes.find(mount.volume);
     if (volume == volumes.end()) {
-      return base::InvalidArgument("volumeMount '{}' names no volume of the pod", mount.volume);
+      return base::InvalidArgument("volumeMount '{}' does not name a volume of the pod", mount.volume);
     }
     while (mount.mount_path.size() > 1 && mount.mount_path.back() == '/') mount.mount_path.pop_back();
     if (mount.mount_path.size() < 2 || mount.mount_path[0] != '/') {
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<Mount>> ContainerMounts(const Json& container,
     if (const std::string sub = GetString(entry, "subPath"); !sub.empty()) {
       const std::filesystem::path normal = std::filesystem::path(sub).lexically_normal();
       if (normal.is_absolute() || normal.begin()->string() == "..") {
-        return base::InvalidArgument("subPath '{}' of volume '{}' climbs out of it", sub, mount.volume);
+        return base::InvalidArgument("subPath '{}' of volume '{}' is not inside the volume", sub, mount.volume);
       }
       real /= normal;
     }

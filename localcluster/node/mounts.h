@@ -1,9 +1,9 @@
-// Where a container's mount paths really are, and the rewriting that stands in for bind mounts. Pure.
+// Finds the real paths of a container's mounts, and rewrites paths instead of mounting. Pure.
 //
-// Processes share the machine's file system, so nothing is mounted: each path that begins with a mount
-// path is rewritten to the real one, in commands, arguments, variables, the working folder, and the text
-// of ConfigMap volumes. A mount path counts where a path begins (not inside "/srv/data" for "/data") and
-// ends at a name's end; "file:///data/x" is seen, the host of "http://data/x" is not.
+// Processes share the machine's file system, so nothing is mounted. Each path that begins with a mount path is
+// rewritten to the real path: in commands, arguments, variables, the working folder, and the text of ConfigMap volumes.
+// A mount path matches only where a path begins (not inside "/srv/data" for "/data") and must end at the end of a name.
+// It matches in "file:///data/x" but not in "http://data/x", where "data" is the host.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,14 +20,14 @@ namespace medley::kube {
 struct Mount {
   std::string volume;
   std::string mount_path;
-  std::string real_path;  // with subPath
+  std::string real_path;  // includes the subPath
 };
 
-// The longest mount path wins. Text is read once: what was rewritten is not rewritten again.
+// The longest matching mount path is used. Rewritten text is not rewritten again.
 std::string RewritePaths(std::string_view text, const std::vector<Mount>& mounts);
 
-// The volumeMounts of `container`; `volumes`: name -> real path. Errors: InvalidArgument for a mount of
-// no volume, a relative mount path, or a subPath that climbs out.
+// The volumeMounts of `container`; `volumes`: volume name -> real path. Errors: InvalidArgument for a mount without a
+// volume, a relative mount path, or a subPath that leaves the volume.
 absl::StatusOr<std::vector<Mount>> ContainerMounts(const Json& container,
                                                    const std::map<std::string, std::string>& volumes);
 

@@ -1,4 +1,4 @@
-// What the parts of one process node share. All borrowed; all thread-safe.
+// What the parts of a process node share. All members are borrowed and thread-safe.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct NodeContext {
   AddressPool& addresses;
   LogIndex& logs;
   const ProcessRecords& records;
-  std::map<std::string, std::string> inherited;  // variables
-  std::function<void(const Key& pod)> wake;      // look at the pod again; never blocks
+  std::map<std::string, std::string> inherited;  // environment variables for every process
+  std::function<void(const Key& pod)> wake;      // requeues the pod; never blocks
 };
 
 }  // namespace medley::kube

@@ -29,7 +29,7 @@ Json NodeStatus(const VirtualNode& node, const Json& old_status, bool ready, bas
   status["allocatable"] = std::move(amounts);
   Json conditions = GetArray(status, "conditions");
   SetCondition(conditions, "Ready", ready, ready ? "NodeReady" : "NodeStopped",
-               ready ? "the process node runs" : "the process node has stopped", now);
+               ready ? "The process node is running." : "The process node has stopped.", now);
   for (Json& condition : conditions) {
     if (GetString(condition, "type") == "Ready") condition["lastHeartbeatTime"] = base::FormatTime(now);
   }
@@ -61,7 +61,7 @@ absl::Status NodeRegistrar::RegisterOne(const VirtualNode& node) {
   Object fresh(nodes, {"", node.name});
   SetLabels(node, fresh);
   const absl::Status created = client_.Create(nodes, fresh).status();
-  if (!IsAlreadyExists(created)) return base::Annotate(created, "register node " + node.name);
+  if (!IsAlreadyExists(created)) return base::Annotate(created, "registering node " + node.name);
   for (int i = 0; i < kTries; ++i) {
     auto object = client_.Get(nodes, {"", node.name});
     if (!object.ok()) return object.status();
@@ -69,7 +69,7 @@ absl::Status NodeRegistrar::RegisterOne(const VirtualNode& node) {
     const absl::Status updated = client_.Update(nodes, *object).status();
     if (!IsConflict(updated)) return updated;
   }
-  return base::Aborted("node '{}' changed while it was registered", node.name);
+  return base::Aborted("registering node '{}': it changed at the same time; retrying", node.name);
 }
 
 absl::Status NodeRegistrar::Beat(bool ready) {
@@ -95,7 +95,7 @@ absl::Status NodeRegistrar::BeatOne(const VirtualNode& node, bool ready) {
     const absl::Status updated = client_.Update(nodes, *object, "status").status();
     if (!IsConflict(updated)) return updated;
   }
-  return base::Aborted("node '{}' changed while its status was written", node.name);
+  return base::Aborted("writing the status of node '{}': it changed at the same time; retrying", node.name);
 }
 
 }  // namespace medley::kube

@@ -1,5 +1,5 @@
-// The Node objects of the virtual nodes: made or taken over at the start, kept alive by a rare heartbeat,
-// marked not ready at the end. Thread-safe.
+// The Node objects of the virtual nodes. Creates or takes them over at the start, renews their heartbeat, and marks
+// them not ready at the end. Thread-safe.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ class NodeRegistrar {
   NodeRegistrar(Client& client, base::Clock& clock, const std::vector<VirtualNode>& nodes)
       : client_(client), clock_(clock), nodes_(nodes) {}
 
-  // Creates each node, or sets the labels of the one that is there. Errors: the API's.
+  // Creates each node, or sets the labels of the existing one. Errors: those of the API.
   absl::Status Register();
-  // Writes each node's status; one that was deleted is made again. Errors: the first of the API's.
+  // Writes each node's status; recreates a node that was deleted. Errors: the first error of the API.
   absl::Status Beat(bool ready);
 
  private:

@@ -83,7 +83,7 @@ void SetNodeConditions(Json& conditions, const PodView& view, const std::string&
   SetCondition(conditions, "PodScheduled", true, "", "", now);
   const bool initialized = InitDone(view) || phase == "Succeeded";
   SetCondition(conditions, "Initialized", initialized, initialized ? "" : "ContainersNotInitialized",
-               initialized ? "" : "init containers have not completed", now);
+               initialized ? "" : "The init containers have not completed.", now);
   const std::string unready = NotReadyNames(view.containers);
   const bool ready = phase == "Running" && unready.empty();
   std::string reason, message;
@@ -130,7 +130,7 @@ std::string PodPhase(RestartPolicy policy, const PodView& view) {
   }
   for (const ContainerView& container : view.containers) {
     if (container.state != State::kTerminated) {
-      // After the end: never started, or waited to be started again.
+      // After its exit: whether the pod was never started or waits for a restart.
       if (!view.ended || container.state == State::kRunning) return "Running";
       all_succeeded = false;
       continue;
@@ -207,7 +207,7 @@ ContainerView ViewFromStatus(const Json& spec, const Json& statuses, base::WallT
       view.termination = Termination{137,
                                      0,
                                      "ContainerStatusUnknown",
-                                     "the node that ran the container was started again",
+                                     "The node that ran the container was restarted.",
                                      started.ok() ? *started : now,
                                      now,
                                      view.container_id};

@@ -1,8 +1,8 @@
-// The status of a pod as a kubelet reports it, from what is known of its containers. Pure.
+// Computes the status of a pod as a kubelet reports it, from the states of its containers. Pure.
 //
-// Pod phase: Pending until every container has started once; Running while one runs or will again;
-// then Succeeded if all ended with 0, else Failed. A pod that was told to end for good (deadline,
-// deletion) has `ended` set.
+// The phase is Pending until every container has started once, Running while a container runs or will be restarted,
+// then Succeeded if all exited with 0, otherwise Failed. `ended` is set if the whole pod was ended for good (by its
+// deadline or its deletion).
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct ContainerView {
   std::string waiting_message;
   base::WallTime started_at;               // kRunning
   std::optional<Termination> termination;  // kTerminated
-  std::optional<Termination> last;         // of the start before
+  std::optional<Termination> last;         // of the previous start
   int restarts = 0;
   bool ready = false;
 };
@@ -46,7 +46,7 @@ struct PodView {
   std::string pod_ip;
   std::string host_ip;
   std::optional<base::WallTime> start_time;
-  bool ended = false;  // nothing will be started again
+  bool ended = false;  // no container will be started again
   std::string reason;  // of a failed pod: DeadlineExceeded, UnsupportedPod
   std::string message;
 };
@@ -58,15 +58,15 @@ bool ShouldRestart(RestartPolicy policy, const Termination& termination);
 bool InitDone(const PodView& view);
 std::string PodPhase(RestartPolicy policy, const PodView& view);
 
-// The whole status object. Conditions that are not the node's own are kept; transition times change only
-// with the condition's status.
+// The whole status object. Conditions that the node does not own are kept. Transition times change only with the
+// condition's status.
 Json PodStatus(const Object& pod, const PodView& view, base::WallTime now);
 
-// `conditions` with `type` set to it.
+// Sets condition `type` in `conditions`.
 void SetCondition(Json& conditions, const std::string& type, bool holds, const std::string& reason,
                   const std::string& message, base::WallTime now);
 
-// What a container was doing according to the API, for a node that has forgotten it: running becomes
+// The state of a container according to the API, for a node that has just started: a running container becomes
 // terminated with ContainerStatusUnknown at `now`.
 ContainerView ViewFromStatus(const Json& spec, const Json& statuses, base::WallTime now);
 

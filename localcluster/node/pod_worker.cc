@@ -61,29 +61,29 @@ PodWorker::PodWorker(NodeContext& node, const Object& pod)
 
 absl::StatusOr<PodWorker::Outcome> PodWorker::Sync(const ObjectPtr& pod) {
   NoteEnds();
-  if (pod == nullptr || pod->uid() != uid_) return Vanish();
+  if (pod == nullptr || pod->uid() != uid_) return HandleDeletedPod();
   if (pod->deleting()) {
-    BeginEnd(reason_, message_);
-    return ContinueEnd(pod);
+    BeginTermination(reason_, message_);
+    return ContinueTermination(pod);
   }
   std::optional<base::SteadyTime> deadline;
   if (!ended_ && !ending_) deadline = CheckDeadline(*pod);
-  if (ending_) return ContinueEnd(pod);
+  if (ending_) return ContinueTermination(pod);
   if (ended_) return Outcome{};
   MEDLEY_ASSIGN_OR_RETURN(Outcome outcome, Run(pod));
-  if (!ended_) Earliest(outcome.again, deadline);
+  if (!ended_) Earliest(outcome.requeue_at, deadline);
   return outcome;
 }
 
-absl::StatusOr<PodWorker::Outcome> PodWorker::Vanish() {
+absl::StatusOr<PodWorker::Outcome> PodWorker::HandleDeletedPod() {
   SignalAll(SIGKILL);
-  if (running()) return Outcome{};  // the exits wake
+  if (running()) return Outcome{};  // process exits requeue the pod
   node_.logs.Remove(key_);
   node_.addresses.Release(key_.ToString());
   if (!node_.options.keep_pod_folders) {
     std::error_code error;
     std::filesystem::remove_all(folder_, error);
-    if (error) log::Warn("could not remove a pod's folder", {{"path", folder_.string()}});
+    if (error) log::Warn("removing a pod's folder failed", {{"path", folder_.string()}});
   }
   return Outcome{std::nullopt, true};
 }
@@ -93,11 +93,11 @@ std::optional<base::SteadyTime> PodWorker::CheckDeadline(const Object& pod) {
   if (seconds <= 0) return std::nullopt;
   const base::SteadyTime deadline = steady_start_ + base::seconds(seconds);
   if (node_.clock.Steady() < deadline) return deadline;
-  BeginEnd("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
+  BeginTermination("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
   return std::nullopt;
 }
 
-void PodWorker::BeginEnd(const std::string& reason, const std::string& message) {
+void PodWorker::BeginTermination(const std::string& reason, const std::string& message) {
   if (ending_) return;
   ending_ = true;
   reason_ = reason;
@@ -112,13 +112,13 @@ base::nanoseconds PodWorker::Grace(const Object& pod) const {
   return base::seconds(std::max<int64_t>(0, seconds));
 }
 
-absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueEnd(const ObjectPtr& pod) {
+absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueTermination(const ObjectPtr& pod) {
   if (running()) {
     const base::SteadyTime kill_at = term_at_ + Grace(*pod);
     MEDLEY_RETURN_IF_ERROR(WriteStatus(pod));
     if (node_.clock.Steady() < kill_at) return Outcome{kill_at, false};
     SignalAll(SIGKILL);
-    return Outcome{};  // the exits wake
+    return Outcome{};  // process exits requeue the pod
   }
   ended_ = true;
   for (Container& container : containers_) container.GiveUp();
@@ -135,7 +135,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueEnd(const ObjectPtr& pod) 
 }
 
 absl::Status PodWorker::DeletePod(const Object& pod) {
-  // Finalizers of others may keep it; once is enough.
+  // Finalizers of others may keep the pod; one request is enough.
   if (GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", -1) == 0 &&
       !GetArray(pod.At("/metadata"), "finalizers").empty()) {
     return absl::OkStatus();
@@ -159,19 +159,19 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
     if (const absl::Status made = Prepare(*pod, source); !made.ok()) {
       prepare_at_ = node_.clock.Steady() + kPrepareRetry;
       for (Container& container : containers_) {
-        container.SetWaiting("ContainerCreating", "not prepared: " + base::Message(made));
+        container.SetWaiting("ContainerCreating", "preparing the pod failed: " + base::Message(made));
       }
     }
   }
   if (prepared_) {
-    outcome.again = AdvanceAll(*pod, source);
+    outcome.requeue_at = AdvanceAll(*pod, source);
   } else {
-    outcome.again = prepare_at_;
+    outcome.requeue_at = prepare_at_;
   }
   const std::string phase = PodPhase(policy_, View());
   if (phase == "Succeeded" || phase == "Failed") {
-    ending_ = true;  // no container will start again; one that still runs, runs to its end
-    if (!running()) return ContinueEnd(pod);
+    ending_ = true;  // no container is restarted; running ones continue until they exit
+    if (!running()) return ContinueTermination(pod);
     ending_ = false;
   }
   MEDLEY_RETURN_IF_ERROR(WriteStatus(pod));
@@ -182,7 +182,7 @@ absl::Status PodWorker::Prepare(const Object& pod, const DataSource& source) {
   MEDLEY_ASSIGN_OR_RETURN(facts_.pod_ip, node_.addresses.Take(key_.ToString()));
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error) return base::ErrnoStatus(error.value(), "make folder " + folder_.string());
+  if (error) return base::ErrnoStatus(error.value(), "creating folder " + folder_.string());
   MEDLEY_ASSIGN_OR_RETURN(volumes_, MakeVolumes(pod, {folder_, node_.options.root / "claims"}, source));
   prepared_ = true;
   return absl::OkStatus();
@@ -191,7 +191,7 @@ absl::Status PodWorker::Prepare(const Object& pod, const DataSource& source) {
 std::optional<base::SteadyTime> PodWorker::AdvanceAll(const Object& pod, const DataSource& source) {
   const Container::PodPlace place{pod, facts_, folder_, volumes_, source};
   std::optional<base::SteadyTime> again;
-  // An init container that fails under Never is not restarted, and ends the pod (PodPhase).
+  // With policy Never an init container that fails is not restarted, and the pod fails (PodPhase).
   const RestartPolicy init_policy = policy_ == RestartPolicy::kAlways ? RestartPolicy::kOnFailure : policy_;
   for (Container& container : init_containers_) {
     const ContainerView& view = container.view();
@@ -239,7 +239,8 @@ absl::Status PodWorker::WriteStatus(ObjectPtr pod) {
     if (fresh->uid() != uid_) return absl::OkStatus();
     pod = std::make_shared<const Object>(*std::move(fresh));
   }
-  return base::Aborted("the status of pod '{}' changed {} times while it was written", key_.ToString(), kStatusTries);
+  return base::Aborted("writing the status of pod '{}': it changed at the same time in {} attempts", key_.ToString(),
+                       kStatusTries);
 }
 
 void PodWorker::NoteEnds() {

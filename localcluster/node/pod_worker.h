@@ -1,7 +1,7 @@
-// One pod on this node, from its binding to its last byte: what a kubelet's pod worker does.
+// One pod on this node, from its binding to its end, as a kubelet's pod worker handles it.
 //
-// Level-triggered: Sync looks at the API's pod and at the processes, does what is due, and writes the
-// status. Not thread-safe: the node calls Sync of one pod from one thread at a time.
+// Level-triggered: Sync compares the pod of the API with the processes, does what is due, and writes the status. Not
+// thread-safe: the node calls Sync of one pod from one thread at a time.
 #pragma once
 
 #include <memory>
@@ -16,31 +16,31 @@ namespace medley::kube {
 
 class PodWorker {
  public:
-  // `pod` is bound to a node of ours. What its status says of containers is taken over; those that ran
-  // are no more (a node ends its leftovers before it takes pods).
+  // `pod` is bound to one of our nodes. Takes over its containers' states from its status; containers that ran have
+  // ended, because a node kills leftover processes before it takes pods.
   PodWorker(NodeContext& node, const Object& pod);
 
   struct Outcome {
-    std::optional<base::SteadyTime> again;  // when to look again; changes wake anyway
-    bool gone = false;                      // nothing is left of the pod: drop the worker
+    std::optional<base::SteadyTime> requeue_at;  // when to call Sync again, even without a change
+    bool finished = false;                       // nothing is left of the pod: delete this worker
   };
-  // `pod` null: the API has it no more. Errors: the API's; Sync is to be called again, with a backoff.
+  // `pod` is null if the API no longer has it. Errors: those of the API; call Sync again, with a backoff.
   absl::StatusOr<Outcome> Sync(const ObjectPtr& pod);
 
-  // The node stops: ends the processes as for a deletion, but leaves the pod in the API.
+  // The node stops: ends the processes as on a deletion, but leaves the pod in the API.
   void Shutdown(int signal);
   bool running() const;
   void NoteEnds();
-  // Notes ends, and writes the status they lead to.
+  // Notes which processes have ended, and writes the resulting status.
   absl::Status Report(const ObjectPtr& pod);
 
   const std::string& uid() const { return uid_; }
 
  private:
-  absl::StatusOr<Outcome> Vanish();
+  absl::StatusOr<Outcome> HandleDeletedPod();
   std::optional<base::SteadyTime> CheckDeadline(const Object& pod);
-  void BeginEnd(const std::string& reason, const std::string& message);
-  absl::StatusOr<Outcome> ContinueEnd(const ObjectPtr& pod);
+  void BeginTermination(const std::string& reason, const std::string& message);
+  absl::StatusOr<Outcome> ContinueTermination(const ObjectPtr& pod);
   absl::Status DeletePod(const Object& pod);
   absl::StatusOr<Outcome> Run(const ObjectPtr& pod);
   absl::Status Prepare(const Object& pod, const DataSource& source);
@@ -64,7 +64,7 @@ class PodWorker {
   std::map<std::string, std::string> volumes_;
   bool prepared_ = false;
   base::SteadyTime prepare_at_;
-  // The end: of the whole pod, for good.
+  // For the end of the whole pod, after which nothing is restarted.
   bool ending_ = false;
   bool ended_ = false;
   std::string reason_;

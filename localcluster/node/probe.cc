@@ -23,7 +23,7 @@ absl::StatusOr<int> PortOf(const Json& container, const Json& port) {
       return static_cast<int>(GetInt(entry, "containerPort", 0));
     }
   }
-  return base::InvalidArgument("readinessProbe: port {} is not a port of the container", port.dump());
+  return base::InvalidArgument("readinessProbe: port {} is not one of the container's ports", port.dump());
 }
 
 // Waits until the socket is ready for `events`.
@@ -48,12 +48,12 @@ absl::StatusOr<UniqueFd> Connect(const std::string& host, int port, base::Steady
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return base::ErrnoStatus(errno, "socket");
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    if (errno != EINPROGRESS) return base::Unavailable("connect {}:{}: errno {}", host, port, errno);
+    if (errno != EINPROGRESS) return base::Unavailable("connecting to {}:{}: errno {}", host, port, errno);
     MEDLEY_RETURN_IF_ERROR(Await(fd.get(), POLLOUT, deadline, clock));
     int error = 0;
     socklen_t size = sizeof(error);
     getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return base::Unavailable("connect {}:{}: errno {}", host, port, error);
+    if (error != 0) return base::Unavailable("connecting to {}:{}: errno {}", host, port, error);
   }
   return fd;
 }
@@ -63,16 +63,16 @@ absl::Status AskHttp(int fd, const ProbeSpec& spec, const std::string& host, bas
   const std::string request =
       fmt::format("GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: medley-probe\r\nConnection: close\r\n\r\n", spec.path,
                   host, spec.port);
-  // Fits a fresh socket's buffer.
+  // The request fits the buffer of a new socket, so one send is enough.
   if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
-    return base::Unavailable("send: errno {}", errno);
+    return base::Unavailable("sending the probe's request: errno {}", errno);
   }
   std::string head;  // "HTTP/1.1 200"
   while (head.size() < 12) {
     MEDLEY_RETURN_IF_ERROR(Await(fd, POLLIN, deadline, clock));
     std::array<char, 512> buffer;
     const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);
-    if (got <= 0) return base::Unavailable("the connection ended before an answer");
+    if (got <= 0) return base::Unavailable("the connection was closed before an answer");
     head.append(buffer.data(), static_cast<size_t>(got));
   }
   const bool good = head.compare(0, 5, "HTTP/") == 0 && (head[9] == '2' || head[9] == '3');
@@ -94,7 +94,7 @@ absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const Json& container) {
     spec.host = GetString(where, "host");
     if (const std::string path = GetString(where, "path"); !path.empty()) spec.path = path;
     if (const std::string scheme = GetString(where, "scheme"); http && !scheme.empty() && scheme != "HTTP") {
-      return base::InvalidArgument("readinessProbe: scheme '{}' is not HTTP", scheme);
+      return base::InvalidArgument("readinessProbe: scheme '{}' is not supported, only HTTP", scheme);
     }
   } else if (json.contains("exec")) {
     spec.kind = ProbeSpec::Kind::kExec;
@@ -103,7 +103,7 @@ absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const Json& container) {
     }
     if (spec.command.empty()) return base::InvalidArgument("readinessProbe: exec has no command");
   } else {
-    return base::InvalidArgument("readinessProbe is none of tcpSocket, httpGet, exec");
+    return base::InvalidArgument("readinessProbe must be tcpSocket, httpGet or exec");
   }
   spec.initial_delay = base::seconds(GetInt(json, "initialDelaySeconds", 0));
   spec.period = base::seconds(std::max<int64_t>(1, GetInt(json, "periodSeconds", 10)));

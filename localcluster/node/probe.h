@@ -1,4 +1,4 @@
-// Readiness probes: what to ask, how answers add up, and the two that ask over the network.
+// Readiness probes: their specification, how results add up, and the probes over the network.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,12 +26,12 @@ struct ProbeSpec {
   int failure_threshold = 3;
 };
 
-// container.readinessProbe; named ports are looked up in container.ports. No value: there is none.
-// Errors: InvalidArgument for a port that is not there, and for kinds other than the three.
+// Reads container.readinessProbe; looks up named ports in container.ports. Returns nullopt if there is no probe.
+// Errors: InvalidArgument for an unknown port and for other kinds of probe.
 absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const Json& container);
 
-// Turns answers into readiness: `success_threshold` good ones in a row make ready, `failure_threshold`
-// bad ones make unready. Not thread-safe.
+// Turns probe results into readiness: `success_threshold` successes in a row make the container ready,
+// `failure_threshold` failures in a row make it unready. Not thread-safe.
 class ProbeTally {
  public:
   explicit ProbeTally(const ProbeSpec& spec) : success_(spec.success_threshold), failure_(spec.failure_threshold) {}
@@ -41,12 +41,12 @@ class ProbeTally {
  private:
   const int success_;
   const int failure_;
-  int run_ = 0;  // of equal answers; negative: bad ones
+  int run_ = 0;  // length of the current run of equal results; negative for failures
   bool ready_ = false;
 };
 
-// Asks `address`: a connection (kTcp), or an answer of 200 to 399 (kHttp), within the timeout, which also
-// bounds this call. Errors: Unavailable, DeadlineExceeded.
+// Probes `address`: a connection (kTcp), or an answer from 200 to 399 (kHttp). Returns within the probe's timeout.
+// Errors: Unavailable, DeadlineExceeded.
 absl::Status AskProbe(const ProbeSpec& spec, const std::string& address, base::Clock& clock);
 
 }  // namespace medley::kube

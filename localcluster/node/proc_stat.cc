@@ -25,7 +25,7 @@ std::optional<std::string> Slurp(const std::string& path) {
 }  // namespace
 
 std::optional<ProcStat> ParseProcStat(std::string_view line, int64_t ticks_a_second, int64_t page_bytes) {
-  // "PID (name, which may hold anything) STATE PPID PGRP SESSION ..."
+  // The line is "PID (NAME) STATE PPID PGRP SESSION ..."; NAME may contain any character.
   const size_t close = line.rfind(')');
   if (close == std::string_view::npos) return std::nullopt;
   ProcStat stat;

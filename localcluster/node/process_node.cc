@@ -35,11 +35,11 @@ absl::Status CheckOptions(const ProcessNodeOptions& options) {
   if (options.root.empty() || !options.root.is_absolute()) {
     return base::InvalidArgument("the process node's root '{}' must be absolute", options.root.string());
   }
-  if (options.nodes.empty()) return base::InvalidArgument("the process node stands for no node");
+  if (options.nodes.empty()) return base::InvalidArgument("the process node needs at least one virtual node");
   std::set<std::string> names;
   for (const VirtualNode& node : options.nodes) {
     if (node.name.empty() || !names.insert(node.name).second) {
-      return base::InvalidArgument("node name '{}' is empty or given twice", node.name);
+      return base::InvalidArgument("node name '{}' is empty or appears twice", node.name);
     }
   }
   for (const auto& [image, program] : options.images) {
@@ -58,10 +58,10 @@ absl::Status CheckOptions(const ProcessNodeOptions& options) {
 absl::StatusOr<UniqueFd> LockRoot(const fs::path& root) {
   std::error_code error;
   fs::create_directories(root, error);
-  if (error) return base::ErrnoStatus(error.value(), "make folder " + root.string());
+  if (error) return base::ErrnoStatus(error.value(), "creating folder " + root.string());
   const fs::path path = root / "lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return base::ErrnoStatus(errno, "open " + path.string());
+  if (!fd.valid()) return base::ErrnoStatus(errno, "opening " + path.string());
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return base::FailedPrecondition("root folder '{}' is used by another process node", root.string());
   }
@@ -87,7 +87,7 @@ class ProcessNode::Core {
   absl::Status Prepare();
   void Watch();
   void Work(std::stop_token stop);
-  // Returns when to look again. Errors: to be tried again with a backoff.
+  // Returns when to reconcile the pod again. After an error the pod is requeued with a backoff.
   absl::StatusOr<std::optional<base::SteadyTime>> Reconcile(const Key& key);
   absl::StatusOr<std::optional<base::SteadyTime>> Sync(const Key& key, const ObjectPtr& pod);
   PodWorker* FindWorker(const Key& key);
@@ -112,7 +112,7 @@ class ProcessNode::Core {
   std::unique_ptr<NodeRegistrar> registrar_;
   std::unique_ptr<NodeContext> context_;
   base::Mutex mutex_;
-  // The queue gives a key to one thread at a time, so a worker is used by one thread at a time.
+  // The queue never gives a key to two threads at once, so each worker is used by one thread at a time.
   std::map<Key, std::unique_ptr<PodWorker>> workers_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::jthread> threads_;
   std::jthread heartbeat_;
@@ -120,7 +120,7 @@ class ProcessNode::Core {
 };
 
 absl::Status ProcessNode::Core::Start() {
-  if (started_) return base::FailedPrecondition("the process node was started before");
+  if (started_) return base::FailedPrecondition("the process node can be started only once");
   started_ = true;
   MEDLEY_RETURN_IF_ERROR(CheckOptions(options_));
   MEDLEY_RETURN_IF_ERROR(Prepare());
@@ -143,12 +143,12 @@ absl::Status ProcessNode::Core::Prepare() {
   for (const VirtualNode& node : options_.nodes) names_.insert(node.name);
   MEDLEY_ASSIGN_OR_RETURN(lock_, LockRoot(options_.root));
   MEDLEY_ASSIGN_OR_RETURN(const int killed, records_.KillLeftovers(clock_));
-  if (killed > 0) log::Warn("ended what an earlier life left", {{"processes", std::to_string(killed)}});
+  if (killed > 0) log::Warn("killed processes of an earlier start", {{"processes", std::to_string(killed)}});
   MEDLEY_ASSIGN_OR_RETURN(AddressPool addresses, AddressPool::Parse(options_.pod_cidr));
   addresses_.emplace(std::move(addresses));
   const std::string instance = base::HashHex(fs::weakly_canonical(options_.root).string());
   MEDLEY_ASSIGN_OR_RETURN(enforcer_, MakeEnforcer(options_.cgroups, instance, options_.cpu_period, clock_));
-  log::Info("limits of cpu and memory", {{"by", enforcer_->name()}});
+  log::Info("enforcing CPU and memory limits", {{"by", enforcer_->name()}});
   supervisor_ = std::make_unique<Supervisor>(clock_);
   MEDLEY_RETURN_IF_ERROR(supervisor_->Start());
   queue_ = std::make_unique<RateLimitingQueue>(
@@ -180,7 +180,7 @@ void ProcessNode::Core::Watch() {
     RetryUnschedulable();
   };
   if (const auto added = informer_->AddHandler(std::move(handler)); !added.ok()) {
-    log::Error("cannot watch pods", {{"error", base::ToString(added.status())}});
+    log::Error("watching pods failed", {{"error", base::ToString(added.status())}});
   }
   informer_->Start();
 }
@@ -191,13 +191,14 @@ void ProcessNode::Core::RetryUnschedulable() {
 
 void ProcessNode::Core::Work(std::stop_token stop) {
   while (const std::optional<Key> key = queue_->Get(stop)) {
-    const auto again = Reconcile(*key);
-    if (!again.ok()) {
-      log::Warn("pod is tried again", {{"pod", key->ToString()}, {"error", base::ToString(again.status())}});
+    const auto requeue_at = Reconcile(*key);
+    if (!requeue_at.ok()) {
+      log::Warn("reconciling a pod failed; retrying",
+                {{"pod", key->ToString()}, {"error", base::ToString(requeue_at.status())}});
       queue_->AddRateLimited(*key);
     } else {
       queue_->Forget(*key);
-      if (*again) queue_->AddAfter(*key, **again - clock_.Steady());
+      if (*requeue_at) queue_->AddAfter(*key, **requeue_at - clock_.Steady());
     }
     queue_->Done(*key);
   }
@@ -212,17 +213,17 @@ PodWorker* ProcessNode::Core::FindWorker(const Key& key) {
 absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Reconcile(const Key& key) {
   const ObjectPtr pod = informer_->store().Get(key);
   if (pod == nullptr || !pod->String("/spec/nodeName").empty()) binder_->Forget(key);
-  MEDLEY_ASSIGN_OR_RETURN(const auto again, Sync(key, pod));
+  MEDLEY_ASSIGN_OR_RETURN(const auto requeue_at, Sync(key, pod));
   const bool unbound = pod != nullptr && pod->String("/spec/nodeName").empty() && !pod->deleting();
   if (unbound && Binder::IsOurs(*pod)) MEDLEY_RETURN_IF_ERROR(binder_->Place(pod));
-  return again;
+  return requeue_at;
 }
 
 absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Sync(const Key& key, const ObjectPtr& pod) {
   PodWorker* worker = FindWorker(key);
   if (worker != nullptr) {
     MEDLEY_ASSIGN_OR_RETURN(const PodWorker::Outcome outcome, worker->Sync(pod));
-    if (!outcome.gone) return outcome.again;
+    if (!outcome.finished) return outcome.requeue_at;
     base::MutexLock lock(mutex_);
     workers_.erase(key);
   }
@@ -234,10 +235,10 @@ absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Sync(const Ke
     workers_[key] = std::move(made);
   }
   MEDLEY_ASSIGN_OR_RETURN(const PodWorker::Outcome outcome, worker->Sync(pod));
-  return outcome.again;
+  return outcome.requeue_at;
 }
 
-// After the threads have ended, so workers_ is ours alone.
+// The threads have ended, so no other thread uses workers_.
 void ProcessNode::Core::EndAll() {
   base::MutexLock lock(mutex_);
   for (const auto& [key, worker] : workers_) worker->Shutdown(SIGTERM);
@@ -267,13 +268,13 @@ void ProcessNode::Core::Stop() {
     base::MutexLock lock(mutex_);
     for (const auto& [key, worker] : workers_) {
       const absl::Status reported = worker->Report(informer_->store().Get(key));
-      if (!reported.ok()) log::Warn("could not report a pod's end", {{"pod", key.ToString()}});
+      if (!reported.ok()) log::Warn("reporting a pod's end failed", {{"pod", key.ToString()}});
     }
     workers_.clear();
   }
   if (registrar_ != nullptr) {
     if (const absl::Status beaten = registrar_->Beat(false); !beaten.ok()) {
-      log::Warn("could not mark the nodes stopped", {{"error", base::ToString(beaten)}});
+      log::Warn("marking the nodes stopped failed", {{"error", base::ToString(beaten)}});
     }
   }
   if (informer_ != nullptr) informer_->Stop();
@@ -299,7 +300,7 @@ absl::Status ProcessNode::Core::Signal(const Key& pod, int number) {
   MEDLEY_ASSIGN_OR_RETURN(const auto found, logs_.Find(pod, ""));
   const std::shared_ptr<Process>& process = found.second.process;
   if (process == nullptr || process->exit().has_value()) {
-    return base::NotFound("signalling pod '{}': it does not run", pod.ToString());
+    return base::NotFound("signalling pod '{}': it is not running", pod.ToString());
   }
   process->Signal(number);
   return absl::OkStatus();

@@ -32,7 +32,7 @@ std::vector<ProcStat> OursOf(const Json& record, const std::string& container_id
   return ours;
 }
 
-// Until none is left: a process may fork while it is being looked for.
+// Repeats until no process is left, because a process may fork during the search.
 int KillAll(const Json& record, const std::string& container_id, base::Clock& clock) {
   int killed = 0;
   for (int i = 0; i < kWaitTries; ++i) {
@@ -64,7 +64,7 @@ void ProcessRecords::Remove(const std::string& container_id) const {
 absl::StatusOr<int> ProcessRecords::KillLeftovers(base::Clock& clock) const {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) return base::ErrnoStatus(error.value(), "make folder " + folder_.string());
+  if (error) return base::ErrnoStatus(error.value(), "creating folder " + folder_.string());
   int killed = 0;
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) files.push_back(entry.path());
@@ -72,7 +72,7 @@ absl::StatusOr<int> ProcessRecords::KillLeftovers(base::Clock& clock) const {
     const auto text = base::ReadFile(file, 1 << 16);
     const Json record = text.ok() ? Json::parse(*text, nullptr, false) : Json();
     if (!record.is_object()) {
-      log::Warn("removed a process record that cannot be read", {{"path", file.string()}});
+      log::Warn("removed an unreadable process record", {{"path", file.string()}});
     } else {
       killed += KillAll(record, file.stem().string(), clock);
     }

@@ -1,4 +1,4 @@
-// What containers and pods ask for and may use. Pure.
+// The resources that pods request and that containers may use. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,8 +14,8 @@ namespace medley::kube {
 // By resource name: cores, bytes, or units of an extended resource.
 using ResourceAmounts = std::map<std::string, double>;
 
-// resources.requests of the containers added up, with a limit standing in for a request that is not
-// given; of the init containers, which run alone, the largest. Errors: InvalidArgument.
+// The requests of the pod: the sum over its containers, where a limit stands in for a missing request, or the largest
+// request of an init container (these run one at a time), whichever is larger. Errors: InvalidArgument.
 absl::StatusOr<ResourceAmounts> PodRequests(const Object& pod);
 
 struct Limits {
@@ -24,10 +24,10 @@ struct Limits {
   bool any() const { return cores.has_value() || memory_bytes.has_value(); }
 };
 
-// resources.limits of one container. Errors: InvalidArgument.
+// The resources.limits of one container. Errors: InvalidArgument.
 absl::StatusOr<Limits> ContainerLimits(const Json& container);
 
-// "500m", "16Gi", ... by name, to amounts. Errors: InvalidArgument names the resource.
+// Parses quantities ("500m", "16Gi", ...) by resource name. Errors: InvalidArgument names the resource.
 absl::StatusOr<ResourceAmounts> ParseAmounts(const Json& quantities);
 
 }  // namespace medley::kube

@@ -54,7 +54,7 @@ bool Selects(const Object& pod, const VirtualNode& node) {
   return std::any_of(terms.begin(), terms.end(), [&](const Json& t) { return TermHolds(t, node); });
 }
 
-// Names of what is missing.
+// The names of the resources that the node lacks.
 std::vector<std::string> Missing(const ResourceAmounts& requests, const NodeRoom& room) {
   std::vector<std::string> missing;
   for (const auto& [name, amount] : requests) {
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nod
       if (pod->String("/spec/nodeName") != node.name || HasEnded(*pod)) continue;
       ++room.pods;
       const auto requests = PodRequests(*pod);
-      if (!requests.ok()) continue;  // the API server let it through; it holds nothing countable
+      if (!requests.ok()) continue;  // the API server accepted it; its requests cannot be counted
       for (const auto& [name, amount] : *requests) {
         if (const auto it = room.free.find(name); it != room.free.end()) it->second -= amount;
       }

@@ -1,6 +1,6 @@
-// Chooses a node for a pod: selector, required affinity, and room. Pure.
+// Chooses a node for a pod by selector, required affinity and free resources. Pure.
 //
-// Among the nodes that fit, the one with the fewest pods, then the first in order.
+// Of the nodes that fit it takes the one with the fewest pods; ties go to the first in order.
 #pragma once
 
 #include <optional>
@@ -13,25 +13,25 @@
 
 namespace medley::kube {
 
-// A node and what the pods bound to it leave. Absent in `free`: unlimited for cpu and memory, else none.
+// A node and the resources that its pods leave free. If absent in `free`, cpu and memory are unlimited; others are 0.
 struct NodeRoom {
   const VirtualNode* node = nullptr;
   ResourceAmounts free;
   int pods = 0;
 };
 
-// allocatable less the requests of `bound` pods that have not ended.
-// Errors: InvalidArgument for an allocatable that is no quantity.
+// The allocatable resources less the requests of bound `pods` that have not ended.
+// Errors: InvalidArgument for an allocatable that is not a quantity.
 absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nodes, const std::vector<ObjectPtr>& pods);
 
 struct Placement {
   std::optional<std::string> node;
-  std::string message;  // why not, as kube-scheduler words it
+  std::string message;  // why no node fits, in the words of kube-scheduler
 };
 
 Placement PlacePod(const Object& pod, const std::vector<NodeRoom>& rooms);
 
-// Succeeded or Failed.
+// True if the pod's phase is Succeeded or Failed.
 bool HasEnded(const Object& pod);
 
 }  // namespace medley::kube

@@ -25,7 +25,7 @@ struct Failure {
   int error;
 };
 
-// Everything that the child needs, made before the fork: it may not allocate.
+// All that the child needs. It is allocated before the fork, because the child may not allocate.
 struct ChildPlan {
   const char* program;
   std::vector<char*> argv;
@@ -62,7 +62,7 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// In the child: only async-signal-safe calls.
+// Runs in the child and makes only async-signal-safe calls.
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   ResetSignals();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(plan, kSetup);
@@ -91,9 +91,9 @@ struct Pipe {
 
 absl::StatusOr<Pipe> MakePipe() {
   std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return base::ErrnoStatus(errno, "make a pipe");
+  if (pipe2(fds.data(), O_CLOEXEC) != 0) return base::ErrnoStatus(errno, "creating a pipe");
   Pipe made{UniqueFd(fds[0]), UniqueFd(fds[1])};
-  // Never 0 to 2, which the child is about to replace.
+  // Avoid descriptors 0 to 2, which the child replaces.
   if (fds[0] <= 2 || fds[1] <= 2) {
     made.read = UniqueFd(fcntl(made.read.get(), F_DUPFD_CLOEXEC, 3));
     made.write = UniqueFd(fcntl(made.write.get(), F_DUPFD_CLOEXEC, 3));
@@ -101,7 +101,7 @@ absl::StatusOr<Pipe> MakePipe() {
   return made;
 }
 
-// Waits for exec to close the failure pipe, or for the failure.
+// Waits until exec closes the failure pipe, or the child reports a failure.
 absl::Status AwaitExec(const SpawnSpec& spec, pid_t pid, int failure_fd) {
   Failure failure{};
   ssize_t got = 0;
@@ -123,12 +123,12 @@ absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
   MEDLEY_ASSIGN_OR_RETURN(Pipe output, MakePipe());
   MEDLEY_ASSIGN_OR_RETURN(Pipe failure, MakePipe());
   const UniqueFd null_fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null_fd.valid()) return base::ErrnoStatus(errno, "open /dev/null");
+  if (!null_fd.valid()) return base::ErrnoStatus(errno, "opening /dev/null");
   std::vector<UniqueFd> cgroups;
   std::vector<int> cgroup_fds;
   for (const std::string& path : spec.cgroup_procs) {
     cgroups.emplace_back(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!cgroups.back().valid()) return base::ErrnoStatus(errno, "open " + path);
+    if (!cgroups.back().valid()) return base::ErrnoStatus(errno, "opening " + path);
     cgroup_fds.push_back(cgroups.back().get());
   }
   const ChildPlan plan{

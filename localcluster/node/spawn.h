@@ -1,7 +1,7 @@
 // Starts one program: fork, a few async-signal-safe calls, exec.
 //
-// The child is the leader of a new session and group, has no descriptor but 0 (/dev/null), 1 and 2 (one
-// pipe), default signal handling, and dies with the thread that spawned it (PR_SET_PDEATHSIG).
+// The child leads a new session and process group. It has only descriptors 0 (/dev/null), 1 and 2 (one pipe), has
+// default signal handlers, and is killed when the thread that spawned it ends (PR_SET_PDEATHSIG).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,8 +17,8 @@
 namespace medley::kube {
 
 struct SpawnSpec {
-  std::string program;                   // a path, taken as it is
-  std::vector<std::string> arguments;    // argv, with argv[0]
+  std::string program;                   // a path; PATH is not searched
+  std::vector<std::string> arguments;    // argv, including argv[0]
   std::vector<std::string> environment;  // "NAME=value"
   std::string working_folder;
   std::vector<std::string> cgroup_procs;    // cgroup.procs files that the child enters before exec
@@ -28,10 +28,10 @@ struct SpawnSpec {
 struct Spawned {
   pid_t pid = 0;
   UniqueFd pidfd;
-  UniqueFd output;  // of both streams; does not block
+  UniqueFd output;  // stdout and stderr; non-blocking
 };
 
-// Errors: what fork or exec said (NotFound, PermissionDenied, ...), with the step that failed.
+// Errors: those of fork and exec (NotFound, PermissionDenied, ...), with the step that failed.
 absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec);
 
 }  // namespace medley::kube

@@ -30,7 +30,7 @@ void Process::Signal(int number) {
 
 void Process::Reap(int pidfd, base::WallTime now) {
   base::MutexLock lock(mutex_);
-  kill(-pid_, SIGKILL);  // the leader is a zombie until waitid, so the number is still its own
+  kill(-pid_, SIGKILL);  // the leader is a zombie until waitid, so its number is not reused yet
   siginfo_t info = {};
   while (waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED) != 0 && errno == EINTR) {
   }
@@ -64,7 +64,7 @@ class Supervisor::Loop {
       requests_.push_back(std::move(request));
     }
     Wake();
-    return answer.get();  // the loop answers every request that it took, also while stopping
+    return answer.get();  // the loop answers every request that it has taken, even while it stops
   }
 
  private:
@@ -101,7 +101,7 @@ class Supervisor::Loop {
     std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
     for (const Child& child : children_) {
       fds.push_back({child.pidfd.get(), POLLIN, 0});
-      fds.push_back({child.output.get(), POLLIN, 0});  // -1 after its end: poll passes it over
+      fds.push_back({child.output.get(), POLLIN, 0});  // -1 after its end, which poll ignores
     }
     if (poll(fds.data(), fds.size(), -1) < 0) return;
     if (fds[0].revents != 0) {
@@ -121,7 +121,7 @@ class Supervisor::Loop {
     children_ = std::move(living);
   }
 
-  // At most `rounds` buffers, so that one talkative child does not keep the others waiting.
+  // Reads at most `rounds` buffers, so that a child with much output does not delay the others.
   void Drain(Child& child, int rounds) {
     std::array<char, 64 << 10> buffer;
     while (child.output.valid() && rounds-- > 0) {
@@ -134,15 +134,15 @@ class Supervisor::Loop {
   }
 
   void Finish(Child& child) {
-    siginfo_t info = {};  // waits for the end, when it was only just killed
+    siginfo_t info = {};  // if the child was just killed, waitid waits for its end
     while (waitid(P_PIDFD, static_cast<id_t>(child.pidfd.get()), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
     }
     constexpr int kPipeBuffers = 64;  // more than a pipe holds
     Drain(child, kPipeBuffers);
     child.process->Reap(child.pidfd.get(), clock_.Now());
     if (child.log.lost_bytes() > 0) {
-      log::Warn("could not write all of a log", {{"pid", std::to_string(child.process->pid())},
-                                                 {"lost_bytes", std::to_string(child.log.lost_bytes())}});
+      log::Warn("some output could not be written to a log", {{"pid", std::to_string(child.process->pid())},
+                                                              {"lost_bytes", std::to_string(child.log.lost_bytes())}});
     }
     if (child.on_exit) child.on_exit();
   }
@@ -172,10 +172,10 @@ class Supervisor::Loop {
 
   base::Clock& clock_;
   const UniqueFd wake_;
-  std::vector<Child> children_;  // of the thread alone
+  std::vector<Child> children_;  // used only by the loop's thread
   base::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Request> requests_ ABSL_GUARDED_BY(mutex_);  // at most one for each thread that calls Run
+  std::deque<Request> requests_ ABSL_GUARDED_BY(mutex_);  // at most one per thread that calls Run
   std::jthread thread_;
 };
 

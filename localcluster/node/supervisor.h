@@ -1,7 +1,7 @@
-// Starts processes, keeps their output, and tells when they end. One thread does all of it.
+// Starts processes, writes their output to logs, and reports when they end. One thread does all of it.
 //
-// That thread is the parent in the sense of PR_SET_PDEATHSIG: when it ends, by Stop or because the whole
-// program was killed, the kernel kills every process it started. Thread-safe.
+// That thread is the parent in the sense of PR_SET_PDEATHSIG: when it ends, because of Stop or because the whole
+// program was killed, the kernel kills every process that it started. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,25 +18,25 @@
 namespace medley::kube {
 
 struct ProcessExit {
-  int exit_code = 0;  // 128 + signal when it was killed
+  int exit_code = 0;  // 128 + signal if a signal killed it
   int signal = 0;
   base::WallTime finished_at;
 };
 
-// One started process; shared by the supervisor and the pod. Thread-safe.
+// A started process, shared by the supervisor and the pod. Thread-safe.
 class Process {
  public:
   Process(pid_t pid, base::WallTime started_at) : pid_(pid), started_at_(started_at) {}
   pid_t pid() const { return pid_; }
   base::WallTime started_at() const { return started_at_; }
-  // No value: it runs.
+  // nullopt while the process runs.
   std::optional<ProcessExit> exit() const;
-  // To the whole group. After the end: nothing happens (the number may be another's by then).
+  // Signals the whole process group. Does nothing after the end, when the number may belong to another process.
   void Signal(int number);
 
  private:
   friend class Supervisor;
-  // Kills what is left of the group, waits for the leader, and keeps its exit.
+  // Kills the rest of the group, reaps the leader and stores its exit.
   void Reap(int pidfd, base::WallTime now);
 
   const pid_t pid_;
@@ -50,17 +50,17 @@ class Supervisor {
   explicit Supervisor(base::Clock& clock);
   ~Supervisor();
   absl::Status Start();
-  // Kills what still runs, without grace, and joins. Idempotent.
+  // Kills the processes that still run, without a grace period, and joins. Idempotent.
   void Stop();
 
   struct Launch {
     SpawnSpec spec;
     std::filesystem::path log;
     int64_t log_bytes = 0;
-    // After exit() has its value and the log is complete; from the supervisor's thread, must not block.
+    // Called on the supervisor's thread when exit() is set and the log is complete. Must not block.
     std::function<void()> on_exit;
   };
-  // Returns when the program has been executed. Errors: as Spawn; Unavailable after Stop.
+  // Returns when exec has succeeded. Errors: those of Spawn; Unavailable after Stop.
   absl::StatusOr<std::shared_ptr<Process>> Run(Launch launch);
 
  private:

@@ -18,11 +18,11 @@ using Data = std::map<std::string, std::string>;
 absl::Status MakeFolder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return base::ErrnoStatus(error.value(), fmt::format("make folder '{}'", path.string()));
+  if (error) return base::ErrnoStatus(error.value(), fmt::format("creating folder '{}'", path.string()));
   return absl::OkStatus();
 }
 
-// Every mount of every container: what text of a volume, which they share, is rewritten with.
+// Every mount of every container. The text of a volume is rewritten by all of them, because the containers share it.
 std::vector<Mount> AllMounts(const Object& pod, const std::map<std::string, std::string>& volumes) {
   std::vector<Mount> all;
   for (const char* list : {"containers", "initContainers"}) {
@@ -34,13 +34,13 @@ std::vector<Mount> AllMounts(const Object& pod, const std::map<std::string, std:
   return all;
 }
 
-// Key -> path in the volume: the items, or every key under its own name.
+// Maps keys to paths in the volume: by the items, or each key to a file of its own name.
 absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const Data& data) {
   std::map<std::string, fs::path> layout;
   for (const Json& item : GetArray(spec, "items")) {
     const std::string key = GetString(item, "key");
     const fs::path path = fs::path(GetString(item, "path")).lexically_normal();
-    if (!data.contains(key)) return base::NotFound("references non-existent key '{}'", key);
+    if (!data.contains(key)) return base::NotFound("refers to key '{}', which does not exist", key);
     if (path.empty() || path.is_absolute() || path.begin()->string() == "..") {
       return base::InvalidArgument("item path '{}' is not inside the volume", path.string());
     }
@@ -97,7 +97,7 @@ absl::Status CheckHostPath(const Json& spec) {
 absl::StatusOr<std::string> VolumePath(const Object& pod, const Json& volume, const VolumeFolders& folders) {
   const std::string name = GetString(volume, "name");
   if (name.empty() || name.find('/') != std::string::npos) {
-    return base::InvalidArgument("volume name '{}' is not a name", name);
+    return base::InvalidArgument("volume name '{}' is not valid", name);
   }
   if (volume.contains("hostPath")) return GetString(volume["hostPath"], "path");
   if (volume.contains("persistentVolumeClaim")) {
@@ -116,7 +116,7 @@ absl::Status MakeVolume(const Json& volume, const fs::path& path, const DataSour
   }
   if (volume.contains("secret")) return FillFrom(DataKind::kSecret, path, volume["secret"], source, mounts);
   return base::InvalidArgument(
-      "its type is none of configMap, secret, emptyDir, hostPath, "
+      "its type must be one of configMap, secret, emptyDir, hostPath, "
       "persistentVolumeClaim");
 }
 

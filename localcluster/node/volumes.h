@@ -1,7 +1,7 @@
-// Makes a pod's volumes real: folders and files under the pod's own folder.
+// Creates a pod's volumes as folders and files below the pod's own folder.
 //
-// configMap, secret, emptyDir, hostPath (the host's own path), and persistentVolumeClaim: a folder of this
-// machine, CLAIMS/NAMESPACE/CLAIM, that outlives its pods. Stateless; one pod at a time.
+// Supports configMap, secret, emptyDir, hostPath (the host's own path) and persistentVolumeClaim (the folder
+// CLAIMS/NAMESPACE/CLAIM of this machine, which outlives its pods). Stateless; call it for one pod at a time.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,13 +16,13 @@
 namespace medley::kube {
 
 struct VolumeFolders {
-  std::filesystem::path pod;     // this pod's folder; volumes go under pod/volumes
-  std::filesystem::path claims;  // of all pods
+  std::filesystem::path pod;     // this pod's folder; volumes are below pod/volumes
+  std::filesystem::path claims;  // for claims of all pods
 };
 
-// Volume name -> real path. Idempotent: files are replaced atomically, emptyDirs keep what is in them.
-// Errors: NotFound (ConfigMap, Secret, key, host path), InvalidArgument (a volume type that a plain
-// process cannot have), and those of the file system.
+// Returns volume name -> real path. Idempotent: files are replaced atomically, emptyDirs keep their content. Errors:
+// NotFound (ConfigMap, Secret, key, host path), InvalidArgument (a volume type that a plain process cannot have), and
+// those of the file system.
 absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const Object& pod, const VolumeFolders& folders,
                                                                const DataSource& source);
 

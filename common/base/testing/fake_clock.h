@@ -1,4 +1,4 @@
-// A clock that moves only when told to. Thread-safe; sleepers wake when Advance passes their deadline.
+// A clock that moves only when the test advances it. Thread-safe; sleepers wake when it passes their deadlines.
 #pragma once
 
 #include <set>
@@ -34,14 +34,14 @@ class FakeClock final : public Clock {
     elapsed_ += by;
     changed_.NotifyAll();
   }
-  // Waits (real time, at most 10 s) until `n` threads sleep on this clock.
+  // Waits until `n` threads sleep on this clock, for at most 10 s of real time.
   bool WaitForSleepers(int n) {
     MutexLock lock(mutex_);
     return changed_.WaitFor(mutex_, std::stop_token(), seconds(10),
                             [&] { return deadlines_.size() >= static_cast<size_t>(n); });
   }
-  // Waits (real time, at most 10 s) until a thread sleeps that wakes within `within`, and advances to that
-  // moment: time does not move while the code under test runs, however slow the machine is.
+  // Waits, for at most 10 s of real time, until some thread's sleep ends within `within`; then advances to that
+  // deadline. So the clock does not move while the code under test runs, however slow the machine is.
   bool WakeSleeper(nanoseconds within) {
     MutexLock lock(mutex_);
     const auto next = [&] { return deadlines_.upper_bound(SteadyTime(elapsed_)); };
@@ -59,7 +59,7 @@ class FakeClock final : public Clock {
   mutable Mutex mutex_;
   CondVar changed_;
   nanoseconds elapsed_ ABSL_GUARDED_BY(mutex_) = seconds(1000);
-  std::multiset<SteadyTime> deadlines_ ABSL_GUARDED_BY(mutex_);  // of those who sleep
+  std::multiset<SteadyTime> deadlines_ ABSL_GUARDED_BY(mutex_);  // of sleeping threads
 };
 
 }  // namespace medley::base

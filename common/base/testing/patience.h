@@ -1,7 +1,7 @@
-// How long a test waits for what must happen, on this build.
+// Scales the timeout of a test's wait to the build.
 //
-// Bounds of waits are for hangs, not figures: programs under a sanitizer start and run several times slower, and the
-// build says how much in MEDLEY_TEST_PATIENCE (1 without sanitizers).
+// Timeouts in tests only detect hangs. Programs run several times slower under a sanitizer, so the build sets the
+// factor in the environment variable MEDLEY_TEST_PATIENCE (1 without sanitizers).
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// A scripted server at the level of the Client interface, for tests. Thread-safe.
+// A scripted implementation of Client, for tests. Thread-safe.
 //
-// LISTs and WATCHes are answered from queues, in order, and what was asked is kept. A LIST without a script
-// waits for one until its stop token, Close or 20 s have passed; a WATCH without one stays open until its
-// stop token. The other verbs call hooks.
+// Queues answer LISTs and WATCHes in order, and the options of each call are recorded. A LIST without a script waits
+// for one until its stop token, Close or 20 s have passed. A WATCH without a script stays open until its stop token.
+// The other verbs call hooks.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ class FakeClient final : public Client {
  public:
   struct WatchScript {
     std::vector<WatchEvent> events;
-    absl::Status end;   // after the events
+    absl::Status end;   // returned after the events
     bool hold = false;  // stay open after the events, until stopped
     std::function<void()> before_events = nullptr;
     std::function<void()> before_end = nullptr;
@@ -41,7 +41,7 @@ class FakeClient final : public Client {
     base::MutexLock lock(mutex_);
     return watches_;
   }
-  // Until so many were opened; false after 20 s of real time.
+  // Waits until `n` watches have been opened. Returns false after 20 s of real time.
   bool WaitForWatches(size_t n) {
     base::MutexLock lock(mutex_);
     return changed_.WaitFor(mutex_, {}, std::chrono::seconds(20), [&] { return watches_.size() >= n; });
@@ -50,7 +50,7 @@ class FakeClient final : public Client {
     base::MutexLock lock(mutex_);
     return changed_.WaitFor(mutex_, {}, std::chrono::seconds(20), [&] { return lists_.size() >= n; });
   }
-  // Ends LISTs that wait for a script; before joining the threads that call them.
+  // Ends LISTs that wait for a script. Call it before joining the threads that make them.
   void Close() {
     base::MutexLock lock(mutex_);
     closed_ = true;
@@ -118,7 +118,7 @@ class FakeClient final : public Client {
   }
 
  private:
-  static absl::StatusOr<Object> Unscripted() { return base::Unavailable("the fake has no answer"); }
+  static absl::StatusOr<Object> Unscripted() { return base::Unavailable("the test has scripted no answer"); }
 
   mutable base::Mutex mutex_;
   base::CondVar changed_;

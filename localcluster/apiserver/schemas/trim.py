@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes builtin.json: the definitions of Kubernetes' OpenAPI document that the built-in kinds reach.
+"""Makes builtin.json: the definitions of Kubernetes' OpenAPI document that the built-in kinds refer to.
 
     python3 trim.py KUBERNETES/api/openapi-spec/swagger.json GENERATED.PROTO... > builtin.json
 
-Descriptions are cut to their first sentence; $refs become plain definition names. "x-proto" has the
-field numbers of the generated.proto files: number -> property, or an object of the same for a message
-that is laid into its parent.
+Descriptions are shortened to their first sentence, and $refs become plain definition names. "x-proto" contains the
+field numbers of the generated.proto files: it maps each number to a property or, for a message whose fields belong to
+its parent, to another such map.
 """
 import json
 import re

@@ -83,7 +83,7 @@ TEST_P(FaultTest, H_410OnList) {
 }
 
 TEST_P(FaultTest, H_410OnWatch) {
-  Script({.kind = Fault::Kind::kWatchGone, .verb = "watch"});
+  Script({.kind = Fault::Kind::kWatchExpired, .verb = "watch"});
   EXPECT_THAT(Watch("0"), IsOk());
   ASSERT_EQ(events_.size(), 1u);
   EXPECT_EQ(events_[0].type, Type::kError);

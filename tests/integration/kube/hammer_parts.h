@@ -37,8 +37,9 @@ inline apiserver::Fault RandomFault(base::Rng& rng) {
   apiserver::Fault fault;
   const uint64_t which = rng.Below(10);
   fault.verb = which < 6 ? "watch" : which < 8 ? "list" : which < 9 ? "patch" : "delete";
-  constexpr Kind kWatch[] = {Kind::kWatchCut, Kind::kWatchCut,   Kind::kHalfLine, Kind::kWatchClose, Kind::kWatchGone,
-                             Kind::kBookmark, Kind::kWatchError, Kind::kSlowBody, Kind::kDrop,       Kind::kStatus};
+  constexpr Kind kWatch[] = {Kind::kWatchCut,     Kind::kWatchCut, Kind::kHalfLine,   Kind::kWatchClose,
+                             Kind::kWatchExpired, Kind::kBookmark, Kind::kWatchError, Kind::kSlowBody,
+                             Kind::kDrop,         Kind::kStatus};
   constexpr Kind kOther[] = {Kind::kStatus, Kind::kStatus, Kind::kSlowBody, Kind::kDrop};
   const bool watch = fault.verb == "watch";
   fault.kind = watch ? kWatch[rng.Below(10)] : kOther[rng.Below(4)];

@@ -70,7 +70,7 @@ TEST_P(InformerOverHttpTest, A5_WatchListThenEvents) {
 TEST_P(InformerWithFaultsTest, EveryFaultOfAWatchHeals) {
   Informer& informer = factory_->For(maps_, ns_);
   for (const Fault::Kind kind : {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose,
-                                 Fault::Kind::kWatchGone, Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
+                                 Fault::Kind::kWatchExpired, Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
     faults().Add({.kind = kind, .verb = "watch", .plural = "configmaps", .events = 1});
   }
   factory_->Start();
@@ -81,7 +81,7 @@ TEST_P(InformerWithFaultsTest, EveryFaultOfAWatchHeals) {
 }
 
 TEST_P(InformerWithFaultsTest, A2_AServerThatForgotAnswers410AndIsListedAnew) {
-  faults().Add({.kind = Fault::Kind::kWatchGone, .verb = "watch", .times = 2});
+  faults().Add({.kind = Fault::Kind::kWatchExpired, .verb = "watch", .times = 2});
   faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 410});
   Put("a", "1");
   Informer& informer = factory_->For(maps_, ns_);

@@ -19,7 +19,7 @@ TEST(ClockTest, TimesRoundTrip) {
   EXPECT_THAT(ParseTime("yesterday"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(ClockTest, DurationsAreGos) {
+TEST(ClockTest, ParsesGoDurations) {
   EXPECT_EQ(*ParseDuration("1h30m"), std::chrono::minutes(90));
   EXPECT_EQ(*ParseDuration("300ms"), milliseconds(300));
   EXPECT_THAT(ParseDuration("-1s"), StatusIs(absl::StatusCode::kInvalidArgument));

@@ -33,7 +33,7 @@ TEST(MetricsTest, SameNameAndLabelsAreTheSameSeries) {
   EXPECT_NE(&a, &registry.GetCounter("medley_x_total", "x", {{"a", "2"}}));
 }
 
-TEST(MetricsTest, RemovedGaugeIsGoneAndCanComeBack) {
+TEST(MetricsTest, RemovedGaugeCanBeCreatedAgain) {
   Registry registry;
   registry.GetGauge("medley_pool_units", "units", {{"pool", "a"}}).Set(7);
   registry.RemoveGauge("medley_pool_units", {{"pool", "a"}});

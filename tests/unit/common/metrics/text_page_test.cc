@@ -30,7 +30,7 @@ TEST(TextPageTest, FamiliesWithHelpTypeLabelsAndValues) {
   EXPECT_EQ(page.Take(), "");
 }
 
-TEST(TextPageTest, EscapesAndNumbersThatAreNone) {
+TEST(TextPageTest, EscapesLabelsAndWritesNonFiniteNumbers) {
   TextPage page;
   page.Family("g", Kind::kGauge, "a \\ \"b\"\nc");
   page.Sample({{"l", "q\"b\\n\nend"}}, std::nan(""));
@@ -47,7 +47,7 @@ double ValueOf(const std::string& text, const std::string& name) {
   return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + name.size() + 2, nullptr);
 }
 
-TEST(ProcessMetricsTest, TellsOfThisProcess) {
+TEST(ProcessMetricsTest, DescribesThisProcess) {
   TextPage page;
   WriteProcessMetrics(page);
   const std::string text = page.Take();

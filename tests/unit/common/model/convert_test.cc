@@ -52,7 +52,7 @@ TEST(ConvertTest, YamlRequestWithDefaults) {
   EXPECT_EQ(request->planner.schedule, ScheduleKind::kGpipe);
   EXPECT_EQ(request->planner.time_budget_seconds, 10);
   EXPECT_THAT(Validate(*request), base::IsOk());
-  // JSON and YAML of ours are read back to the same message.
+  // The JSON and YAML that we write are read back to the same message.
   for (const std::string& text : {ToJson(message), ToJson(message, true), ToYaml(message)}) {
     scheduler::v1::PlanRequest again;
     ASSERT_THAT(ParseText(text, again), base::IsOk()) << text;
@@ -133,26 +133,26 @@ TEST(ExecutionPlanTest, ValidateAndSummary) {
   EXPECT_EQ(Summary(SomePlan(), {"emb", "fc", "loss"}), "emb@4xcpu | fc..loss@1xv100+1xt4 + 2 servers@cpu");
   ExecutionPlan plan = SomePlan();
   plan.stages[1].operations[0].end = 2;
-  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("operation 2 is in none")));
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("operation 2 is in no stage")));
   plan = SomePlan();
   plan.stages[1].operations[0].first = 0;
-  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].operations[0]: operation 0 is there twice")));
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].operations[0]: operation 0 appears twice")));
   plan = SomePlan();
   plan.servers.reset();
-  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers: missing")));
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers: must be set")));
   plan = SomePlan();
   plan.stages[1].groups[0].share = 0.5;
   EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].groups: the shares must sum to 1")));
 }
 
-// Mutations of a good document never crash the reader, and what it accepts survives a round trip.
-// yaml-cpp's LoadAll never returns from the second "document" of this, and takes all memory meanwhile.
+// yaml-cpp's LoadAll never returns from the garbage after the first document, and uses all memory meanwhile.
 TEST(TextTest, GarbageAfterADocumentIsRefused) {
   scheduler::v1::PlanRequest message;
   EXPECT_FALSE(ParseText("\"ctrdnn\",\"layers\":[{\"name\":1}e,\"x\"]", message).ok());
   EXPECT_FALSE(ParseText("- macro: a\n  condition:\n    (b in (\n\"c\",\n    \"d\"\n    )  )\n    )", message).ok());
 }
 
+// Mutations of a valid document never crash the reader, and each document that it accepts survives a round trip.
 TEST(TextFuzzTest, MutatedDocumentsNeverCrash) {
   scheduler::v1::PlanRequest seed;
   ASSERT_THAT(ParseText(kYaml, seed), base::IsOk());

@@ -8,15 +8,15 @@
 namespace medley::model {
 namespace {
 
-TEST(LeaderTermTest, ARefusalSaysTheNewerTermToPeopleAndPrograms) {
+TEST(LeaderTermTest, StaleTermErrorCarriesTheNewerTerm) {
   const absl::Status refused = StaleTerm(3, 7);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(base::Message(refused), "the leader of term 3 was deposed: a leader of term 7 was here");
+  EXPECT_EQ(base::Message(refused), "leader term 3 is stale: a request of leader term 7 was served before");
   EXPECT_EQ(NewerTerm(refused), 7);
   EXPECT_EQ(NewerTerm(base::Annotate(refused, "coordinator x: ApplyPlan")), 7);
 }
 
-TEST(LeaderTermTest, OtherErrorsSayNothing) {
+TEST(LeaderTermTest, OtherErrorsHaveNoNewerTerm) {
   EXPECT_FALSE(NewerTerm(absl::OkStatus()));
   EXPECT_FALSE(NewerTerm(base::FailedPrecondition("plan 1 is older than plan 2")));
   EXPECT_FALSE(NewerTerm(base::WithDetails(base::FailedPrecondition("x"), "leader-term=")));

@@ -1,4 +1,4 @@
-// Observations and datasheets: what is refused and why, and the way over the wire and back.
+// Observations and datasheets: validation errors, and conversion to protos and back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ JobObservation Good() {
   return o;
 }
 
-TEST(ObservationTest, GoodOneIsTakenAndTravels) {
+TEST(ObservationTest, ValidObservationRoundTrips) {
   const JobObservation o = Good();
   EXPECT_THAT(Validate(o), IsOk());
   scheduler::v1::ObserveRequest wire;
@@ -59,7 +59,7 @@ TEST(ObservationTest, GoodOneIsTakenAndTravels) {
   EXPECT_THAT(Validate(*back), IsOk());
 }
 
-TEST(ObservationTest, GarbageIsRefusedWithTheFieldsPath) {
+TEST(ObservationTest, InvalidFieldsAreRefusedWithTheirPath) {
   const std::vector<std::pair<std::function<void(JobObservation&)>, std::string>> cases = {
       {[](auto& o) { o.throughput = 0; }, "throughput: must be finite and greater than 0"},
       {[](auto& o) { o.throughput = kNan; }, "throughput: must be finite and greater than 0"},
@@ -87,7 +87,7 @@ TEST(ObservationTest, GarbageIsRefusedWithTheFieldsPath) {
   }
 }
 
-TEST(PredictionTest, Travels) {
+TEST(PredictionTest, RoundTrips) {
   const Prediction p{7, 0.5, 0.98, 0.03, {{"cpu", 1.5, 0.9, 7}, {"gpu", 2, 1, 3}}};
   scheduler::v1::Prediction wire;
   ToProto(p, wire);
@@ -106,7 +106,7 @@ hardware:
     sources: {flops.fp32: x, memoryBytes: x, memoryBytesPerSecond: x, networkBytesPerSecond: x, launchSeconds: estimate}
 )";
 
-TEST(HardwareTest, ReadAndTravels) {
+TEST(HardwareTest, ParsesAndRoundTrips) {
   const auto read = ParseHardware(kSheet);
   ASSERT_THAT(read.status(), IsOk());
   ASSERT_EQ(read->size(), 1u);
@@ -134,7 +134,7 @@ TEST(HardwareTest, BadSheetsNameTheField) {
   EXPECT_THAT(message(With("1.0e12}", "1.0e12, fp5: 1}")), HasSubstr("hardware[0].flops.fp5: must be one of"));
   EXPECT_THAT(message(With("launchSeconds: 5.0e-6", "launchSeconds: 0")), HasSubstr("hardware[0].launchSeconds"));
   EXPECT_THAT(message(With("launchSeconds: estimate", "launchSeconds: ''")),
-              HasSubstr("hardware[0].sources: does not say where launchSeconds comes from"));
+              HasSubstr("hardware[0].sources: has no source for launchSeconds"));
   EXPECT_THAT(message(With("class: GPU", "class: FPGA")), HasSubstr("hardware[0].class: must be CPU or GPU"));
   EXPECT_THAT(message(With("name: a", "name: ''")), HasSubstr("hardware[0].name"));
   EXPECT_THAT(message("hardware: []"), HasSubstr("hardware: must not be empty"));

@@ -29,7 +29,7 @@ class EchoScheduler final : public scheduler::v1::SchedulerService::Service {
     response->mutable_catalog()->set_revision(7);
     return grpc::Status::OK;
   }
-  // Streams until the client leaves.
+  // Streams until the client cancels.
   grpc::Status WatchCatalog(grpc::ServerContext* context, const scheduler::v1::WatchCatalogRequest*,
                             grpc::ServerWriter<scheduler::v1::WatchCatalogResponse>* writer) override {
     writer->Write({});
@@ -101,7 +101,7 @@ TEST_F(RpcTest, ServerStopEndsStreamsWithinTheGrace) {
   EXPECT_FALSE(reader->Finish().ok());
 }
 
-TEST_F(RpcTest, NobodyThereIsUnavailableAtOnce) {
+TEST_F(RpcTest, CallWithoutServerFailsAtOnce) {
   server_->Stop();
   stub_ = scheduler::v1::SchedulerService::NewStub(MakeChannel(server_->address()));
   grpc::ClientContext context;
@@ -111,7 +111,7 @@ TEST_F(RpcTest, NobodyThereIsUnavailableAtOnce) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("scheduler: GetCatalog: ")));
 }
 
-TEST_F(RpcTest, APeerThatIsBackIsFoundDuringThePause) {
+TEST_F(RpcTest, PauseEndsWhenThePeerComesBack) {
   const int port = server_->port();
   server_.reset();
   const auto channel =
@@ -127,7 +127,7 @@ TEST_F(RpcTest, APeerThatIsBackIsFoundDuringThePause) {
   EXPECT_LT(clock.Steady() - start, base::seconds(30));
 }
 
-TEST_F(RpcTest, ThePauseIsWholeWhileThePeerIsThereAndEndsWithAStop) {
+TEST_F(RpcTest, PauseLastsInFullWhileConnectedAndEndsOnStop) {
   const auto channel = MakeChannel(server_->address());
   base::FakeClock clock;
   PauseBeforeCallingAgain(*channel, clock, base::seconds(60), {});  // connects

@@ -1,4 +1,4 @@
-// Section C of the client's checklist.
+// Section C of docs/kube-client.md.
 #include "kube/cache/informer_factory.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 using base::seconds;
 using testing::ElementsAre;
 
-// Writes what it hears as lines.
+// Records each call of a handler as a line of text.
 class Recorder {
  public:
   EventHandler Handler() {
@@ -93,7 +93,7 @@ TEST_F(InformerTest, TestSharedInformerWatchDisruption) {
     clock_.Advance(seconds(2));
     std::this_thread::yield();
   }
-  // C6: "b" did not change, so nobody hears of it.
+  // C6: "b" did not change, so no handler is called for it.
   EXPECT_THAT(recorder.WaitFor(6), ElementsAre("add a 1 initial", "add b 2 initial", "add c 3 initial",
                                                "delete a 1 unknown", "update c 8 from 3", "add d 9"));
 }
@@ -119,7 +119,7 @@ TEST_F(InformerTest, C5_StoreChangesBeforeHandlersRun) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(InformerTest, C8_ALateHandlerHearsOfTheWholeStore) {
+TEST_F(InformerTest, C8_ALateHandlerGetsTheWholeStore) {
   Recorder recorder;
   client_.ScriptList(PodList({Pod("a", "1"), Pod("b", "2")}, "10"));
   Informer& informer = Make();
@@ -134,7 +134,7 @@ TEST_F(InformerTest, C8_ALateHandlerHearsOfTheWholeStore) {
   EXPECT_FALSE(informer.HandlerSynced(*id));
 }
 
-// As upstream: a handler that is added while the informer runs hears of what is there, and then of what comes.
+// As in client-go: a handler that is added to a running informer gets the present objects, then the later changes.
 TEST_F(InformerTest, TestAddWhileActive) {
   Recorder first;
   Recorder second;
@@ -150,7 +150,7 @@ TEST_F(InformerTest, TestAddWhileActive) {
   EXPECT_THAT(first.WaitFor(1), ElementsAre("add pod1 1 initial"));
   while (!informer.HandlerSynced(*handle1)) std::this_thread::yield();
 
-  std::atomic<bool> held = true;  // observed before it has synced
+  std::atomic<bool> held = true;  // HandlerSynced is checked while the handler is still held
   EventHandler slow = second.Handler();
   slow.on_add = [&, on_add = slow.on_add](const ObjectPtr& object, bool initial) {
     while (held) std::this_thread::yield();

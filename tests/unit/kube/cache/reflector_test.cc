@@ -1,4 +1,4 @@
-// Sections A and B of the client's checklist: the test's name begins with the item, or is client-go's.
+// Sections A and B of docs/kube-client.md. A test's name begins with its item, or is the name of client-go's test.
 #include "kube/cache/reflector.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using base::milliseconds;
 using base::seconds;
 using Type = FifoEvent::Type;
 
-// Longer than the first pauses between two lists, shorter than the time that a watch-list may take.
+// Longer than the first backoffs, shorter than the timeout of a watch-list.
 constexpr base::nanoseconds kBackoff = seconds(10);
 
 class ReflectorTest : public testing::Test {
@@ -34,7 +34,7 @@ class ReflectorTest : public testing::Test {
     thread_ = std::jthread([this](std::stop_token stop) { reflector_->Run(stop); });
   }
   void Start() { Start(clock_); }
-  // Waits for the n-th watch: all that was scripted before it has happened.
+  // Runs until the n-th watch opens. By then everything scripted before it has happened.
   void RunUntilWatch(size_t n) {
     Start();
     ASSERT_TRUE(client_.WaitForWatches(n));
@@ -46,7 +46,7 @@ class ReflectorTest : public testing::Test {
     }
     return all;
   }
-  // What a watch does that runs long enough not to be "very short".
+  // Makes a watch last long enough not to count as very short.
   std::function<void()> LongEnough() {
     return [this] { clock_.Advance(seconds(2)); };
   }
@@ -54,7 +54,7 @@ class ReflectorTest : public testing::Test {
   FakeClient client_;
   EventFifo fifo_;
   InstantClock clock_;
-  base::FakeClock fake_;  // for what really waits
+  base::FakeClock fake_;  // for code that waits in real threads
   Reflector::Options options_;
   std::unique_ptr<Reflector> reflector_;
   std::jthread thread_;
@@ -72,7 +72,7 @@ TEST_F(ReflectorTest, A1_FirstListAtZeroThenAtTheLastVersion) {
   EXPECT_EQ(reflector_->LastResourceVersion(), "15");
 }
 
-// As upstream: the second page of a list expired, so all comes at once, at the version that was asked for.
+// As in client-go: the second page of a list has expired, so one full list follows, at the requested version.
 TEST_F(ReflectorTest, TestReflectorFullListIfExpired) {
   options_.page_size = 4;
   client_.ScriptList(PodList({Pod("a", "1")}, "10"));
@@ -96,7 +96,7 @@ TEST_F(ReflectorTest, TestReflectorFullListIfExpired) {
 TEST_F(ReflectorTest, A2_AnExpiredListIsTriedAgainAtOnceWithoutAVersion) {
   client_.ScriptList(PodList({}, "10"));
   client_.ScriptWatch({.end = HttpError(500, "InternalError")});
-  client_.ScriptList(Gone());  // at once again with "", in the same round
+  client_.ScriptList(Gone());  // retried at once with "", in the same round
   client_.ScriptList(PodList({}, "20"));
   client_.ScriptWatch({.end = HttpError(500, "InternalError")});
   client_.ScriptList(PodList({}, "21"));
@@ -106,10 +106,10 @@ TEST_F(ReflectorTest, A2_AnExpiredListIsTriedAgainAtOnceWithoutAVersion) {
   EXPECT_EQ(lists[1].resource_version, "10");
   EXPECT_EQ(lists[2].resource_version, std::nullopt);
   EXPECT_EQ(lists[3].resource_version, "20");  // success cleared the mark
-  EXPECT_EQ(clock_.sleeps().size(), 2u);       // none between the two tries
+  EXPECT_EQ(clock_.sleeps().size(), 2u);       // none between the two attempts
 }
 
-// As upstream, for each shape in which servers say it.
+// As in client-go, for each form of the error that servers send.
 TEST_F(ReflectorTest, TestReflectorFullListIfTooLarge) {
   Json modern = StatusJson(504, "Timeout", "Too large resource version");
   modern["details"]["causes"] = {{{"reason", "ResourceVersionTooLarge"}, {"message", "Too large resource version"}}};
@@ -125,12 +125,12 @@ TEST_F(ReflectorTest, TestReflectorFullListIfTooLarge) {
   EXPECT_EQ(lists[1].resource_version, std::nullopt);
   EXPECT_EQ(lists[2].resource_version, "20");
   EXPECT_EQ(lists[3].resource_version, std::nullopt);
-  EXPECT_EQ(clock_.sleeps().size(), 1u);  // after the 500 alone
+  EXPECT_EQ(clock_.sleeps().size(), 1u);  // only after the 500
 }
 
 TEST_F(ReflectorTest, A2_TheMarkStaysUntilAListSucceeds) {
   client_.ScriptList(Gone());
-  client_.ScriptList(HttpError(503, "ServiceUnavailable"));  // the "" list fails as well: back off
+  client_.ScriptList(HttpError(503, "ServiceUnavailable"));  // the list with "" fails too: back off
   client_.ScriptList(PodList({}, "20"));
   RunUntilWatch(1);
   EXPECT_EQ(client_.lists()[2].resource_version, std::nullopt);
@@ -213,7 +213,7 @@ TEST_F(ReflectorTest, A5_ServerWithoutWatchListIsListed) {
   EXPECT_EQ(client_.watches()[1].resource_version, "10");
 }
 
-TEST_F(ReflectorTest, A5_ServerThatIgnoresTheWishIsListedAfterATime) {
+TEST_F(ReflectorTest, A5_ServerThatIgnoresWatchListIsListedAfterATimeout) {
   options_.watch_list = true;
   client_.ScriptWatch({.events = {Added("a", "5")}, .hold = true});
   client_.ScriptList(PodList({}, "10"));
@@ -227,11 +227,11 @@ TEST_F(ReflectorTest, A5_ServerThatIgnoresTheWishIsListedAfterATime) {
 TEST_F(ReflectorTest, A5_WatchListRetriesAfter410And429) {
   options_.watch_list = true;
   client_.ScriptWatch({.events = {Bookmark("9", true)}, .end = HttpError(500, "InternalError")});
-  client_.ScriptWatch({.events = {ErrorEvent(410, "Expired")}});  // marks: "" next
+  client_.ScriptWatch({.events = {ErrorEvent(410, "Expired")}});  // the next attempt starts at ""
   client_.ScriptWatch({.end = TooMany()});                        // backs off
   client_.ScriptWatch({.events = {Bookmark("20", true)}, .hold = true});
   Start(fake_);
-  ASSERT_TRUE(fake_.WakeSleeper(kBackoff));  // before the list anew
+  ASSERT_TRUE(fake_.WakeSleeper(kBackoff));  // before the next list
   ASSERT_TRUE(fake_.WakeSleeper(kBackoff));  // after the 429
   ASSERT_TRUE(client_.WaitForWatches(4));
   const auto watches = client_.watches();
@@ -328,7 +328,7 @@ TEST_F(ReflectorTest, B4_GoneListsFromTheLastVersionFirst) {
   EXPECT_EQ(client_.lists()[1].resource_version, "12");
 }
 
-// As upstream: 429 when the watch opens, then 429 as its event.
+// As in client-go: 429 when the watch opens, then 429 as an event.
 TEST_F(ReflectorTest, TestBackoffOnTooManyRequests) {
   client_.ScriptList(PodList({}, "10"));
   client_.ScriptWatch({.end = TooMany()});

@@ -19,7 +19,7 @@ ObjectPtr Labelled(const std::string& name, const std::string& version, const st
   return std::make_shared<const Object>(std::move(pod));
 }
 
-// As they come, and packed.
+// Runs with unpacked and with packed objects.
 class StoreTest : public testing::TestWithParam<bool> {
  protected:
   Store store_{GetParam()};
@@ -71,7 +71,7 @@ TEST_P(StoreTest, ListsByNamespace) {
   EXPECT_EQ(store.List("c").size(), 0u);
 }
 
-TEST_P(StoreTest, C2_ReplaceTellsWhatVanishedAndWhatWasPutInListOrder) {
+TEST_P(StoreTest, C2_ReplaceReportsVanishedAndPutObjectsInListOrder) {
   Store& store = store_;
   store.Put(PodPtr("a", "1"));
   store.Put(PodPtr("b", "2"));
@@ -117,7 +117,8 @@ TEST(EventFifoTest, TestRealFIFO_ReplaceAtomic) {
   EXPECT_TRUE(fifo.HasSynced());
 }
 
-// As upstream: what is known and not listed is told as deleted first, and only all of it makes the list done.
+// As in client-go: known objects that the list lacks are first reported as deleted; the list has synced when all of it
+// has been processed.
 TEST(EventFifoTest, TestRealFIFO_HasSyncedCorrectOnDeletion) {
   Store store;
   for (const char* name : {"foo", "bar", "baz"}) store.Put(PodPtr(name, "5"));

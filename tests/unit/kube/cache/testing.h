@@ -47,7 +47,7 @@ inline absl::Status HttpError(int code, const std::string& reason, const std::st
 inline absl::Status Gone() { return HttpError(410, "Expired"); }
 inline absl::Status TooMany() { return HttpError(429, "TooManyRequests"); }
 
-// Sleeps pass at once and are kept.
+// A clock whose sleeps return at once; it records them.
 class InstantClock final : public base::Clock {
  public:
   base::WallTime Now() const override { return base::WallTime(base::seconds(1'700'000'000)); }

@@ -120,7 +120,7 @@ TEST_F(ConfigTest, OutsideOfAClusterThereIsNoInClusterConfig) {
   EXPECT_THAT(InClusterConfig(inside, folder_), StatusIs(absl::StatusCode::kNotFound));
 }
 
-// What kubectl does with --kubeconfig, --context, --namespace and the environment.
+// The cluster is found by the same rules as kubectl's --kubeconfig, --context, --namespace and KUBECONFIG.
 class FindClusterTest : public ConfigTest {
  protected:
   absl::StatusOr<ClientConfig> Find(const KubeconfigFlags& flags = {}) {
@@ -207,7 +207,7 @@ TEST_F(FindClusterTest, NothingNamesACluster) {
 
 class PluginTest : public FindClusterTest {
  protected:
-  // A kubeconfig whose user runs `script` by sh.
+  // Loads a kubeconfig whose user's credential plugin is the shell script `script`.
   absl::StatusOr<ClientConfig> Run(const std::string& script, const std::string& more = "") {
     Write("plugin.sh", "#!/bin/sh\n" + script);
     fs::permissions(folder_ / "plugin.sh", fs::perms::owner_all);
@@ -233,7 +233,7 @@ echo "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredent
   EXPECT_EQ(*config->token_source(), "one-me-1") << "asked again after a 401";
 }
 
-TEST_F(PluginTest, IsToldOfTheClusterAndMayAnswerWithACertificate) {
+TEST_F(PluginTest, GetsTheClusterAndMayAnswerWithACertificate) {
   const auto config = Run(R"sh(case "$KUBERNETES_EXEC_INFO" in *'"server":"https://c"'*) ;; *) exit 3 ;; esac
 echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"clientCertificateData":"CERT","clientKeyData":"KEY"}}')sh",
                           ", provideClusterInfo: true");
@@ -246,7 +246,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 TEST_F(PluginTest, FailuresSayWhat) {
   using Code = absl::StatusCode;
   EXPECT_THAT(Run("exit 7"), StatusIs(Code::kFailedPrecondition, HasSubstr("exit status 7")));
-  EXPECT_THAT(Run("echo hello"), StatusIs(Code::kInvalidArgument, HasSubstr("no ExecCredential")));
+  EXPECT_THAT(Run("echo hello"), StatusIs(Code::kInvalidArgument, HasSubstr("did not print an ExecCredential")));
   EXPECT_THAT(Run(R"sh(echo '{"apiVersion":"v9","kind":"ExecCredential","status":{"token":"t"}}')sh"),
               StatusIs(Code::kInvalidArgument, HasSubstr("v9")));
 }

@@ -1,4 +1,4 @@
-// Section G of the client's checklist: the steps. Tests named Test... are client-go's, by their names.
+// Section G of docs/kube-client.md: the steps. Tests named Test... have the names of client-go's tests.
 #include "kube/leader/candidate.h"
 
 #include "common/base/testing/fake_clock.h"
@@ -26,8 +26,8 @@ class CandidateTest : public testing::Test {
 struct Case {
   std::string name;
   std::optional<LeaderRecord> stored;
-  bool observed = false;     // by an earlier try ...
-  base::nanoseconds ago{0};  // ... so long ago
+  bool observed = false;     // by an earlier attempt,
+  base::nanoseconds ago{0};  // this long ago
   bool success = true;
   int64_t transitions = 0;
   std::string holder = "baz";
@@ -79,7 +79,7 @@ TEST_F(CandidateTest, TestLeaseSpecToLeaderElectionRecordRoundTrip) {
   lease.mutable_json()["spec"]["preferredHolder"] = "other";
   WriteLeaderRecord(record, lease);
   EXPECT_EQ(ReadLeaderRecord(lease), record);
-  EXPECT_EQ(lease.String("/spec/preferredHolder"), "other");  // what is not ours stays
+  EXPECT_EQ(lease.String("/spec/preferredHolder"), "other");  // fields of others are kept
 }
 
 TEST_F(CandidateTest, TestFastPathLeaderElection) {
@@ -92,12 +92,12 @@ TEST_F(CandidateTest, TestFastPathLeaderElection) {
   }
   EXPECT_EQ(server_.Calls("update"), 5);
   EXPECT_EQ(server_.Calls("get"), 0);
-  // Somebody touched the Lease: the fast path fails, and one read mends it.
+  // Another process has written the Lease: the fast path fails, and one read is enough to recover.
   server_.Set(server_.record());
   ASSERT_TRUE(candidate.TryAcquireOrRenew());
   EXPECT_EQ(server_.Calls("update"), 7);
   EXPECT_EQ(server_.Calls("get"), 1);
-  // No fast path once the Lease has run out: another may have it.
+  // No fast path after the Lease has expired: another process may hold it.
   clock_.Advance(seconds(10));
   server_.Set(Held("bing", 10, 1));
   EXPECT_FALSE(candidate.TryAcquireOrRenew());
@@ -131,7 +131,7 @@ TEST_F(CandidateTest, G2_AnExpiredLeaseIsTakenByOneOnly) {
     }
     return absl::OkStatus();
   };
-  EXPECT_FALSE(a.TryAcquireOrRenew());  // its resourceVersion is not the newest
+  EXPECT_FALSE(a.TryAcquireOrRenew());  // its resourceVersion is outdated
   EXPECT_EQ(server_.record().holder, "b");
   EXPECT_EQ(server_.record().transitions, 5);
   EXPECT_EQ(server_.record().acquire_time, base::FormatTimeMicro(clock_.Now()));
@@ -145,12 +145,12 @@ TEST_F(CandidateTest, G3_ValidityCountsFromTheLocalTimeOfTheLastChangeForTheReco
   EXPECT_FALSE(candidate.TryAcquireOrRenew());
   clock_.Advance(base::milliseconds(2900));
   EXPECT_FALSE(candidate.TryAcquireOrRenew());
-  theirs.renew_time = "2001-01-01T00:00:02.000000Z";  // a change, still decades ago
+  theirs.renew_time = "2001-01-01T00:00:02.000000Z";  // the record changes; its time is still decades old
   server_.Set(theirs);
   EXPECT_FALSE(candidate.TryAcquireOrRenew());
   clock_.Advance(base::milliseconds(2900));
   EXPECT_FALSE(candidate.TryAcquireOrRenew());
-  server_.Set(theirs);  // a new resourceVersion is no change of the record
+  server_.Set(theirs);  // a new resourceVersion does not change the record
   clock_.Advance(base::milliseconds(100));
   EXPECT_TRUE(candidate.TryAcquireOrRenew());
 }
@@ -195,12 +195,12 @@ TEST_F(CandidateTest, G4_AfterAnErrorGetAndUpdateKeepAcquireTimeAndTransitions) 
 TEST_F(CandidateTest, G4_AnAnswerThatWasLostIsFoundByTheNextRead) {
   Candidate candidate = Make();
   server_.client.on_create = [&](const Object& object) -> absl::StatusOr<Object> {
-    server_.Set(ReadLeaderRecord(object));  // stored, but nobody hears of it
+    server_.Set(ReadLeaderRecord(object));  // stored, but the answer is lost
     return base::DeadlineExceeded("timeout");
   };
   EXPECT_FALSE(candidate.TryAcquireOrRenew());
   EXPECT_TRUE(candidate.TryAcquireOrRenew());
-  EXPECT_EQ(server_.record().transitions, 0);  // it is the same lead
+  EXPECT_EQ(server_.record().transitions, 0);  // the same leadership continues
 }
 
 TEST_F(CandidateTest, TestReleaseRetriesOnConflict) {
@@ -213,7 +213,7 @@ TEST_F(CandidateTest, TestReleaseRetriesOnConflict) {
   };
   server_.Forget();
   EXPECT_TRUE(candidate.Release(seconds(10), {}));
-  EXPECT_EQ(server_.Calls("get"), 3);  // read anew each time
+  EXPECT_EQ(server_.Calls("get"), 3);  // it reads the Lease again before each attempt
   EXPECT_EQ(server_.Calls("update"), 3);
   EXPECT_EQ(server_.record().holder, "");
 }
@@ -230,7 +230,7 @@ TEST_F(CandidateTest, G6_ReleaseLeavesNoHolderOneSecondAndTheTerm) {
   Candidate next = Make("next");
   EXPECT_TRUE(next.TryAcquireOrRenew());  // at once
   EXPECT_EQ(server_.record().transitions, 4);
-  // What is another's is not given up.
+  // A candidate does not release a Lease of another holder.
   server_.Forget();
   EXPECT_TRUE(candidate.Release(seconds(10), {}));
   EXPECT_EQ(server_.Calls("update"), 0);
@@ -254,11 +254,11 @@ TEST_F(CandidateTest, G7_ATermThatWasSeenElsewhereIsExceeded) {
   candidate.RaiseTerm(6);
   ASSERT_TRUE(candidate.TryAcquireOrRenew());
   EXPECT_EQ(server_.record().transitions, 6);
-  candidate.RaiseTerm(5);                 // never back
-  candidate.RaiseTerm(int64_t{1} << 40);  // nonsense
+  candidate.RaiseTerm(5);                 // a term never shrinks
+  candidate.RaiseTerm(int64_t{1} << 40);  // implausible, ignored
   ASSERT_TRUE(candidate.TryAcquireOrRenew());
   EXPECT_EQ(server_.record().transitions, 6);
-  // One who does not hold the Lease raises nothing.
+  // A candidate that does not hold the Lease raises no term.
   server_.Set(Held("bing", 10, 7));
   candidate.RaiseTerm(9);
   EXPECT_FALSE(candidate.TryAcquireOrRenew());

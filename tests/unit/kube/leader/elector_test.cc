@@ -1,4 +1,4 @@
-// Section G of the client's checklist: the loops.
+// Section G of docs/kube-client.md: the loops.
 #include "kube/leader/elector.h"
 
 #include <thread>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr base::nanoseconds kPatience = seconds(20);
 
-// A condition that threads wait for.
+// An event that threads wait for.
 class Signal {
  public:
   void Set() {
@@ -80,7 +80,7 @@ class ElectorTest : public testing::Test {
     base::MutexLock lock(mutex_);
     return holders_;
   }
-  // Lets the two threads of a leader sleep, then moves time and waits for what the renewer does.
+  // Waits until both threads of the leader sleep, advances the clock and waits for the renewal.
   void AdvanceToNextRenewal() {
     const int updates = server_.Calls("update");
     ASSERT_TRUE(clock_.WaitForSleepers(2));
@@ -91,7 +91,7 @@ class ElectorTest : public testing::Test {
   base::FakeClock clock_;
   LeaseServer server_;
   std::stop_source stop_;
-  bool slow_ = false;  // the work ends only with finish_
+  bool slow_ = false;  // the work ends only after finish_
   Signal started_, told_to_end_, finish_, stopped_, ended_;
   absl::Status result_;
   std::unique_ptr<LeaderElector> elector_;
@@ -133,7 +133,7 @@ TEST_F(ElectorTest, G1_IdentityIsHostAndUuidAndTheClientHasHalfTheDeadline) {
   EXPECT_EQ(RequestTimeout(milliseconds(1500)), seconds(1));
 }
 
-// Sleeps take no time; they are kept.
+// A clock whose sleeps return at once and advance it; it records them.
 class LeapingClock final : public base::Clock {
  public:
   base::WallTime Now() const override { return base::WallTime(seconds(1'700'000'000)); }
@@ -194,9 +194,9 @@ TEST_F(ElectorTest, G2_WakesWhenTheLeaseRunsOutInsteadOfAPollLater) {
   };
   auto elector = LeaderElector::Create(server_.client, clock, Options(), callbacks);
   ASSERT_THAT(elector, base::IsOk());
-  (*elector)->Run({}).IgnoreError();  // the work ends by itself
+  (*elector)->Run({}).IgnoreError();  // returns because the work ends by itself
   EXPECT_GE(led - began, seconds(15));
-  EXPECT_LT(led - began, milliseconds(15'300));  // and not up to 4.4 s later
+  EXPECT_LT(led - began, milliseconds(15'300));  // not up to 4.4 s later
   EXPECT_EQ(server_.record().transitions, 4);
 }
 
@@ -213,8 +213,8 @@ TEST_F(ElectorTest, G2_ALeaseThatIsGivenUpIsTakenAtOnce) {
   server_.Set({.holder = "", .lease_seconds = 1, .transitions = 3});
   server_.client.ScriptWatch({.events = {{WatchEvent::Type::kModified, server_.object()}}, .hold = true});
   released.Set();
-  ASSERT_TRUE(clock_.WaitForSleepers(2));  // the candidate's, and the pause of the watch
-  clock_.Advance(milliseconds(1200));      // the watch is opened again; the next try would come after 2 s
+  ASSERT_TRUE(clock_.WaitForSleepers(2));  // the candidate, and the watch that pauses
+  clock_.Advance(milliseconds(1200));      // the watch is opened again; the next attempt would come after 2 s
   EXPECT_TRUE(started_.Wait());
   EXPECT_EQ(elector.term(), 4);
 }
@@ -239,7 +239,7 @@ TEST_F(ElectorTest, G4_NoSuccessWithinTheDeadlineIsALoss) {
   down = true;
   for (int i = 0; i < 4; ++i) AdvanceToNextRenewal();
   EXPECT_FALSE(stopped_.Wait(base::nanoseconds(0)));
-  EXPECT_TRUE(elector.leading());  // 8 s: it may yet succeed
+  EXPECT_TRUE(elector.leading());  // after 8 s it may still succeed
   ASSERT_TRUE(clock_.WaitForSleepers(2));
   clock_.Advance(seconds(2));
   ASSERT_TRUE(stopped_.Wait());
@@ -259,7 +259,7 @@ TEST_F(ElectorTest, G4_ARequestThatHangsDoesNotHideTheDeadline) {
     }
     return absl::OkStatus();
   };
-  slow_ = true;  // the work does not end at once either
+  slow_ = true;  // nor does the work end at once
   Make(Options());
   Run();
   ASSERT_TRUE(started_.Wait());
@@ -268,7 +268,7 @@ TEST_F(ElectorTest, G4_ARequestThatHangsDoesNotHideTheDeadline) {
   clock_.Advance(seconds(2));
   ASSERT_TRUE(hanging.Wait());
   clock_.Advance(seconds(8));
-  EXPECT_TRUE(stopped_.Wait());  // while the request hangs and the work goes on
+  EXPECT_TRUE(stopped_.Wait());  // while the request hangs and the work continues
   EXPECT_FALSE(ended_.Wait(base::nanoseconds(0)));
   answer.Set();
   finish_.Set();
@@ -294,7 +294,7 @@ TEST_F(ElectorTest, G5_StoppedIsCalledAlsoForOneThatNeverLed) {
   Make(Options());
   Run();
   ASSERT_TRUE(clock_.WaitForSleepers(1));
-  EXPECT_EQ(Holders(), std::vector<std::string>{"other"});  // the first is told as well
+  EXPECT_EQ(Holders(), std::vector<std::string>{"other"});  // the first holder is reported too
   stop_.request_stop();
   ASSERT_TRUE(ended_.Wait());
   EXPECT_TRUE(stopped_.Wait(base::nanoseconds(0)));
@@ -302,7 +302,7 @@ TEST_F(ElectorTest, G5_StoppedIsCalledAlsoForOneThatNeverLed) {
   EXPECT_THAT(result_, base::IsOk());
 }
 
-TEST_F(ElectorTest, G5_TheWorkHasItsOwnThreadAndNewLeadersAreToldOnce) {
+TEST_F(ElectorTest, G5_TheWorkHasItsOwnThreadAndNewLeadersAreReportedOnce) {
   server_.Set({.holder = "other", .lease_seconds = 15, .transitions = 1});
   Make(Options());
   Run();
@@ -350,7 +350,7 @@ TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
   server_.Set({.holder = "other", .lease_seconds = 15, .transitions = 1});
   std::atomic<bool> down = false;
   server_.before = [&](const std::string&) { return down ? base::Unavailable("down") : absl::OkStatus(); };
-  slow_ = true;  // it should end, and does not
+  slow_ = true;  // the work should end, but does not
   Make(Options());
   EXPECT_THAT(elector_->Check(seconds(20)), base::IsOk());
   Run();
@@ -374,7 +374,7 @@ TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
               base::StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("36.0 s ago")));
 }
 
-TEST_F(ElectorTest, G7_ALeaderThatHearsOfANewerTermTakesANewerOneWhileItHoldsTheLease) {
+TEST_F(ElectorTest, G7_ALeaderThatSeesALargerTermTakesALargerOneWhileItHoldsTheLease) {
   LeaderElector& elector = Make(Options());
   Run();
   ASSERT_TRUE(started_.Wait());

@@ -1,4 +1,4 @@
-// One Lease behind FakeClient's hooks, with resourceVersions and conflicts as an API server has them.
+// A Lease behind FakeClient's hooks, with resourceVersions and conflicts like those of an API server.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ inline const Key kLease{"medley-system", "medley-operator"};
 
 class LeaseServer {
  public:
-  // Called before each call is carried out; an error is the answer. May block. Set before use.
+  // Called before each request; if it returns an error, the request fails with it. May block. Set it before use.
   std::function<absl::Status(const std::string& verb)> before;
 
   LeaseServer() {

@@ -17,7 +17,7 @@ Key K(const char* name) { return {"ns", name}; }
 
 class DelayingQueueTest : public testing::Test {
  protected:
-  // Bounded: a key that never comes fails the test.
+  // Waits for a bounded time: if no key arrives, the test fails.
   std::optional<Key> Get() {
     std::stop_source stop;
     std::jthread guard([&](std::stop_token mine) {
@@ -65,7 +65,7 @@ TEST_F(DelayingQueueTest, TestDeduping) {
   Advance(milliseconds(40));
   ASSERT_EQ(Get(), K("foo"));
   queue_.Done(K("foo"));
-  Advance(milliseconds(20));  // the older heap entry passes without effect
+  Advance(milliseconds(20));  // the outdated heap entry has no effect
   Advance(milliseconds(1));
   EXPECT_EQ(queue_.Length(), 0u);
 }
@@ -93,7 +93,7 @@ TEST_F(DelayingQueueTest, TestCopyShifting) {
   EXPECT_EQ(Get(), K("first"));
 }
 
-// Keeps until when its first sleeper wants to sleep; sleeps for ever.
+// Records the deadline of its first sleep; sleeps until stopped.
 class FirstSleep final : public base::Clock {
  public:
   base::WallTime Now() const override { return {}; }

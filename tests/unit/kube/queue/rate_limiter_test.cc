@@ -28,7 +28,7 @@ TEST(RateLimiterTest, TestItemExponentialFailureRateLimiterOverFlow) {
   const Key key{"", "one"};
   for (int i = 0; i < 5; ++i) limiter.When(key);
   EXPECT_EQ(limiter.When(key), milliseconds(32));
-  for (int i = 0; i < 2000; ++i) limiter.When(key);  // 2^2000 has no double
+  for (int i = 0; i < 2000; ++i) limiter.When(key);  // 2^2000 does not fit a double
   EXPECT_EQ(limiter.When(key), seconds(1000));
 }
 
@@ -50,7 +50,7 @@ TEST(RateLimiterTest, TestMaxOfRateLimiter) {
   EXPECT_EQ(limiter->When(key), milliseconds(5));
   EXPECT_EQ(limiter->When(key), milliseconds(10));
   for (int i = 0; i < 98; ++i) limiter->When({"", std::to_string(i)});
-  EXPECT_NEAR(base::ToSeconds(limiter->When({"", "new"})), 0.1, 1e-9);  // the bucket rules
+  EXPECT_NEAR(base::ToSeconds(limiter->When({"", "new"})), 0.1, 1e-9);  // the bucket's wait is the longest
   EXPECT_EQ(limiter->Requeues(key), 2);
   limiter->Forget(key);
   EXPECT_EQ(limiter->Requeues(key), 0);

@@ -1,4 +1,4 @@
-// Section D of the client's checklist; tests ported from client-go bear their upstream names.
+// Section D of docs/kube-client.md; tests ported from client-go keep their names.
 #include "kube/queue/work_queue.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,6 @@ Key K(const char* name) { return {"ns", name}; }
 
 class WorkQueueTest : public testing::Test {
  protected:
-  // A worker that takes too long ends the wait instead of hanging the test.
   std::optional<Key> Get() { return queue_.Get(stop_.get_token()); }
 
   base::FakeClock clock_;
@@ -138,7 +137,7 @@ TEST_F(WorkQueueTest, TestForceQueueShutdownUsingShutDown) {
   ASSERT_TRUE(Get());
   std::jthread drain([&] { queue_.ShutDownWithDrain(stop_.get_token()); });
   while (!queue_.ShuttingDown()) std::this_thread::yield();
-  queue_.ShutDown();  // breaks the wait although "foo" is never done
+  queue_.ShutDown();  // ends the wait although "foo" is never done
   drain.join();
   EXPECT_EQ(Get(), std::nullopt);
 }
@@ -150,7 +149,7 @@ TEST_F(WorkQueueTest, TestQueueDrainageUsingShutDownWithDrainWithDirtyItem) {
   std::jthread drain([&] { queue_.ShutDownWithDrain(stop_.get_token()); });
   while (!queue_.ShuttingDown()) std::this_thread::yield();
   queue_.Done(K("foo"));
-  ASSERT_EQ(Get(), K("foo"));  // dirty before the shutdown: worked on once more
+  ASSERT_EQ(Get(), K("foo"));  // added again before the shutdown: processed once more
   queue_.Done(K("foo"));
   drain.join();
 }
@@ -161,7 +160,7 @@ TEST_F(WorkQueueTest, D4_PrioritiesAndReAddTakesTheMaximum) {
   queue_.Add(K("a"));
   queue_.Add(K("b"));
   queue_.Add(K("lifted"), 1);
-  queue_.Add(K("a"), WorkQueue::kLowPriority);  // no step down
+  queue_.Add(K("a"), WorkQueue::kLowPriority);  // the priority is not lowered
   EXPECT_EQ(Get(), K("lifted"));
   EXPECT_EQ(Get(), K("a"));
   EXPECT_EQ(Get(), K("b"));

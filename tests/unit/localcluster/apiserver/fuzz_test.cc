@@ -1,4 +1,4 @@
-// Mutated bodies against every decoder and every kind of write: an answer each time, never a crash.
+// Sends mutated bodies to every decoder and every kind of write: each gets an answer, and nothing crashes.
 #include <gtest/gtest.h>
 
 #include "common/base/rng.h"
@@ -61,7 +61,7 @@ class Fuzzer {
     EXPECT_EQ(api_.Handle(crd).code, 201) << api_.Handle(crd).body;
   }
 
-  // The answer's code; 599 when the handler threw (which the connection would turn into 500).
+  // Returns the answer's code, or 599 if the handler threw an exception (which the connection would turn into 500).
   int One() {
     static constexpr const char* kMethods[] = {"POST", "PUT", "PATCH", "PATCH", "PATCH", "DELETE", "GET"};
     HttpRequest request = Request(Pick(kMethods), Pick(kPaths));
@@ -94,7 +94,7 @@ class Fuzzer {
   T Pick(T const (&from)[n]) {
     return from[rng_.Below(n)];
   }
-  // A few edits: values replaced, bytes changed, pieces cut or doubled.
+  // Makes a few edits: replaces values, changes bytes, cuts or doubles pieces.
   std::string Mutated(std::string text) {
     for (uint64_t edits = rng_.Below(4); edits > 0 && !text.empty(); --edits) {
       const size_t at = rng_.Below(text.size());

@@ -10,7 +10,7 @@
 namespace medley::kube::apiserver {
 namespace {
 
-// Reads until it is told to stop.
+// Reads until `stop` is requested.
 class Endless final : public LogReader {
  public:
   absl::Status ReadLog(const Key&, const LogOptions&, std::stop_token stop,
@@ -28,14 +28,14 @@ class Endless final : public LogReader {
   base::CondVar changed_;
 };
 
-TEST(LogAccessTest, NobodyServes) {
+TEST(LogAccessTest, WithoutAReaderReadsFail) {
   LogAccess access;
   EXPECT_FALSE(access.serving());
   EXPECT_THAT(access.Read({"ns", "p"}, {}, {}, [](std::string_view) { return true; }),
               base::StatusIs(absl::StatusCode::kUnavailable, testing::HasSubstr("ns/p")));
 }
 
-TEST(LogAccessTest, AnotherReaderWaitsUntilTheFirstIsLeftAlone) {
+TEST(LogAccessTest, SetWaitsUntilReadsOfTheOldReaderEnd) {
   LogAccess access;
   auto reader = std::make_unique<Endless>();
   access.Set(reader.get());
@@ -53,7 +53,7 @@ TEST(LogAccessTest, AnotherReaderWaitsUntilTheFirstIsLeftAlone) {
   begun.wait(false);
   access.Set(nullptr);
   EXPECT_TRUE(reader->ended);
-  reader.reset();  // nobody reads from it any more
+  reader.reset();  // no thread reads from it now
   EXPECT_FALSE(access.serving());
 }
 

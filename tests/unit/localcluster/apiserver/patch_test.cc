@@ -87,13 +87,13 @@ TEST_F(PatchTest, ApplyOwnsConflictsAndAbandons) {
   const Json cause = StatusObject(conflict.status())["details"]["causes"][0];
   EXPECT_EQ(cause["reason"], "FieldManagerConflict");
   EXPECT_EQ(cause["field"], ".data.a");
-  // The same value is shared, and survives one owner's leaving.
+  // Two managers share the same value; it stays when one of them stops applying it.
   live = *MergeApply(info, live, config(R"({"a":"1"})"), two, "t2");
   live = *MergeApply(info, live, config(R"({"b":"1"})"), one, "t3");
   EXPECT_EQ(live["data"], Json::parse(R"({"a":"1","b":"1"})"));
   live = *MergeApply(info, live, config("{}"), two, "t4");
   EXPECT_EQ(live["data"], Json::parse(R"({"b":"1"})"));
-  // Another writer takes a field; applying it again conflicts.
+  // Another writer takes over a field; applying it again is a conflict.
   Json written = live;
   written["data"]["b"] = "9";
   TrackUpdate(info, &live, &written, "editor", "", "t5");

@@ -1,4 +1,4 @@
-// Validation, pruning, defaulting, text at the edge.
+// Validation, pruning, defaulting, and the JSON and YAML readers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 class SchemaTest : public testing::Test {
  protected:
-  // "field: sentence" of the first error, or "".
+  // The first error as "field: message", or "".
   std::string First(const char* schema, const char* value) {
     const Json document = Json::parse(schema);
     FieldErrors errors;
@@ -24,7 +24,7 @@ class SchemaTest : public testing::Test {
   Definitions definitions_;
 };
 
-TEST_F(SchemaTest, SaysWhatTheRealServerSays) {
+TEST_F(SchemaTest, HasTheMessagesOfTheRealServer) {
   EXPECT_EQ(First(R"({"type":"integer","minimum":1})", "0"),
             "spec: Invalid value: 0: spec in body should be greater than or equal to 1");
   EXPECT_EQ(First(R"({"type":"integer","maximum":3,"exclusiveMaximum":true})", "3"),
@@ -43,7 +43,7 @@ TEST_F(SchemaTest, SaysWhatTheRealServerSays) {
   EXPECT_THAT(First(R"({"type":"string","format":"date-time"})", "\"x\""), HasSubstr("must be of type date-time"));
 }
 
-TEST_F(SchemaTest, JunctorsNullableAndIntOrString) {
+TEST_F(SchemaTest, CombinatorsNullableAndIntOrString) {
   const char* one_of = R"({"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]})";
   EXPECT_EQ(First(one_of, R"({"a":1})"), "");
   EXPECT_THAT(First(one_of, R"({"a":1,"b":2})"), HasSubstr("Found 2 valid alternatives"));

@@ -21,8 +21,8 @@ using testing::Not;
 
 struct Answer {
   int code = 0;
-  std::string text;  // header and body, chunks as they are
-  Json body;         // when it is JSON
+  std::string text;  // header and body, with chunks not decoded
+  Json body;         // if the body is JSON
 };
 
 class ServerTest : public testing::Test {
@@ -32,7 +32,7 @@ class ServerTest : public testing::Test {
     ASSERT_THAT(server_->Start(), base::IsOk());
   }
 
-  // One request on a connection of its own, read to its end.
+  // Sends one request on a new connection and reads the whole answer.
   Answer Call(const std::string& method, const std::string& target, const std::string& body = "",
               const std::string& headers = "") {
     Answer answer;
@@ -86,8 +86,8 @@ TEST_F(ServerTest, ConflictsOnStaleVersionsAndIgnoresEmptyWrites) {
   EXPECT_EQ(stale.body["reason"], "Conflict");
   EXPECT_EQ(Put("a", "1").body["metadata"]["resourceVersion"], second.body["metadata"]["resourceVersion"]);
   EXPECT_EQ(Post("a").body["reason"], "AlreadyExists");
-  const Answer gone = Call("DELETE", kMaps + "/a", R"({"preconditions":{"uid":"other"}})");
-  EXPECT_EQ(gone.code, 409);
+  const Answer refused = Call("DELETE", kMaps + "/a", R"({"preconditions":{"uid":"other"}})");
+  EXPECT_EQ(refused.code, 409);
   EXPECT_EQ(Call("DELETE", kMaps + "/a").body["status"], "Success");
   EXPECT_EQ(Call("GET", kMaps + "/a").code, 404);
 }
@@ -140,7 +140,7 @@ TEST_F(ServerTest, OldVersionsExpireAndFutureOnesAreTooLarge) {
   EXPECT_THAT(future.body["message"], HasSubstr("Too large resource version"));
 }
 
-TEST_F(ServerTest, BookmarksTellTheVersionOfAQuietWatch) {
+TEST_F(ServerTest, BookmarksSendTheVersionOfAQuietWatch) {
   Start({.bookmark_interval = base::milliseconds(100)});
   const Answer watch = Call("GET", kMaps +
                                        "?watch=1&timeoutSeconds=2&allowWatchBookmarks=true&"
@@ -156,7 +156,7 @@ TEST_F(ServerTest, ScriptedFaultsHappenOnceEach) {
   EXPECT_EQ(busy.code, 429);
   EXPECT_THAT(busy.text, HasSubstr("Retry-After: 3"));
   EXPECT_EQ(Call("GET", kMaps).code, 200);
-  server_->faults().Add({.kind = Fault::Kind::kWatchGone, .verb = "watch"});
+  server_->faults().Add({.kind = Fault::Kind::kWatchExpired, .verb = "watch"});
   EXPECT_THAT(Call("GET", kMaps + "?watch=1").text, HasSubstr("\"code\":410"));
   server_->faults().Add({.kind = Fault::Kind::kHalfLine, .verb = "watch", .events = 1});
   const Answer half = Call("GET", kMaps + "?watch=1");
@@ -175,7 +175,7 @@ TEST_F(ServerTest, BodiesAndConnectionsAreBounded) {
   server_->Stop();  // idempotent
 }
 
-TEST_F(ServerTest, TokensAreAskedFor) {
+TEST_F(ServerTest, TokensAreRequired) {
   Start({.tokens = {{"secret", "me"}}});
   EXPECT_EQ(Call("GET", kMaps).code, 401);
   EXPECT_EQ(Call("GET", kMaps, "", "Authorization: Bearer wrong!\r\n").code, 401);

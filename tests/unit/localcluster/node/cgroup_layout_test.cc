@@ -23,7 +23,7 @@ TEST(CgroupLayoutTest, VersionTwoMountedFromASubtree) {
   EXPECT_FALSE(layout.cpu.has_value());
 }
 
-TEST(CgroupLayoutTest, NothingFromNothing) {
+TEST(CgroupLayoutTest, GarbageGivesNoCgroups) {
   const CgroupLayout layout = ParseCgroupLayout("garbage\n - \n1 2 3", "also:bad\n::\n");
   EXPECT_FALSE(layout.unified || layout.cpu || layout.memory);
 }

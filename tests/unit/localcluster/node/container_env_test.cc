@@ -79,8 +79,8 @@ TEST(ContainerEnvTest, MissingThingsAreNamed) {
     const Json entry = {{"name", "X"}, {"valueFrom", Json::parse(from)}};
     return ContainerEnv(Pod(), {{"env", Json::array({entry})}}, {}, Source);
   };
-  EXPECT_THAT(env(R"({"configMapKeyRef": {"name": "gone", "key": "k"}})"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("configmap 'gone'")));
+  EXPECT_THAT(env(R"({"configMapKeyRef": {"name": "missing", "key": "k"}})"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("configmap 'missing'")));
   EXPECT_THAT(env(R"({"secretKeyRef": {"name": "sec", "key": "k"}})"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("couldn't find key 'k' in secret 'sec'")));
   EXPECT_THAT(env(R"({"fieldRef": {"fieldPath": "spec.bogus"}})"), StatusIs(absl::StatusCode::kInvalidArgument));

@@ -10,7 +10,7 @@ using base::nanoseconds;
 
 TEST(CpuBudgetTest, DebtIsPaidAtTheRateOfTheLimit) {
   CpuBudget budget(0.5, milliseconds(100));
-  // 20 ms of work in 20 ms at half a core: 10 ms over, so 20 ms of standing still.
+  // 20 ms of work in 20 ms at a limit of half a core is 10 ms too much, so the process stops for 20 ms.
   EXPECT_NEAR(base::ToSeconds(budget.Charge(milliseconds(20), milliseconds(20))), 0.020, 1e-9);
   EXPECT_EQ(budget.Charge(nanoseconds(0), milliseconds(20)), nanoseconds(0));
 }
@@ -18,14 +18,14 @@ TEST(CpuBudgetTest, DebtIsPaidAtTheRateOfTheLimit) {
 TEST(CpuBudgetTest, IdleTimeIsSavedOnlyUpToTheBurst) {
   CpuBudget budget(2, milliseconds(100));
   EXPECT_EQ(budget.Charge(nanoseconds(0), base::seconds(60)), nanoseconds(0));
-  // The minute saved no more than 0.2 cpu seconds; 0.02 are earned meanwhile: 0.32 leave a debt of 0.1.
+  // The idle minute saved only 0.2 CPU seconds and 0.02 were added since: using 0.32 leaves a debt of 0.1.
   EXPECT_NEAR(base::ToSeconds(budget.Charge(milliseconds(320), milliseconds(10))), 0.050, 1e-9);
 }
 
 TEST(CpuBudgetTest, LongRunAverageIsTheLimit) {
   for (const double cores : {0.1, 0.3, 0.75, 1.5}) {
     CpuBudget budget(cores, milliseconds(100));
-    // A process that would use two cores whenever it may run, looked at every 20 ms.
+    // The process uses two cores whenever it runs, and is measured every 20 ms.
     double used = 0, stop = 0;
     constexpr int kTicks = 5000;
     for (int i = 0; i < kTicks; ++i) {

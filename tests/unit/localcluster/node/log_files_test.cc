@@ -60,7 +60,7 @@ TEST_F(LogFilesTest, SizeIsBoundedAndTheNewestIsKept) {
   tail.tail_lines = 2;
   EXPECT_EQ(Read(tail), "line 1998\nline 1999\n");
   const std::string all = Read({});
-  EXPECT_GT(all.size(), 250u);  // the rest is times
+  EXPECT_GT(all.size(), 250u);  // the files also contain the times
   EXPECT_EQ(all.substr(0, 5), "line ");
 }
 
@@ -86,7 +86,7 @@ class TimedLogTest : public LogFilesTest {
     time_.Advance(base::milliseconds(2500));
     writer->Write("o\nthree\n\n");
   }
-  // A FakeClock has run for 1000 s when it begins.
+  // A FakeClock starts with 1000 s already elapsed.
   base::FakeClock time_{*base::ParseTime("2026-11-21T07:15:00Z") - base::seconds(1000)};
 };
 
@@ -96,17 +96,17 @@ TEST_F(TimedLogTest, ALineHasTheTimeOfItsFirstByte) {
             std::string(kFirst) + "one\n" + kFirst + "two\n" + kSecond + "three\n" + kSecond + "\n");
 }
 
-TEST_F(TimedLogTest, SinceTailAndLimitGoTogether) {
+TEST_F(TimedLogTest, SinceTailAndLimitCombine) {
   const base::WallTime later = time_.Now();
   EXPECT_EQ(Read({.since = later}), "three\n\n");
   EXPECT_EQ(Read({.since = later + base::milliseconds(1)}), "");
   EXPECT_EQ(Read({.tail_lines = 3, .since = later - base::seconds(1)}), "three\n\n");
   EXPECT_EQ(Read({.tail_lines = 1, .since = later - base::seconds(9)}), "\n");
-  // The limit counts what is sent, times too.
+  // The limit counts all bytes sent, including the times.
   EXPECT_EQ(Read({.limit_bytes = 33, .timestamps = true}), std::string(kFirst) + "on");
 }
 
-TEST_F(TimedLogTest, AWriterGoesOnInALineThatAnotherBegan) {
+TEST_F(TimedLogTest, AWriterContinuesALineThatAnotherBegan) {
   {
     auto writer = LogWriter::Open(folder_ / "c" / "0.log", 1 << 20, time_);
     ASSERT_THAT(writer, IsOk());
@@ -159,7 +159,7 @@ TEST_F(LogFilesTest, FollowsAcrossPartsToTheEnd) {
                 IsOk());
   });
   std::string expected = "first\n";
-  for (int i = 0; i < 6; ++i) {  // each fills a good part of one file; read before the next is written
+  for (int i = 0; i < 6; ++i) {  // each fills much of one file and is read before the next is written
     {
       base::MutexLock lock(mutex);
       ASSERT_TRUE(changed.WaitFor(mutex, {}, base::seconds(20), [&] { return text == expected; })) << text;

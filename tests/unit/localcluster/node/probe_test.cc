@@ -87,7 +87,7 @@ TEST(AskProbeTest, HttpWantsAGoodAnswerInTime) {
   spec.kind = ProbeSpec::Kind::kHttp;
   spec.port = listener.port;
   spec.timeout = base::milliseconds(200);
-  // Nobody answers.
+  // The listener does not answer.
   EXPECT_THAT(AskProbe(spec, "127.0.0.1", clock), StatusIs(absl::StatusCode::kDeadlineExceeded));
   spec.timeout = base::seconds(20);
   const UniqueFd silent(accept(listener.fd.get(), nullptr, nullptr));

@@ -54,13 +54,13 @@ TEST(SchedulerTest, CapacityIsHonouredExactly) {
             "Insufficient cpu.");
 }
 
-TEST(SchedulerTest, EndedPodsHoldNothing) {
+TEST(SchedulerTest, EndedPodsHoldNoResources) {
   const std::vector<ObjectPtr> bound = {Bound("x", "cpu-a", R"({"cpu": 4})", "Succeeded"),
                                         Bound("y", "cpu-b", R"({"cpu": 4})", "Failed")};
   EXPECT_EQ(Place(Pending(R"({"cpu": 4})", {{"pool", "cpu"}}), bound).node, "cpu-a");
 }
 
-TEST(SchedulerTest, ExtendedResourcesMustBeThere) {
+TEST(SchedulerTest, ExtendedResourcesMustBeAllocatable) {
   EXPECT_EQ(Place(Pending(R"({"nvidia.com/gpu": 2})")).node, "gpu-a");
   const Placement none =
       Place(Pending(R"({"nvidia.com/gpu": 1})"), {Bound("x", "gpu-a", R"({"nvidia.com/gpu": "2"})")});

@@ -71,9 +71,9 @@ TEST_F(VolumesTest, ItemsChooseAndRename) {
 }
 
 TEST_F(VolumesTest, WhatIsMissingIsNamed) {
-  EXPECT_THAT(Make(R"([{"name": "v", "configMap": {"name": "gone"}}])"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("volume 'v': configmap 'gone'")));
-  EXPECT_THAT(Make(R"([{"name": "v", "configMap": {"name": "gone", "optional": true}}])"), IsOk());
+  EXPECT_THAT(Make(R"([{"name": "v", "configMap": {"name": "missing"}}])"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("volume 'v': configmap 'missing'")));
+  EXPECT_THAT(Make(R"([{"name": "v", "configMap": {"name": "missing", "optional": true}}])"), IsOk());
   EXPECT_THAT(Make(R"([{"name": "v", "configMap": {"name": "cm", "items": [{"key": "k", "path": "p"}]}}])"),
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(Make(R"([{"name": "v", "hostPath": {"path": "/no/such", "type": "Directory"}}])"),

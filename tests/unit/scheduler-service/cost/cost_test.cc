@@ -167,7 +167,7 @@ TEST(CostTest, CompileRefusesWithThePath) {
   EXPECT_THAT(refused([](auto& r) { r.resources[1].price_per_unit_hour = 0; }), HasSubstr("'gpu' has no price"));
   EXPECT_THAT(refused([](auto& r) { r.training.profile_batch_size = 0; }), HasSubstr("training.profileBatchSize"));
   EXPECT_THAT(refused([](auto& r) { r.resources[1].name = "cpu"; }),
-              HasSubstr("resources[1].name: 'cpu' is there twice"));
+              HasSubstr("resources[1].name: 'cpu' appears twice"));
 }
 
 TEST(MinUnitsTest, IsTheSmallestForEveryThroughput) {

@@ -60,7 +60,7 @@ TEST(BadInputTest, EachIsRefusedWithItsField) {
       {"model.layers[1].profiles[0].transferSeconds", [](auto& r) { ProfileOf(r).transfer_seconds = kNan; }},
       {"model.layers[1].profiles[0].serverSeconds", [](auto& r) { ProfileOf(r).server_seconds = -0.1; }},
       {"model.layers[1].profiles: must not be empty", [](auto& r) { r.model.layers[1].profiles.clear(); }},
-      {"model.layers[1].profiles[1].resourceType: 'cpu' is there twice",
+      {"model.layers[1].profiles[1].resourceType: 'cpu' appears twice",
        [](auto& r) { r.model.layers[1].profiles[1].resource_type = "cpu"; }},
       {"model.layers[0].weightBytes", [](auto& r) { r.model.layers[0].weight_bytes = kNan; }},
       {"model.layers[0].inputs[0]", [](auto& r) { r.model.layers[0].inputs = {0}; }},
@@ -70,7 +70,7 @@ TEST(BadInputTest, EachIsRefusedWithItsField) {
            for (auto& p : layer.profiles) p.compute_seconds = 0;
          }
        }},
-      {"resources[1].name: 'cpu' is there twice", [](auto& r) { r.resources[1].name = "cpu"; }},
+      {"resources[1].name: 'cpu' appears twice", [](auto& r) { r.resources[1].name = "cpu"; }},
       {"resources: must not be empty", [](auto& r) { r.resources.clear(); }},
       {"resources: 65 given", [](auto& r) { r.resources.resize(65, r.resources[0]); }},
       {"resources[0].pricePerUnitHour", [](auto& r) { r.resources[0].price_per_unit_hour = kInf; }},

@@ -278,7 +278,7 @@ TEST_F(CoreTest, G7_AnOlderLeaderIsRefused) {
   job::v1::ApplyPlanRequest late = sim::MakePlan(2, 2, 2, 1, "b");
   late.set_leader_term(3);
   const absl::Status refused = core_.ApplyPlan(late, Now()).status();
-  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("term 3 was deposed")));
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("leader term 3 is stale")));
   EXPECT_EQ(model::NewerTerm(refused), 4);
   EXPECT_EQ(model::NewerTerm(core_.Drain({"job-0-a-0"}, 3, Now())), 4);
   EXPECT_EQ(model::NewerTerm(core_.Suspend("late", 3, Now())), 4);
