@@ -16,9 +16,9 @@
 namespace medley::cli {
 namespace {
 
-constexpr double kBinds = 1e-3;  // relative: this near to its bound, a constraint is said to bind
+using base::FormatDecimal;
 
-std::string Number(double value, int digits) { return base::FormatDecimal(value, digits); }
+constexpr double kBinds = 1e-3;  // relative: this near to its bound, a constraint is said to bind
 
 void ExplainStages(const Planned& planned) {
   const model::ProvisionedPlan& plan = *planned.result.plan;
@@ -28,16 +28,16 @@ void ExplainStages(const Planned& planned) {
     std::printf("stage %zu: layers %d..%d on %d x %s\n", i, s.first_layer, s.last_layer, s.units,
                 s.resource_type.c_str());
     std::printf("  %s bound: computes %s s and communicates %s s a batch, at once\n",
-                s.compute_seconds >= s.comm_seconds ? "compute" : "communication", Number(s.compute_seconds, 6).c_str(),
-                Number(s.comm_seconds, 6).c_str());
+                s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
+                FormatDecimal(s.compute_seconds, 6).c_str(), FormatDecimal(s.comm_seconds, 6).c_str());
     if (slowest) {
-      std::printf("  sets the pace: %s samples/s\n", Number(s.throughput, 1).c_str());
+      std::printf("  sets the pace: %s samples/s\n", FormatDecimal(s.throughput, 1).c_str());
     } else {
       std::printf(
           "  could do %s samples/s, %s %% more than the pipeline; one unit fewer would be too slow "
           "or below "
           "minUnits\n",
-          Number(s.throughput, 1).c_str(), Number((s.throughput / plan.throughput - 1) * 100, 1).c_str());
+          FormatDecimal(s.throughput, 1).c_str(), FormatDecimal((s.throughput / plan.throughput - 1) * 100, 1).c_str());
     }
   }
   if (plan.server_units > 0) {
@@ -54,7 +54,7 @@ void ExplainConstraints(const Planned& planned) {
   const auto check = [&](const char* name, double value, double bound) {
     if (bound <= 0 || std::abs(value / bound - 1) > kBinds) return;
     ++found;
-    std::printf("  %s: %s of %s\n", name, Number(value, 4).c_str(), Number(bound, 4).c_str());
+    std::printf("  %s: %s of %s\n", name, FormatDecimal(value, 4).c_str(), FormatDecimal(bound, 4).c_str());
   };
   check("minThroughput", plan.throughput, c.min_throughput);
   check("deadlineSeconds", plan.execution_seconds, c.deadline_seconds);
@@ -85,8 +85,9 @@ void ExplainAlternatives(const Planned& planned) {
       std::printf("  %s: this is the plan\n", a.label.c_str());
     } else {
       std::printf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
-                  Number(a.plan->cost_usd, 4).c_str(), Number((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
-                  Number(a.plan->throughput, 1).c_str());
+                  FormatDecimal(a.plan->cost_usd, 4).c_str(),
+                  FormatDecimal((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
+                  FormatDecimal(a.plan->throughput, 1).c_str());
     }
   }
 }
@@ -96,16 +97,16 @@ void ExplainProof(const model::PlanResult& result) {
     std::printf("proof: none, planner %s gives no lower bound\n", result.planner.c_str());
   } else if (*result.gap <= 0) {
     std::printf("proof: no plan that meets the constraints costs less than %s USD\n",
-                Number(*result.lower_bound_usd, 4).c_str());
+                FormatDecimal(*result.lower_bound_usd, 4).c_str());
   } else {
     std::printf(
         "proof: time ran out; no plan costs less than %s USD, this one may be up to %s %% too "
         "dear\n",
-        Number(*result.lower_bound_usd, 4).c_str(), Number(*result.gap * 100, 3).c_str());
+        FormatDecimal(*result.lower_bound_usd, 4).c_str(), FormatDecimal(*result.gap * 100, 3).c_str());
   }
 }
 
-int Run(const PlanFlags& flags) {
+int ExplainPlan(const PlanFlags& flags) {
   const auto planned = PlanFile(flags);
   if (!planned.ok()) {
     std::fprintf(stderr, "medley explain: %s\n", base::Message(planned.status()).c_str());
@@ -173,7 +174,7 @@ void AddExplain(CLI::App& app, int& exit_status) {
       exit_status = 1;
       return;
     }
-    exit_status = IsFile(flags->file) ? Run(*flags) : RunJob(*cluster, flags->file);
+    exit_status = IsFile(flags->file) ? ExplainPlan(*flags) : RunJob(*cluster, flags->file);
   });
 }
 

@@ -20,7 +20,7 @@
 namespace medley::cli {
 namespace {
 
-std::string Number(double value, int digits) { return base::FormatDecimal(value, digits); }
+using base::FormatDecimal;
 
 std::string Layers(const model::PlanRequest& request, int first, int last) {
   const auto name = [&](int i) {
@@ -36,8 +36,8 @@ std::string PlanTable(const Planned& planned) {
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const model::ProvisionedStage& s = plan.stages[i];
     table.Add({std::to_string(i), Layers(planned.request, s.first_layer, s.last_layer), s.resource_type,
-               std::to_string(s.units), Number(s.throughput, 1), Number(s.compute_seconds, 6),
-               Number(s.comm_seconds, 6)});
+               std::to_string(s.units), FormatDecimal(s.throughput, 1), FormatDecimal(s.compute_seconds, 6),
+               FormatDecimal(s.comm_seconds, 6)});
   }
   if (plan.server_units > 0) {
     table.Add({"-", "parameter servers", planned.request.server_type, std::to_string(plan.server_units), "", "", ""});
@@ -54,8 +54,8 @@ std::string AlternativesTable(const Planned& planned) {
     }
     const double more = planned.result.plan ? (a.plan->cost_usd / planned.result.plan->cost_usd - 1) * 100 : 0;
     table.Add({a.label, std::to_string(a.plan->stages[0].units), std::to_string(a.plan->server_units),
-               Number(a.plan->throughput, 1), Number(a.plan->cost_per_hour, 4), Number(a.plan->cost_usd, 4),
-               planned.result.plan ? fmt::format("{:+.1f} %", more) : ""});
+               FormatDecimal(a.plan->throughput, 1), FormatDecimal(a.plan->cost_per_hour, 4),
+               FormatDecimal(a.plan->cost_usd, 4), planned.result.plan ? fmt::format("{:+.1f} %", more) : ""});
   }
   return table.Text();
 }
@@ -73,18 +73,19 @@ void PrintTable(const Planned& planned) {
   if (result.plan) {
     const model::ProvisionedPlan& plan = *result.plan;
     std::printf("%s\n", PlanTable(planned).c_str());
-    std::printf("throughput   %s samples/s\n", Number(plan.throughput, 1).c_str());
-    std::printf("price        %s USD/h\n", Number(plan.cost_per_hour, 4).c_str());
-    std::printf("cost         %s USD in %s s\n", Number(plan.cost_usd, 4).c_str(),
-                Number(plan.execution_seconds, 1).c_str());
+    std::printf("throughput   %s samples/s\n", FormatDecimal(plan.throughput, 1).c_str());
+    std::printf("price        %s USD/h\n", FormatDecimal(plan.cost_per_hour, 4).c_str());
+    std::printf("cost         %s USD in %s s\n", FormatDecimal(plan.cost_usd, 4).c_str(),
+                FormatDecimal(plan.execution_seconds, 1).c_str());
     if (result.lower_bound_usd) {
-      std::printf("lower bound  %s USD, gap %s %%\n", Number(*result.lower_bound_usd, 4).c_str(),
-                  Number(*result.gap * 100, 4).c_str());
+      std::printf("lower bound  %s USD, gap %s %%\n", FormatDecimal(*result.lower_bound_usd, 4).c_str(),
+                  FormatDecimal(*result.gap * 100, 4).c_str());
     }
   } else {
     PrintReasons(result);
   }
-  std::printf("planner      %s, %s ms\n", result.planner.c_str(), Number(result.planning_seconds * 1000, 3).c_str());
+  std::printf("planner      %s, %s ms\n", result.planner.c_str(),
+              FormatDecimal(result.planning_seconds * 1000, 3).c_str());
   if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());
 }
 
@@ -109,7 +110,7 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-int Run(const PlanFlags& flags) {
+int RunPlan(const PlanFlags& flags) {
   auto planned = PlanFile(flags);
   const absl::Status saved = planned.ok() ? SavePolicy(flags.save_policy, *planned) : planned.status();
   if (!saved.ok()) return Fail(saved);
@@ -200,7 +201,7 @@ void AddPlan(CLI::App& app, int& exit_status) {
     } else if (flags->output == "request") {
       exit_status = Fail(base::InvalidArgument("-o request goes with --from"));
     } else {
-      exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : Run(*flags);
+      exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : RunPlan(*flags);
     }
   });
 }

@@ -16,7 +16,7 @@
 namespace medley::cli {
 namespace {
 
-std::string Number(double value, int digits) { return base::FormatDecimal(value, digits); }
+using base::FormatDecimal;
 
 // "0-14 v100 x3, 15 cpu x1, servers cpu x1"
 std::string Summary(const Asked& asked, const model::ProvisionedPlan& plan) {
@@ -33,20 +33,21 @@ std::string Summary(const Asked& asked, const model::ProvisionedPlan& plan) {
 void PrintTable(const Asked& asked, const sched::ParetoResult& result) {
   Table table({"SAMPLES/S", "USD/H", "USD", "SECONDS", "STAGES"});
   for (const model::ProvisionedPlan& plan : result.plans) {
-    table.Add({Number(plan.throughput, 1), Number(plan.cost_per_hour, 4), Number(plan.cost_usd, 4),
-               Number(plan.execution_seconds, 1), Summary(asked, plan)});
+    table.Add({FormatDecimal(plan.throughput, 1), FormatDecimal(plan.cost_per_hour, 4), FormatDecimal(plan.cost_usd, 4),
+               FormatDecimal(plan.execution_seconds, 1), Summary(asked, plan)});
   }
   std::printf("%s\n%s front, %s ms\n", table.Text().c_str(), result.complete ? "exact" : "incomplete: time ended;",
-              Number(result.planning_seconds * 1000, 3).c_str());
+              FormatDecimal(result.planning_seconds * 1000, 3).c_str());
 }
 
 absl::Status WriteSvg(const Asked& asked, const sched::ParetoResult& result, const std::string& file) {
   std::vector<PlotPoint> points;
   for (const model::ProvisionedPlan& plan : result.plans) {
-    points.push_back({plan.throughput, plan.cost_usd,
-                      fmt::format("{} samples/s, {} USD, {} USD/h: {}", Number(plan.throughput, 0),
-                                  Number(plan.cost_usd, 4), Number(plan.cost_per_hour, 4), Summary(asked, plan)),
-                      points.empty()});
+    points.push_back(
+        {plan.throughput, plan.cost_usd,
+         fmt::format("{} samples/s, {} USD, {} USD/h: {}", FormatDecimal(plan.throughput, 0),
+                     FormatDecimal(plan.cost_usd, 4), FormatDecimal(plan.cost_per_hour, 4), Summary(asked, plan)),
+         points.empty()});
   }
   return base::WriteFileAtomic(file, ParetoSvg(asked.request.model.name + ": cost and throughput", points));
 }

@@ -13,7 +13,7 @@ namespace pb = scheduler::v1;
 template <typename In, typename Out>
 Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::string rpc,
                 absl::Status (Handlers::*handler)(const In&, Call&, Out&)) {
-  auto answer = [&handlers, handler, rpc](std::string_view text, Call& call, std::string& json) -> absl::Status {
+  auto answer = [&handlers, handler, rpc](std::string_view text, Call& call, std::string& body) -> absl::Status {
     In in;
     Out out;
     if (absl::Status status = model::ParseText(text, in); !status.ok()) {
@@ -21,7 +21,7 @@ Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::s
       return status;
     }
     MEDLEY_RETURN_IF_ERROR((handlers.*handler)(in, call, out));
-    json = model::ToJson(out);
+    body = model::ToJson(out);
     return absl::OkStatus();
   };
   return {std::move(method), std::move(path), std::move(rpc), "", In::descriptor(), Out::descriptor(), answer};
@@ -29,13 +29,13 @@ Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::s
 
 // For programs that read JSON only, such as the web page.
 Route Normalize(Handlers& handlers) {
-  auto answer = [&handlers](std::string_view text, Call& call, std::string& json) -> absl::Status {
+  auto answer = [&handlers](std::string_view text, Call& call, std::string& body) -> absl::Status {
     pb::PlanRequest request;
     absl::Status status = model::ParseText(text, request);
     if (status.ok()) {
       auto normal = model::YamlToJson(text);
       status = normal.status();
-      if (normal.ok()) json = *std::move(normal);
+      if (normal.ok()) body = *std::move(normal);
     }
     call.cached = status.ok();
     handlers.record().Answered("Normalize", call, status, 0);
