@@ -45,7 +45,7 @@ class RuntimeProbe::Rep {
     return absl::OkStatus();
   }
 
-  // Mean seconds of `once(rank)`, run on both ranks at the same time.
+  // Returns the mean seconds of `once(rank)`, run on both ranks at the same time.
   absl::StatusOr<double> TimeBoth(const std::function<absl::Status(Group&, int rank)>& once) {
     MEDLEY_ASSIGN_OR_RETURN(const double first, RunBoth(once, 2));
     return RunBoth(once, Repeats(first));
@@ -95,7 +95,7 @@ RuntimeProbe::~RuntimeProbe() = default;
 
 absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const RuntimeProbeOptions& options,
                                                                    const base::Clock& clock) {
-  if (options.micro_batches < 1) return base::InvalidArgument("a probe needs at least one micro-batch");
+  if (options.micro_batches < 1) return base::InvalidArgument("runtime probe: micro_batches is {}, it must be at least 1", options.micro_batches);
   auto rep = std::make_unique<Rep>(options, clock);
   MEDLEY_RETURN_IF_ERROR(rep->Connect());
   return std::unique_ptr<RuntimeProbe>(new RuntimeProbe(std::move(rep)));
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const Runtime
 
 absl::StatusOr<double> RuntimeProbe::AllreduceSeconds(int64_t bytes, int replicas) {
   if (bytes <= 0) return 0.0;
-  if (replicas != 2) return base::Unimplemented("the probe measures two replicas, not {}", replicas);
+  if (replicas != 2) return base::Unimplemented("runtime probe: measures an allreduce of 2 replicas, not of {}", replicas);
   std::vector<float> values[2];
   for (auto& side : values) side.assign(static_cast<size_t>(bytes / 4), 0.0F);
   return rep_->TimeBoth(
