@@ -45,7 +45,8 @@ struct CheckpointHandlers {
 absl::Status ReadCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest,
                             CheckpointHandlers handlers);
 
-// A checkpoint that FindCheckpoint skipped, and why ("rows-e3-1.mck: crc32 is 1f, the manifest says 2e").
+// A checkpoint that FindCheckpoint skipped; `reason` for example
+// "step-00000042: rows-e3-1.mck: crc32 is 1f, the manifest says 2e".
 struct RejectedCheckpoint {
   std::string folder;
   std::string reason;
