@@ -1,4 +1,5 @@
-// The configuration of one process of a job: environment variables (worker/app/README.md lists them) and the job's spec.
+// The configuration of one process of a job: environment variables (worker/app/README.md lists them) and the job's
+// spec.
 //
 // An immutable value. Errors are InvalidArgument naming the variable.
 #pragma once
@@ -34,7 +35,8 @@ enum class Need { kSpec, kMember, kCoordinator };
 // Returns a variable's value, or nullopt when it is not set.
 using GetVariable = std::function<std::optional<std::string>(const char* name)>;
 
-// `need` says which variables are required: the profiler needs only a spec, the coordinator needs no MEDLEY_COORDINATOR.
+// `need` says which variables are required: the profiler needs only a spec, the coordinator needs no
+// MEDLEY_COORDINATOR.
 absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need);
 
 // Applies MEDLEY_PATH_MAP ("from=to;from=to") to a file:// URI or a plain path: replaces the longest `from` that is a

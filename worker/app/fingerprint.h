@@ -1,4 +1,5 @@
-// A hash of model, data schema, optimizer, batch size and seed. A job restores only checkpoints with its own hash. Pure.
+// A hash of model, data schema, optimizer, batch size and seed. A job restores only checkpoints with its own hash.
+// Pure.
 #pragma once
 
 #include <string>

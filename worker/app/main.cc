@@ -28,7 +28,8 @@ absl::StatusOr<int> RunRole(const std::string& role, const Signals& signals) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("One process of a Medley training job. Environment variables configure it; worker/app/README.md lists them.");
+  CLI::App app(
+      "One process of a Medley training job. Environment variables configure it; worker/app/README.md lists them.");
   std::string role, level = "info";
   app.add_option("--role", role, "the role of this process")
       ->required()

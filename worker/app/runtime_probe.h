@@ -1,5 +1,6 @@
-// A CommunicationProbe that uses the runtime's own transports: gloo between two ranks, and a parameter-server shard over
-// gRPC, both on this machine's address. So the measured times include the protocols, as they do in a step of a job.
+// A CommunicationProbe that uses the runtime's own transports: gloo between two ranks, and a parameter-server shard
+// over gRPC, both on this machine's address. So the measured times include the protocols, as they do in a step of a
+// job.
 //
 // Reports means over a stretch of time, not medians: under a CPU limit (cgroup quota), only a stretch that is long
 // compared with the quota's period shows the processor time that is really available. One thread at a time.

@@ -78,12 +78,14 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   MEDLEY_RETURN_IF_ERROR(Get(json, "step", manifest.step));
   MEDLEY_RETURN_IF_ERROR(Get(json, "folder", manifest.folder));
   const auto ledger = json.find("ledger");
-  if (ledger == json.end() || !ledger->is_object()) return base::DataLoss("manifest: the field ledger is missing or not an object");
+  if (ledger == json.end() || !ledger->is_object())
+    return base::DataLoss("manifest: the field ledger is missing or not an object");
   MEDLEY_RETURN_IF_ERROR(Get(*ledger, "rows", manifest.rows));
   MEDLEY_RETURN_IF_ERROR(Get(*ledger, "dataEpochs", manifest.data_epochs));
   MEDLEY_RETURN_IF_ERROR(Get(*ledger, "batchSize", manifest.batch_size));
   const auto files = json.find("files");
-  if (files == json.end() || !files->is_array()) return base::DataLoss("manifest: the field files is missing or not a list");
+  if (files == json.end() || !files->is_array())
+    return base::DataLoss("manifest: the field files is missing or not a list");
   for (const Json& entry : *files) {
     if (!entry.is_object()) return base::DataLoss("manifest: an entry of files is not an object");
     CheckpointFileEntry& file = manifest.files.emplace_back();

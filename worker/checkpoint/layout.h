@@ -1,5 +1,5 @@
-// File names and manifest of a checkpoint on disk. ROOT/step-N/ holds the data files and manifest.json, which is written
-// last: a folder without a manifest is not a checkpoint.
+// File names and manifest of a checkpoint on disk. ROOT/step-N/ holds the data files and manifest.json, which is
+// written last: a folder without a manifest is not a checkpoint.
 //
 // Immutable values and pure functions, thread-safe. The binary format of data files is in format.h.
 #pragma once

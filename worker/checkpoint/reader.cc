@@ -63,7 +63,8 @@ class DataFile {
       return base::DataLoss("{}: the file is not a checkpoint file", name_);
     }
     if (version != fmtn::kVersion) {
-      return base::DataLoss("{}: version {} is not supported, this program reads version {}", name_, version, fmtn::kVersion);
+      return base::DataLoss("{}: version {} is not supported, this program reads version {}", name_, version,
+                            fmtn::kVersion);
     }
     return absl::OkStatus();
   }
@@ -221,7 +222,8 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::filesystem::path& root
       status = base::FailedPrecondition("it belongs to the job with uid {}", manifest->job_uid);
     }
     if (status.ok() && !model_fingerprint.empty() && manifest->model_fingerprint != model_fingerprint) {
-      status = base::FailedPrecondition("its model fingerprint is {}, this job's is {}", manifest->model_fingerprint, model_fingerprint);
+      status = base::FailedPrecondition("its model fingerprint is {}, this job's is {}", manifest->model_fingerprint,
+                                        model_fingerprint);
     }
     if (status.ok()) status = VerifyCheckpoint(root, *manifest);
     if (status.ok()) {

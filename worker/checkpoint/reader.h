@@ -26,8 +26,8 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::filesystem::path& roo
 // difference.
 absl::Status VerifyCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest);
 
-// The callbacks of ReadCheckpoint. Spans are valid during the call. ReadCheckpoint stops at the first error of a handler
-// and returns it.
+// The callbacks of ReadCheckpoint. Spans are valid during the call. ReadCheckpoint stops at the first error of a
+// handler and returns it.
 struct CheckpointHandlers {
   // Decides by operation, before the payload is read, whether `dense` gets it. Unset: it gets every operation.
   absl::AnyInvocable<bool(int32_t operation)> wanted_dense;
@@ -40,8 +40,8 @@ struct CheckpointHandlers {
       rows;
 };
 
-// Calls the handlers for every wanted section, in the manifest's order. Sections whose handler is unset are skipped. Each
-// section's CRC is checked before the handler gets it. Errors: DataLoss naming the file.
+// Calls the handlers for every wanted section, in the manifest's order. Sections whose handler is unset are skipped.
+// Each section's CRC is checked before the handler gets it. Errors: DataLoss naming the file.
 absl::Status ReadCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest,
                             CheckpointHandlers handlers);
 

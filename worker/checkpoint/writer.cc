@@ -126,7 +126,8 @@ std::string MakeHeader(const fmtn::SectionHeader& section, std::string_view name
 absl::Status CheckpointWriter::AddDense(int32_t operation, std::string_view name, std::span<const float> weights,
                                         std::span<const float> state) {
   if (name.size() > fmtn::kMaxName || weights.size() > fmtn::kMaxFloats || state.size() > fmtn::kMaxFloats) {
-    return base::InvalidArgument("checkpoint: span '{}' of operation {} is too large for a section (2^28 floats)", name, operation);
+    return base::InvalidArgument("checkpoint: span '{}' of operation {} is too large for a section (2^28 floats)", name,
+                                 operation);
   }
   const fmtn::SectionHeader section = {.kind = fmtn::kDense,
                                        .id = operation,
@@ -140,8 +141,8 @@ absl::Status CheckpointWriter::AddDense(int32_t operation, std::string_view name
 absl::Status CheckpointWriter::AddRows(int32_t table, int32_t width, std::span<const uint64_t> keys,
                                        std::span<const float> values) {
   if (width <= 0 || values.size() != keys.size() * static_cast<size_t>(width) || values.size() > fmtn::kMaxFloats) {
-    return base::InvalidArgument("checkpoint: table {}: {} keys of width {} do not match {} values", table, keys.size(), width,
-                                 values.size());
+    return base::InvalidArgument("checkpoint: table {}: {} keys of width {} do not match {} values", table, keys.size(),
+                                 width, values.size());
   }
   const fmtn::SectionHeader section = {.kind = fmtn::kRows,
                                        .id = table,

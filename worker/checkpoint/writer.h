@@ -1,10 +1,12 @@
-// Writes one data file of a checkpoint: streams sections into a temporary file in the same folder, fsyncs and renames it.
+// Writes one data file of a checkpoint: streams sections into a temporary file in the same folder, fsyncs and renames
+// it.
 //
 //   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(generation, stage)));
 //   writer->AddDense(operation, "weight", weights, optimizer_state);
 //   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());   // goes into Checkpointed.files
 //
-// Not thread-safe; one owner. The final name appears only in Finish; without it the destructor removes the temporary file.
+// Not thread-safe; one owner. The final name appears only in Finish; without it the destructor removes the temporary
+// file.
 #pragma once
 
 #include <absl/status/statusor.h>

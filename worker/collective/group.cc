@@ -132,7 +132,8 @@ absl::Status GlooGroup::Guarded(std::string_view what, const Body& body) {
 
 absl::Status GlooGroup::CheckPeer(int peer) const {
   if (peer < 0 || peer >= size() || peer == rank()) {
-    return base::InvalidArgument("group {}: rank {} is not a peer of rank {} of {}", options_.name, peer, rank(), size());
+    return base::InvalidArgument("group {}: rank {} is not a peer of rank {} of {}", options_.name, peer, rank(),
+                                 size());
   }
   return absl::OkStatus();
 }
@@ -204,7 +205,8 @@ void GlooGroup::RecvRaw(int from, uint64_t slot, std::span<float> values) {
 }
 
 absl::Status GlooGroup::Broadcast(std::span<std::byte> bytes, int root) {
-  if (root < 0 || root >= size()) return base::InvalidArgument("broadcast from rank {}, but the group has {} ranks", root, size());
+  if (root < 0 || root >= size())
+    return base::InvalidArgument("broadcast from rank {}, but the group has {} ranks", root, size());
   if (size() == 1 || bytes.empty()) return absl::OkStatus();
   return Guarded(fmt::format("broadcast from {}", options_.members[static_cast<size_t>(root)]),
                  [&] { GlooBroadcast(bytes, root); });
@@ -285,8 +287,8 @@ void GlooGroup::Close(std::string_view why) {
     why_ = why;
   }
   if (context_ == nullptr) return;
-  // closeConnections() alone would leave local waiters waiting until their timeout. When a receive times out, gloo fails
-  // every pending operation of the context and closes its pairs, so let one time out.
+  // closeConnections() alone would leave local waiters waiting until their timeout. When a receive times out, gloo
+  // fails every pending operation of the context and closes its pairs, so let one time out.
   try {
     char nothing = 0;
     context_->createUnboundBuffer(&nothing, 1)->waitRecv(base::milliseconds(1));

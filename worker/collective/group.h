@@ -48,7 +48,8 @@ class Group {
 
   // Replaces `values` with their sum over all ranks; sizes must agree. Every rank gets the same bits.
   // kAuto and kRing: ring. kRecursiveDoubling: gloo's halving-doubling (bcube). kCentralized: rank 0 gathers, adds in
-  // rank order and broadcasts. kLinear: each rank adds its values and passes the sum to the next; the result comes back.
+  // rank order and broadcasts. kLinear: each rank adds its values and passes the sum to the next; the result comes
+  // back.
   virtual absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) = 0;
   virtual absl::Status Broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual absl::Status Barrier() = 0;

@@ -1,8 +1,8 @@
 // Splits one line of a CSV or TSV file into its fields.
 //
 // Spaces and carriage returns around fields are dropped, so ", " separates like ",". A field that begins with a double
-// quote ends at the next one ("" stands for one quote inside) and keeps its spaces. A record is one line: a quoted field
-// cannot contain a line break. Pure functions.
+// quote ends at the next one ("" stands for one quote inside) and keeps its spaces. A record is one line: a quoted
+// field cannot contain a line break. Pure functions.
 #pragma once
 
 #include <absl/status/status.h>

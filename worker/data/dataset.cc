@@ -92,10 +92,12 @@ absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t f
     MoveTo(rows.labels, piece.rows.labels);
   }
   if (bad_rows > max_bad_rows) {
-    return base::InvalidArgument("{} ({} rows cannot be parsed, spec.data.maxBadRows is {})", first_bad, bad_rows, max_bad_rows);
+    return base::InvalidArgument("{} ({} rows cannot be parsed, spec.data.maxBadRows is {})", first_bad, bad_rows,
+                                 max_bad_rows);
   }
   if (samples == 0) return base::InvalidArgument("{}: the file has no rows", path);
-  if (samples > std::numeric_limits<int>::max()) return base::InvalidArgument("{}: the file has more than 2^31 - 1 rows", path);
+  if (samples > std::numeric_limits<int>::max())
+    return base::InvalidArgument("{}: the file has more than 2^31 - 1 rows", path);
   rows.samples = static_cast<int>(samples);
   return absl::OkStatus();
 }
@@ -146,7 +148,8 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
   if (source.format != "csv" && source.format != "tsv") {
-    return base::Unimplemented("data source {1}: the format '{0}' is not supported, use csv or tsv", source.format, source.uri);
+    return base::Unimplemented("data source {1}: the format '{0}' is not supported, use csv or tsv", source.format,
+                               source.uri);
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::string path, PathOf(source, options.root));
   MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(path, std::numeric_limits<int64_t>::max()));

@@ -28,10 +28,10 @@ struct LoadOptions {
 
 class Dataset {
  public:
-  // Reads all of `source`, which is spec.train or spec.test. With a null `transform` the transform of numeric columns is
-  // fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
-  // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument for a
-  // set without rows; Unimplemented for an unknown format.
+  // Reads all of `source`, which is spec.train or spec.test. With a null `transform` the transform of numeric columns
+  // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
+  // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
+  // for a set without rows; Unimplemented for an unknown format.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);

@@ -63,14 +63,15 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.reconnect_wait;
   last_interruption_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
-  Log(false,
-      fmt::format("the coordinator restarted: waiting for {} members of generation {} to reconnect", active.members.size(), active.generation));
+  Log(false, fmt::format("the coordinator restarted: waiting for {} members of generation {} to reconnect",
+                         active.members.size(), active.generation));
 }
 
 absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
   if (leader_term < leader_term_) return model::StaleTerm(leader_term, leader_term_);
   if (leader_term == leader_term_) return absl::OkStatus();
-  Log(false, fmt::format("requests now come from the leader of term {}, before from term {}", leader_term, leader_term_));
+  Log(false,
+      fmt::format("requests now come from the leader of term {}, before from term {}", leader_term, leader_term_));
   leader_term_ = leader_term;
   Journal(now);
   return absl::OkStatus();
@@ -170,7 +171,9 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
 void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   const std::string& name = hello.member();
   if (name.empty() || (members_.size() >= kMaxMembers && !members_.contains(name))) {
-    return Log(true, fmt::format("refused the session of member '{}': the name is empty or the job has too many members", name));
+    return Log(
+        true,
+        fmt::format("refused the session of member '{}': the name is empty or the job has too many members", name));
   }
   const auto before = members_.find(name);
   const bool again = before != members_.end() && before->second.hello.instance() == hello.instance();
@@ -183,7 +186,8 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   member.hello = hello;
   if (!again) member.since = now.steady;
   failures_ = mode_ == Mode::kTraining ? 0 : failures_;
-  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} was interrupted", name), name};
+  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} was interrupted", name),
+                     name};
   const auto holder = active_ ? active_->members.find(name) : std::map<std::string, GenerationMember>::iterator();
   if (active_ && holder != active_->members.end()) {
     const bool same = holder->second.peer.instance() == hello.instance();

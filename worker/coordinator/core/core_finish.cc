@@ -37,7 +37,8 @@ void CoordinatorCore::AdvanceCheckpoint(Instant now) {
   std::set<std::string> names;
   for (const job::v1::CheckpointFile& file : checkpoint_->files) {
     if (names.insert(file.name()).second) continue;
-    Fail(fmt::format("two members wrote the same file {} of checkpoint {}", file.name(), checkpoint_->folder), false, now);
+    Fail(fmt::format("two members wrote the same file {} of checkpoint {}", file.name(), checkpoint_->folder), false,
+         now);
     return;
   }
   Ledger at = *ledger_;
@@ -57,7 +58,8 @@ void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status
     last_checkpoint_ = step;
     Journal(now);
   } else {
-    const std::string why = fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message()));
+    const std::string why =
+        fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message()));
     Log(true, why);
     retry_at_ = now.steady + options_.retry_wait;  // delays the retry of the last checkpoint, which must succeed
     if (++failures_ > options_.max_fruitless) return Fail(why, true, now);

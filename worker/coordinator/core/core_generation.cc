@@ -83,7 +83,9 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
     retry_at_ = now.steady + std::min(wait, kMaxRetryWait);
   }
   if (failed && failures_ > options_.max_fruitless && mode_ != Mode::kTraining) {
-    return Fail(fmt::format("gave up after {} failed attempts to start a generation; the last one: {}", failures_, why.text), true, now);
+    return Fail(
+        fmt::format("gave up after {} failed attempts to start a generation; the last one: {}", failures_, why.text),
+        true, now);
   }
   // Halt brings members of the old generation back to it; Abandon makes the others drop the new one.
   if (next_->switching && active_) return BeginHalt(why, now);
@@ -176,8 +178,8 @@ void CoordinatorCore::OnReady(const std::string& member, const job::v1::Ready& r
   if (found == next_->members.end()) return;
   const int64_t samples = ledger_->SamplesAt(next_->step);
   if (ready.step() != next_->step || ready.state_samples() != samples) {
-    return Fail(fmt::format("the state of {} is at step {} with {} samples, the ledger at step {} with {}", member, ready.step(),
-                            ready.state_samples(), next_->step, samples),
+    return Fail(fmt::format("the state of {} is at step {} with {} samples, the ledger at step {} with {}", member,
+                            ready.step(), ready.state_samples(), next_->step, samples),
                 false, now);
   }
   found->second.ready = true;

@@ -11,8 +11,8 @@
 
 namespace medley::worker {
 
-// Records the cause that users are shown. Peers often notice a loss before the lost member's session ends, or fail again
-// because of it. Their broken exchange is an effect, so it does not replace the loss as the cause.
+// Records the cause that users are shown. Peers often notice a loss before the lost member's session ends, or fail
+// again because of it. Their broken exchange is an effect, so it does not replace the loss as the cause.
 void CoordinatorCore::Blame(const Cause& why) {
   const bool effect =
       why.kind == job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN && last_interruption_.kind == job::v1::SWITCH_CAUSE_MEMBER_LOST;
@@ -95,12 +95,14 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   for (const auto& [name, member] : active_->members) {
     const bool reachable = member.applied == t || (member.applied == t + 1 && member.undo_to <= t);
     if (!reachable) {
-      const std::string why = fmt::format("{} has applied step {} and cannot roll back to step {}", name, member.applied, t);
+      const std::string why =
+          fmt::format("{} has applied step {} and cannot roll back to step {}", name, member.applied, t);
       return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, name}, now);
     }
   }
   if (t < ledger_->committed() || t > ledger_->total_steps()) {
-    const std::string why = fmt::format("the survivors can only continue from step {}, but step {} is committed", t, ledger_->committed());
+    const std::string why =
+        fmt::format("the survivors can only continue from step {}, but step {} is committed", t, ledger_->committed());
     return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, ""}, now);
   }
   SetLedger(t, active_->generation);
@@ -108,7 +110,8 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   mode_ = Mode::kHalted;
   waiting_since_ = now.steady;
   if (failures_ > options_.max_fruitless) {
-    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_interruption_.text), true, now);
+    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_interruption_.text), true,
+         now);
   }
 }
 
@@ -186,7 +189,9 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
   if (mode_ != Mode::kTraining && desired_ && !next_ && !finding_ && mode_ != Mode::kHalting &&
       now.steady - waiting_since_ > options_.member_wait) {
     const double waited = base::ToSeconds(options_.member_wait);
-    return Fail(fmt::format("no generation could start for {:.0f} s; missing members: {}", waited, fmt::join(MissingMembers(), ", ")), true, now);
+    return Fail(fmt::format("no generation could start for {:.0f} s; missing members: {}", waited,
+                            fmt::join(MissingMembers(), ", ")),
+                true, now);
   }
   if (next_ && now.steady >= next_->deadline) {
     std::vector<std::string> late;

@@ -22,8 +22,8 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   }
   if (!std::isfinite(progress.loss_sum())) return Fail(fmt::format("diverged at step {}", step), false, now);
   if (progress.state_samples() != 0 && progress.state_samples() != ledger_->SamplesAt(step)) {
-    return Fail(fmt::format("{} counts {} samples at step {}, the ledger counts {}", member, progress.state_samples(), step,
-                            ledger_->SamplesAt(step)),
+    return Fail(fmt::format("{} counts {} samples at step {}, the ledger counts {}", member, progress.state_samples(),
+                            step, ledger_->SamplesAt(step)),
                 false, now);
   }
   at.applied = step;
@@ -143,8 +143,8 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
     if (connected != nullptr && connected->leaving) leaver = name;
   }
   if (!leaver.empty()) {
-    // A leaving member that alone holds part of the state trains until it is lost. The checkpoint that PlanOut requested
-    // keeps the lost work small.
+    // A leaving member that alone holds part of the state trains until it is lost. The checkpoint that PlanOut
+    // requested keeps the lost work small.
     if (!fit.covers) return;
     checkpoint_wanted_ = false;
     return StartGeneration(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,

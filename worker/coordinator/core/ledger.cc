@@ -37,7 +37,8 @@ job::v1::LedgerRecord Ledger::ToRecord() const {
 }
 
 StepRange Ledger::RangeOf(int64_t step) const {
-  MEDLEY_CHECK(step >= 1 && step <= total_steps(), fmt::format("the ledger has no step {}, its last one is {}", step, total_steps()));
+  MEDLEY_CHECK(step >= 1 && step <= total_steps(),
+               fmt::format("the ledger has no step {}, its last one is {}", step, total_steps()));
   StepRange range;
   range.step = step;
   range.data_epoch = static_cast<int32_t>((step - 1) / steps_per_epoch_);
@@ -47,7 +48,8 @@ StepRange Ledger::RangeOf(int64_t step) const {
 }
 
 int64_t Ledger::SamplesAt(int64_t step) const {
-  MEDLEY_CHECK(step >= 0 && step <= total_steps(), fmt::format("the ledger has no step {}, its last one is {}", step, total_steps()));
+  MEDLEY_CHECK(step >= 0 && step <= total_steps(),
+               fmt::format("the ledger has no step {}, its last one is {}", step, total_steps()));
   if (step == 0) return 0;
   const StepRange last = RangeOf(step);
   return last.data_epoch * rows_ + last.first + last.count;
@@ -75,7 +77,8 @@ StepRange Ledger::Lease() {
 
 absl::Status Ledger::Commit(int64_t step) {
   if (step < committed_ || step > leased_) {
-    return base::OutOfRange("step {} cannot be committed: steps up to {} are committed and up to {} leased", step, committed_, leased_);
+    return base::OutOfRange("step {} cannot be committed: steps up to {} are committed and up to {} leased", step,
+                            committed_, leased_);
   }
   committed_ = step;
   return absl::OkStatus();

@@ -1,7 +1,7 @@
 // Records which samples of every data epoch are free, leased or done.
 //
-// Step k (1-based) trains a fixed range of its data epoch's permutation: batch_size samples, or what is left in the last
-// step of a data epoch. Steps are leased, committed and rolled back in order, so two numbers describe the state:
+// Step k (1-based) trains a fixed range of its data epoch's permutation: batch_size samples, or what is left in the
+// last step of a data epoch. Steps are leased, committed and rolled back in order, so two numbers describe the state:
 //
 //   data epoch 0            data epoch 1
 //   [ done ... done | leased . . | free ... free ]
@@ -65,7 +65,8 @@ class Ledger {
 
   // Leases the next step. Precondition: !AllLeased().
   StepRange Lease();
-  // Records that every member has applied all steps up to `step`. Errors: OutOfRange unless committed <= step <= leased.
+  // Records that every member has applied all steps up to `step`. Errors: OutOfRange unless committed <= step <=
+  // leased.
   absl::Status Commit(int64_t step);
   // After a rollback or restore to `step`: the samples of later steps are free, all others done. Errors: OutOfRange.
   absl::Status ResetTo(int64_t step);

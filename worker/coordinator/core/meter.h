@@ -1,4 +1,5 @@
-// Measures a job's throughput, loss, stage times and cost. Not thread-safe; owned by the core, which passes in the time.
+// Measures a job's throughput, loss, stage times and cost. Not thread-safe; owned by the core, which passes in the
+// time.
 #pragma once
 
 #include <cstdint>

@@ -20,14 +20,14 @@ struct CoreOptions {
 
   base::nanoseconds member_wait = base::seconds(600);    // for members that a stage, a shard or the first start needs
   base::nanoseconds reconnect_wait = base::seconds(15);  // for survivors, after the coordinator itself restarted
-  base::nanoseconds fold_in_wait = base::seconds(3);     // for more members to return before the connected ones are used
+  base::nanoseconds fold_in_wait = base::seconds(3);     // for more members to return before those connected are used
   base::nanoseconds prepare_timeout = base::seconds(300);
   base::nanoseconds switch_timeout = base::seconds(120);
   base::nanoseconds halt_timeout = base::seconds(15);
   base::nanoseconds checkpoint_timeout = base::seconds(300);
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
-  base::nanoseconds retry_wait = base::seconds(1);       // before the next preparation after a failed one; doubles to 30 s
+  base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
   int max_fruitless = 5;  // most recoveries and failed preparations in a row without a newly committed step
 };
 

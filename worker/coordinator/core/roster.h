@@ -30,8 +30,8 @@ using FindMember = std::function<const job::v1::Hello*(const std::string& member
 // Fills the slots of the plan. A member whose role or pool differs from the slot's does not fill it.
 RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find);
 
-// Whether the members in `survivors` together hold the whole state of a generation: every shard, and one trainer of each
-// stage that has weights outside the servers.
+// Whether the members in `survivors` together hold the whole state of a generation: every shard, and one trainer of
+// each stage that has weights outside the servers.
 bool StateSurvives(const plan::v1::ExecutionPlan& plan, const std::vector<job::v1::Peer>& peers,
                    const std::set<std::string>& survivors);
 

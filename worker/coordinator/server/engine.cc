@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
       const std::string& uid = engine->options_.core.job_uid;
       if (restored && !uid.empty() && !restored->desired().plan().job_uid().empty() &&
           restored->desired().plan().job_uid() != uid) {
-        log::Warn("ignored the journal in the checkpoint folder: it belongs to another job", {{"job_uid", restored->desired().plan().job_uid()}});
+        log::Warn("ignored the journal in the checkpoint folder: it belongs to another job",
+                  {{"job_uid", restored->desired().plan().job_uid()}});
         restored.reset();
       }
     }
@@ -112,8 +113,8 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
   if (link.session) link.session->Cancel();
   link = {session, session->instance, {}};
   log::Info("member connected", {{"member", session->member},
-                                  {"held_generation", std::to_string(hello.hello().held_generation())},
-                                  {"held_step", std::to_string(hello.hello().held_step())}});
+                                 {"held_generation", std::to_string(hello.hello().held_generation())},
+                                 {"held_step", std::to_string(hello.hello().held_step())}});
   if (core_->over()) {
     job::v1::SessionResponse release;
     release.mutable_release()->set_exit_code(exit_code_.value_or(0) == 0 ? 0 : 1);
@@ -128,7 +129,8 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
 void Engine::Receive(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& message) {
   MutexLock lock(mutex_);
   const auto link = links_.find(session->member);
-  if (link == links_.end() || link->second.session != session) return;  // a newer session replaced this one, or it was dropped
+  if (link == links_.end() || link->second.session != session)
+    return;  // a newer session replaced this one, or it was dropped
   core_->OnMessage(session->member, session->instance, message, Now());
   Carry();
 }
@@ -246,7 +248,9 @@ void Engine::LookForCheckpoint() {
   std::optional<CheckpointPosition> position;
   absl::StatusOr<FoundCheckpoint> found =
       FindCheckpoint(options_.checkpoint_root, options_.core.job_uid, options_.model_fingerprint);
-  if (!found.ok()) log::Error("searching for a checkpoint failed, the job starts from the seed", {{"error", base::Message(found.status())}});
+  if (!found.ok())
+    log::Error("searching for a checkpoint failed, the job starts from the seed",
+               {{"error", base::Message(found.status())}});
   if (found.ok()) {
     for (const RejectedCheckpoint& rejected : found->rejected) {
       log::Warn("skipped a checkpoint", {{"reason", rejected.reason}});

@@ -1,4 +1,5 @@
-// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread and a thread for checkpoint files.
+// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread and a thread for checkpoint
+// files.
 //
 // Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl and the rendezvous store.
 #pragma once

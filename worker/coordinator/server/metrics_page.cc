@@ -38,7 +38,8 @@ std::string MetricsText(const job::v1::Observation& seen) {
   gauge("medley_coordinator_loss", "Mean loss of the last steps", seen.loss());
   gauge("medley_coordinator_first_plan_usd", "USD that the first plan would have cost for the same samples",
         seen.usd_first_plan());
-  gauge("medley_coordinator_missing_members", "Slots of the plan whose pod is not connected", seen.missing_members_size());
+  gauge("medley_coordinator_missing_members", "Slots of the plan whose pod is not connected",
+        seen.missing_members_size());
   gauge("medley_coordinator_checkpoint_step", "Step of the last complete checkpoint",
         static_cast<double>(seen.last_checkpoint_step()));
   gauge("medley_coordinator_bad_rows", "Rows of the training data that were refused",
@@ -46,8 +47,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
   counter("medley_coordinator_cost_usd_total", "USD spent: units held times the prices paid", seen.usd_spent());
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.switches_size() > 0) {
-    gauge("medley_coordinator_last_switch_pause_seconds",
-          "Seconds without training at the last generation switch",
+    gauge("medley_coordinator_last_switch_pause_seconds", "Seconds without training at the last generation switch",
           seen.switches(seen.switches_size() - 1).pause_seconds());
   }
   const auto stages = [&](std::string_view name, std::string_view help,

@@ -10,7 +10,8 @@ namespace medley::worker {
 absl::Status RendezvousStore::Put(int64_t generation, const std::string& key, std::string value) {
   base::MutexLock lock(mutex_);
   if (generation < oldest_)
-    return base::FailedPrecondition("rendezvous: generation {} is over, the oldest valid one is {}", generation, oldest_);
+    return base::FailedPrecondition("rendezvous: generation {} is over, the oldest valid one is {}", generation,
+                                    oldest_);
   const auto found = generations_[generation].find(key);
   if (found != generations_[generation].end()) {
     if (found->second == value) return absl::OkStatus();
@@ -37,7 +38,8 @@ absl::StatusOr<std::vector<std::string>> RendezvousStore::Get(int64_t generation
   };
   for (;;) {
     if (generation < oldest_)
-      return base::FailedPrecondition("rendezvous: generation {} is over, the oldest valid one is {}", generation, oldest_);
+      return base::FailedPrecondition("rendezvous: generation {} is over, the oldest valid one is {}", generation,
+                                      oldest_);
     if (keys.empty() || there()) break;
     if (stop.stop_requested() || cancelled()) {
       return base::Cancelled("rendezvous: the wait for {} keys of generation {} was stopped", keys.size(), generation);

@@ -1,4 +1,5 @@
-// The rendezvous store of collectives: small values under (generation, key) that are written once. Readers wait for them.
+// The rendezvous store of collectives: small values under (generation, key) that are written once. Readers wait for
+// them.
 //
 // Fenced: keys of generations before the oldest valid one are dropped and refused. Bounded in bytes and keys.
 // Thread-safe.

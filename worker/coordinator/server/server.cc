@@ -26,8 +26,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
                                                                             base::Clock& clock) {
   if (options.token.empty()) return base::InvalidArgument("the coordinator needs the job's token");
   if (options.core.epochs < 1 || options.core.batch_size < 1) {
-    return base::InvalidArgument("the coordinator needs epochs and batch size above 0, not {} and {}", options.core.epochs,
-                                 options.core.batch_size);
+    return base::InvalidArgument("the coordinator needs epochs and batch size above 0, not {} and {}",
+                                 options.core.epochs, options.core.batch_size);
   }
   auto state = std::make_unique<State>();
   MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock));

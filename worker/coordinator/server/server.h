@@ -3,7 +3,7 @@
 // Serves CoordinatorService (operator) and MemberService (trainers, servers) on one port. Thread-safe; Start once.
 //
 //   MEDLEY_ASSIGN_OR_RETURN(auto server, CoordinatorServer::Start(options, clock));
-//   int exit_code = server->Wait(stop);   // 0: complete or suspended; 1: failed, a restart may help; 2: failed for good
+//   int exit_code = server->Wait(stop);  // 0: complete or suspended; 1: failed, a restart may help; 2: failed for good
 #pragma once
 
 #include <absl/status/statusor.h>

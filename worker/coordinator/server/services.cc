@@ -90,7 +90,8 @@ class MemberService final : public job::v1::MemberService::Service {
     job::v1::SessionRequest message;
     if (!stream->Read(&message) || !message.has_hello() || message.hello().member().empty() ||
         message.hello().instance().empty()) {
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a session must start with Hello that names member and instance");
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                          "a session must start with Hello that names member and instance");
     }
     const auto session = std::make_shared<worker::Session>(message.hello().member(), message.hello().instance(),
                                                            [context] { context->TryCancel(); });
@@ -119,7 +120,8 @@ class MemberService final : public job::v1::MemberService::Service {
   grpc::Status GetRendezvous(ServerContext* context, const job::v1::GetRendezvousRequest* request,
                              job::v1::GetRendezvousResponse* response) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    if (request->keys_size() > kMaxKeys) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "rendezvous: too many keys in one request");
+    if (request->keys_size() > kMaxKeys)
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "rendezvous: too many keys in one request");
     absl::StatusOr<std::vector<std::string>> values =
         engine_.rendezvous().Get(request->generation(), {request->keys().begin(), request->keys().end()},
                                  engine_.stop_token(), [context] { return context->IsCancelled(); });

@@ -1,5 +1,5 @@
-// One stream of a member: a bounded queue of orders that can be closed. Thread-safe; the stream's handler and the engine
-// share it.
+// One stream of a member: a bounded queue of orders that can be closed. Thread-safe; the stream's handler and the
+// engine share it.
 #pragma once
 
 #include <deque>

@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
   std::unique_ptr<StepLog> log(new StepLog(fd, state.first));
-  if (ftruncate(fd, static_cast<off_t>(state.second)) != 0) return base::ErrnoStatus(errno, "truncating " + path.string());
+  if (ftruncate(fd, static_cast<off_t>(state.second)) != 0)
+    return base::ErrnoStatus(errno, "truncating " + path.string());
   return log;
 }
 
