@@ -48,7 +48,7 @@ TEST(SnapshotTest, ShowsWhatTheOperatorWrote) {
   EXPECT_EQ(view.observed.samples, 373);
   EXPECT_DOUBLE_EQ(view.progress_percent, 37.3);
   EXPECT_FALSE(view.complete || view.failed || view.rescaling);
-  EXPECT_EQ(view.trouble, "");
+  EXPECT_EQ(view.problem, "");
 }
 
 TEST(SnapshotTest, TroubleIsWhatStopsTheJob) {
@@ -57,12 +57,12 @@ TEST(SnapshotTest, TroubleIsWhatStopsTheJob) {
                         base::WallTime());
   Snapshot view = TakeSnapshot(Job(status), {});
   EXPECT_EQ(view.phase, "Pending");
-  EXPECT_EQ(view.trouble, "Infeasible: no pool is fast enough");
+  EXPECT_EQ(view.problem, "Infeasible: no pool is fast enough");
   status.conditions.Set(ops::kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded", "7 restarts", 1,
                         base::WallTime());
   view = TakeSnapshot(Job(status), {});
   EXPECT_TRUE(view.failed);
-  EXPECT_EQ(view.trouble, "BackoffLimitExceeded: 7 restarts");
+  EXPECT_EQ(view.problem, "BackoffLimitExceeded: 7 restarts");
 }
 
 TEST(SnapshotTest, ANewPlanIsOnItsWayUntilItIsInForce) {
