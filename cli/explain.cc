@@ -130,7 +130,8 @@ bool IsFile(const std::string& argument) {
   return name == "-" || name.find_first_of("./") != std::string::npos;
 }
 
-// Whether flags are set that need a planning request. They are not allowed with a job, because nothing is planned for it.
+// Whether flags are set that need a planning request. They are not allowed with a job, because nothing is planned for
+// it.
 bool HasPlanFlags(const PlanFlags& flags) {
   return !flags.prices.empty() || !flags.planner.empty() || !flags.profile.empty() || !flags.hardware.empty() ||
          flags.seed.has_value();

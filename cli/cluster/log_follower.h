@@ -36,8 +36,8 @@ using LogNote = std::function<void(const std::string&)>;
 absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink, const LogNote& note);
 
 // Follows the logs until the job has finished and every log has ended, or until `stop`. Pods that are created later are
-// followed from their first line. Passes each line on once, even after a broken connection. Errors: those of ReadLogs, at
-// the start only.
+// followed from their first line. Passes each line on once, even after a broken connection. Errors: those of ReadLogs,
+// at the start only.
 absl::Status FollowLogs(const Cluster& cluster, const LogChoice& choice, base::Clock& clock, std::stop_token stop,
                         const LogSink& sink, const LogNote& note);
 

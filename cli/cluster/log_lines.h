@@ -17,12 +17,12 @@ struct LogLine {
   std::string text;
 };
 
-// Parses a line of the API with timestamps=true, such as "2026-11-21T07:15:00.123Z text". Without a time the whole line is
-// the text.
+// Parses a line of the API with timestamps=true, such as "2026-11-21T07:15:00.123Z text". Without a time the whole line
+// is the text.
 LogLine ParseLogLine(std::string pod, std::string_view line);
 
-// Merges logs by time. Lines of one pod keep their order, even if its clock went back; a line without a time stays after
-// the line before it.
+// Merges logs by time. Lines of one pod keep their order, even if its clock went back; a line without a time stays
+// after the line before it.
 std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs);
 
 // Turns a line of Medley's JSON logs into text for users: {"time":"2026-11-21T07:15:00.123456Z","level":"warn",

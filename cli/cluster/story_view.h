@@ -1,5 +1,5 @@
-// `medley explain JOB`: formats a job's story: problems and advice, goals, the plan, its alternatives and cost, the quality
-// of the prediction, switches and events. Pure.
+// `medley explain JOB`: formats a job's story: problems and advice, goals, the plan, its alternatives and cost, the
+// quality of the prediction, switches and events. Pure.
 #pragma once
 
 #include <string>

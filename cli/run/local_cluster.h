@@ -1,13 +1,13 @@
-// A cluster on one machine: the embedded API server and the process node in this process, the operator and the scheduler
-// as child processes.
+// A cluster on one machine: the embedded API server and the process node in this process, the operator and the
+// scheduler as child processes.
 //
 //   run folder/
 //     kubeconfig  prices.yaml  crds/
 //     node/          folders and logs of the pods
 //     operator.log  scheduler.log
 //
-// Start returns when all four are ready. Stop is idempotent and ends everything that Start started. Not thread-safe: one
-// owner.
+// Start returns when all four are ready. Stop is idempotent and ends everything that Start started. Not thread-safe:
+// one owner.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -40,8 +40,8 @@ class LocalCluster {
   LocalCluster(base::Clock& clock, LocalClusterOptions options);
   ~LocalCluster();
 
-  // Errors: NotFound (a program is missing), FailedPrecondition (the port is in use), Unavailable with the last log line
-  // of a program that ended.
+  // Errors: NotFound (a program is missing), FailedPrecondition (the port is in use), Unavailable with the last log
+  // line of a program that ended.
   absl::Status Start();
   void Stop();
 

@@ -1,5 +1,5 @@
-// Observes one job of a local run: takes Snapshots of the API's objects, turns new Events into messages, and carries out
-// each step of the scenario when the job reaches its progress. Not thread-safe.
+// Observes one job of a local run: takes Snapshots of the API's objects, turns new Events into messages, and carries
+// out each step of the scenario when the job reaches its progress. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>

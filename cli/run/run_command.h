@@ -15,8 +15,8 @@ struct RunOptions {
   int port = 0;
 };
 
-// Returns the exit status. 0: the job is Complete and meets the scenario's expectations. 1: it is not or does not. 2: the
-// arguments or manifests are invalid. 130: interrupted.
+// Returns the exit status. 0: the job is Complete and meets the scenario's expectations. 1: it is not or does not. 2:
+// the arguments or manifests are invalid. 130: interrupted.
 int Run(const RunOptions& options);
 
 }  // namespace medley::cli

@@ -43,7 +43,7 @@ JobObjects Objects() {
   return objects;
 }
 
-TEST(JobQuestionTest, IsWhatTheOperatorWouldAsk) {
+TEST(JobPlanRequestTest, MatchesTheOperatorsRequest) {
   const auto job_request = BuildJobPlanRequest(Objects(), false, testing_objects::Now());
   ASSERT_THAT(job_request, base::IsOk());
   const model::PlanRequest& request = job_request->request;
@@ -51,11 +51,11 @@ TEST(JobQuestionTest, IsWhatTheOperatorWouldAsk) {
   EXPECT_EQ(request.resources[0].name, "cpu-spot") << "in the order of spec.resources.pools";
   EXPECT_DOUBLE_EQ(request.resources[0].price_per_unit_hour, 0.04);
   EXPECT_FALSE(request.resources[0].offering);
-  EXPECT_EQ(request.resources[0].limit, 10) << "free";
-  EXPECT_EQ(request.resources[1].limit, 8) << "free and what the job holds, not what has failed";
+  EXPECT_EQ(request.resources[0].limit, 10) << "the free units";
+  EXPECT_EQ(request.resources[1].limit, 8) << "the free units and those that the job holds, without failed pods";
   EXPECT_EQ(request.server_type, "cpu-spot");
   EXPECT_DOUBLE_EQ(request.constraints.min_throughput, 20000);
-  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60) << "40 minutes have passed";
+  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60) << "40 minutes of the deadline have passed";
   EXPECT_DOUBLE_EQ(request.constraints.budget_usd, 5 - 0.83);
   EXPECT_DOUBLE_EQ(request.training.remaining_samples, 2930400 - 1203200);
   EXPECT_EQ(request.planner.name, "auto");
@@ -65,20 +65,21 @@ TEST(JobQuestionTest, IsWhatTheOperatorWouldAsk) {
   EXPECT_THAT(model::Validate(request), base::IsOk());
 }
 
-TEST(JobQuestionTest, OfferingsStayForAPriceFile) {
+TEST(JobPlanRequestTest, OfferingsStayForAPriceFile) {
   const auto job_request = BuildJobPlanRequest(Objects(), true, testing_objects::Now());
   ASSERT_THAT(job_request, base::IsOk());
   ASSERT_TRUE(job_request->request.resources[0].offering);
   EXPECT_EQ(job_request->request.resources[0].price_per_unit_hour, 0);
 }
 
-TEST(JobQuestionTest, PoolsWithoutProfileOrPriceAreLeftOutWithAWord) {
+TEST(JobPlanRequestTest, PoolsWithoutProfileOrPriceAreLeftOutWithANote) {
   JobObjects objects = Objects();
   objects.profiles.erase("v100-spot");
   const auto job_request = BuildJobPlanRequest(objects, false, testing_objects::Now());
   ASSERT_THAT(job_request, base::IsOk());
   EXPECT_EQ(job_request->request.resources.size(), 1u);
-  EXPECT_THAT(job_request->notes, ElementsAre(HasSubstr("pool v100-spot is left out: the job's layers have not been")));
+  EXPECT_THAT(job_request->notes,
+              ElementsAre(HasSubstr("pool v100-spot is left out of the plan: the job's layers have not been")));
   objects.profiles.clear();
   EXPECT_THAT(BuildJobPlanRequest(objects, false, testing_objects::Now()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("job team/adult")));
@@ -87,7 +88,7 @@ TEST(JobQuestionTest, PoolsWithoutProfileOrPriceAreLeftOutWithAWord) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'v100-spot', which does not exist")));
 }
 
-TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
+TEST(JobPlanRequestTest, AFinishedJobIsPlannedFromTheBeginning) {
   JobObjects objects = Objects();
   Json status = testing_objects::RunningStatus();
   status["conditions"] = Json::array({testing_objects::Condition("Complete", "True", "TrainingComplete", "all")});
@@ -96,16 +97,16 @@ TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
   ASSERT_THAT(job_request, base::IsOk());
   EXPECT_DOUBLE_EQ(job_request->request.constraints.deadline_seconds, 7200);
   EXPECT_DOUBLE_EQ(job_request->request.training.remaining_samples, 0);
-  EXPECT_THAT(job_request->notes, Contains(HasSubstr("the job is over")));
+  EXPECT_THAT(job_request->notes, Contains(HasSubstr("the job has finished")));
 }
 
-TEST(JobQuestionTest, ADeadlineThatHasPassedIsSaid) {
+TEST(JobPlanRequestTest, APassedDeadlineIsNoted) {
   const auto job_request = BuildJobPlanRequest(Objects(), false, testing_objects::Now() + base::seconds(7200));
   ASSERT_THAT(job_request, base::IsOk());
   EXPECT_THAT(job_request->notes, Contains(HasSubstr("deadline has passed")));
 }
 
-TEST(JobQuestionTest, BrokenObjectsAreNamed) {
+TEST(JobPlanRequestTest, BrokenObjectsAreNamed) {
   JobObjects objects = Objects();
   objects.profiles["cpu-spot"].mutable_json()["data"]["profile.json"] = "{";
   EXPECT_THAT(BuildJobPlanRequest(objects, false, testing_objects::Now()),
@@ -129,16 +130,16 @@ TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {
   Comparison same = Compare(*job_request, result);
   EXPECT_TRUE(same.running);
   EXPECT_TRUE(same.same);
-  EXPECT_NEAR(same.usd_per_hour, 6 * 0.04 + 2.42, 1e-9) << "at the prices of now";
+  EXPECT_NEAR(same.usd_per_hour, 6 * 0.04 + 2.42, 1e-9) << "at current prices";
   EXPECT_NEAR(same.stay_usd, 1727200 / 20874.3 / 3600 * 2.66, 1e-6);
-  EXPECT_THAT(ComparisonLines(same, result), Contains("it is what would be planned now"));
+  EXPECT_THAT(ComparisonLines(same, result), Contains("the new plan is the same"));
   result.execution_plan->stages[0].groups[0].units = 2;
   const Comparison other = Compare(*job_request, result);
   EXPECT_FALSE(other.same);
   EXPECT_THAT(ComparisonLines(other, result), Contains(HasSubstr("USD less (-")));
   Comparison slow = other;
   slow.measured_throughput = slow.throughput / 2;
-  EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("measures 50 % of what")));
+  EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("reaches 50 % of its predicted throughput")));
   const Json json = Json::parse(ComparisonJson(*job_request, other, R"({"planner": "exact"})"));
   EXPECT_EQ(json["plan"]["planner"], "exact");
   EXPECT_EQ(json["running"]["generation"], 4);
