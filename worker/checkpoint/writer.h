@@ -3,7 +3,7 @@
 //
 //   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(generation, stage)));
 //   writer->AddDense(operation, "weight", weights, optimizer_state);
-//   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());   // goes into Checkpointed.files
+//   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());  // an element of Checkpointed.files
 //
 // Not thread-safe; one owner. The final name appears only in Finish; without it the destructor removes the temporary
 // file.

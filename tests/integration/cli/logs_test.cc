@@ -92,8 +92,8 @@ TEST_F(LogsTest, FollowsPodsThatComeAndGoUntilTheJobIsOver) {
   logs_.Write("adult-coordinator", Line(1, "began"));
   std::jthread follower = Follow({.job = "adult"});
   EXPECT_TRUE(Eventually("adult-coordinator: began"));
-  logs_.Write("adult-coordinator", Line(2, "goes on"));
-  EXPECT_TRUE(Eventually("adult-coordinator: goes on"));
+  logs_.Write("adult-coordinator", Line(2, "continues"));
+  EXPECT_TRUE(Eventually("adult-coordinator: continues"));
   // A rescale: a pod is created, another one is deleted.
   logs_.Write("adult-1-cpu-spot-7", Line(3, "new here"));
   PutPod("adult-1-cpu-spot-7", "trainer", "1", "running");
@@ -139,7 +139,7 @@ TEST_F(LogsTest, FollowingIsBounded) {
     PutPod(name, "server", "", "running");
   }
   std::jthread follower = Follow({.job = "adult", .max_pods = 1});
-  EXPECT_TRUE(Eventually("only 1 logs are followed at once (--max-pods); choose with --role or --stage"));
+  EXPECT_TRUE(Eventually("only 1 pods are followed at the same time; raise --max-pods, or use --role or --stage"));
   follower.request_stop();
   EXPECT_TRUE(Eventually("over"));
 }

@@ -1,4 +1,4 @@
-// CoordinatorCore: leases, progress, and changes while training goes on.
+// CoordinatorCore: leases, progress, and changes during training.
 #include <fmt/format.h>
 
 #include <algorithm>
