@@ -1,6 +1,6 @@
-// The commands of `medley`: each file adds one. A command sets `exit_status` when it runs.
-// Exit status: 0 done, 1 failed (a sentence on stderr), 2 answered "infeasible", 3 the job that was
-// asked for has failed; above 100 the command line was wrong.
+// The commands of `medley`. Each function adds one command, which sets `exit_status` when it runs.
+// Exit status: 0 done; 1 failed, with a sentence on stderr; 2 no feasible plan; 3 the job has failed; above 100 the
+// command line is wrong.
 #pragma once
 
 namespace CLI {

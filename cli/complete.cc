@@ -11,7 +11,7 @@
 namespace medley::cli {
 namespace {
 
-// Options whose value is one of a few; the rest take what the shell offers.
+// The possible values of an option; empty when the option takes any value.
 std::vector<std::string> ValuesOf(const std::string& option, const std::string& command) {
   if (option == "--role") return {"coordinator", "server", "trainer", "profiler"};
   if (option == "--color") return {"auto", "always", "never"};
@@ -71,7 +71,7 @@ Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& w
   return candidates;
 }
 
-// The value after any of `names`, or "".
+// The value of the first option in `names` that is among `words`, or "".
 std::string ValueAfter(const std::vector<std::string>& words, std::initializer_list<std::string_view> names) {
   for (size_t i = 0; i < words.size(); ++i) {
     for (const std::string_view name : names) {
@@ -86,7 +86,7 @@ std::string ValueAfter(const std::vector<std::string>& words, std::initializer_l
 std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
   const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}), ValueAfter(words, {"--context"}),
                                     ValueAfter(words, {"-n", "--namespace"})};
-  log::Configure("medley", log::Level::kError);  // warnings would stand in the command line
+  log::Configure("medley", log::Level::kError);  // a warning would appear inside the command line
   auto config = kube::FindCluster(flags, kube::ProcessEnvironment());
   if (!config.ok()) return {};
   config->connect_timeout = std::chrono::milliseconds(2000);

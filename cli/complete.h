@@ -1,5 +1,4 @@
-// What may come next on a command line of `medley`: commands, options, values, names in the
-// cluster.
+// Completes a command line of `medley`: commands, options, values, names of jobs in the cluster.
 #pragma once
 
 #include <functional>
@@ -17,16 +16,15 @@ struct Candidates {
   bool files = false;  // the shell should offer files as well
 };
 
-// Names of TrainingJobs, as the words before say (-n, --context, ...); empty when the cluster does
-// not answer.
+// Returns the names of the TrainingJobs that the flags among `words` (-n, --context, ...) select; empty when the
+// cluster does not answer.
 using JobNames = std::function<std::vector<std::string>(const std::vector<std::string>& words)>;
 
-// `words`: after the program's name; the last is the one being typed, maybe empty. Pure but for
-// `jobs`.
+// `words` are those after the program's name; the last one is being typed and may be empty. Pure except for `jobs`.
 Candidates Complete(const CLI::App& app, const std::vector<std::string>& words, const JobNames& jobs);
 
-// Prints candidates as cobra's __complete does, which kubectl and the bash script read: one a line,
-// then ":4" (no files) or ":0". Asks the cluster for job names, for 2 s at most.
+// Prints candidates in the format of cobra's __complete, which kubectl and the bash script read: one per line, then
+// ":4" (no files) or ":0". Reads job names from the cluster for at most 2 s.
 int PrintCompletions(const CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace medley::cli

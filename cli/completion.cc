@@ -1,5 +1,5 @@
-// medley completion bash: a script that asks `medley __complete` what may come next; completion
-// kubectl: the same for `kubectl medley`.
+// medley completion bash: prints a bash script that completes by calling `medley __complete`.
+// medley completion kubectl: the same for `kubectl medley`.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -25,7 +25,7 @@ _medley() {
 complete -o filenames -F _medley medley
 )sh";
 
-// kubectl (1.26 and later) runs kubectl_complete-PLUGIN from PATH.
+// kubectl 1.26 and later runs kubectl_complete-PLUGIN from PATH.
 constexpr char kKubectl[] = R"sh(#!/bin/sh
 # Completion of `kubectl medley`. Save it as an executable kubectl_complete-medley in PATH.
 exec kubectl-medley __complete "$@"
@@ -42,8 +42,8 @@ void AddCompletion(CLI::App& app, int& exit_status) {
       exit_status = 0;
     });
   };
-  print("bash", "for bash: source <(medley completion bash)", kBash);
-  print("kubectl", "for kubectl medley: an executable kubectl_complete-medley in PATH", kKubectl);
+  print("bash", "for bash; load it with: source <(medley completion bash)", kBash);
+  print("kubectl", "for kubectl medley; save it as an executable kubectl_complete-medley in PATH", kKubectl);
 }
 
 }  // namespace medley::cli

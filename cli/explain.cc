@@ -1,5 +1,5 @@
-// medley explain JOB|FILE: why this plan. Of a job in a cluster, its whole story; of a planning
-// request, what binds, stage by stage, and why not the others.
+// medley explain JOB: reports a job's state, plan, cost, switches and problems from a cluster.
+// medley explain FILE: plans a request and explains each stage, the binding constraints and the alternatives.
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using base::FormatDecimal;
 
-constexpr double kBinds = 1e-3;  // relative: this near to its bound, a constraint is said to bind
+constexpr double kBinds = 1e-3;  // a constraint binds when its value is within this fraction of its bound
 
 void ExplainStages(const Planned& planned) {
   const model::ProvisionedPlan& plan = *planned.result.plan;
@@ -27,21 +27,21 @@ void ExplainStages(const Planned& planned) {
     const bool slowest = s.throughput <= plan.throughput * (1 + 1e-9);
     std::printf("stage %zu: layers %d..%d on %d x %s\n", i, s.first_layer, s.last_layer, s.units,
                 s.resource_type.c_str());
-    std::printf("  %s bound: computes %s s and communicates %s s a batch, at once\n",
+    std::printf("  %s bound: computes %s s and communicates %s s per batch, both at the same time\n",
                 s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
                 FormatDecimal(s.compute_seconds, 6).c_str(), FormatDecimal(s.comm_seconds, 6).c_str());
     if (slowest) {
-      std::printf("  sets the pace: %s samples/s\n", FormatDecimal(s.throughput, 1).c_str());
+      std::printf("  limits the throughput: %s samples/s\n", FormatDecimal(s.throughput, 1).c_str());
     } else {
       std::printf(
-          "  could do %s samples/s, %s %% more than the pipeline; one unit fewer would be too slow "
-          "or below "
+          "  could process %s samples/s, %s %% more than the pipeline; with one unit less it would be too slow or "
+          "below "
           "minUnits\n",
           FormatDecimal(s.throughput, 1).c_str(), FormatDecimal((s.throughput / plan.throughput - 1) * 100, 1).c_str());
     }
   }
   if (plan.server_units > 0) {
-    std::printf("servers: %d x %s bear the parameters of sparse layers at that pace\n", plan.server_units,
+    std::printf("servers: %d x %s serve the parameters of sparse layers at that throughput\n", plan.server_units,
                 planned.request.server_type.c_str());
   }
 }
@@ -49,7 +49,7 @@ void ExplainStages(const Planned& planned) {
 void ExplainConstraints(const Planned& planned) {
   const model::ProvisionedPlan& plan = *planned.result.plan;
   const model::Constraints& c = planned.request.constraints;
-  std::printf("what binds:\n");
+  std::printf("constraints at their bound:\n");
   int found = 0;
   const auto check = [&](const char* name, double value, double bound) {
     if (bound <= 0 || std::abs(value / bound - 1) > kBinds) return;
@@ -68,11 +68,11 @@ void ExplainConstraints(const Planned& planned) {
     ++found;
     std::printf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
   }
-  if (found == 0) std::printf("  nothing is at its bound: units come whole, and this is the cheapest whole choice\n");
+  if (found == 0) std::printf("  none: this is the cheapest plan with whole units\n");
 }
 
 void ExplainAlternatives(const Planned& planned) {
-  std::printf("why not:\n");
+  std::printf("alternatives:\n");
   for (const model::Alternative& a : planned.result.alternatives) {
     if (!a.plan) {
       for (const model::Reason& reason : a.reasons) {
@@ -94,14 +94,13 @@ void ExplainAlternatives(const Planned& planned) {
 
 void ExplainProof(const model::PlanResult& result) {
   if (!result.lower_bound_usd) {
-    std::printf("proof: none, planner %s gives no lower bound\n", result.planner.c_str());
+    std::printf("proof: none, because planner %s computes no lower bound\n", result.planner.c_str());
   } else if (*result.gap <= 0) {
     std::printf("proof: no plan that meets the constraints costs less than %s USD\n",
                 FormatDecimal(*result.lower_bound_usd, 4).c_str());
   } else {
     std::printf(
-        "proof: time ran out; no plan costs less than %s USD, this one may be up to %s %% too "
-        "dear\n",
+        "proof: the time budget ended; no plan costs less than %s USD, so this one is at most %s %% too expensive\n",
         FormatDecimal(*result.lower_bound_usd, 4).c_str(), FormatDecimal(*result.gap * 100, 3).c_str());
   }
 }
@@ -113,7 +112,7 @@ int ExplainPlan(const PlanFlags& flags) {
     return 1;
   }
   if (!planned->result.plan) {
-    std::printf("there is no feasible plan:\n");
+    std::printf("no feasible plan exists:\n");
     for (const model::Reason& reason : planned->result.reasons) {
       std::printf("  %s: %s\n", reason.constraint.c_str(), reason.message.c_str());
     }
@@ -126,13 +125,14 @@ int ExplainPlan(const PlanFlags& flags) {
   return 0;
 }
 
-// A name is a job's; what has a dot or a slash (but mtj/NAME), or is "-", is a file.
+// Whether the argument is a file: "-" or a word with a dot or a slash, except mtj/NAME. Other words are names of jobs.
 bool IsFile(const std::string& argument) {
   const std::string name = JobName(argument);
   return name == "-" || name.find_first_of("./") != std::string::npos;
 }
 
-// Of a job nothing is planned: its story is told.
+// Whether flags are set that need a planning request. They are not allowed with a job, because nothing is planned for
+// it.
 bool HasPlanFlags(const PlanFlags& flags) {
   return !flags.prices.empty() || !flags.planner.empty() || !flags.profile.empty() || !flags.hardware.empty() ||
          flags.seed.has_value();
@@ -153,22 +153,23 @@ int RunJob(const ClusterFlags& flags, const std::string& job) {
 }  // namespace
 
 void AddExplain(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("explain",
-                                         "Say why a job runs as it does, waits or failed; or why a "
-                                         "plan is as it is, and why not another");
+  CLI::App* command =
+      app.add_subcommand("explain",
+                         "Explain the state of a TrainingJob: its plan, cost, switches and problems; or "
+                         "explain the plan for a planning request");
   const auto flags = std::make_shared<PlanFlags>();
   const auto cluster = std::make_shared<ClusterFlags>();
   command
       ->add_option("JOB", flags->file,
-                   "TrainingJob of a cluster; or a planning request: a file with a dot or a slash, "
-                   "- for standard input")
+                   "name of a TrainingJob in a cluster; or a file with a planning request (its name has a dot or a "
+                   "slash; - reads standard input)")
       ->required();
   AddPlanFlags(*command, *flags);
   AddClusterFlags(*command, *cluster);
   command->callback([flags, cluster, &exit_status] {
     if (!IsFile(flags->file) && HasPlanFlags(*flags)) {
       std::fprintf(stderr,
-                   "medley explain: %s is a job's name; planning options go with a file, or with "
+                   "medley explain: '%s' is the name of a TrainingJob, and planning options need a file: use "
                    "medley plan --from %s\n",
                    flags->file.c_str(), flags->file.c_str());
       exit_status = 1;

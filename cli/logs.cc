@@ -1,4 +1,4 @@
-// medley logs JOB: the logs of all pods of a job as one.
+// medley logs JOB: prints the logs of all pods of a job as one log.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,8 @@ absl::Status Run(LogsFlags& flags) {
   if (!flags.since.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const base::nanoseconds since, base::ParseDuration(flags.since));
     flags.choice.since_seconds = static_cast<int64_t>(std::ceil(base::ToSeconds(since)));
-    if (*flags.choice.since_seconds <= 0) return base::InvalidArgument("--since must be greater than 0");
+    if (*flags.choice.since_seconds <= 0)
+      return base::InvalidArgument("--since: '{}' must be greater than 0", flags.since);
   }
   flags.choice.job = JobName(flags.choice.job);
   MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(flags.cluster, clock));
@@ -52,7 +53,7 @@ absl::Status Run(LogsFlags& flags) {
     };
     return FollowLogs(cluster, flags.choice, clock, {}, sink, note);
   }
-  std::vector<LogLine> lines;  // all first, so that their prefixes are equally wide
+  std::vector<LogLine> lines;  // collected before printing, so that all prefixes have the same width
   const LogSink sink = [&](const LogLine& line) {
     printer.Expect(line.pod);
     lines.push_back(line);
@@ -65,23 +66,25 @@ absl::Status Run(LogsFlags& flags) {
 }  // namespace
 
 void AddLogs(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("logs", "Logs of all pods of a job as one, with the pod before each line");
+  CLI::App* command = app.add_subcommand(
+      "logs", "Print the logs of all pods of a TrainingJob as one log, with the pod's name before each line");
   const auto flags = std::make_shared<LogsFlags>();
   LogChoice& choice = flags->choice;
   command->add_option("JOB", choice.job, "name of a TrainingJob")->required();
-  command->add_option("--role", choice.role, "only these pods")
+  command->add_option("--role", choice.role, "only pods of this role")
       ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler"}));
   command->add_option("--stage", choice.stage, "only trainers of this stage of the plan in force");
-  command->add_flag("-f,--follow", flags->follow, "go on until the job is over, through rescales");
-  command->add_option("--tail", choice.tail, "only the last so many lines of each pod")->check(CLI::NonNegativeNumber);
+  command->add_flag("-f,--follow", flags->follow, "follow the logs until the job has finished, across rescales");
+  command->add_option("--tail", choice.tail, "only this number of last lines of each pod")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--since", flags->since, "only lines newer than this, such as 90s, 5m or 2h");
-  command->add_flag("--timestamps", flags->timestamps, "when each line was written");
-  command->add_flag("--raw", flags->raw, "lines as they were written (JSON), not made readable");
-  command->add_flag("-p,--previous", choice.previous, "of the start before the present one");
-  command->add_option("--max-pods", choice.max_pods, "followed at once")
+  command->add_flag("--timestamps", flags->timestamps, "print the time before each line");
+  command->add_flag("--raw", flags->raw, "print lines as they were written (JSON)");
+  command->add_flag("-p,--previous", choice.previous, "logs of the previous start of each container");
+  command->add_option("--max-pods", choice.max_pods, "most pods to follow at the same time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--color", flags->color, "auto, always or never")
+  command->add_option("--color", flags->color, "colours: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   AddClusterFlags(*command, flags->cluster);

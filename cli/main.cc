@@ -1,5 +1,4 @@
-// medley: the user's tool. One line a command. As kubectl-medley it is kubectl's plugin `kubectl
-// medley`.
+// medley: the command-line tool for users. Under the name kubectl-medley it is the kubectl plugin `kubectl medley`.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "medley";
   const bool plugin = program.starts_with("kubectl-");
-  CLI::App app("Medley trains one model on the cheapest mix of unlike machines that is fast enough.",
+  CLI::App app("Medley trains a model on the cheapest mix of different machines that is fast enough.",
                plugin ? "kubectl medley" : "medley");
   app.require_subcommand(1);
   int exit_status = 0;
@@ -26,7 +25,7 @@ int main(int argc, char** argv) {
   medley::cli::AddProfile(app, exit_status);
   medley::cli::AddVersion(app, exit_status);
   medley::cli::AddCompletion(app, exit_status);
-  // What completion scripts and kubectl ask; its words may be anything, so they are not parsed.
+  // Completion scripts and kubectl make these calls. Their words can be incomplete, so they are not parsed.
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (program.starts_with("kubectl_complete-")) return medley::cli::PrintCompletions(app, words);
   if (!words.empty() && words[0] == "__complete") {

@@ -36,7 +36,7 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
-// As many decimals as tell neighbouring ticks apart.
+// Uses as many decimals as are needed to distinguish adjacent ticks.
 std::string Label(double value, double step) {
   const int digits = step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
   return base::FormatDecimal(value, digits);
@@ -105,7 +105,7 @@ class Plot {
                      (kTop + kHeight - kBottom) / 2);
   }
 
-  // The least cost of a plan that is at least so fast.
+  // The least cost of a plan with at least each throughput.
   std::string Staircase() const {
     if (points_.size() < 2) return "";
     std::string path = fmt::format("M{:.1f} {:.1f}", X(points_[0].throughput), Y(points_[0].usd));
@@ -133,7 +133,7 @@ class Plot {
 }  // namespace
 
 std::vector<double> Ticks(double low, double high, int wanted) {
-  if (!(high > low)) {  // one value: something around it
+  if (!(high > low)) {  // only one value: widen the range around it
     const double around = low == 0 ? 1 : std::abs(low) / 2;
     low -= around;
     high += around;

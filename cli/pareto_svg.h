@@ -1,6 +1,4 @@
-// A front of cost and throughput as a drawing: SVG 1.1, one file, no script, no outside resource.
-//
-// Pure.
+// Draws a Pareto front of cost and throughput as SVG 1.1: one file without scripts or external resources. Pure.
 #pragma once
 
 #include <string>
@@ -10,15 +8,15 @@ namespace medley::cli {
 
 struct PlotPoint {
   double throughput = 0;  // samples/s
-  double usd = 0;         // of the whole job
-  std::string title;      // shown when pointed at
-  bool marked = false;    // the optimum
+  double usd = 0;         // cost of the whole job
+  std::string title;      // tooltip
+  bool marked = false;    // true for the cheapest plan
 };
 
-// `points` ascend in both coordinates and are finite; none: axes alone.
+// `points` are finite and ascend in both coordinates. Without points draws only the axes.
 std::string ParetoSvg(const std::string& heading, const std::vector<PlotPoint>& points);
 
-// Round numbers from at most `low` to at least `high`, about `wanted` of them; low <= high.
+// Returns about `wanted` round numbers; the first is at most `low`, the last at least `high`. low <= high.
 std::vector<double> Ticks(double low, double high, int wanted);
 
 }  // namespace medley::cli

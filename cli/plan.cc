@@ -1,5 +1,5 @@
-// medley plan FILE: plans offline and prints the plan as a table, JSON or YAML. --from JOB: the
-// question of a job in a cluster, planned here and compared with what it runs.
+// medley plan FILE: plans offline and prints the plan as a table, JSON or YAML.
+// medley plan --from JOB: plans for a job of a cluster in this process and compares the plan with the one in force.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -89,11 +89,11 @@ void PrintTable(const Planned& planned) {
   if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());
 }
 
-// Writes the policy that planning ended with where it was asked for; it is not printed then.
+// Writes the policy that planning ended with to `file` and removes it from the result, so that it is not printed.
 absl::Status SavePolicy(const std::string& file, Planned& planned) {
   if (file.empty()) return absl::OkStatus();
   if (planned.result.policy.empty()) {
-    return base::InvalidArgument("--save-policy: planner {} has no policy, rl-lstm and rl-rnn have",
+    return base::InvalidArgument("--save-policy: planner {} has no policy; use --planner rl-lstm or rl-rnn",
                                  planned.result.planner);
   }
   MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, planned.result.policy));
@@ -124,39 +124,39 @@ int RunPlan(const PlanFlags& flags) {
   return planned->result.plan ? 0 : 2;
 }
 
-absl::StatusOr<JobQuestion> QuestionOf(const PlanFlags& flags, const ClusterFlags& cluster_flags,
-                                       const std::string& job) {
+absl::StatusOr<JobPlanRequest> ReadJobPlanRequest(const PlanFlags& flags, const ClusterFlags& cluster_flags,
+                                                  const std::string& job) {
   base::SystemClock clock;
   MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(cluster_flags, clock));
   MEDLEY_ASSIGN_OR_RETURN(const JobObjects objects, ReadJobObjects(cluster, job));
-  MEDLEY_ASSIGN_OR_RETURN(JobQuestion question, AskOf(objects, !flags.prices.empty(), clock.Now()));
-  MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, question.request));
-  return question;
+  MEDLEY_ASSIGN_OR_RETURN(JobPlanRequest job_request, BuildJobPlanRequest(objects, !flags.prices.empty(), clock.Now()));
+  MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, job_request.request));
+  return job_request;
 }
 
 absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster, const std::string& job) {
-  MEDLEY_ASSIGN_OR_RETURN(JobQuestion question, QuestionOf(flags, cluster, job));
-  MEDLEY_ASSIGN_OR_RETURN(Asked asked,
-                          WithPrices(flags, question.request, {question.catalog_revision, question.price_time}));
-  question.request = asked.request;
+  MEDLEY_ASSIGN_OR_RETURN(JobPlanRequest job_request, ReadJobPlanRequest(flags, cluster, job));
+  MEDLEY_ASSIGN_OR_RETURN(PricedRequest priced, WithPrices(flags, job_request.request,
+                                                           {job_request.catalog_revision, job_request.price_time}));
+  job_request.request = priced.request;
   if (flags.output == "request") {
     scheduler::v1::PlanRequest message;
-    model::ToProto(question.request, message);
+    model::ToProto(job_request.request, message);
     std::fputs(model::ToYaml(message).c_str(), stdout);
     return 0;
   }
-  MEDLEY_ASSIGN_OR_RETURN(Planned planned, PlanAsked(std::move(asked), "job " + job));
+  MEDLEY_ASSIGN_OR_RETURN(Planned planned, PlanPricedRequest(std::move(priced), "job " + job));
   MEDLEY_RETURN_IF_ERROR(SavePolicy(flags.save_policy, planned));
-  const Comparison comparison = Compare(question, planned.result);
+  const Comparison comparison = Compare(job_request, planned.result);
   if (flags.output == "table") {
     PrintTable(planned);
     if (comparison.running) std::printf("\n");
     for (const std::string& line : ComparisonLines(comparison, planned.result)) std::printf("%s\n", line.c_str());
-    for (const std::string& note : question.notes) std::printf("note: %s\n", note.c_str());
+    for (const std::string& note : job_request.notes) std::printf("note: %s\n", note.c_str());
   } else {
     scheduler::v1::PlanResponse message;
     model::ToProto(planned.result, message);
-    const std::string json = ComparisonJson(question, comparison, model::ToJson(message));
+    const std::string json = ComparisonJson(job_request, comparison, model::ToJson(message));
     const std::string text = flags.output == "json" ? json : model::TreeToYaml(kube::Json::parse(json, nullptr, false));
     std::fputs(text.c_str(), stdout);
   }
@@ -166,40 +166,43 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
 }  // namespace
 
 void AddPlan(CLI::App& app, int& exit_status) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Plan offline: the cheapest mix of machines for a request, or for a job of a cluster");
+  CLI::App* command = app.add_subcommand(
+      "plan", "Plan offline: compute the cheapest mix of machines for a planning request or a TrainingJob");
   const auto flags = std::make_shared<PlanFlags>();
   const auto cluster = std::make_shared<ClusterFlags>();
   const auto from = std::make_shared<std::string>();
-  CLI::Option* file = command->add_option("file", flags->file,
-                                          "planning request, YAML or JSON (docs/planning.md); - reads standard input");
-  command->add_option("--from", *from, "in place of a file: the question of this TrainingJob of a cluster")
-      ->excludes(file);
+  CLI::Option* file = command->add_option(
+      "file", flags->file, "file with a planning request, YAML or JSON (docs/planning.md); - reads standard input");
+  command->add_option("--from", *from, "plan for this TrainingJob of a cluster instead of a file")->excludes(file);
   AddPlanFlags(*command, *flags);
   command
-      ->add_option("-o,--output", flags->output, "table, json or yaml; with --from also request: the question itself")
+      ->add_option("-o,--output", flags->output,
+                   "table, json or yaml; with --from also request: print the planning request")
       ->check(CLI::IsMember({"table", "json", "yaml", "request"}))
       ->capture_default_str();
-  command->add_option("--policy", flags->policy, "trained policy to begin with (rl-lstm, rl-rnn)");
-  command->add_flag("--inference-only", flags->inference_only, "use the policy as it is, do not train it")
+  command->add_option("--policy", flags->policy, "file with a trained policy to start from (planners rl-lstm, rl-rnn)");
+  command->add_flag("--inference-only", flags->inference_only, "use the policy without training it further")
       ->needs("--policy");
-  command->add_option("--save-policy", flags->save_policy, "write the policy that planning ended with to this file");
+  command->add_option("--save-policy", flags->save_policy, "file to write the policy to after planning");
   const auto pareto = std::make_shared<ParetoFlags>();
-  CLI::Option* front = command->add_flag("--pareto", pareto->wanted, "every plan that is not both dearer and slower")
-                           ->excludes("--from");
-  command->add_option("--points", pareto->points, "at most so many plans of the front")
+  CLI::Option* front =
+      command
+          ->add_flag("--pareto", pareto->wanted, "print all plans for which no other plan is both cheaper and faster")
+          ->excludes("--from");
+  command->add_option("--points", pareto->points, "with --pareto: print at most this number of plans")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(front);
-  command->add_option("--svg", pareto->svg, "a file to draw the front into")->needs(front);
+  command->add_option("--svg", pareto->svg, "with --pareto: file to write a drawing to")->needs(front);
   AddClusterFlags(*command, *cluster);
   command->callback([flags, cluster, from, pareto, &exit_status] {
     if (!from->empty()) {
       const auto status = PlanJob(*flags, *cluster, *from);
       exit_status = status.ok() ? *status : Fail(status.status());
     } else if (flags->file.empty()) {
-      exit_status = Fail(base::InvalidArgument("give a planning request, or --from JOB"));
+      exit_status =
+          Fail(base::InvalidArgument("nothing to plan: name a file with a planning request, or use --from JOB"));
     } else if (flags->output == "request") {
-      exit_status = Fail(base::InvalidArgument("-o request goes with --from"));
+      exit_status = Fail(base::InvalidArgument("-o request needs --from JOB"));
     } else {
       exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : RunPlan(*flags);
     }

@@ -32,7 +32,7 @@ absl::StatusOr<model::Profile> ReadProfile(const std::string& file) {
   return profile.ok() ? std::move(profile) : base::Annotate(profile.status(), file);
 }
 
-// The request's model gives way to the profile's, and what goes with it.
+// Replaces the request's model, and the values that belong to it, with the profile's.
 absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, ReadProfile(file));
   request.model = std::move(profile.model);
@@ -68,18 +68,19 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   const sched::Registry registry = sched::BuiltinPlanners();
   for (const auto& planner : registry.planners())
     planners += (planners.empty() ? "" : ", ") + std::string(planner->name());
-  command.add_option("--planner", flags.planner, "planner in place of the file's: " + planners);
-  command.add_option("--profile", flags.profile, "profile file whose model is planned in place of the file's");
-  command.add_option("--hardware", flags.hardware, "datasheets in place of the built-in ones (medley profile --list)");
-  command.add_option("--seed", flags.seed, "seed to use in place of the file's");
-  command.add_option("--prices", flags.prices, "price file for resources without a price");
+  command.add_option("--planner", flags.planner, "planner to use instead of the request's: " + planners);
+  command.add_option("--profile", flags.profile, "profile file whose model to plan instead of the request's");
+  command.add_option("--hardware", flags.hardware,
+                     "file with datasheets to use instead of the built-in ones (medley profile --list)");
+  command.add_option("--seed", flags.seed, "seed to use instead of the request's");
+  command.add_option("--prices", flags.prices, "file with prices for resources without a price");
 }
 
 absl::StatusOr<model::Model> ReadModel(const std::string& file) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
   MEDLEY_ASSIGN_OR_RETURN(const std::string json, model::YamlToJson(text));
   const auto tree = nlohmann::json::parse(json, nullptr, false);
-  scheduler::v1::PlanRequest request;  // the widest of the three: the others' models are put into it
+  scheduler::v1::PlanRequest request;  // also takes the model of the two other kinds of files
   absl::Status parsed;
   if (tree.is_object() && tree.contains("layers")) {
     parsed = model::ParseText(text, *request.mutable_model());
@@ -111,16 +112,17 @@ absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request) 
   return UsePolicy(flags, request.planner.recurrent);
 }
 
-absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags) {
+absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, ReadRequest(flags));
   return WithPrices(flags, std::move(request), {});
 }
 
-absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin) {
+absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequest request,
+                                         sched::PriceOrigin origin) {
   if (flags.prices.empty()) {
     sched::CatalogStore none;
     sched::ResolvePrices(*none.Get(), request);
-    return Asked{std::move(request), origin};
+    return PricedRequest{std::move(request), origin};
   }
   base::SystemClock clock;
   sched::CatalogStore store;
@@ -130,19 +132,19 @@ absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest requ
   store.Publish(std::move(*entries), clock.Now());
   const sched::CatalogSnapshot catalog = store.Get();
   sched::ResolvePrices(*catalog, request);
-  return Asked{std::move(request), {catalog->revision, catalog->price_time}};
+  return PricedRequest{std::move(request), {catalog->revision, catalog->price_time}};
 }
 
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
-  MEDLEY_ASSIGN_OR_RETURN(Asked asked, AskedByFile(flags));
-  return PlanAsked(std::move(asked), flags.file);
+  MEDLEY_ASSIGN_OR_RETURN(PricedRequest priced, ReadPricedRequest(flags));
+  return PlanPricedRequest(std::move(priced), flags.file);
 }
 
-absl::StatusOr<Planned> PlanAsked(Asked asked, const std::string& what) {
+absl::StatusOr<Planned> PlanPricedRequest(PricedRequest priced, const std::string& what) {
   const base::SystemClock clock;
-  auto result = sched::MakePlan(asked.request, asked.origin, sched::BuiltinPlanners(), clock, {});
+  auto result = sched::MakePlan(priced.request, priced.origin, sched::BuiltinPlanners(), clock, {});
   if (!result.ok()) return base::Annotate(result.status(), what);
-  return Planned{std::move(asked.request), std::move(*result)};
+  return Planned{std::move(priced.request), std::move(*result)};
 }
 
 }  // namespace medley::cli

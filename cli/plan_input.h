@@ -1,5 +1,4 @@
-// What the planning commands share: options, reading requests, models and datasheets, planning
-// offline.
+// The common part of the planning commands: options, reading of requests, models and datasheets, offline planning.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,50 +18,50 @@ namespace medley::cli {
 
 struct PlanFlags {
   std::string file;         // "-": standard input
-  std::string prices;       // a price file for what the request leaves to the catalog
-  std::string planner;      // empty: as the file says
-  std::string profile;      // the model of this profile in place of the file's
-  std::string hardware;     // datasheets in place of the built-in ones
-  std::string policy;       // a trained policy to begin with
-  std::string save_policy;  // where to write the policy that planning ended with
+  std::string prices;       // price file for resources of the request that have no price
+  std::string planner;      // empty: the planner that the file names
+  std::string profile;      // profile whose model replaces the file's
+  std::string hardware;     // datasheets that replace the built-in ones
+  std::string policy;       // trained policy to start from
+  std::string save_policy;  // file to write the policy to after planning
   bool inference_only = false;
   std::optional<uint64_t> seed;
   std::string output = "table";
 };
 
-// Options of both commands, without the question itself.
+// Adds the options of `plan` and `explain`, except the planning request itself.
 void AddPlanFlags(CLI::App& command, PlanFlags& flags);
 
-// The question of a file.
-struct Asked {
-  model::PlanRequest request;  // with prices
+// A planning request in which every resource has its price.
+struct PricedRequest {
+  model::PlanRequest request;
   sched::PriceOrigin origin;
 };
 
-// Errors: what is wrong with the file: its name and the field's path.
-absl::StatusOr<Asked> AskedByFile(const PlanFlags& flags);
+// Reads the request of flags.file and applies the flags. Errors name the file and the field's path.
+absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags);
 
-// What the flags change of a request: profile, datasheets, planner, seed, policy.
+// Applies the flags to a request: profile, datasheets, planner, seed, policy.
 absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request);
-// With the prices of --prices for resources without one; else those that it has, of `origin`.
-absl::StatusOr<Asked> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin);
+// Takes prices for resources without one from the file of --prices. Without that file the prices stay, and `origin` is
+// their origin.
+absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin);
 
 struct Planned {
   model::PlanRequest request;  // with prices
   model::PlanResult result;
 };
 
-// Errors: what is wrong with the file (its name and the field's path), the planner or the request.
+// Plans the request of flags.file. Errors name the file and the field's path, or the planner.
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags);
-// `what` begins errors.
-absl::StatusOr<Planned> PlanAsked(Asked asked, const std::string& what);
+// Plans a request. `what` is the prefix of errors.
+absl::StatusOr<Planned> PlanPricedRequest(PricedRequest priced, const std::string& what);
 
-// A model with what profiles it has, from a layer table (profile.v1.Model), a profile
-// (profile.v1.Profile) or a planning request. Errors: what is wrong with the file, as the kind that
-// its fields tell.
+// Reads a model with its profiles from a layer table (profile.v1.Model), a profile (profile.v1.Profile) or a planning
+// request; its fields decide which one the file is. Errors name the file and the field's path.
 absl::StatusOr<model::Model> ReadModel(const std::string& file);
 
-// The datasheets of `file`; the built-in ones when it is empty.
+// Reads the datasheets of `file`; returns the built-in ones when `file` is empty.
 absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file);
 
 }  // namespace medley::cli

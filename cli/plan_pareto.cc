@@ -19,50 +19,51 @@ namespace {
 using base::FormatDecimal;
 
 // "0-14 v100 x3, 15 cpu x1, servers cpu x1"
-std::string Summary(const Asked& asked, const model::ProvisionedPlan& plan) {
+std::string Summary(const PricedRequest& priced, const model::ProvisionedPlan& plan) {
   std::string out;
   for (const model::ProvisionedStage& s : plan.stages) {
     const std::string layers = s.first_layer == s.last_layer ? std::to_string(s.first_layer)
                                                              : fmt::format("{}-{}", s.first_layer, s.last_layer);
     out += fmt::format("{}{} {} x{}", out.empty() ? "" : ", ", layers, s.resource_type, s.units);
   }
-  if (plan.server_units > 0) out += fmt::format(", servers {} x{}", asked.request.server_type, plan.server_units);
+  if (plan.server_units > 0) out += fmt::format(", servers {} x{}", priced.request.server_type, plan.server_units);
   return out;
 }
 
-void PrintTable(const Asked& asked, const sched::ParetoResult& result) {
+void PrintTable(const PricedRequest& priced, const sched::ParetoResult& result) {
   Table table({"SAMPLES/S", "USD/H", "USD", "SECONDS", "STAGES"});
   for (const model::ProvisionedPlan& plan : result.plans) {
     table.Add({FormatDecimal(plan.throughput, 1), FormatDecimal(plan.cost_per_hour, 4), FormatDecimal(plan.cost_usd, 4),
-               FormatDecimal(plan.execution_seconds, 1), Summary(asked, plan)});
+               FormatDecimal(plan.execution_seconds, 1), Summary(priced, plan)});
   }
-  std::printf("%s\n%s front, %s ms\n", table.Text().c_str(), result.complete ? "exact" : "incomplete: time ended;",
+  std::printf("%s\n%s front, %s ms\n", table.Text().c_str(),
+              result.complete ? "exact" : "the time budget ended: incomplete",
               FormatDecimal(result.planning_seconds * 1000, 3).c_str());
 }
 
-absl::Status WriteSvg(const Asked& asked, const sched::ParetoResult& result, const std::string& file) {
+absl::Status WriteSvg(const PricedRequest& priced, const sched::ParetoResult& result, const std::string& file) {
   std::vector<PlotPoint> points;
   for (const model::ProvisionedPlan& plan : result.plans) {
     points.push_back(
         {plan.throughput, plan.cost_usd,
          fmt::format("{} samples/s, {} USD, {} USD/h: {}", FormatDecimal(plan.throughput, 0),
-                     FormatDecimal(plan.cost_usd, 4), FormatDecimal(plan.cost_per_hour, 4), Summary(asked, plan)),
+                     FormatDecimal(plan.cost_usd, 4), FormatDecimal(plan.cost_per_hour, 4), Summary(priced, plan)),
          points.empty()});
   }
-  return base::WriteFileAtomic(file, ParetoSvg(asked.request.model.name + ": cost and throughput", points));
+  return base::WriteFileAtomic(file, ParetoSvg(priced.request.model.name + ": cost and throughput", points));
 }
 
 absl::StatusOr<int> Front(const PlanFlags& flags, const ParetoFlags& pareto) {
-  MEDLEY_ASSIGN_OR_RETURN(const Asked asked, AskedByFile(flags));
+  MEDLEY_ASSIGN_OR_RETURN(const PricedRequest priced, ReadPricedRequest(flags));
   const base::SystemClock clock;
-  const auto result = sched::MakePareto(asked.request, asked.origin, pareto.points, clock, {});
+  const auto result = sched::MakePareto(priced.request, priced.origin, pareto.points, clock, {});
   if (!result.ok()) return base::Annotate(result.status(), flags.file);
   if (flags.output != "table") {
     scheduler::v1::ParetoResponse message;
     sched::ToProto(*result, message);
     std::fputs((flags.output == "json" ? model::ToJson(message, true) : model::ToYaml(message)).c_str(), stdout);
   } else if (!result->plans.empty()) {
-    PrintTable(asked, *result);
+    PrintTable(priced, *result);
   } else {
     std::printf("infeasible:\n");
     for (const model::Reason& reason : result->reasons) {
@@ -70,7 +71,7 @@ absl::StatusOr<int> Front(const PlanFlags& flags, const ParetoFlags& pareto) {
     }
   }
   if (result->plans.empty()) return 2;
-  if (!pareto.svg.empty()) MEDLEY_RETURN_IF_ERROR(WriteSvg(asked, *result, pareto.svg));
+  if (!pareto.svg.empty()) MEDLEY_RETURN_IF_ERROR(WriteSvg(priced, *result, pareto.svg));
   return 0;
 }
 

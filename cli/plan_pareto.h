@@ -1,4 +1,4 @@
-// medley plan --pareto: the front of cost and throughput as a table, JSON, YAML and a drawing.
+// medley plan --pareto: prints the Pareto front of cost and throughput as a table, JSON or YAML, and draws it.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct ParetoFlags {
   std::string svg;  // a file to write, or empty
 };
 
-// The exit status: 0 a front, 1 failed, 2 infeasible.
+// Returns the exit status: 0 done, 1 failed, 2 no feasible plan.
 int RunPareto(const PlanFlags& flags, const ParetoFlags& pareto);
 
 }  // namespace medley::cli

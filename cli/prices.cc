@@ -1,4 +1,5 @@
-// medley prices [FILE]: prices as a service publishes them, or as a file would give them.
+// medley prices --server: prints the prices that a scheduling service publishes.
+// medley prices FILE: prints the prices that a service would publish for this file.
 #include <grpcpp/grpcpp.h>
 
 #include <CLI/CLI.hpp>
@@ -27,21 +28,21 @@ namespace {
 namespace pb = scheduler::v1;
 
 struct PricesFlags {
-  std::string file;    // a price file, or a configuration of feeds that are files
-  std::string server;  // HOST:PORT in place of it
+  std::string file;    // a price file, or a catalog configuration whose feeds are files
+  std::string server;  // HOST:PORT of a service, instead of a file
   std::string token_file;
-  std::string ca_file;  // given: TLS
+  std::string ca_file;  // not empty: use TLS
   std::string type;
   std::string since;
   std::string output = "table";
 };
 
-// "7d", "36h": a Go duration, or days.
+// Parses a Go duration ("36h") or a number of days ("7d").
 absl::StatusOr<base::nanoseconds> ParseSince(const std::string& text) {
   if (text.size() > 1 && text.back() == 'd') {
     MEDLEY_ASSIGN_OR_RETURN(const double days, base::ParseQuantity(text.substr(0, text.size() - 1)));
     if (days >= 0 && days < 36500) return base::FromSeconds(days * 86400);
-    return base::InvalidArgument("'{}' is not a number of days", text);
+    return base::InvalidArgument("--since: '{}' is not a number of days", text);
   }
   return base::ParseDuration(text);
 }
@@ -68,7 +69,7 @@ absl::StatusOr<pb::ListPricesResponse> AskServer(const PricesFlags& flags, std::
   return response;
 }
 
-// What a service with this file would publish first.
+// Returns the prices that a service with this file would publish first.
 absl::StatusOr<pb::ListPricesResponse> ReadPrices(const PricesFlags& flags, std::optional<base::WallTime> since) {
   base::SystemClock clock;
   sched::CatalogStore store;
@@ -78,7 +79,7 @@ absl::StatusOr<pb::ListPricesResponse> ReadPrices(const PricesFlags& flags, std:
     store.Publish(std::move(*entries), clock.Now());
   } else {
     auto config = sched::ParseCatalogConfig(text, {});
-    if (!config.ok()) {  // neither: say what is wrong with what it looks like
+    if (!config.ok()) {  // the file is neither: report the error for the kind that it resembles
       const bool is_config = text.find("feeds:") != std::string::npos;
       return base::Annotate(is_config ? config.status() : entries.status(), flags.file);
     }
@@ -136,7 +137,8 @@ std::string SeriesTable(const pb::ListPricesResponse& prices) {
 
 absl::Status Run(const PricesFlags& flags) {
   log::Configure("medley", log::Level::kWarn);
-  if (flags.file.empty() == flags.server.empty()) return base::InvalidArgument("give either a file or --server");
+  if (flags.file.empty() == flags.server.empty())
+    return base::InvalidArgument("name a file or --server HOST:PORT, but not both");
   std::optional<base::WallTime> since;
   if (!flags.since.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const base::nanoseconds ago, ParseSince(flags.since));
@@ -144,7 +146,8 @@ absl::Status Run(const PricesFlags& flags) {
   }
   MEDLEY_ASSIGN_OR_RETURN(const pb::ListPricesResponse prices,
                           flags.server.empty() ? ReadPrices(flags, since) : AskServer(flags, since));
-  if (prices.series().empty() && !flags.type.empty()) return base::NotFound("no price of '{}' is known", flags.type);
+  if (prices.series().empty() && !flags.type.empty())
+    return base::NotFound("no price of '{}' is known; without --type all prices are listed", flags.type);
   std::string text;
   if (flags.output == "json") text = model::ToJson(prices, true);
   if (flags.output == "yaml") text = model::ToYaml(prices);
@@ -156,14 +159,15 @@ absl::Status Run(const PricesFlags& flags) {
 }  // namespace
 
 void AddPrices(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("prices", "Prices: of a running service, or of a file");
+  CLI::App* command = app.add_subcommand("prices", "Print the prices of a running scheduling service or of a file");
   const auto flags = std::make_shared<PricesFlags>();
-  command->add_option("file", flags->file, "price file, or configuration of feeds of the type file (docs/prices.md)");
-  command->add_option("--server", flags->server, "HOST:PORT of a medley-scheduler's gRPC");
-  command->add_option("--token-file", flags->token_file, "bearer token for the server");
-  command->add_option("--ca", flags->ca_file, "CA (PEM) of the server's certificate; given: TLS");
+  command->add_option("file", flags->file,
+                      "price file, or catalog configuration with feeds of type file (docs/prices.md)");
+  command->add_option("--server", flags->server, "HOST:PORT of the gRPC port of medley-scheduler");
+  command->add_option("--token-file", flags->token_file, "file with the bearer token for the server");
+  command->add_option("--ca", flags->ca_file, "file with the CA (PEM) of the server's certificate; turns TLS on");
   command->add_option("--type", flags->type, "only this resource type, instance type or offering");
-  command->add_option("--since", flags->since, "also what was published in this time, such as 12h or 7d");
+  command->add_option("--since", flags->since, "also print the prices published within this time, such as 12h or 7d");
   command->add_option("-o,--output", flags->output, "table, json or yaml")
       ->check(CLI::IsMember({"table", "json", "yaml"}))
       ->capture_default_str();

@@ -1,4 +1,4 @@
-// medley profile: the datasheets, and profiles estimated from them.
+// medley profile: prints the datasheets of machines, and estimates profiles from them.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -21,11 +21,11 @@ namespace {
 constexpr int kMaxBatch = 1 << 24;
 
 struct ProfileFlags {
-  std::string model;  // a layer table, a profile or a planning request
+  std::string model;  // file with a layer table, a profile or a planning request
   std::vector<std::string> types;
   int batch = 64;
   std::string output;    // empty: standard output
-  std::string hardware;  // datasheets in place of the built-in ones
+  std::string hardware;  // datasheets that replace the built-in ones
   bool list = false;
 };
 
@@ -46,7 +46,7 @@ void PrintList(const sched::HardwareCatalog& catalog) {
   std::fputs(table.Text().c_str(), stdout);
 }
 
-// "v100", or "gpu=v100": the resource type `gpu` is a v100.
+// `type` is "v100", or "gpu=v100" for a resource type `gpu` with the datasheet of a v100.
 absl::Status AddType(const std::string& type, const sched::HardwareCatalog& catalog, double batch,
                      model::Model& model) {
   const size_t equals = type.find('=');
@@ -54,7 +54,7 @@ absl::Status AddType(const std::string& type, const sched::HardwareCatalog& cata
   const std::string sheet = equals == std::string::npos ? name : type.substr(equals + 1);
   const model::Hardware* hardware = catalog.Find(sheet);
   if (name.empty() || hardware == nullptr) {
-    return base::InvalidArgument("--types: there is no datasheet '{}'; there are {}", sheet, catalog.Names());
+    return base::InvalidArgument("--types: no datasheet '{}' exists; known datasheets: {}", sheet, catalog.Names());
   }
   return sched::AddAnalyticProfiles(model, name, *hardware, batch);
 }
@@ -75,8 +75,9 @@ absl::Status Run(const ProfileFlags& flags) {
     PrintList(catalog);
     return absl::OkStatus();
   }
-  if (flags.model.empty()) return base::InvalidArgument("one of --analytic MODEL and --list is needed");
-  if (flags.types.empty()) return base::InvalidArgument("--types is needed: datasheets, for example cpu,v100");
+  if (flags.model.empty()) return base::InvalidArgument("nothing to do: use --analytic MODEL or --list");
+  if (flags.types.empty())
+    return base::InvalidArgument("--analytic needs --types with names of datasheets, for example --types cpu,v100");
   model::Profile profile;
   profile.profile_batch_size = flags.batch;
   MEDLEY_ASSIGN_OR_RETURN(profile.model, ReadModel(flags.model));
@@ -90,16 +91,22 @@ absl::Status Run(const ProfileFlags& flags) {
 }  // namespace
 
 void AddProfile(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("profile", "Datasheets of machines, and profiles estimated from them");
+  CLI::App* command =
+      app.add_subcommand("profile", "Print datasheets of machines, or estimate a model's profile from them");
   const auto flags = std::make_shared<ProfileFlags>();
-  command->add_option("--analytic", flags->model, "estimate this model: a layer table, a profile or a request");
-  command->add_option("--types", flags->types, "datasheets, for example cpu,v100; NAME=DATASHEET names the type")
+  command->add_option("--analytic", flags->model,
+                      "file with the model to estimate: a layer table, a profile or a planning request");
+  command
+      ->add_option("--types", flags->types,
+                   "datasheets, for example cpu,v100; NAME=DATASHEET gives the resource type another name")
       ->delimiter(',');
-  command->add_option("--batch", flags->batch, "samples of a step on one unit")
+  command->add_option("--batch", flags->batch, "samples per step on one unit")
       ->check(CLI::Range(1, kMaxBatch))
       ->capture_default_str();
-  command->add_option("-o,--output", flags->output, "file for the profile, .json or YAML; standard output if absent");
-  command->add_option("--hardware", flags->hardware, "datasheets in place of the built-in ones");
+  command->add_option(
+      "-o,--output", flags->output,
+      "file to write the profile to, JSON if its name ends in .json, else YAML; default: standard output");
+  command->add_option("--hardware", flags->hardware, "file with datasheets to use instead of the built-in ones");
   command->add_flag("--list", flags->list, "print the datasheets");
   command->callback([flags, &exit_status] {
     const absl::Status done = Run(*flags);

@@ -7,17 +7,20 @@
 namespace medley::cli {
 
 void AddRun(CLI::App& app, int& exit_status) {
-  CLI::App* command =
-      app.add_subcommand("run", "Run a TrainingJob on this machine: API server, operator, scheduler, workers");
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a TrainingJob on this machine with its own API server, operator, scheduler and workers");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("FILE", options->file, "ResourcePools and one TrainingJob")->required();
-  command->add_flag("--keep", options->keep, "leave the cluster up afterwards, for kubectl");
-  command->add_flag("--plain", options->plain, "lines instead of a live view");
+  command->add_option("FILE", options->file, "file with ResourcePools and one TrainingJob")->required();
+  command->add_flag("--keep", options->keep, "leave the local cluster running after the job, for kubectl");
+  command->add_flag("--plain", options->plain, "print lines instead of a live view");
   command->add_option("--folder", options->folder,
-                      "where kubeconfig, logs and pods' folders go; default: a temporary one");
-  command->add_option("--port", options->port, "of the API server; default: a free one");
-  command->add_option("--timeout", options->timeout_seconds, "seconds after which to give up")->capture_default_str();
-  command->add_option("--programs", options->programs, "folder of the other programs; default: beside this one");
+                      "folder for the kubeconfig, logs and pods' folders; default: a temporary one");
+  command->add_option("--port", options->port, "port of the API server; default: a free one");
+  command->add_option("--timeout", options->timeout_seconds, "longest run of the job in seconds")
+      ->capture_default_str();
+  command->add_option(
+      "--programs", options->programs,
+      "folder of medley-operator, medley-scheduler and medley-worker; default: the folder of this program");
   command->callback([options, &exit_status] { exit_status = Run(*options); });
 }
 

@@ -11,7 +11,7 @@ namespace medley::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> header) { Add(std::move(header)); }
-  // As many cells as the header has.
+  // Adds a row with as many cells as the header has.
   void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
   std::string Text() const {

@@ -1,4 +1,4 @@
-// medley top: what jobs and pools of a cluster do and cost, live on a terminal.
+// medley top: shows throughput and cost of the jobs and pools of a cluster, live on a terminal.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -47,20 +47,19 @@ winsize Terminal() {
   return size;
 }
 
-// Until the terminal's user ends it. A look that fails is told above the last view, and the next
-// one is taken.
+// Shows the view until the user interrupts it. When a read fails, shows the error above the last view and tries again.
 int Live(const Cluster& cluster, const TopFlags& flags, base::Clock& clock, TopView view) {
   Screen screen;
-  std::string trouble;
+  std::string error;
   while (true) {
     const winsize terminal = Terminal();
     std::vector<std::string> frame = TopLines(view, flags.all_namespaces, terminal.ws_col - 1);
-    if (!trouble.empty()) frame.insert(frame.begin(), trouble.substr(0, terminal.ws_col - 1u));
+    if (!error.empty()) frame.insert(frame.begin(), error.substr(0, terminal.ws_col - 1u));
     if (frame.size() > terminal.ws_row - 1u) frame.resize(terminal.ws_row - 1u);
     Print(screen.Replace(frame));
     clock.SleepFor(base::FromSeconds(flags.interval_seconds), {});
     auto next = Read(cluster, flags, clock);
-    trouble = next.ok() ? "" : "as it was: " + base::Message(next.status());
+    error = next.ok() ? "" : "out of date: " + base::Message(next.status());
     if (next.ok()) view = *std::move(next);
   }
 }
@@ -85,14 +84,15 @@ int Run(const TopFlags& flags) {
 }  // namespace
 
 void AddTop(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("top", "Jobs and pools of a cluster: throughput, money, progress, plans");
+  CLI::App* command =
+      app.add_subcommand("top", "Show throughput, cost, progress and plans of the jobs and pools of a cluster");
   const auto flags = std::make_shared<TopFlags>();
-  command->add_flag("-A,--all-namespaces", flags->all_namespaces, "jobs of all namespaces");
-  command->add_flag("--once", flags->once, "print once, also on a terminal");
-  command->add_option("--interval", flags->interval_seconds, "seconds between two looks, on a terminal")
+  command->add_flag("-A,--all-namespaces", flags->all_namespaces, "show the jobs of all namespaces");
+  command->add_flag("--once", flags->once, "print once, even on a terminal");
+  command->add_option("--interval", flags->interval_seconds, "seconds between two updates on a terminal")
       ->check(CLI::Range(0.2, 3600.0))
       ->capture_default_str();
-  command->add_option("-o,--output", flags->output, "table or json (once)")
+  command->add_option("-o,--output", flags->output, "table or json; json is printed once")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
   AddClusterFlags(*command, flags->cluster);

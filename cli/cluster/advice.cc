@@ -7,67 +7,65 @@ namespace {
 
 const std::map<std::string_view, std::string_view>& Sentences() {
   static const std::map<std::string_view, std::string_view> kSentences = {
-      {"InvalidSpec", "correct the field that is named; what is immutable needs a new TrainingJob"},
+      {"InvalidSpec",
+       "correct the field that the message names; a change of an immutable field needs a new TrainingJob"},
       {"InvalidModel",
-       "correct spec.model or spec.data.schema so that they fit each other; both are immutable: "
-       "delete the job and make it anew"},
+       "make spec.model and spec.data.schema match; both are immutable, so delete the job and create it again"},
       {"PoolNotFound",
-       "make the ResourcePool, allow the namespace in its spec.namespaces, or name another in "
-       "spec.resources"},
+       "create the ResourcePool, allow the namespace in its spec.namespaces, or name another pool in spec.resources"},
       {"PoolUnpriced",
-       "give the pool spec.price.usdPerUnitHour, or a feed to the scheduling service that knows "
-       "its spec.price.offering (medley prices --server)"},
-      {"UnknownPlanner", "name a planner of the scheduling service in spec.planner.name, or leave it out: auto"},
+       "set the pool's spec.price.usdPerUnitHour, or give the scheduling service a feed that has a price for its "
+       "spec.price.offering (medley prices --server)"},
+      {"UnknownPlanner",
+       "set spec.planner.name to a planner of the scheduling service, or leave it out to use the planner auto"},
       {"Infeasible",
-       "ask for less (spec.objective), allow more (spec.elasticity.maxUnits, a pool's spec.limit, "
-       "ResourceQuotas), or add nodes or pools; it is planned again by itself when any of them "
-       "changes (medley plan --from JOB shows the numbers)"},
+       "lower the goals (spec.objective), raise the limits (spec.elasticity.maxUnits, a pool's spec.limit, "
+       "ResourceQuotas), or add nodes or pools; the job is planned again when any of them changes (medley plan --from "
+       "JOB shows the numbers)"},
       {"SchedulerUnavailable",
-       "see why the scheduling service does not answer: kubectl -n medley-system get pods -l "
-       "app.kubernetes.io/name=medley-scheduler; what runs goes on meanwhile"},
+       "find out why the scheduling service does not answer: kubectl -n medley-system get pods -l "
+       "app.kubernetes.io/name=medley-scheduler; running jobs continue to train meanwhile"},
       {"Profiling",
-       "wait: a profiler pod measures the layers once on each pool (seconds to minutes); medley "
-       "logs JOB --role profiler"},
+       "wait: a profiler pod measures the layers once on each pool, which takes seconds to minutes (medley logs JOB "
+       "--role profiler)"},
       {"PodsStarting",
-       "wait, or see what holds the pod that is named: kubectl describe pod; the reasons of pods "
+       "wait, or find out why the pod that the message names does not start: kubectl describe pod; the reasons of pods "
        "are listed below"},
       {"CapacityChanged", ""},
-      {"ThroughputBelowGoal", "nothing, if the next plan reaches the goal; else pools with more or faster units"},
-      {"MemberUnschedulable", "free or add nodes of the pool; the job is planned without the units that are not there"},
-      {"PoolGone", "make the ResourcePool again if it went by mistake; the job moves to what is left"},
+      {"ThroughputBelowGoal",
+       "nothing, if the next plan reaches the goal; otherwise add pools with more or faster units"},
+      {"MemberUnschedulable", "free or add nodes of the pool; until then the job is planned without the missing units"},
+      {"PoolGone", "create the ResourcePool again if it was deleted by mistake; the job moves to the remaining pools"},
       {"MaxUnitsLowered", ""},
       {"CapacityLowered",
-       "nothing, if the smaller plan reaches the goal; else raise the quota or limit that the "
-       "Event "
-       "names, or add nodes"},
-      {"SpotNotice", "nothing: the job leaves the machine before it is taken back"},
-      {"NodeDraining", "nothing: the job leaves the node; when every node of a pool is drained, add others"},
-      {"PodDisrupted", "nothing: the pod is replaced before it goes"},
+       "nothing, if the smaller plan reaches the goal; otherwise raise the quota or limit that the Event names, or add "
+       "nodes"},
+      {"SpotNotice", "nothing: the job leaves the machine before the provider takes it back"},
+      {"NodeDraining", "nothing: the job leaves the node; add nodes if all nodes of a pool are drained"},
+      {"PodDisrupted", "nothing: the pod is replaced before it terminates"},
       {"NodeLost",
-       "nothing for the job; mend or delete the node (kubectl delete node), so that its pods are "
-       "given up"},
+       "nothing for the job; repair the node or delete it (kubectl delete node), so that Kubernetes removes its pods"},
       {"PriceChanged", ""},
       {"ObjectiveChanged", ""},
       {"FirstPlan", ""},
       {"Suspended",
-       "set spec.runPolicy.suspend to false; the job goes on, from its last checkpoint if it has "
-       "one"},
-      {"Resumed", "wait: the job is planned again"},
-      {"CoordinatorRestarted", "nothing; if it repeats, medley logs JOB --role coordinator says why"},
-      {"CoordinatorLost", "nothing; if it repeats, see why its node or pod goes: kubectl get events"},
-      {"CoordinatorFailed", "read its last lines: medley logs JOB --role coordinator"},
+       "set spec.runPolicy.suspend to false; the job then continues, from its last checkpoint if it has one"},
+      {"Resumed", "wait: the job is being planned again"},
+      {"CoordinatorRestarted", "nothing; if it happens again, find the cause with medley logs JOB --role coordinator"},
+      {"CoordinatorLost", "nothing; if it happens again, find out why its node or pod was lost: kubectl get events"},
+      {"CoordinatorFailed", "read the coordinator's last log lines: medley logs JOB --role coordinator"},
       {"TrainingFailed",
-       "mend what the sentence names (data, model, checkpoint volume), delete the job and make it "
-       "again, from the beginning"},
+       "correct what the message names (data, model, checkpoint volume), delete the job and create it again; it starts "
+       "from the beginning"},
       {"ProfileFailed",
-       "mend what the profiler names (data path, schema, memory), delete the job and make it "
-       "again"},
+       "correct what the profiler names (data path, schema, memory), delete the job and create it again"},
       {"BackoffLimitExceeded",
-       "mend what made it fail each time, or raise spec.runPolicy.backoffLimit; then delete the "
-       "job and make it again"},
-      {"DeadlineExceeded", "raise spec.runPolicy.activeDeadlineSeconds and make the job again"},
-      {"NotInCatalog", "correct spec.price.offering, add a feed that knows it, or set spec.price.usdPerUnitHour"},
-      {"NoNodes", "add nodes that match spec.nodeSelector and hold a unit, or set spec.scaling: Autoscaled"},
+       "remove the cause of the failures, or raise spec.runPolicy.backoffLimit; then delete the job and create it "
+       "again"},
+      {"DeadlineExceeded", "raise spec.runPolicy.activeDeadlineSeconds, delete the job and create it again"},
+      {"NotInCatalog",
+       "correct spec.price.offering, add a feed that has a price for it, or set spec.price.usdPerUnitHour"},
+      {"NoNodes", "add nodes that match spec.nodeSelector and have room for a unit, or set spec.scaling to Autoscaled"},
       {"PlanFound", ""},
       {"AllRunning", ""},
       {"GenerationCommitted", ""},

@@ -1,4 +1,4 @@
-// What would have to change: a sentence for every reason of operator/api/reasons.h. Pure.
+// Advice to the user for every reason of operator/api/reasons.h. Pure.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace medley::cli {
 
-// What to do about a condition of `job` with this reason; "" when nothing is to be done, or for a
-// reason that is not known.
+// Returns what the user can do about a condition of `job` with this reason; "" when there is nothing to do, or the
+// reason is unknown.
 std::string Advice(std::string_view reason, std::string_view job);
 
-// True for a reason that Advice knows, also where nothing is to be done.
+// Whether Advice knows the reason, even if there is nothing to do.
 bool IsKnownReason(std::string_view reason);
 
 }  // namespace medley::cli

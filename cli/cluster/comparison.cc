@@ -12,7 +12,7 @@ namespace {
 
 using kube::Json;
 
-constexpr double kNear = 0.9;  // of a prediction: what measures less is said
+constexpr double kNear = 0.9;  // measured throughput below this fraction of the prediction is reported
 
 double LeftUsd(double samples, double throughput, double usd_per_hour) {
   return throughput > 0 ? samples / throughput / 3600 * usd_per_hour : 0;
@@ -20,21 +20,21 @@ double LeftUsd(double samples, double throughput, double usd_per_hour) {
 
 }  // namespace
 
-Comparison Compare(const JobQuestion& question, const model::PlanResult& result) {
+Comparison Compare(const JobPlanRequest& job_request, const model::PlanResult& result) {
   Comparison c;
-  if (!question.record || question.status.finished() || !result.plan) return c;
-  const ops::PlanRecord& record = *question.record;
+  if (!job_request.record || job_request.status.finished() || !result.plan) return c;
+  const ops::PlanRecord& record = *job_request.record;
   std::map<std::string, double> prices;
-  for (const model::Resource& resource : question.request.resources) {
+  for (const model::Resource& resource : job_request.request.resources) {
     if (resource.price_per_unit_hour > 0) prices[resource.name] = resource.price_per_unit_hour;
   }
   c.running = true;
   c.same = result.execution_plan && ops::SameShape(record.plan, *result.execution_plan);
   c.summary = model::Summary(record.plan, record.layer_names);
   c.throughput = record.plan.estimate.throughput;
-  c.measured_throughput = question.status.observed ? question.status.observed->throughput : 0;
+  c.measured_throughput = job_request.status.observed ? job_request.status.observed->throughput : 0;
   c.usd_per_hour = record.UsdPerHour(prices);
-  const double left = question.request.training.TotalSamples();
+  const double left = job_request.request.training.TotalSamples();
   c.stay_usd = LeftUsd(left, c.measured_throughput > 0 ? c.measured_throughput : c.throughput, c.usd_per_hour);
   c.move_usd = LeftUsd(left, result.plan->throughput, result.plan->cost_per_hour);
   return c;
@@ -51,31 +51,31 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   std::vector<std::string> lines = Lines(table.Text());
   lines.push_back("running: " + c.summary);
   if (c.same) {
-    lines.emplace_back("it is what would be planned now");
+    lines.emplace_back("the new plan is the same");
   } else if (c.stay_usd <= 0) {
-    lines.emplace_back("a pool of the running plan has no price now: what staying costs is not known");
+    lines.emplace_back("the cost of staying is unknown, because a pool of the running plan has no price now");
   } else if (c.move_usd < c.stay_usd) {
-    lines.push_back(fmt::format("the new plan would cost {} USD less ({}) for what is left, the move apart",
-                                Usd(c.stay_usd - c.move_usd), Percent(c.stay_usd, c.move_usd)));
+    lines.push_back(
+        fmt::format("the new plan would cost {} USD less ({}) for the remaining samples, not counting the move",
+                    Usd(c.stay_usd - c.move_usd), Percent(c.stay_usd, c.move_usd)));
   } else {
-    lines.push_back(fmt::format("the new plan would cost {} USD more ({}) for what is left",
+    lines.push_back(fmt::format("the new plan would cost {} USD more ({}) for the remaining samples",
                                 Usd(c.move_usd - c.stay_usd), Percent(c.stay_usd, c.move_usd)));
   }
   if (!c.same && c.measured_throughput > 0 && c.measured_throughput < c.throughput * kNear) {
     lines.push_back(
-        fmt::format("the running plan measures {:.0f} % of what was predicted of it; the new one "
-                    "may fall short as well",
+        fmt::format("the running plan reaches {:.0f} % of its predicted throughput; the new one may fall short as well",
                     100 * c.measured_throughput / c.throughput));
   }
   return lines;
 }
 
-std::string ComparisonJson(const JobQuestion& question, const Comparison& c, const std::string& plan_json) {
-  Json json = {{"plan", Json::parse(plan_json, nullptr, false)}, {"notes", question.notes}};
+std::string ComparisonJson(const JobPlanRequest& job_request, const Comparison& c, const std::string& plan_json) {
+  Json json = {{"plan", Json::parse(plan_json, nullptr, false)}, {"notes", job_request.notes}};
   if (c.running) {
     json["running"] = {{"same", c.same},
                        {"summary", c.summary},
-                       {"generation", question.record->plan.generation},
+                       {"generation", job_request.record->plan.generation},
                        {"throughput", c.throughput},
                        {"measuredThroughput", c.measured_throughput},
                        {"usdPerHour", c.usd_per_hour},

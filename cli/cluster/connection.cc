@@ -15,21 +15,21 @@ constexpr int kPage = 500;
 
 absl::Status NotInstalled(const Cluster& cluster) {
   return base::NotFound(
-      "Medley is not installed in the cluster at {}: it has no CustomResourceDefinition "
-      "trainingjobs.medley.dev; install "
-      "the chart charts/medley, or choose another cluster with --context",
+      "Medley is not installed in the cluster at {}: it has no CustomResourceDefinition trainingjobs.medley.dev; "
+      "install the chart charts/medley, or choose another cluster with --context",
       cluster.client->config().server);
 }
 
 absl::Status NoSuchJob(const Cluster& cluster, const std::string& name) {
   const auto jobs = cluster.client->List(ops::TrainingJobs(), {.ns = cluster.ns, .limit = kPage});
   if (kube::IsNotFound(jobs.status())) return NotInstalled(cluster);
-  std::string there;
+  std::string names;
   for (const kube::Object& job : jobs.ok() ? jobs->items : std::vector<kube::Object>()) {
-    there += (there.empty() ? "" : ", ") + job.key().name;
+    names += (names.empty() ? "" : ", ") + job.key().name;
   }
-  return base::NotFound("there is no TrainingJob '{}' in namespace '{}'; {}", name, cluster.ns,
-                        there.empty() ? "there are none (another namespace: -n)" : "there are: " + there);
+  return base::NotFound("TrainingJob '{}' does not exist in namespace '{}'; {}", name, cluster.ns,
+                        names.empty() ? "the namespace has no TrainingJobs, choose another one with -n"
+                                      : "TrainingJobs in this namespace: " + names);
 }
 
 }  // namespace
@@ -37,11 +37,13 @@ absl::Status NoSuchJob(const Cluster& cluster, const std::string& name) {
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags) {
   constexpr char kGroup[] = "Cluster";
   command
-      .add_option("--kubeconfig", flags.kubeconfig.kubeconfig, "kubeconfig in place of $KUBECONFIG and ~/.kube/config")
+      .add_option("--kubeconfig", flags.kubeconfig.kubeconfig,
+                  "kubeconfig to use instead of $KUBECONFIG and ~/.kube/config")
       ->group(kGroup);
-  command.add_option("--context", flags.kubeconfig.context, "context of the kubeconfig in place of the current one")
+  command
+      .add_option("--context", flags.kubeconfig.context, "context of the kubeconfig to use instead of the current one")
       ->group(kGroup);
-  command.add_option("-n,--namespace", flags.kubeconfig.ns, "namespace in place of the context's")->group(kGroup);
+  command.add_option("-n,--namespace", flags.kubeconfig.ns, "namespace to use instead of the context's")->group(kGroup);
 }
 
 absl::StatusOr<Cluster> Connect(const ClusterFlags& flags, base::Clock& clock) {
@@ -64,14 +66,14 @@ absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster) 
                                    why);
     case absl::StatusCode::kPermissionDenied:
       return base::PermissionDenied(
-          "the API server forbids it: {}; the ClusterRoles view (in the namespace) and "
-          "medley-pool-viewer (pools) allow to look",
+          "the API server forbids this request: {}; it is allowed with the ClusterRoles view (in the namespace) and "
+          "medley-pool-viewer (for pools)",
           why);
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       if (kube::HttpCode(error) != 0) return error;
-      return base::Unavailable("no answer from the API server at {}: {}; is it up, and is it the right context?",
-                               server, why);
+      return base::Unavailable(
+          "no answer from the API server at {}: {}; check that it is running and that --context is right", server, why);
     default:
       return error;
   }

@@ -1,4 +1,4 @@
-// The cluster that a command talks to, and what went wrong with it in words.
+// Connects a command to a cluster, and turns errors of the API into sentences for users.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,18 +26,18 @@ struct Cluster {
   std::string ns;
 };
 
-// By kubectl's rules (kube::FindCluster). Asks nothing of the cluster yet. Errors: a sentence.
+// Chooses the cluster by kubectl's rules (kube::FindCluster). Sends no request yet. Errors are sentences for users.
 absl::StatusOr<Cluster> Connect(const ClusterFlags& flags, base::Clock& clock);
 
-// An error of the API as a sentence that says what to do: no answer, credentials refused,
-// forbidden. Others stay.
+// Turns three kinds of API errors into sentences that say what to do: no answer, refused credentials, forbidden.
+// Returns other errors unchanged.
 absl::Status ExplainApiError(const absl::Status& error, const Cluster& cluster);
 
-// TrainingJob `name` ("adult", "mtj/adult"). Errors: as above; NotFound with the jobs that there
-// are, or that Medley is not installed.
+// Reads the TrainingJob `name` ("adult" or "mtj/adult"). Errors: as above; NotFound with the names of the existing
+// jobs, or saying that Medley is not installed.
 absl::StatusOr<kube::Object> GetJob(const Cluster& cluster, const std::string& name);
 
-// Objects of medley.dev. Errors: as above; NotFound when Medley is not installed.
+// Lists all objects of a resource. Errors: as above; NotFound for a medley.dev resource when Medley is not installed.
 absl::StatusOr<std::vector<kube::Object>> ListAll(const Cluster& cluster, const kube::Resource& resource,
                                                   const kube::ListOptions& options);
 

@@ -20,9 +20,9 @@
 namespace medley::cli {
 namespace {
 
-constexpr int kTickSeconds = 2;                   // the job and its pods are looked at anew
-constexpr int64_t kMaxLogs = int64_t{256} << 20;  // bytes of all pods, when not followed
-constexpr size_t kMaxLine = size_t{1} << 20;      // longer ones are cut
+constexpr int kTickSeconds = 2;                   // interval between lists of the pods
+constexpr int64_t kMaxLogs = int64_t{256} << 20;  // bytes of all logs together, when not followed
+constexpr size_t kMaxLine = size_t{1} << 20;      // bytes; longer lines are truncated
 
 std::string Selector(const LogChoice& choice) {
   std::string selector = std::string(ops::kJobNameLabel) + "=" + choice.job;
@@ -59,10 +59,10 @@ absl::StatusOr<std::vector<kube::Object>> Pods(const Cluster& cluster, const Log
 }
 
 std::string NoLog(const kube::Key& pod, const absl::Status& error) {
-  return "no log of pod " + pod.name + ": " + base::Message(error);
+  return "cannot read the log of pod " + pod.name + ": " + base::Message(error);
 }
 
-// How often the worker's container was started, and whether a start has a log yet.
+// The latest start of the worker container: its number, and whether it has a log yet.
 struct Start {
   int64_t number = 0;
   bool begun = false;
@@ -110,12 +110,12 @@ class Follower {
  private:
   struct Stream {
     std::atomic<bool> ended{false};
-    bool refused = false;   // for good; the thread's while it runs
-    base::WallTime last{};  // of the newest line; the thread's while it runs
+    bool refused = false;   // the log cannot be read, do not retry; only `thread` uses it until `ended`
+    base::WallTime last{};  // time of the newest line; only `thread` uses it until `ended`
     std::jthread thread;
   };
 
-  // Pods that come between two looks are seen at once; what is missed is found at the next look.
+  // Starts to follow new pods at once, until the next list, which finds any pods that the watch missed.
   void Watch(std::stop_token stop) {
     const kube::WatchOptions options{.ns = cluster_.ns,
                                      .label_selector = Selector(choice_),
@@ -126,7 +126,7 @@ class Follower {
         cluster_.client->Watch(kube::resources::Pods(), options, stop, [&](kube::WatchEvent event) {
           const bool of_pod =
               event.type == kube::WatchEvent::Type::kAdded || event.type == kube::WatchEvent::Type::kModified;
-          // By stage the plan decides, which is read with the next look.
+          // A choice by stage needs the plan, which is read together with the next list.
           if (of_pod && !choice_.stage) Attend(event.object, stop);
           return clock_.Steady() < until;
         });
@@ -141,10 +141,10 @@ class Follower {
     base::WallTime last{};
     if (found != streams_.end()) {
       if (!found->second->ended || found->second->refused || !start.running) return;
-      last = found->second->last;  // the connection ended, the container did not
+      last = found->second->last;  // the connection ended but the container runs on
     } else if (Living() >= choice_.max_pods) {
-      if (!std::exchange(told_of_bound_, true)) {
-        Note(fmt::format("only {} logs are followed at once (--max-pods); choose with --role or --stage",
+      if (!std::exchange(bound_noted_, true)) {
+        Note(fmt::format("only {} pods are followed at the same time; raise --max-pods, or use --role or --stage",
                          choice_.max_pods));
       }
       return;
@@ -162,7 +162,7 @@ class Follower {
     base::Backoff backoff({.first = base::milliseconds(200), .max = base::seconds(5)}, base::SystemSeed());
     while (!stop.stop_requested()) {
       const bool again = stream.last != base::WallTime();
-      // The API takes whole seconds: what was seen already comes again, and is left out below.
+      // The API accepts whole seconds only, so some lines come again; Emit drops them.
       const std::string path = LogPath(pod, choice_) + "&follow=true" +
                                (again ? "&sinceTime=" + base::FormatTime(stream.last) : Limits(choice_));
       std::string rest;
@@ -182,7 +182,7 @@ class Follower {
     }
   }
 
-  // Whole lines of `text`; the rest stays in it.
+  // Passes complete lines of `text` to the sink and removes them from it.
   void Emit(const std::string& pod, bool again, std::string& text, Stream& stream) {
     const base::WallTime seen = again ? stream.last : base::WallTime();
     size_t begin = 0;
@@ -197,7 +197,7 @@ class Follower {
     if (text.size() > kMaxLine) text.resize(kMaxLine);
   }
 
-  // Once, as long as nothing else is to be told.
+  // Passes a sentence on, unless it is the same as the last one.
   void Note(const std::string& sentence) {
     base::MutexLock lock(mutex_);
     if (sentence == std::exchange(last_note_, sentence)) return;
@@ -221,10 +221,10 @@ class Follower {
   base::Clock& clock_;
   const LogSink& sink_;
   const LogNote& note_;
-  base::Mutex mutex_;  // of sink_ and note_
+  base::Mutex mutex_;  // held while calling sink_ and note_
   std::string last_note_ ABSL_GUARDED_BY(mutex_);
-  bool told_of_bound_ = false;
-  std::map<std::string, std::unique_ptr<Stream>> streams_;  // by uid and start
+  bool bound_noted_ = false;
+  std::map<std::string, std::unique_ptr<Stream>> streams_;  // by the pod's uid and the container's start
 };
 
 }  // namespace
@@ -256,9 +256,9 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> pods, Pods(cluster, choice));
   if (pods.empty()) {
     return base::NotFound(
-        "job {} has no {}pods now; those of a job that is over go by its "
-        "spec.runPolicy.cleanPodPolicy",
-        cluster.ns + "/" + choice.job, choice.role.empty() && !choice.stage ? "" : "such ");
+        "job {} has no {}pods now; after a job has finished, its spec.runPolicy.cleanPodPolicy decides which pods are "
+        "deleted",
+        cluster.ns + "/" + choice.job, choice.role.empty() && !choice.stage ? "" : "matching ");
   }
   std::vector<std::vector<LogLine>> logs;
   const int64_t most = kMaxLogs / static_cast<int64_t>(pods.size());
@@ -270,8 +270,8 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
       continue;
     }
     if (static_cast<int64_t>(text->size()) >= most) {
-      note(fmt::format("the log of pod {} is cut after {} MiB: --tail and --since choose a part", pod.key().name,
-                       most >> 20));
+      note(fmt::format("the log of pod {} is truncated after {} MiB; use --tail or --since to select a part",
+                       pod.key().name, most >> 20));
     }
     std::vector<LogLine>& lines = logs.emplace_back();
     for (size_t begin = 0; begin < text->size();) {

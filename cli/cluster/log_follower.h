@@ -1,5 +1,5 @@
-// The logs of all pods of a job as one: once in the order of time, or followed while pods come and
-// go.
+// Reads the logs of all pods of a job as one log: either once, ordered by time, or continuously while pods are created
+// and deleted.
 #pragma once
 
 #include <absl/status/status.h>
@@ -18,30 +18,30 @@ namespace medley::cli {
 
 struct LogChoice {
   std::string job;
-  std::string role;          // empty: all
-  std::optional<int> stage;  // what pods do by the plan in force, JOB-plan
-  std::optional<int> tail;   // lines of each pod
+  std::string role;          // empty: all roles
+  std::optional<int> stage;  // stage in the plan in force (ConfigMap JOB-plan)
+  std::optional<int> tail;   // only this number of last lines of each pod
   std::optional<int64_t> since_seconds;
-  bool previous = false;  // the start before this one
-  int max_pods = 128;     // followed at once
+  bool previous = false;  // logs of each container's previous start
+  int max_pods = 128;     // most pods to follow at the same time
 };
 
-// Given each line in order; must not block for long. Called by one thread at a time.
+// Gets each line in order; must not block for long. Called by one thread at a time.
 using LogSink = std::function<void(const LogLine&)>;
-// A pod whose log cannot be read, in words. The same.
+// Gets a sentence about each pod whose log cannot be read. Called by one thread at a time.
 using LogNote = std::function<void(const std::string&)>;
 
-// What there is, by time. Errors: of the job (GetJob) and of listing its pods; NotFound when it has
-// no such pods.
+// Reads the existing logs and passes their lines on, ordered by time. Errors: those of GetJob and of listing the pods;
+// NotFound when no pod matches the choice.
 absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink, const LogNote& note);
 
-// Until the job is over and every log has ended, or until `stop`: logs of pods that come later too,
-// each from its beginning. Lines come once, also when a connection breaks. Errors: as ReadLogs, at
-// the beginning.
+// Follows the logs until the job has finished and every log has ended, or until `stop`. Pods that are created later are
+// followed from their first line. Passes each line on once, even after a broken connection. Errors: those of ReadLogs,
+// at the start only.
 absl::Status FollowLogs(const Cluster& cluster, const LogChoice& choice, base::Clock& clock, std::stop_token stop,
                         const LogSink& sink, const LogNote& note);
 
-// The pods of a choice. `plan`: ConfigMap JOB-plan or null. Pure; for tests.
+// Returns the pods that match the choice. `plan` is the ConfigMap JOB-plan or null. Pure; public for tests.
 std::vector<kube::Object> ChoosePods(const std::vector<kube::Object>& pods, const LogChoice& choice,
                                      const kube::Object* plan);
 

@@ -1,4 +1,4 @@
-// Lines of logs of several pods: order and prefixes. Pure.
+// Parses, merges and formats the log lines of several pods. Pure.
 #pragma once
 
 #include <map>
@@ -12,36 +12,36 @@ namespace medley::cli {
 
 struct LogLine {
   std::string pod;
-  base::WallTime time{};  // zero: the line bears none
-  std::string timestamp;  // as it stands in the log
+  base::WallTime time{};  // zero: the line has no time
+  std::string timestamp;  // the text of the time
   std::string text;
 };
 
-// "2026-11-21T07:15:00.123Z text" as the API gives it with timestamps=true; a line without one
-// keeps all its text.
+// Parses a line of the API with timestamps=true, such as "2026-11-21T07:15:00.123Z text". Without a time the whole line
+// is the text.
 LogLine ParseLogLine(std::string pod, std::string_view line);
 
-// By time; lines of one pod keep their order, also where its clock went back, and one without a
-// time stays behind the line before it.
+// Merges logs by time. Lines of one pod keep their order, even if its clock went back; a line without a time stays
+// after the line before it.
 std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs);
 
-// A line of Medley's own JSON for people: {"time":"2026-11-21T07:15:00.123456Z","level":"warn",
-// "component":"c","msg":"lost","member":"m"} -> "07:15:00.123 WARN lost  member=m". Others stay.
+// Turns a line of Medley's JSON logs into text for users: {"time":"2026-11-21T07:15:00.123456Z","level":"warn",
+// "component":"c","msg":"lost","member":"m"} -> "07:15:00.123 WARN lost  member=m". Returns other lines unchanged.
 std::string Readable(const std::string& text);
 
 struct LogStyle {
-  bool colours = false;     // one for each pod, in the order of appearance
-  bool timestamps = false;  // of the kubelet, before each line
-  bool raw = false;         // lines as they were written, else Readable
+  bool colours = false;     // print each pod's name in its own colour
+  bool timestamps = false;  // print the kubelet's time before each line
+  bool raw = false;         // print lines as they were written, not by Readable
 };
 
-// "adult-coordinator | text": names padded to the longest so far. Not thread-safe.
+// Formats lines as "adult-coordinator | text", with names padded to the longest one so far. Not thread-safe.
 class LogPrinter {
  public:
   explicit LogPrinter(LogStyle style) : style_(style) {}
-  // So that the first lines are padded alike.
+  // Announces a pod, so that lines before its first one are padded to the same width.
   void Expect(const std::string& pod);
-  std::string Line(const LogLine& line);  // with its newline
+  std::string Line(const LogLine& line);  // ends with a newline
 
  private:
   const LogStyle style_;

@@ -18,19 +18,19 @@ std::string LastSeen(const kube::Object& event) {
   return "";
 }
 
-// One line for what was not read.
-std::string Unseen(const std::string& what, const absl::Status& why) {
+// Returns a sentence about objects that could not be read.
+std::string Unread(const std::string& what, const absl::Status& why) {
   if (why.code() != absl::StatusCode::kPermissionDenied) return base::Message(why);
-  return what + ": this user may not read them (ClusterRole " +
+  return what + ": this user is not allowed to read them (needs ClusterRole " +
          (what == "resourcepools" ? "medley-pool-viewer)" : "view)");
 }
 
-// The value, or a line of `unseen`.
+// Lists the objects; after an error adds a sentence to story.unread.
 std::vector<kube::Object> ListOrNote(const Cluster& cluster, const kube::Resource& resource,
                                      const kube::ListOptions& options, Story& story) {
   auto list = ListAll(cluster, resource, options);
   if (list.ok()) return *std::move(list);
-  story.unseen.push_back(Unseen(resource.plural, list.status()));
+  story.unread.push_back(Unread(resource.plural, list.status()));
   return {};
 }
 
@@ -61,9 +61,9 @@ absl::StatusOr<Story> ReadStory(const Cluster& cluster, const std::string& job) 
     const auto owner = map->controller();
     auto record = ops::ReadPlanRecord(*map);
     if (record.ok() && owner && owner->uid == story.job.uid()) story.record = *std::move(record);
-    if (!record.ok()) story.unseen.push_back(base::Message(record.status()));
+    if (!record.ok()) story.unread.push_back(base::Message(record.status()));
   } else if (!kube::IsNotFound(map.status())) {
-    story.unseen.push_back(Unseen("configmaps", ExplainApiError(map.status(), cluster)));
+    story.unread.push_back(Unread("configmaps", ExplainApiError(map.status(), cluster)));
   }
   return story;
 }

@@ -1,4 +1,4 @@
-// What the cluster shows of one job, gathered for `medley explain JOB`. Values; not synchronised.
+// The objects of one job that `medley explain JOB` reports on. Plain values.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,13 +16,13 @@ namespace medley::cli {
 struct Story {
   kube::Object job;
   std::vector<kube::Object> pools;
-  std::vector<kube::Object> pods;         // of the job
-  std::vector<kube::Object> events;       // of the job and of its pods, oldest first
-  std::optional<ops::PlanRecord> record;  // ConfigMap JOB-plan
-  std::vector<std::string> unseen;        // what this user may not read, or what could not be read, in words
+  std::vector<kube::Object> pods;         // the job's pods
+  std::vector<kube::Object> events;       // events of the job and its pods, oldest first
+  std::optional<ops::PlanRecord> record;  // from ConfigMap JOB-plan
+  std::vector<std::string> unread;        // sentences about objects that could not be read
 };
 
-// Reads only. Errors: of the job itself (GetJob); what else cannot be read is told in `unseen`.
+// Reads the objects. Errors: those of GetJob; other objects that cannot be read are named in `unread`.
 absl::StatusOr<Story> ReadStory(const Cluster& cluster, const std::string& job);
 
 }  // namespace medley::cli

@@ -12,20 +12,19 @@
 namespace medley::cli {
 namespace {
 
-constexpr double kGoalTolerance = 0.95;  // as the operator's
+constexpr double kGoalTolerance = 0.95;  // the same as the operator's
 
-// "met", or by how much not.
 std::string Met(bool met) { return met ? "met" : "NOT MET"; }
 
-// Why a pod does not run, or "".
-std::string PodTrouble(const kube::Object& pod) {
+// Returns why a pod does not run, to follow its name in a sentence; "" when it runs.
+std::string PodProblem(const kube::Object& pod) {
   const std::string phase = pod.String("/status/phase");
-  if (pod.deleting()) return "is going";
+  if (pod.deleting()) return "is terminating";
   if (phase == "Failed") {
     const std::string reason = pod.String("/status/reason");
     const kube::Json& code = pod.At("/status/containerStatuses/0/state/terminated/exitCode");
     const std::string how = pod.String("/status/containerStatuses/0/state/terminated/reason");
-    return fmt::format("failed: {}{}{}", reason.empty() ? how : reason,
+    return fmt::format("has failed: {}{}{}", reason.empty() ? how : reason,
                        code.is_number_integer() ? ", exit code " + code.dump() : "",
                        pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
   }
@@ -34,7 +33,7 @@ std::string PodTrouble(const kube::Object& pod) {
     const std::string waiting = container.String("/state/waiting/reason");
     if (waiting.empty()) continue;
     const std::string message = container.String("/state/waiting/message");
-    return "waits: " + waiting + (message.empty() ? "" : ": " + message);
+    return "is waiting: " + waiting + (message.empty() ? "" : ": " + message);
   }
   for (const kube::Json& condition : pod.At("/status/conditions")) {
     const kube::Object view(condition);
@@ -65,17 +64,17 @@ double PriceOf(const ops::PlanRecord* record, const std::string& pool) {
 
 std::string Proof(const ops::PlanRecord& record) {
   const model::Provenance& from = record.plan.provenance;
-  if (from.lower_bound_usd <= 0) return "proof: none, planner " + from.planner + " gives no lower bound";
+  if (from.lower_bound_usd <= 0) return "proof: none, because planner " + from.planner + " computes no lower bound";
   if (from.gap <= 0) {
-    return fmt::format("proof: no plan that reached the goals cost less than {} USD", Usd(from.lower_bound_usd));
+    return fmt::format("proof: no plan that reaches the goals costs less than {} USD", Usd(from.lower_bound_usd));
   }
-  return fmt::format("proof: no plan cost less than {} USD; this one may have been up to {:.2f} % too dear",
+  return fmt::format("proof: no plan costs less than {} USD, so this one is at most {:.2f} % too expensive",
                      Usd(from.lower_bound_usd), from.gap * 100);
 }
 
 }  // namespace
 
-std::vector<const ops::Condition*> InTheWay(const ops::JobStatus& status) {
+std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& status) {
   std::vector<const ops::Condition*> found;
   const auto add = [&](const char* type, ops::ConditionStatus bad) {
     const ops::Condition* condition = status.conditions.Find(type);
@@ -95,10 +94,10 @@ std::vector<const ops::Condition*> InTheWay(const ops::JobStatus& status) {
   return found;
 }
 
-std::vector<std::string> PodTroubles(const Story& story) {
+std::vector<std::string> PodProblems(const Story& story) {
   std::vector<std::string> lines;
   for (const kube::Object& pod : story.pods) {
-    if (const std::string why = PodTrouble(pod); !why.empty()) lines.push_back("pod " + pod.key().name + " " + why);
+    if (const std::string why = PodProblem(pod); !why.empty()) lines.push_back("pod " + pod.key().name + " " + why);
   }
   return lines;
 }
@@ -112,7 +111,7 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
   const double left = runs ? static_cast<double>(status.observed->estimated_remaining_seconds) : 0;
   const double spent = status.cost ? status.cost->spent_usd : 0;
   const double per_hour = status.plan && !status.finished() ? status.plan->usd_per_hour : 0;
-  Table table({"GOAL", "WANTED", "IS", ""});
+  Table table({"GOAL", "TARGET", "CURRENT", ""});
   int goals = 0;
   const auto add = [&](const char* name, const std::string& wanted, const std::string& is, const std::string& met) {
     ++goals;
@@ -141,7 +140,7 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
     add("maxUsdPerHour", Usd(goal.max_usd_per_hour) + " USD/h", per_hour > 0 ? Usd(per_hour) : "-",
         per_hour > 0 ? Met(per_hour <= goal.max_usd_per_hour * (1 + 1e-9)) : "");
   }
-  return goals == 0 ? std::vector<std::string>{"none: the cheapest plan that trains at all"} : Lines(table.Text());
+  return goals == 0 ? std::vector<std::string>{"none: the cheapest plan is used"} : Lines(table.Text());
 }
 
 std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, base::WallTime now) {
@@ -149,10 +148,10 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
   const ops::PlanStatus& plan = *status.plan;
   const ops::PlanRecord* record =
       story.record && story.record->plan.generation == plan.generation ? &*story.record : nullptr;
-  std::string first = fmt::format("generation {} by planner {}", plan.generation, plan.planner);
+  std::string first = fmt::format("generation {} from planner {}", plan.generation, plan.planner);
   if (record != nullptr) first += fmt::format(", {} ago because of {}", Ago(record->accepted_at, now), record->reason);
   first += fmt::format(": {} samples/s for {} USD/h", Thousands(plan.throughput), Usd(plan.usd_per_hour));
-  if (plan.usd_total > 0) first += fmt::format(", {} USD for what was left", Usd(plan.usd_total));
+  if (plan.usd_total > 0) first += fmt::format(", {} USD for the samples that remained", Usd(plan.usd_total));
   std::vector<std::string> body = {first};
   double slowest = 0;
   for (const ops::PlanStatus::Stage& stage : plan.stages) {
@@ -164,7 +163,7 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
     const double price = PriceOf(record, s.pool);
     table.Add({std::to_string(i), LayersText(record, s.layers), s.pool, std::to_string(s.units),
                OrDash(price > 0, Usd(price)), OrDash(s.throughput > 0, Thousands(s.throughput)),
-               s.throughput > 0 && s.throughput <= slowest * (1 + 1e-9) ? "sets the pace" : ""});
+               s.throughput > 0 && s.throughput <= slowest * (1 + 1e-9) ? "limits the throughput" : ""});
   }
   if (plan.servers > 0) {
     const double price = PriceOf(record, plan.server_pool);
@@ -175,7 +174,7 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
   if (record != nullptr) body.push_back(Proof(*record));
   if (!plan.price_time.empty()) {
     body.push_back(
-        fmt::format("prices: of {} ago, revision {} of the catalog", Ago(plan.price_time, now), plan.catalog_revision));
+        fmt::format("prices: {} old, catalog revision {}", Ago(plan.price_time, now), plan.catalog_revision));
   }
   return body;
 }
@@ -183,7 +182,7 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
 std::vector<std::string> Alternatives(const ops::JobStatus& status) {
   if (!status.plan || status.plan->alternatives.empty()) return {};
   const ops::PlanStatus& plan = *status.plan;
-  Table table({"ALTERNATIVE", "SAMPLES/S", "USD/H", "USD", "AGAINST THE PLAN"});
+  Table table({"ALTERNATIVE", "SAMPLES/S", "USD/H", "USD", "COMPARED WITH THE PLAN"});
   for (const ops::PlanStatus::Alternative& other : plan.alternatives) {
     if (!other.reason.empty()) {
       table.Add({other.label, "-", "-", "-", "not possible: " + other.reason});
@@ -193,7 +192,7 @@ std::vector<std::string> Alternatives(const ops::JobStatus& status) {
     const double base = totals ? plan.usd_total : plan.usd_per_hour;
     table.Add({other.label, Thousands(other.throughput), Usd(other.usd_per_hour),
                OrDash(other.usd_total > 0, Usd(other.usd_total)),
-               Percent(base, totals ? other.usd_total : other.usd_per_hour) + (totals ? "" : " an hour")});
+               Percent(base, totals ? other.usd_total : other.usd_per_hour) + (totals ? "" : " per hour")});
   }
   return Lines(table.Text());
 }
@@ -213,7 +212,7 @@ std::vector<std::string> Prediction(const Story& story, const ops::JobStatus& st
                                Percent(usd, status.cost->spent_usd)));
   }
   if (status.conditions.IsTrue(ops::kRescalingCondition)) {
-    body.emplace_back("the measured figure is of the generation before: the job is moving");
+    body.emplace_back("the measured throughput is that of the previous generation, because the job is moving");
   }
   return body;
 }

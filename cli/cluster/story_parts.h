@@ -10,22 +10,23 @@
 
 namespace medley::cli {
 
-// Conditions that say why it does not train or what it is busy with, the worst first; empty when
-// all is well.
-std::vector<const ops::Condition*> InTheWay(const ops::JobStatus& status);
+// The conditions that explain why the job does not train or is changing, the most severe first. Empty when it simply
+// trains.
+std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& status);
 
-// Pods that do not run, and why.
-std::vector<std::string> PodTroubles(const Story& story);
+// Sentences about pods that do not run.
+std::vector<std::string> PodProblems(const Story& story);
 
-// Each goal of spec.objective against what is.
+// A table of the goals of spec.objective with their current values.
 std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status, base::WallTime now);
 
-// The plan in force as a table, why it was made, and how near to the cheapest it is.
+// The plan in force as a table, with the reason for it and its distance from the lower bound of the cost.
 std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, base::WallTime now);
 
-// The best plans on one pool alone, and what they would cost more.
+// The best plans on a single pool, and how much more they would cost.
 std::vector<std::string> Alternatives(const ops::JobStatus& status);
 
+// Predicted and measured throughput and cost.
 std::vector<std::string> Prediction(const Story& story, const ops::JobStatus& status);
 
 }  // namespace medley::cli

@@ -18,9 +18,9 @@ namespace {
 
 constexpr size_t kEventsShown = 12;
 constexpr size_t kSwitchesShown = 5;
-constexpr size_t kColumns = 100;  // of sentences
+constexpr size_t kColumns = 100;  // width of wrapped sentences
 
-// Lines of a section, indented, under its heading; nothing when there are none.
+// Appends a section: its heading and the indented lines; nothing when `body` is empty.
 void Section(const std::string& heading, const std::vector<std::string>& body, std::vector<std::string>& lines) {
   if (body.empty()) return;
   lines.emplace_back();
@@ -28,7 +28,7 @@ void Section(const std::string& heading, const std::vector<std::string>& body, s
   for (const std::string& line : body) lines.push_back(line.empty() ? "" : "  " + line);
 }
 
-// The same with sentences, which may be long.
+// The same, but wraps each sentence.
 void Sentences(const std::string& heading, const std::vector<std::string>& body, std::vector<std::string>& lines) {
   std::vector<std::string> wrapped;
   for (const std::string& sentence : body) {
@@ -39,7 +39,7 @@ void Sentences(const std::string& heading, const std::vector<std::string>& body,
 
 std::string Headline(const Story& story, const ops::JobStatus& status) {
   std::string line = fmt::format("job {} is {}", story.job.key().ToString(),
-                                 story.job.deleting() ? "going: it was deleted" : status.Phase());
+                                 story.job.deleting() ? "Terminating (it was deleted)" : status.Phase());
   if (status.observed && status.observed->samples_total > 0) {
     const ops::ObservedStatus& seen = *status.observed;
     line +=
@@ -57,7 +57,7 @@ std::string Headline(const Story& story, const ops::JobStatus& status) {
   return line;
 }
 
-std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& status) {
+std::vector<std::string> Problems(const Story& story, const ops::JobStatus& status) {
   std::vector<std::string> body;
   const std::string name = story.job.key().name;
   const std::string managed_by = story.job.String("/spec/runPolicy/managedBy");
@@ -66,11 +66,11 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
     return body;
   }
   if (status.conditions.all().empty()) {
-    body.emplace_back("the operator has not looked at the job yet");
-    body.emplace_back("to do: see whether it runs: kubectl -n medley-system get deployment medley-operator");
+    body.emplace_back("the operator has not processed the job yet");
+    body.emplace_back("to do: check that the operator runs: kubectl -n medley-system get deployment medley-operator");
     return body;
   }
-  const std::vector<const ops::Condition*> conditions = InTheWay(status);
+  const std::vector<const ops::Condition*> conditions = NotableConditions(status);
   for (const ops::Condition* condition : conditions) {
     const std::string why = condition->reason == condition->type ? "" : ", " + condition->reason;
     body.push_back(
@@ -79,29 +79,30 @@ std::vector<std::string> Trouble(const Story& story, const ops::JobStatus& statu
   }
   if (conditions.empty() && status.conditions.IsTrue(ops::kPlannedCondition) && !status.finished() &&
       !status.conditions.IsTrue(ops::kRunningCondition)) {
-    body.push_back("its pods are made, connect and build the model: medley logs " + name + " -f");
+    body.push_back("its pods have been created; they are connecting and building the model: medley logs " + name +
+                   " -f");
   }
   if (status.observed_generation != 0 && status.observed_generation < story.job.generation()) {
-    body.emplace_back("the last edit of the spec has not been looked at yet");
+    body.emplace_back("the operator has not processed the last change of the spec yet");
   }
   if (status.finished()) return body;
-  for (std::string& line : PodTroubles(story)) body.push_back(std::move(line));
+  for (std::string& line : PodProblems(story)) body.push_back(std::move(line));
   return body;
 }
 
-std::string TroubleHeading(const ops::JobStatus& status) {
+std::string ProblemsHeading(const ops::JobStatus& status) {
   if (status.conditions.IsTrue(ops::kFailedCondition)) return "why it failed";
-  const bool goes_on = status.finished() || status.conditions.IsTrue(ops::kRunningCondition);
-  return goes_on ? "what is going on" : "why it does not train";
+  const bool trains = status.finished() || status.conditions.IsTrue(ops::kRunningCondition);
+  return trains ? "current state" : "why it does not train";
 }
 
-// Where units are, when the job waits for some.
+// A table of the pools, when the job is waiting.
 std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status, base::WallTime now) {
   const bool waits = !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition) &&
                      !status.conditions.IsTrue(ops::kSuspendedCondition);
   if (!waits || story.pools.empty()) return {};
   std::vector<std::string> lines = TopLines(TakeTop({}, story.pools, now), false, 0);
-  // After the sums, the word that there are no jobs, and the empty lines around them.
+  // Drop the four lines before the pools: the sums, the line about jobs and two empty lines.
   lines.erase(lines.begin(), lines.begin() + 4);
   return lines;
 }
@@ -112,14 +113,14 @@ std::vector<std::string> Money(const ops::JobStatus& status) {
   body.push_back(fmt::format("spent  {} USD, {} USD per million samples", Usd(status.cost->spent_usd),
                              Usd(status.cost->usd_per_million_samples)));
   const double saved = status.cost->saved_usd;
-  const std::string than = "against the first plan at the prices paid since";
+  const std::string than = "compared with the first plan at the same prices";
   if (saved > 0) {
     body.push_back(
         fmt::format("saved  {} USD ({:.0f} %) {}", Usd(saved), 100 * saved / (saved + status.cost->spent_usd), than));
   } else if (saved < 0) {
     body.push_back(fmt::format("cost   {} USD more {}", Usd(-saved), than));
   } else {
-    body.push_back("saved  nothing " + than);
+    body.push_back("saved  0 USD " + than);
   }
   return body;
 }
@@ -131,15 +132,15 @@ std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime n
   std::reverse(switches.begin(), switches.end());
   for (size_t i = 0; i < std::min(switches.size(), kSwitchesShown); ++i) {
     const ops::RescaleStatus& s = switches[i];
-    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training stood still for {:.2f} s{}",
+    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training paused for {:.2f} s{}",
                                s.recovery ? "recovery" : "rescale", s.from_generation, s.to_generation, s.reason,
                                Ago(s.at, now), s.pause_seconds,
                                s.lost_steps > 0 ? ", " + Counted(s.lost_steps, "step") + " trained again" : ""));
   }
   if (switches.size() > kSwitchesShown) {
-    body.push_back(fmt::format("and {} before", switches.size() - kSwitchesShown));
+    body.push_back(fmt::format("and {} earlier ones", switches.size() - kSwitchesShown));
   }
-  if (status.restarts > 0) body.push_back(Counted(status.restarts, "restart") + " in all");
+  if (status.restarts > 0) body.push_back(Counted(status.restarts, "restart") + " in total");
   return body;
 }
 
@@ -163,16 +164,16 @@ std::vector<std::string> Events(const Story& story, base::WallTime now) {
 std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
   std::vector<std::string> lines = {Headline(story, status)};
-  Sentences(TroubleHeading(status), Trouble(story, status), lines);
+  Sentences(ProblemsHeading(status), Problems(story, status), lines);
   Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
   Section("plan", Plan(story, status, now), lines);
-  Section("one pool alone", Alternatives(status), lines);
-  Section("predicted against measured", Prediction(story, status), lines);
-  Section("money", Money(status), lines);
-  Section("generation switches, the last first", Switches(status, now), lines);
-  Section("events, the last below", Events(story, now), lines);
-  Sentences("not seen", story.unseen, lines);
+  Section("plans on a single pool", Alternatives(status), lines);
+  Section("predicted and measured", Prediction(story, status), lines);
+  Section("cost", Money(status), lines);
+  Section("generation switches, newest first", Switches(status, now), lines);
+  Section("events, newest last", Events(story, now), lines);
+  Sentences("could not be read", story.unread, lines);
   return lines;
 }
 

@@ -1,5 +1,5 @@
-// `medley explain JOB`: why this plan, what it costs and saves, how good the prediction was, why
-// the job moved, why it waits or failed and what would have to change. Pure.
+// `medley explain JOB`: formats a job's story: problems and advice, goals, the plan, its alternatives and cost, the
+// quality of the prediction, switches and events. Pure.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace medley::cli {
 
-// Sections with a heading each; a section without anything to say is left out.
+// Returns sections with headings; omits empty sections.
 std::vector<std::string> StoryLines(const Story& story, base::WallTime now);
 
-// Exit status of `medley explain JOB`: 0, 2 when there is no plan for it, 3 when it has failed.
+// The exit status of `medley explain JOB`: 2 when the job has no feasible plan, 3 when it has failed, else 0.
 int StoryExitStatus(const Story& story);
 
 }  // namespace medley::cli

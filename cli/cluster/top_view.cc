@@ -17,19 +17,20 @@ namespace {
 
 using kube::Json;
 
-std::string Told(const ops::Condition& condition) { return condition.reason + ": " + condition.message; }
+std::string ReasonAndMessage(const ops::Condition& condition) { return condition.reason + ": " + condition.message; }
 
-std::string JobTrouble(const ops::JobStatus& status) {
-  if (status.conditions.IsTrue(ops::kFailedCondition)) return Told(*status.conditions.Find(ops::kFailedCondition));
+std::string JobProblem(const ops::JobStatus& status) {
+  if (status.conditions.IsTrue(ops::kFailedCondition))
+    return ReasonAndMessage(*status.conditions.Find(ops::kFailedCondition));
   if (status.finished() || status.conditions.IsTrue(ops::kSuspendedCondition)) return "";
   const ops::Condition* planned = status.conditions.Find(ops::kPlannedCondition);
-  if (planned != nullptr && planned->status != ops::ConditionStatus::kTrue) return Told(*planned);
+  if (planned != nullptr && planned->status != ops::ConditionStatus::kTrue) return ReasonAndMessage(*planned);
   if (status.conditions.IsTrue(ops::kRestartingCondition)) {
-    return Told(*status.conditions.Find(ops::kRestartingCondition));
+    return ReasonAndMessage(*status.conditions.Find(ops::kRestartingCondition));
   }
   const ops::Condition* ready = status.conditions.Find(ops::kPodsReadyCondition);
   const bool runs = status.conditions.IsTrue(ops::kRunningCondition);
-  return !runs && ready != nullptr && ready->status == ops::ConditionStatus::kFalse ? Told(*ready) : "";
+  return !runs && ready != nullptr && ready->status == ops::ConditionStatus::kFalse ? ReasonAndMessage(*ready) : "";
 }
 
 TopJob TakeJob(const kube::Object& object, base::WallTime now) {
@@ -39,12 +40,12 @@ TopJob TakeJob(const kube::Object& object, base::WallTime now) {
   row.ns = object.key().ns;
   row.name = object.key().name;
   row.status = object.deleting() ? "Terminating" : status.Phase();
-  row.trouble = JobTrouble(status);
+  row.problem = JobProblem(status);
   row.age = Ago(object.String("/metadata/creationTimestamp"), now);
   row.restarts = status.restarts;
   if (job.ok()) {
     row.goal = job->objective.min_throughput;
-    if (!job->managed_by_us()) row.trouble = "managed by " + job->run_policy.managed_by;
+    if (!job->managed_by_us()) row.problem = "managed by " + job->run_policy.managed_by;
   }
   const bool runs = status.conditions.IsTrue(ops::kRunningCondition) && !status.finished();
   if (status.observed) {
@@ -61,7 +62,7 @@ TopJob TakeJob(const kube::Object& object, base::WallTime now) {
   if (status.plan) {
     row.generation = status.plan->generation;
     row.plan = status.plan->summary;
-    // What is bought: a plan without pods costs nothing.
+    // A plan without pods costs nothing.
     if (status.replicas > 0 && !status.finished()) row.usd_per_hour = status.plan->usd_per_hour;
   }
   return row;
@@ -83,11 +84,11 @@ TopPool TakePool(const kube::Object& object, base::WallTime now) {
   row.free = status.units.free;
   for (const char* type : {ops::kPricedCondition, ops::kAvailableCondition}) {
     const ops::Condition* condition = status.conditions.Find(type);
-    if (condition != nullptr && condition->status != ops::ConditionStatus::kTrue && row.trouble.empty()) {
-      row.trouble = Told(*condition);
+    if (condition != nullptr && condition->status != ops::ConditionStatus::kTrue && row.problem.empty()) {
+      row.problem = ReasonAndMessage(*condition);
     }
   }
-  if (!row.seen) row.trouble = "the operator has not looked at it yet";
+  if (!row.seen) row.problem = "the operator has not processed it yet";
   return row;
 }
 
@@ -126,7 +127,7 @@ std::string JobsTable(const TopView& view, bool namespaces) {
                                     OrDash(job.progress_percent >= 0, fmt::format("{} %", job.progress_percent)),
                                     OrDash(job.remaining_seconds >= 0, Span(job.remaining_seconds)),
                                     OrDash(job.generation > 0, std::to_string(job.generation)),
-                                    !job.trouble.empty() ? job.trouble
+                                    !job.problem.empty() ? job.problem
                                     : job.plan.empty()   ? "-"
                                                          : job.plan};
     if (namespaces) row.insert(row.begin(), job.ns);
@@ -140,7 +141,7 @@ std::string PoolsTable(const TopView& view) {
   for (const TopPool& pool : view.pools) {
     table.Add({pool.name, pool.cls, OrDash(pool.usd_per_unit_hour > 0, Usd(pool.usd_per_unit_hour)), pool.price_age,
                OrDash(pool.seen, std::to_string(pool.capacity)), OrDash(pool.seen, std::to_string(pool.used)),
-               OrDash(pool.seen, std::to_string(pool.free)), std::to_string(pool.limit), pool.trouble});
+               OrDash(pool.seen, std::to_string(pool.free)), std::to_string(pool.limit), pool.problem});
   }
   return table.Text();
 }
@@ -164,21 +165,21 @@ TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::O
 std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width) {
   std::vector<std::string> lines;
   const Total total = Sum(view);
-  const std::string saved = total.saved_usd < 0 ? Usd(-total.saved_usd) + " more than first plans"
-                                                : Usd(total.saved_usd) + " saved against first plans";
+  const std::string saved = total.saved_usd < 0 ? Usd(-total.saved_usd) + " USD more than with the first plans"
+                                                : Usd(total.saved_usd) + " USD saved compared with the first plans";
   lines.push_back(fmt::format("{}, {} training, {} USD/h now; {} USD spent, {}", Counted(total.jobs, "job"),
                               total.running, Usd(total.usd_per_hour), Usd(total.spent_usd), saved));
   lines.emplace_back();
   if (view.jobs.empty()) {
-    lines.emplace_back(namespaces ? "no TrainingJobs" : "no TrainingJobs in this namespace (-A: in all)");
+    lines.emplace_back(namespaces ? "no TrainingJobs" : "no TrainingJobs in this namespace (-A shows all namespaces)");
   } else {
     Append(Lines(JobsTable(view, namespaces)), lines);
   }
   lines.emplace_back();
   if (!view.pools_known) {
-    lines.emplace_back("ResourcePools: this user may not list them (ClusterRole medley-pool-viewer)");
+    lines.emplace_back("ResourcePools: this user is not allowed to list them (needs ClusterRole medley-pool-viewer)");
   } else if (view.pools.empty()) {
-    lines.emplace_back("no ResourcePools: nothing can be planned (docs/pools-and-prices.md)");
+    lines.emplace_back("no ResourcePools: create one, or no job can be planned (docs/pools-and-prices.md)");
   } else {
     Append(Lines(PoolsTable(view)), lines);
   }
@@ -197,7 +198,7 @@ std::string TopJson(const TopView& view) {
                  {"restarts", job.restarts},     {"plan", job.plan}};
     if (job.progress_percent >= 0) item["progressPercent"] = job.progress_percent;
     if (job.remaining_seconds >= 0) item["remainingSeconds"] = job.remaining_seconds;
-    if (!job.trouble.empty()) item["trouble"] = job.trouble;
+    if (!job.problem.empty()) item["problem"] = job.problem;
     jobs.push_back(std::move(item));
   }
   Json pools = Json::array();
@@ -206,7 +207,7 @@ std::string TopJson(const TopView& view) {
                  {"capacity", pool.capacity}, {"used", pool.used}, {"free", pool.free},
                  {"limit", pool.limit}};
     if (!pool.price_source.empty()) item["priceSource"] = pool.price_source;
-    if (!pool.trouble.empty()) item["trouble"] = pool.trouble;
+    if (!pool.problem.empty()) item["problem"] = pool.problem;
     pools.push_back(std::move(item));
   }
   const Total total = Sum(view);

@@ -1,4 +1,4 @@
-// `medley top`: what all jobs and pools do and cost, from their objects. Pure.
+// `medley top`: formats throughput and cost of jobs and pools from their objects. Pure.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ struct TopJob {
   std::string ns;
   std::string name;
   std::string status;       // the phase
-  std::string trouble;      // "Infeasible: ..." while it stands still
-  double throughput = 0;    // samples/s measured; 0: nothing runs
-  double goal = 0;          // 0: none
-  double usd_per_hour = 0;  // of what runs; 0: nothing does
+  std::string problem;      // why it does not train, for example "Infeasible: ..."; empty: no problem
+  double throughput = 0;    // measured samples/s; 0: does not train
+  double goal = 0;          // samples/s; 0: no goal
+  double usd_per_hour = 0;  // cost of its pods; 0: no pods
   double spent_usd = 0;
   double saved_usd = 0;
-  int progress_percent = -1;  // -1: not known
-  double remaining_seconds = -1;
+  int progress_percent = -1;      // -1: unknown
+  double remaining_seconds = -1;  // -1: unknown
   int64_t generation = 0;
   int restarts = 0;
   std::string plan;  // one line
@@ -30,27 +30,27 @@ struct TopJob {
 struct TopPool {
   std::string name;
   std::string cls;
-  double usd_per_unit_hour = 0;  // 0: not known
+  double usd_per_unit_hour = 0;  // 0: unknown
   std::string price_source;
   std::string price_age;
-  bool seen = false;  // by the operator; else units are not known but for the limit
+  bool seen = false;  // whether the operator has processed it; if not, only the limit is known
   int limit = 0;
   int capacity = 0;
   int used = 0;
   int free = 0;
-  std::string trouble;  // "NoNodes: ..."
+  std::string problem;  // for example "NoNodes: ..."; empty: no problem
 };
 
 struct TopView {
   std::vector<TopJob> jobs;    // by namespace and name
   std::vector<TopPool> pools;  // by name
-  bool pools_known = true;     // false: this user may not see them
+  bool pools_known = true;     // false: this user is not allowed to list pools
 };
 
 TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::Object>& pools, base::WallTime now);
 
-// Jobs, pools and a line of sums. `namespaces`: with that column. `width`: columns at most, 0 for
-// any.
+// Returns a line of sums, the jobs and the pools. `namespaces`: add a column for them. `width`: the most columns; 0: no
+// limit.
 std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width);
 
 // {"jobs": [...], "pools": [...], "total": {...}}

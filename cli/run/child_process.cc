@@ -17,8 +17,9 @@ extern char** environ;
 namespace medley::cli {
 namespace {
 
-// Copies the pipe to the log until every writer has closed it or, after a stop, until it is empty or
-// its capacity is copied, the most that a dead writer left in it: others may hold it open.
+// Copies the pipe to the log until every writer has closed it. After a stop request it ends earlier, because
+// descendants of the program may keep the pipe open: when the pipe is empty, or as many bytes are copied as the pipe
+// can hold.
 void Pump(std::stop_token stop, int fd, const std::filesystem::path& path) {
   std::ofstream log(path, std::ios::app | std::ios::binary);
   char buffer[1 << 14];

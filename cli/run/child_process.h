@@ -1,7 +1,7 @@
-// One program that `medley run` starts: the operator, the scheduler.
+// A program that `medley run` starts: the operator or the scheduler.
 //
-// Its output goes to a file. It dies with the thread that started it (PR_SET_PDEATHSIG), so nothing outlives
-// `medley run`, however that ends. Not thread-safe: one owner.
+// Its output is written to a file. The kernel kills it when the thread that started it ends (PR_SET_PDEATHSIG), so it
+// never outlives `medley run`. Not thread-safe: one owner.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -31,11 +31,11 @@ class ChildProcess {
   ~ChildProcess();  // Stop with two seconds of grace
 
   pid_t pid() const { return spawned_.pid; }
-  // The exit status once it has ended ("exit code 1", "signal 9") and its output is in the log; nothing while it runs.
+  // Returns how the program ended ("exit code 1", "signal 9") once all its output is in the log; nullopt while it runs.
   std::optional<std::string> Ended();
-  // SIGTERM, then SIGKILL after `grace`. Idempotent.
+  // Sends SIGTERM, and SIGKILL after `grace`. Idempotent.
   void Stop(base::nanoseconds grace);
-  // VmHWM in bytes; 0 when it has gone.
+  // Peak resident memory (VmHWM) in bytes; 0 after the program has ended.
   int64_t PeakMemory() const;
 
  private:

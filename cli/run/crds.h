@@ -1,4 +1,4 @@
-// The custom resource definitions of deploy/crds, compiled in, so that the program needs no files beside it.
+// The CustomResourceDefinitions of deploy/crds, compiled into the program, so that it needs no files.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace medley::cli {
 
-// File name and text of each.
+// The (file name, text) of each definition.
 std::vector<std::pair<std::string_view, std::string_view>> BundledCrds();
 
 }  // namespace medley::cli

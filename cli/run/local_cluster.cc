@@ -15,14 +15,14 @@ namespace medley::cli {
 namespace {
 
 constexpr base::nanoseconds kStartTimeout = base::seconds(20);
-// Coordinators and profilers run beside the units that pools sell.
+// Coordinators and profilers need resources in addition to the units of the pools.
 constexpr double kSpareCpu = 8;
 constexpr double kSpareMemory = 16.0 * (1 << 30);
 
 std::string LastLine(const std::filesystem::path& log) {
   const std::string text = base::ReadFile(log).value_or("");
   const size_t end = text.find_last_not_of("\n ");
-  if (end == std::string::npos) return "it said nothing";
+  if (end == std::string::npos) return "its log is empty";
   const size_t begin = text.rfind('\n', end);
   return text.substr(begin == std::string::npos ? 0 : begin + 1,
                      end - (begin == std::string::npos ? -1 : static_cast<long>(begin)));
@@ -74,7 +74,8 @@ LocalCluster::~LocalCluster() { Stop(); }
 absl::Status LocalCluster::Start() {
   for (const char* program : {"medley-operator", "medley-scheduler", "medley-worker"}) {
     if (!std::filesystem::exists(options_.programs / program)) {
-      return base::NotFound("{} is not in {}", program, options_.programs.string());
+      return base::NotFound("the program {} is missing in {}; name its folder with --programs", program,
+                            options_.programs.string());
     }
   }
   MEDLEY_RETURN_IF_ERROR(StartServer());
@@ -102,7 +103,7 @@ absl::Status LocalCluster::StartNode() {
   options.nodes = NodesFor(options_.pools);
   options.images = {{"medley-worker", options_.programs / "medley-worker"}};
   options.keep_pod_folders = true;
-  // So that sanitized builds treat pods like the rest of the program.
+  // Builds with sanitizers then use the same options for the processes of pods.
   options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
   options.seed = base::SystemSeed();
   node_ = std::make_unique<kube::ProcessNode>(*client_, clock_, std::move(options));
@@ -115,10 +116,12 @@ absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::pat
   const base::SteadyTime deadline = clock_.Steady() + kStartTimeout;
   while (clock_.Steady() < deadline) {
     if (auto text = base::ReadFile(file); text.ok() && !text->empty()) return *text;
-    if (auto trouble = Trouble()) return base::Unavailable("{}", *trouble);
+    if (auto ended = EndedProgram()) return base::Unavailable("{}", *ended);
     clock_.SleepFor(base::milliseconds(20), std::stop_token());
   }
-  return base::DeadlineExceeded("process {} did not write {} within 20 s", child.pid(), file.string());
+  return base::DeadlineExceeded(
+      "the program with process id {} did not write {} within 20 s; see its log in the run folder", child.pid(),
+      file.string());
 }
 
 absl::Status LocalCluster::StartScheduler() {
@@ -135,7 +138,7 @@ absl::Status LocalCluster::StartScheduler() {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, WaitForFile(ports, *scheduler_));
   const kube::Json port = kube::Json::parse(text, nullptr, false);
   if (!port.is_object() || !port["grpc"].is_number() || !port["rest"].is_number()) {
-    return base::Internal("{} does not hold the scheduler's ports", ports.string());
+    return base::Internal("the file {} does not contain the scheduler's ports", ports.string());
   }
   scheduler_grpc_ = "127.0.0.1:" + port["grpc"].dump();
   scheduler_rest_ = "127.0.0.1:" + port["rest"].dump();
@@ -150,7 +153,7 @@ absl::Status LocalCluster::StartOperator() {
                                          "--worker-image", "medley-worker", "--status-interval", "0.5",
                                          "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
                            .log = options_.run_folder / "operator.log"}));
-  return absl::OkStatus();  // it is level-triggered: nothing needs to wait for it
+  return absl::OkStatus();  // the operator retries until it can work, so there is nothing to wait for
 }
 
 void LocalCluster::Stop() {
@@ -169,7 +172,7 @@ absl::Status LocalCluster::SetPrices(const std::filesystem::path& file) {
 
 absl::Status LocalCluster::KillPod(const kube::Key& pod) { return node_->Signal(pod, SIGKILL); }
 
-std::optional<std::string> LocalCluster::Trouble() {
+std::optional<std::string> LocalCluster::EndedProgram() {
   for (const auto& [child, name] : {std::pair(scheduler_.get(), "scheduler"), std::pair(operator_.get(), "operator")}) {
     if (child == nullptr) continue;
     if (const auto ended = child->Ended()) {

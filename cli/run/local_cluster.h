@@ -1,11 +1,13 @@
-// A cluster of one machine: embedded API server and process node in this process, operator and
-// scheduler as programs.
+// A cluster on one machine: the embedded API server and the process node in this process, the operator and the
+// scheduler as child processes.
 //
-//   run folder/  kubeconfig  prices.yaml  crds/  node/ (pods' folders and logs)  operator.log
-//   scheduler.log
+//   run folder/
+//     kubeconfig  prices.yaml  crds/
+//     node/          folders and logs of the pods
+//     operator.log  scheduler.log
 //
-// Start returns when all four answer. Not thread-safe: one owner. Stop is idempotent and ends
-// everything that was started.
+// Start returns when all four are ready. Stop is idempotent and ends everything that Start started. Not thread-safe:
+// one owner.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -27,10 +29,10 @@ namespace medley::cli {
 
 struct LocalClusterOptions {
   std::filesystem::path programs;    // folder of medley-operator, medley-scheduler, medley-worker
-  std::filesystem::path run_folder;  // exists
-  int port = 0;                      // of the API server; 0: any
-  std::vector<kube::Object> pools;   // their node selectors become the machine's nodes
-  std::filesystem::path prices;      // copied into the run folder; empty: no feed
+  std::filesystem::path run_folder;  // must exist
+  int port = 0;                      // port of the API server; 0: any free one
+  std::vector<kube::Object> pools;   // each distinct node selector becomes a node
+  std::filesystem::path prices;      // price file, copied into the run folder; empty: no price feed
 };
 
 class LocalCluster {
@@ -38,8 +40,8 @@ class LocalCluster {
   LocalCluster(base::Clock& clock, LocalClusterOptions options);
   ~LocalCluster();
 
-  // Errors: NotFound (a program is missing), FailedPrecondition (port in use), and what a program
-  // said last before it ended.
+  // Errors: NotFound (a program is missing), FailedPrecondition (the port is in use), Unavailable with the last log
+  // line of a program that ended.
   absl::Status Start();
   void Stop();
 
@@ -47,13 +49,13 @@ class LocalCluster {
   std::filesystem::path kubeconfig() const { return options_.run_folder / "kubeconfig"; }
   std::string scheduler_rest() const { return scheduler_rest_; }
   const kube::ApiServer& server() const { return *server_; }
-  // Replaces the price feed; the scheduler notices.
+  // Replaces the price file; the scheduler reads it again.
   absl::Status SetPrices(const std::filesystem::path& file);
-  // SIGKILL to the processes of a pod. NotFound when it has none.
+  // Sends SIGKILL to the processes of a pod. NotFound when it has none.
   absl::Status KillPod(const kube::Key& pod);
-  // "medley-operator ended (exit code 1): last line of its log"; nothing while all run.
-  std::optional<std::string> Trouble();
-  // Peak resident bytes of the operator and of the scheduler.
+  // Returns a sentence such as "medley-operator ended (exit code 1): last line of its log"; nullopt while both run.
+  std::optional<std::string> EndedProgram();
+  // Peak resident memory in bytes.
   int64_t operator_peak() const { return operator_ ? operator_->PeakMemory() : 0; }
   int64_t scheduler_peak() const { return scheduler_ ? scheduler_->PeakMemory() : 0; }
 
@@ -75,8 +77,7 @@ class LocalCluster {
   std::string scheduler_rest_;
 };
 
-// The machine's nodes: one for each distinct node selector of the pools, large enough for their
-// limits.
+// Returns one node for each distinct node selector of the pools, large enough for the limits of those pools.
 std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools);
 
 }  // namespace medley::cli

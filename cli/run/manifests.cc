@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kMaxManifestBytes = 16 << 20;
 
-// Every hostPath.path that begins with "./" becomes absolute.
+// Makes every hostPath.path that begins with "./" absolute.
 void ResolveHostPaths(kube::Json& json, const std::filesystem::path& folder) {
   if (json.is_object()) {
     const auto host_path = json.find("hostPath");
@@ -34,11 +34,11 @@ absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
   Manifests manifests;
   int jobs = 0;
   for (kube::Json& document : *documents) {
-    if (!document.is_object()) return base::InvalidArgument("{}: a document is not an object", file.string());
+    if (!document.is_object()) return base::InvalidArgument("{}: a YAML document is not an object", file.string());
     ResolveHostPaths(document, folder);
     kube::Object object(std::move(document));
     if (object.kind().empty() || object.api_version().empty() || object.key().name.empty()) {
-      return base::InvalidArgument("{}: a document has no apiVersion, kind or metadata.name", file.string());
+      return base::InvalidArgument("{}: a YAML document has no apiVersion, kind or metadata.name", file.string());
     }
     if (object.kind() == "ResourcePool") {
       manifests.pools.push_back(std::move(object));
@@ -49,8 +49,10 @@ absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
       manifests.others.push_back(std::move(object));
     }
   }
-  if (jobs != 1) return base::InvalidArgument("{}: has {} TrainingJobs, must have one", file.string(), jobs);
-  if (manifests.pools.empty()) return base::InvalidArgument("{}: has no ResourcePool", file.string());
+  if (jobs != 1)
+    return base::InvalidArgument("{}: the file has {} TrainingJobs, it must have exactly one", file.string(), jobs);
+  if (manifests.pools.empty())
+    return base::InvalidArgument("{}: the file has no ResourcePool, it must have at least one", file.string());
   if (manifests.job.key().ns.empty()) manifests.job.mutable_json()["metadata"]["namespace"] = "default";
   const std::string scenario = manifests.job.annotation("run.medley.dev/scenario");
   if (!scenario.empty()) manifests.scenario = folder / scenario;

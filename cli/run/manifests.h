@@ -1,7 +1,7 @@
 // The manifests that `medley run FILE` applies.
 //
-// The same file works with `kubectl apply -f`, except that a hostPath which begins with "./" is taken relative to the
-// file's folder, so that an example can bring its data along.
+// The same file works with `kubectl apply -f`, with one exception: a hostPath that begins with "./" is relative to the
+// file's folder here, so that an example can include its data.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,10 +18,10 @@ struct Manifests {
   std::vector<kube::Object> pools;  // ResourcePools, in order
   kube::Object job;                 // the one TrainingJob
   std::vector<kube::Object> others;
-  std::filesystem::path scenario;  // absolute; empty: none
+  std::filesystem::path scenario;  // absolute path; empty: no scenario
 };
 
-// Errors: NotFound (no such file), InvalidArgument (broken YAML, no TrainingJob, more than one, no pool).
+// Errors: NotFound (the file does not exist), InvalidArgument (invalid YAML, not exactly one TrainingJob, no pool).
 absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file);
 
 }  // namespace medley::cli

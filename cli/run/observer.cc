@@ -48,9 +48,9 @@ absl::Status Observer::Step(RunRecord& record) {
       {base::ToSeconds(clock_.Steady() - start_), view.observed.samples, view.plan ? view.plan->generation : 0});
   NotePlan(view);
   NoteMoves(view, record);
-  if (view.trouble != trouble_) {
-    trouble_ = view.trouble;
-    if (!trouble_.empty()) Say(trouble_);
+  if (view.problem != problem_) {
+    problem_ = view.problem;
+    if (!problem_.empty()) Say(problem_);
   }
   return Act(view, record);
 }
@@ -82,14 +82,14 @@ void Observer::NotePlan(const Snapshot& view) {
 
 void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
   for (const ops::RescaleStatus& move : view.rescales) {
-    // Generations only grow, so a move that is newer than the last one seen is new.
+    // Generations only grow, so a move to a later generation than the last one seen is new.
     if (move.from_generation <= 0 || move.to_generation <= last_generation_) continue;
     last_generation_ = move.to_generation;
-    // A member that comes or goes is a switch of generations, but not a move to another plan.
+    // When a member returns or leaves, the generation changes but the plan does not.
     const bool returned = !move.recovery && (move.reason == "MemberReturned" || move.reason == "MemberLeft");
     (move.recovery ? record.recoveries : returned ? record.returns : record.rescales).push_back(move);
-    Say(fmt::format("generation {} -> {} ({}): stood still {:.0f} ms{}", move.from_generation, move.to_generation,
-                    move.reason, move.pause_seconds * 1000,
+    Say(fmt::format("generation {} -> {} ({}): training paused for {:.0f} ms{}", move.from_generation,
+                    move.to_generation, move.reason, move.pause_seconds * 1000,
                     move.lost_steps > 0 ? fmt::format(", {} steps trained again", move.lost_steps) : ""));
   }
 }
@@ -98,7 +98,7 @@ absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {
   if (view.observed.samples_total <= 0) return absl::OkStatus();
   while (next_step_ < scenario_.steps.size() && view.progress_percent >= scenario_.steps[next_step_].at_percent) {
     const ScenarioStep& step = scenario_.steps[next_step_];
-    // On a slow machine a plan that an earlier step led to may still be on its way: the kill is for a pod that trains.
+    // Wait until the plan that an earlier step caused is in force, so that the step kills a pod that trains.
     if (step.kill && view.rescaling) return absl::OkStatus();
     if (!step.say.empty()) Say("--- " + step.say);
     if (!step.prices.empty()) MEDLEY_RETURN_IF_ERROR(cluster_.SetPrices(folder_ / step.prices));
@@ -110,7 +110,7 @@ absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {
 
 absl::Status Observer::KillOne(const KillStep& step, RunRecord& record) {
   std::string selector = "medley.dev/job-name=" + job_.name + ",medley.dev/role=" + step.role;
-  // By pool: a pod that a later plan uses again keeps the stage label that it was made with.
+  // Select by pool, because a pod that a later plan reuses keeps the stage label from its creation.
   if (step.stage >= 0 && record.last.plan && step.stage < static_cast<int>(record.last.plan->stages.size())) {
     selector += ",medley.dev/pool=" + record.last.plan->stages[static_cast<size_t>(step.stage)].pool;
   }
@@ -123,7 +123,7 @@ absl::Status Observer::KillOne(const KillStep& step, RunRecord& record) {
     ++record.kills;
     return absl::OkStatus();
   }
-  return base::NotFound("no running {} to kill (selector {})", step.role, selector);
+  return base::NotFound("the scenario cannot kill a {}: no running pod matches the selector {}", step.role, selector);
 }
 
 }  // namespace medley::cli

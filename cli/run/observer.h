@@ -1,5 +1,5 @@
-// Watches one job of a local run: turns what the API says into a Snapshot, new Events into
-// messages, and carries out the scenario's steps when their progress is reached. Not thread-safe.
+// Observes one job of a local run: takes Snapshots of the API's objects, turns new Events into messages, and carries
+// out each step of the scenario when the job reaches its progress. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -20,7 +20,7 @@ class Observer {
   Observer(base::Clock& clock, LocalCluster& cluster, kube::Key job, const Scenario& scenario,
            std::filesystem::path scenario_folder);
 
-  // Reads the API once and acts. Errors: the API server's, or a step that could not be carried out.
+  // Reads the API once and carries out due steps. Errors: those of the API server, and a step that failed.
   absl::Status Step(RunRecord& record);
   std::vector<std::string> TakeMessages();
 
@@ -42,7 +42,7 @@ class Observer {
   int64_t plan_generation_ = -1;
   std::string plan_shown_;
   int64_t last_generation_ = 0;
-  std::string trouble_;
+  std::string problem_;
   std::set<std::string> seen_events_;
   std::vector<std::string> messages_;
 };

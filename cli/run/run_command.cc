@@ -21,7 +21,7 @@
 namespace medley::cli {
 namespace {
 
-// Set by SIGINT and SIGTERM alone; a signal handler can reach nothing else.
+// Set by the handler of SIGINT and SIGTERM; a global, because a signal handler gets no other data.
 std::atomic<bool> interrupted{false};
 
 void OnSignal(int) { interrupted = true; }
@@ -61,15 +61,16 @@ absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
     if (!created.ok()) return base::Annotate(created.status(), "applying ResourcePool " + pool.key().name);
   }
   for (const kube::Object& other : manifests.others) {
-    return base::InvalidArgument("{} {}: medley run applies ResourcePools and one TrainingJob", other.kind(),
-                                 other.key().ToString());
+    return base::InvalidArgument(
+        "{} {}: medley run accepts only ResourcePools and one TrainingJob; remove this object from the file",
+        other.kind(), other.key().ToString());
   }
   const auto created = client.Create(jobs, manifests.job);
   if (!created.ok()) return base::Annotate(created.status(), "applying TrainingJob " + manifests.job.key().name);
   return absl::OkStatus();
 }
 
-// Follows the job until it ends, carrying out the scenario. The record is complete in any case.
+// Follows the job until it has finished and carries out the scenario. Fills the record even when it returns an error.
 absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& manifests, const Scenario& scenario,
                     const RunOptions& options, Output& output, RunRecord& record) {
   Observer observer(clock, cluster, manifests.job.key(), scenario, manifests.scenario.parent_path());
@@ -81,10 +82,10 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
     record.seconds = base::ToSeconds(clock.Steady() - start);
     output.Show(record.last, record.seconds);
     if (record.last.complete || record.last.failed) return absl::OkStatus();
-    if (const auto trouble = cluster.Trouble()) return base::Unavailable("{}", *trouble);
+    if (const auto ended = cluster.EndedProgram()) return base::Unavailable("{}", *ended);
     if (record.seconds > options.timeout_seconds) {
-      return base::DeadlineExceeded("the job is not done after {:.0f} s (--timeout); {}", record.seconds,
-                                    record.last.trouble.empty() ? "it is " + record.last.phase : record.last.trouble);
+      return base::DeadlineExceeded("the job has not finished after {:.0f} s (--timeout); {}", record.seconds,
+                                    record.last.problem.empty() ? "it is " + record.last.phase : record.last.problem);
     }
     if (!output.live() && record.last.observed.samples > 0 && record.seconds - last_progress >= 2) {
       output.Say(ProgressLine(record.last));
@@ -97,14 +98,13 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
 
 void KeepUp(base::Clock& clock, LocalCluster& cluster) {
   std::printf(
-      "\nthe cluster stays up until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get "
-      "mtj,mrp,pods\n\n",
+      "\nthe local cluster runs until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
       cluster.kubeconfig().c_str());
-  std::printf("the scheduling service answers at http://%s/\n", cluster.scheduler_rest().c_str());
+  std::printf("the scheduling service listens on http://%s/\n", cluster.scheduler_rest().c_str());
   std::fflush(stdout);
   while (!interrupted) {
-    if (const auto trouble = cluster.Trouble()) {
-      std::fprintf(stderr, "medley: %s\n", trouble->c_str());
+    if (const auto ended = cluster.EndedProgram()) {
+      std::fprintf(stderr, "medley: %s\n", ended->c_str());
       return;
     }
     clock.SleepFor(base::milliseconds(200), std::stop_token());
@@ -129,7 +129,7 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
                                .prices = scenario.prices.empty() ? std::filesystem::path()
                                                                  : manifests.scenario.parent_path() / scenario.prices});
   if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
-  output.Say(fmt::format("API server, process node, scheduler and operator are up (KUBECONFIG={})",
+  output.Say(fmt::format("API server, process node, scheduler and operator are running (KUBECONFIG={})",
                          cluster.kubeconfig().string()));
   if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
   RunRecord record;

@@ -1,4 +1,4 @@
-// `medley run FILE`: the whole of Medley on one machine, until the job has finished.
+// `medley run FILE`: runs a job with all of Medley on one machine until the job has finished.
 #pragma once
 
 #include <filesystem>
@@ -7,15 +7,16 @@ namespace medley::cli {
 
 struct RunOptions {
   std::filesystem::path file;
-  std::filesystem::path programs;  // folder of the other programs; empty: beside this one
-  std::filesystem::path folder;    // run folder; empty: a temporary one, removed unless `keep`
-  bool keep = false;               // leave the cluster up until interrupted, and print its kubeconfig
-  bool plain = false;              // lines, even on a terminal
+  std::filesystem::path programs;  // folder of the other programs; empty: the folder of this program
+  std::filesystem::path folder;    // run folder; empty: a temporary one, removed unless the run fails
+  bool keep = false;               // leave the cluster running until interrupted, and print its kubeconfig
+  bool plain = false;              // print lines even on a terminal
   double timeout_seconds = 900;
   int port = 0;
 };
 
-// 0: Complete, and all that the scenario expects holds. 1: not so. 2: bad arguments or manifests. 130: interrupted.
+// Returns the exit status. 0: the job is Complete and meets the scenario's expectations. 1: it is not or does not. 2:
+// the arguments or manifests are invalid. 130: interrupted.
 int Run(const RunOptions& options);
 
 }  // namespace medley::cli

@@ -58,7 +58,7 @@ absl::StatusOr<ScenarioStep> ParseStep(const Json& json, const std::string& path
   if (json.contains("kill")) {
     MEDLEY_ASSIGN_OR_RETURN(step.kill, ParseKill(json["kill"], path + ".kill"));
   }
-  if (step.prices.empty() && !step.kill) return base::InvalidArgument("{}: needs prices or kill", path);
+  if (step.prices.empty() && !step.kill) return base::InvalidArgument("{}: the step needs prices or kill", path);
   return step;
 }
 
@@ -89,7 +89,9 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view yaml) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const std::string path = fmt::format("steps[{}]", i);
     MEDLEY_ASSIGN_OR_RETURN(ScenarioStep step, ParseStep(steps[i], path));
-    if (step.at_percent < last) return base::InvalidArgument("{}.atPercent: steps must be in order", path);
+    if (step.at_percent < last)
+      return base::InvalidArgument("{}.atPercent: must not be less than in the step before, steps must be in order",
+                                   path);
     last = step.at_percent;
     scenario.steps.push_back(std::move(step));
   }

@@ -1,12 +1,10 @@
-// What happens around a local run: prices that move, processes that die, and what the result must
-// be.
+// The scenario of a local run: price changes, processes to kill, and the expected results.
 //
-// A scenario is a file beside the manifests, named by the TrainingJob's annotation
-// `run.medley.dev/scenario`. `medley run` alone reads it; a cluster ignores the annotation. Format
-// (YAML):
+// A scenario is a file in the folder of the manifests. The TrainingJob's annotation `run.medley.dev/scenario` names it.
+// Only `medley run` reads it; in a cluster the annotation has no effect. Format (YAML):
 //
-//   prices: adult.prices.yaml            # the price feed at the start, a file beside this one
-//   steps:                               # in order; each waits for its progress
+//   prices: adult.prices.yaml            # the price file at the start, in the same folder
+//   steps:                               # in order; each waits until the job reaches its progress
 //   - {atPercent: 30, say: "...", prices: adult.prices-2.yaml}
 //   - {atPercent: 65, say: "...", kill: {role: trainer, stage: 1}}
 //   expect: {auc: 0.915, logLoss: 0.30, rescales: 1, recoveries: 1}
@@ -25,17 +23,17 @@ namespace medley::cli {
 
 struct KillStep {
   std::string role;  // trainer, server, coordinator
-  int stage = -1;    // trainers: -1 means any
+  int stage = -1;    // stage of the trainer; -1: any
 };
 
 struct ScenarioStep {
-  double at_percent = 0;  // of the samples
-  std::string say;
-  std::string prices;  // file name; empty: prices stay
+  double at_percent = 0;  // of all samples
+  std::string say;        // message to print
+  std::string prices;     // name of the new price file; empty: prices do not change
   std::optional<KillStep> kill;
 };
 
-// What the summary checks; a missing field is not checked.
+// The expected results, which the summary checks. A missing field is not checked.
 struct Expectations {
   std::optional<double> auc;       // at least
   std::optional<double> log_loss;  // at most
@@ -44,12 +42,12 @@ struct Expectations {
 };
 
 struct Scenario {
-  std::string prices;  // file name; empty: no feed
+  std::string prices;  // name of the price file; empty: no price feed
   std::vector<ScenarioStep> steps;
   Expectations expect;
 };
 
-// Errors: InvalidArgument with the field's path, for an unknown field as well.
+// Errors: InvalidArgument with the field's path, also for an unknown field.
 absl::StatusOr<Scenario> ParseScenario(std::string_view yaml);
 
 }  // namespace medley::cli

@@ -6,7 +6,7 @@
 namespace medley::cli {
 namespace {
 
-std::string Trouble(const ops::Conditions& conditions) {
+std::string Problem(const ops::Conditions& conditions) {
   const ops::Condition* failed = conditions.Find(ops::kFailedCondition);
   if (failed != nullptr && failed->status == ops::ConditionStatus::kTrue)
     return failed->reason + ": " + failed->message;
@@ -31,7 +31,7 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   view.rescaling = status.conditions.IsTrue(ops::kRescalingCondition);
   view.complete = status.conditions.IsTrue(ops::kCompleteCondition);
   view.failed = status.conditions.IsTrue(ops::kFailedCondition);
-  view.trouble = Trouble(status.conditions);
+  view.problem = Problem(status.conditions);
   view.plan = std::move(status.plan);
   view.observed = std::move(status.observed).value_or(ops::ObservedStatus());
   view.cost = status.cost.value_or(ops::CostStatus());

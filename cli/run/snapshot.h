@@ -1,4 +1,4 @@
-// What a person sees of a run, taken from the API's objects. Pure.
+// The state of a run as `medley run` shows it, taken from the API's objects. Pure.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace medley::cli {
 
 struct PoolView {
   std::string name;
-  double usd_per_unit_hour = 0;  // 0: not known
+  double usd_per_unit_hour = 0;  // 0: unknown
   int used = 0;
   int limit = 0;
 };
@@ -24,12 +24,11 @@ struct Snapshot {
   ops::ObservedStatus observed;
   ops::CostStatus cost;
   std::vector<ops::RescaleStatus> rescales;  // generation switches, in order
-  double progress_percent = 0;               // with its fraction, unlike the status's
-  bool rescaling = false;                    // a new plan is not in force yet
+  double progress_percent = 0;               // not rounded, unlike the status's
+  bool rescaling = false;                    // whether a new plan is being prepared
   bool complete = false;
   bool failed = false;
-  // The last condition's sentence that says why nothing goes on ("" when things go on).
-  std::string trouble;
+  std::string problem;  // why the job failed or has no plan, from its conditions; empty: no problem
 };
 
 Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& pools);

@@ -11,7 +11,7 @@ namespace medley::cli {
 namespace {
 
 std::string Cut(const std::string& line, int width) {
-  // Counts bytes; frames hold ASCII only.
+  // Bytes are columns, because frames contain only ASCII.
   return static_cast<int>(line.size()) <= width ? line : line.substr(0, static_cast<size_t>(std::max(0, width)));
 }
 
@@ -34,9 +34,9 @@ std::string Bar(double percent, int width) {
 
 std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("plan of generation {} by {}: {} samples/s expected, {} USD/h{}", plan.generation,
-                              plan.planner, Thousands(plan.throughput), Usd(plan.usd_per_hour),
-                              plan.usd_total > 0 ? ", " + Usd(plan.usd_total) + " USD for what is left" : ""));
+  lines.push_back(fmt::format("plan of generation {} from planner {}: {} samples/s expected, {} USD/h{}",
+                              plan.generation, plan.planner, Thousands(plan.throughput), Usd(plan.usd_per_hour),
+                              plan.usd_total > 0 ? ", " + Usd(plan.usd_total) + " USD for the remaining samples" : ""));
   lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "stage", "layers", "pool", "units", "samples/s"));
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const ops::PlanStatus::Stage& stage = plan.stages[i];
@@ -47,7 +47,7 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
     lines.push_back(
         fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "servers", "", plan.server_pool, plan.servers, "-"));
   }
-  if (!plan.alternatives.empty()) lines.push_back("  one pool alone would be");
+  if (!plan.alternatives.empty()) lines.push_back("  for comparison, on a single pool:");
   for (const ops::PlanStatus::Alternative& other : plan.alternatives)
     lines.push_back("  " + AlternativeLine(other, plan));
   return lines;

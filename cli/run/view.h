@@ -1,4 +1,4 @@
-// A run as text: lines for pipes and logs, frames for terminals. Pure.
+// Formats a run as text: lines for pipes and logs, frames for terminals. Pure.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace medley::cli {
 
-// The plan, its stages and the single-pool plans beside it, as a table of several lines.
+// The plan, its stages and the plans on a single pool, as a table.
 std::vector<std::string> PlanTable(const ops::PlanStatus& plan);
 
 // "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.0004 USD"
 std::string ProgressLine(const Snapshot& view);
 
-// A whole screen of at most `width` columns: state, plan, pools with prices, progress bar, the last messages.
+// A frame of at most `width` columns: phase, plan, pools with prices, progress bar, the last messages.
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
                                int width);
 

@@ -10,8 +10,9 @@
 
 namespace medley::ops {
 
-// True while `seen` tells of the record's plan alone, whole and training: in force, no generation being prepared, nobody
-// missing, every stage measured. What it measures then may be compared with what was predicted.
+// True when `seen` describes the record's plan alone and complete: the plan is in force, no generation is being
+// prepared, no member is missing and every stage is measured. Only then its measurements may be compared with the
+// prediction.
 bool IsComparable(const PlanRecord& record, const Observation& seen);
 
 // The observation of a comparable moment; nothing when it is none, when a stage has units of several pools (its mean

@@ -8,9 +8,9 @@
 
 namespace medley::sched {
 
-// Without job_uid, generation and provenance. Operations that are sparse or that the profile serves (server_seconds > 0) are
-// synchronised by parameter servers when servers are bought; other operations with weights by ring allreduce when the
-// stage has more than one unit, else not at all; operations without weights have no synchronisation. Pure.
+// Returns a plan without job_uid, generation and provenance. If the plan has parameter servers, they synchronise
+// operations that are sparse or that the profile measured on servers (server_seconds > 0). Ring allreduce synchronises
+// the other operations with weights in stages with more than one unit. All others are not synchronised. Pure.
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages);
 
 }  // namespace medley::sched

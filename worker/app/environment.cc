@@ -15,14 +15,14 @@ absl::StatusOr<int> Port(const GetVariable& get, const char* name, int fallback)
   int port = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), port);
   if (error != std::errc() || end != text->data() + text->size() || port < 0 || port > 65535) {
-    return base::InvalidArgument("{}: '{}' is no port", name, *text);
+    return base::InvalidArgument("{}: '{}' is not a port number from 0 to 65535", name, *text);
   }
   return port;
 }
 
 absl::Status Require(const GetVariable& get, const char* name, std::string& value) {
   value = get(name).value_or("");
-  return value.empty() ? base::InvalidArgument("{} is not set", name) : absl::OkStatus();
+  return value.empty() ? base::InvalidArgument("the environment variable {} is not set", name) : absl::OkStatus();
 }
 
 }  // namespace

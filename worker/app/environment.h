@@ -1,4 +1,5 @@
-// What a process of a job is told by its pod: environment variables (docs/runtime.md lists them) and the job's spec.
+// The configuration of one process of a job: environment variables (worker/app/README.md lists them) and the job's
+// spec.
 //
 // An immutable value. Errors are InvalidArgument naming the variable.
 #pragma once
@@ -31,14 +32,15 @@ struct Environment {
 
 enum class Need { kSpec, kMember, kCoordinator };
 
-// Gets a variable's value; none when it is not set.
+// Returns a variable's value, or nullopt when it is not set.
 using GetVariable = std::function<std::optional<std::string>(const char* name)>;
 
-// `need` decides what must be there: the profiler only a spec, the coordinator no MEDLEY_COORDINATOR.
+// `need` says which variables are required: the profiler needs only a spec, the coordinator needs no
+// MEDLEY_COORDINATOR.
 absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need);
 
-// MEDLEY_PATH_MAP "from=to;from=to": the longest `from` that is a prefix of the path (at a '/') is replaced; in file://
-// URIs and in plain paths.
+// Applies MEDLEY_PATH_MAP ("from=to;from=to") to a file:// URI or a plain path: replaces the longest `from` that is a
+// prefix of the path and ends at a '/'.
 std::string MapPath(const std::string& map, const std::string& uri);
 
 }  // namespace medley::worker

@@ -1,4 +1,5 @@
-// What a checkpoint must agree with to be restored: model, data schema, optimizer, batch and seed. Pure.
+// A hash of model, data schema, optimizer, batch size and seed. A job restores only checkpoints with its own hash.
+// Pure.
 #pragma once
 
 #include <string>

@@ -28,9 +28,10 @@ absl::StatusOr<int> RunRole(const std::string& role, const Signals& signals) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("A process of a Medley training job; its configuration comes by environment variables.");
+  CLI::App app(
+      "One process of a Medley training job. Environment variables configure it; worker/app/README.md lists them.");
   std::string role, level = "info";
-  app.add_option("--role", role, "what the process is")
+  app.add_option("--role", role, "the role of this process")
       ->required()
       ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler"}));
   app.add_option("--log-level", level, "debug, info, warn, error, off")->envname("MEDLEY_LOG_LEVEL");

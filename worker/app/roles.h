@@ -1,8 +1,7 @@
-// The roles of medley-worker as functions: they build their parts, run until the end, and answer
-// the exit code.
+// The roles of medley-worker as functions. Each builds its parts, runs until the end and returns the exit code.
 //
-// 0: done. 1: failed, a restart may help. 2: failed for good (configuration, data). A status is
-// turned into one of these and one sentence by main.
+// 0: done. 1: failed, a restart may help. 2: failed for good (configuration, data). main() turns an error status into
+// one of these codes and prints one sentence.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,8 +14,8 @@
 
 namespace medley::worker {
 
-// SIGTERM and SIGINT as a stop token; blocks them in every thread that starts later. One a process,
-// first thing in main.
+// Turns SIGTERM and SIGINT into a stop token. Blocks both signals in every thread that starts later, so main() creates
+// it first; one per process.
 class Signals {
  public:
   Signals();

@@ -18,7 +18,7 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 
-constexpr base::seconds kNotice{25};  // below the 30 s that a pod has by default
+constexpr base::seconds kNotice{25};  // less than a pod's default termination grace period of 30 s
 
 SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::string address) {
   SessionOptions session;
@@ -33,10 +33,10 @@ SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::str
   return session;
 }
 
-// SIGTERM means: leave in good order, and go without the coordinator's leave only when the notice is over.
+// After SIGTERM the member asks the coordinator to release it. It exits without a release only when kNotice is over.
 absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& signals) {
   std::stop_callback on_signal(signals.stop(), [&] {
-    log::Info("leaving: asked to stop");
+    log::Info("received a stop signal: asking the coordinator to release this member");
     member.Leave(kNotice);
   });
   auto code = member.Run(role, {});
@@ -80,7 +80,7 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   Member member(context.session, clock);
   ServerRole role(context, service, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
   auto code = RunUntilReleased(member, role, signals);
-  service.Retain(0, -1);  // wakes handlers
+  service.Retain(0, -1);  // closes every generation, which wakes the handlers
   server->Stop();
   return code;
 }

@@ -45,7 +45,7 @@ class RuntimeProbe::Rep {
     return absl::OkStatus();
   }
 
-  // Mean seconds of `once(rank)`, run on both ranks at the same time.
+  // Returns the mean seconds of `once(rank)`, run on both ranks at the same time.
   absl::StatusOr<double> TimeBoth(const std::function<absl::Status(Group&, int rank)>& once) {
     MEDLEY_ASSIGN_OR_RETURN(const double first, RunBoth(once, 2));
     return RunBoth(once, Repeats(first));
@@ -95,7 +95,8 @@ RuntimeProbe::~RuntimeProbe() = default;
 
 absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const RuntimeProbeOptions& options,
                                                                    const base::Clock& clock) {
-  if (options.micro_batches < 1) return base::InvalidArgument("a probe needs at least one micro-batch");
+  if (options.micro_batches < 1)
+    return base::InvalidArgument("runtime probe: micro_batches is {}, it must be at least 1", options.micro_batches);
   auto rep = std::make_unique<Rep>(options, clock);
   MEDLEY_RETURN_IF_ERROR(rep->Connect());
   return std::unique_ptr<RuntimeProbe>(new RuntimeProbe(std::move(rep)));
@@ -103,7 +104,8 @@ absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const Runtime
 
 absl::StatusOr<double> RuntimeProbe::AllreduceSeconds(int64_t bytes, int replicas) {
   if (bytes <= 0) return 0.0;
-  if (replicas != 2) return base::Unimplemented("the probe measures two replicas, not {}", replicas);
+  if (replicas != 2)
+    return base::Unimplemented("runtime probe: measures an allreduce of 2 replicas, not of {}", replicas);
   std::vector<float> values[2];
   for (auto& side : values) side.assign(static_cast<size_t>(bytes / 4), 0.0F);
   return rep_->TimeBoth(
@@ -117,11 +119,11 @@ absl::StatusOr<double> RuntimeProbe::ExchangeSeconds(int64_t bytes) {
   return rep_->TimeBoth([&](Group& group, int rank) -> absl::Status {
     const int peer = 1 - rank;
     for (int piece = 0; piece < pieces; ++piece) {
-      const auto slot = static_cast<uint64_t>(piece);
+      const auto tag = static_cast<uint64_t>(piece);
       // Activations go from rank 0 to rank 1, their gradients back.
-      if (rank == 0) MEDLEY_RETURN_IF_ERROR(group.Send(peer, slot, buffers[rank]));
-      MEDLEY_RETURN_IF_ERROR(group.Recv(peer, slot, buffers[rank]));
-      if (rank == 1) MEDLEY_RETURN_IF_ERROR(group.Send(peer, slot, buffers[rank]));
+      if (rank == 0) MEDLEY_RETURN_IF_ERROR(group.Send(peer, tag, buffers[rank]));
+      MEDLEY_RETURN_IF_ERROR(group.Recv(peer, tag, buffers[rank]));
+      if (rank == 1) MEDLEY_RETURN_IF_ERROR(group.Send(peer, tag, buffers[rank]));
     }
     return absl::OkStatus();
   });

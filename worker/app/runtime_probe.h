@@ -1,10 +1,9 @@
-// CommunicationProbe with the runtime's own organs: gloo between two ranks, a parameter-server
-// shard over gRPC, all on this machine's address. What it measures is what a step of a job pays,
-// protocol included.
+// A CommunicationProbe that uses the runtime's own transports: gloo between two ranks, and a parameter-server shard
+// over gRPC, both on this machine's address. So the measured times include the protocols, as they do in a step of a
+// job.
 //
-// Means over a stretch of time, not medians: where the processor is rationed (cgroup quota), only a
-// stretch that is long against the quota's period shows what is really to be had. One thread at a
-// time.
+// Reports means over a stretch of time, not medians: under a CPU limit (cgroup quota), only a stretch that is long
+// compared with the quota's period shows the processor time that is really available. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -17,10 +16,10 @@
 namespace medley::worker {
 
 struct RuntimeProbeOptions {
-  std::string address = "127.0.0.1";                   // of this process
-  int micro_batches = 1;                               // pieces in which activations travel
-  Optimizer optimizer;                                 // of the shard
-  base::nanoseconds stretch = base::milliseconds(40);  // of each measurement
+  std::string address = "127.0.0.1";                   // IP address of this process
+  int micro_batches = 1;                               // number of pieces in which activations are sent
+  Optimizer optimizer;                                 // optimizer of the shard
+  base::nanoseconds stretch = base::milliseconds(40);  // duration of each measurement
 };
 
 class RuntimeProbe final : public CommunicationProbe {

@@ -18,8 +18,7 @@ Signals::Signals() : state_(std::make_unique<State>()) {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE,
-         SIG_IGN);  // a broken connection is an error of a write, not the end of the process
+  signal(SIGPIPE, SIG_IGN);  // a write to a broken connection then returns an error instead of ending the process
   state_->thread = std::jthread([this, set](std::stop_token stop) {
     const timespec slice{0, 100'000'000};
     while (!stop.stop_requested()) {

@@ -1,13 +1,13 @@
-// The binary data file of a checkpoint. Little-endian, no padding, streamed.
+// The format of a checkpoint's binary data file. Little-endian, no padding; can be written and read as a stream.
 //
 //   file    := magic "MDLYCKPT" (8 bytes)  version u32 (= 1)  crc u32 (of the 12 bytes before)  section*  end
 //   section := kind u32 (1 dense, 2 rows)  id i32 (operation or table)  width u32  name_bytes u32  count_a u64
 //              count_b u64  header_crc u32 (of these 32 bytes and the name)  name  payload  payload_crc u32
 //   dense   :  payload = count_a float32 weights, count_b float32 optimizer state; width 0
 //   rows    :  payload = count_a u64 keys, count_b float32 values, count_b = count_a * width; no name
-//   end     := kind u32 (= 0xE0D) and its crc u32: a file that was cut at a section's border has none
+//   end     := kind u32 (= 0xE0D) and its crc u32; a file that was truncated between two sections lacks it
 //
-// CRCs are zlib's CRC-32. The manifest holds a CRC of the whole file as well. Internal to worker/checkpoint.
+// Every crc is zlib's CRC-32. The manifest also holds a CRC of the whole file. Internal to worker/checkpoint.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ inline constexpr uint32_t kVersion = 1;
 inline constexpr uint32_t kDense = 1;
 inline constexpr uint32_t kRows = 2;
 inline constexpr uint32_t kEnd = 0xE0D;
-inline constexpr uint64_t kMaxFloats = uint64_t{1} << 28;  // of a section
+inline constexpr uint64_t kMaxFloats = uint64_t{1} << 28;  // per section
 inline constexpr uint32_t kMaxName = 4096;
 
 struct SectionHeader {
@@ -45,7 +45,7 @@ void Append(std::string& out, const T& value) {
   out.append(bytes, sizeof(T));
 }
 
-// zlib's CRC-32, continued from `crc`; takes any length.
+// Continues zlib's CRC-32 from `crc` over data of any length.
 uint32_t Crc32(uint32_t crc, const void* data, size_t bytes);
 
 }  // namespace medley::worker::checkpoint_format

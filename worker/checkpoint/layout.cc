@@ -15,14 +15,14 @@ using Json = nlohmann::json;
 template <typename T>
 absl::Status Get(const Json& object, const char* field, T& out) {
   const auto found = object.find(field);
-  if (found == object.end()) return base::DataLoss("manifest has no {}", field);
+  if (found == object.end()) return base::DataLoss("manifest: the field {} is missing", field);
   if constexpr (std::is_same_v<T, std::string>) {
-    if (!found->is_string()) return base::DataLoss("manifest: {} is not a string", field);
+    if (!found->is_string()) return base::DataLoss("manifest: the field {} is not a string", field);
     out = found->template get<std::string>();
   } else {
-    if (!found->is_number_integer()) return base::DataLoss("manifest: {} is not a whole number", field);
+    if (!found->is_number_integer()) return base::DataLoss("manifest: the field {} is not an integer", field);
     const auto value = found->template get<int64_t>();
-    if (value < 0 || !std::in_range<T>(value)) return base::DataLoss("manifest: {} is out of range", field);
+    if (value < 0 || !std::in_range<T>(value)) return base::DataLoss("manifest: the field {} is out of range", field);
     out = static_cast<T>(value);
   }
   return absl::OkStatus();
@@ -39,7 +39,7 @@ absl::StatusOr<int64_t> StepOfFolder(std::string_view folder) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
     if (error == std::errc() && step >= 0 && CheckpointFolder(step) == folder) return step;
   }
-  return base::InvalidArgument("'{}' is not the folder of a checkpoint", folder);
+  return base::InvalidArgument("'{}' is not the name of a checkpoint folder (step-N)", folder);
 }
 
 std::string DenseFileName(int64_t generation, int stage, int part) {
@@ -67,32 +67,34 @@ std::string ToJson(const CheckpointManifest& manifest) {
 
 absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return base::DataLoss("manifest is not a JSON object");
+  if (!json.is_object()) return base::DataLoss("manifest: the file is not a JSON object");
   CheckpointManifest manifest;
   int format = 0;
   MEDLEY_RETURN_IF_ERROR(Get(json, "format", format));
-  if (format != 1) return base::DataLoss("manifest has format {}, this program reads 1", format);
+  if (format != 1) return base::DataLoss("manifest: format {} is not supported, this program reads format 1", format);
   MEDLEY_RETURN_IF_ERROR(Get(json, "jobUid", manifest.job_uid));
   MEDLEY_RETURN_IF_ERROR(Get(json, "modelFingerprint", manifest.model_fingerprint));
   MEDLEY_RETURN_IF_ERROR(Get(json, "generation", manifest.generation));
   MEDLEY_RETURN_IF_ERROR(Get(json, "step", manifest.step));
   MEDLEY_RETURN_IF_ERROR(Get(json, "folder", manifest.folder));
   const auto ledger = json.find("ledger");
-  if (ledger == json.end() || !ledger->is_object()) return base::DataLoss("manifest has no ledger");
+  if (ledger == json.end() || !ledger->is_object())
+    return base::DataLoss("manifest: the field ledger is missing or not an object");
   MEDLEY_RETURN_IF_ERROR(Get(*ledger, "rows", manifest.rows));
   MEDLEY_RETURN_IF_ERROR(Get(*ledger, "dataEpochs", manifest.data_epochs));
   MEDLEY_RETURN_IF_ERROR(Get(*ledger, "batchSize", manifest.batch_size));
   const auto files = json.find("files");
-  if (files == json.end() || !files->is_array()) return base::DataLoss("manifest has no files");
+  if (files == json.end() || !files->is_array())
+    return base::DataLoss("manifest: the field files is missing or not a list");
   for (const Json& entry : *files) {
-    if (!entry.is_object()) return base::DataLoss("manifest: a file is not an object");
+    if (!entry.is_object()) return base::DataLoss("manifest: an entry of files is not an object");
     CheckpointFileEntry& file = manifest.files.emplace_back();
     MEDLEY_RETURN_IF_ERROR(Get(entry, "name", file.name));
     MEDLEY_RETURN_IF_ERROR(Get(entry, "bytes", file.bytes));
     MEDLEY_RETURN_IF_ERROR(Get(entry, "crc32", file.crc32));
     const bool plain = !file.name.empty() && file.name != "." && file.name != ".." &&
                        file.name.find('/') == std::string::npos && file.name != "manifest.json";
-    if (!plain) return base::DataLoss("manifest: '{}' is not a file name", file.name);
+    if (!plain) return base::DataLoss("manifest: '{}' is not a plain file name", file.name);
   }
   return manifest;
 }

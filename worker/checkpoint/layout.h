@@ -1,5 +1,5 @@
-// Names and values of a checkpoint on disk. ROOT/step-N/ holds the data files and, written last, manifest.json:
-// a folder without a manifest is not a checkpoint.
+// File names and manifest of a checkpoint on disk. ROOT/step-N/ holds the data files and manifest.json, which is
+// written last: a folder without a manifest is not a checkpoint.
 //
 // Immutable values and pure functions, thread-safe. The binary format of data files is in format.h.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace medley::worker {
 
-// A data file of a checkpoint, relative to its folder. crc32 is zlib's, over the whole file.
+// A data file of a checkpoint. `name` is relative to the folder; `crc32` is zlib's, over the whole file.
 struct CheckpointFileEntry {
   std::string name;
   int64_t bytes = 0;
@@ -21,11 +21,12 @@ struct CheckpointFileEntry {
   bool operator==(const CheckpointFileEntry&) const = default;
 };
 
-// manifest.json. The ledger (rows, data_epochs, batch_size) and `step` say which samples the state contains.
+// The content of manifest.json. The ledger (rows, data_epochs, batch_size) and `step` say which samples the state
+// contains.
 struct CheckpointManifest {
   std::string job_uid;
   std::string model_fingerprint;
-  int64_t generation = 0;  // runtime generation that wrote it
+  int64_t generation = 0;  // the generation that wrote it
   int64_t step = 0;
   int64_t rows = 0;
   int32_t data_epochs = 0;
@@ -35,9 +36,9 @@ struct CheckpointManifest {
   bool operator==(const CheckpointManifest&) const = default;
 };
 
-// "step-00000042".
+// Returns for example "step-00000042".
 std::string CheckpointFolder(int64_t step);
-// The step of a folder's name; InvalidArgument for any other name.
+// The inverse of CheckpointFolder; InvalidArgument for any other name.
 absl::StatusOr<int64_t> StepOfFolder(std::string_view folder);
 
 // "dense-e3-s1-0.mck": file of stage 1 written by generation 3; `part` tells several apart.

@@ -16,7 +16,7 @@ namespace fmtn = checkpoint_format;
 
 constexpr int64_t kMaxManifest = int64_t{64} << 20;
 
-// Reads exactly; a short file is DataLoss.
+// Reads a file in pieces of exact length. Read returns false when the file is too short.
 class Source {
  public:
   explicit Source(const std::filesystem::path& path) : stream_(path, std::ios::binary) {}
@@ -46,29 +46,30 @@ bool Plausible(const fmtn::SectionHeader& h) {
   return h.kind == fmtn::kRows && h.name_bytes == 0 && h.width > 0 && h.count_b == h.count_a * h.width;
 }
 
-// One file, section by section.
+// Reads one data file section by section.
 class DataFile {
  public:
   explicit DataFile(const std::filesystem::path& path) : source_(path), name_(path.filename().string()) {}
 
   absl::Status Open() {
-    if (!source_.open()) return base::DataLoss("{}: cannot be opened", name_);
+    if (!source_.open()) return base::DataLoss("{}: the file cannot be opened", name_);
     char head[16];
     uint32_t version = 0;
     uint32_t crc = 0;
-    if (!source_.Read(head, sizeof head)) return base::DataLoss("{}: too short for a header", name_);
+    if (!source_.Read(head, sizeof head)) return base::DataLoss("{}: the file is too short for a header", name_);
     std::memcpy(&version, head + 8, 4);
     std::memcpy(&crc, head + 12, 4);
     if (std::string_view(head, 8) != fmtn::kMagic || crc != fmtn::Crc32(0, head, 12)) {
-      return base::DataLoss("{}: not a checkpoint file", name_);
+      return base::DataLoss("{}: the file is not a checkpoint file", name_);
     }
     if (version != fmtn::kVersion) {
-      return base::DataLoss("{}: version {}, this program reads {}", name_, version, fmtn::kVersion);
+      return base::DataLoss("{}: version {} is not supported, this program reads version {}", name_, version,
+                            fmtn::kVersion);
     }
     return absl::OkStatus();
   }
 
-  // False at the end mark.
+  // Reads the next section; returns false at the end mark.
   absl::StatusOr<bool> Next(Section& section) {
     uint32_t crc = 0;
     uint32_t kind = 0;
@@ -82,12 +83,12 @@ class DataFile {
     header.kind = kind;
     char* const rest = reinterpret_cast<char*>(&header) + sizeof kind;
     if (!source_.Read(rest, sizeof header - sizeof kind) || !source_.Read(&crc, sizeof crc)) return Cut();
-    if (header.name_bytes > fmtn::kMaxName) return base::DataLoss("{}: a section's header is damaged", name_);
+    if (header.name_bytes > fmtn::kMaxName) return base::DataLoss("{}: the header of a section is damaged", name_);
     section.name.resize(header.name_bytes);
     if (!source_.Read(section.name.data(), section.name.size())) return Cut();
     const uint32_t found =
         fmtn::Crc32(fmtn::Crc32(0, &header, sizeof header), section.name.data(), section.name.size());
-    if (found != crc || !Plausible(header)) return base::DataLoss("{}: a section's header is damaged", name_);
+    if (found != crc || !Plausible(header)) return base::DataLoss("{}: the header of a section is damaged", name_);
     return true;
   }
 
@@ -112,7 +113,7 @@ class DataFile {
   }
 
  private:
-  absl::Status Cut() const { return base::DataLoss("{}: cut off or damaged", name_); }
+  absl::Status Cut() const { return base::DataLoss("{}: the file is truncated or damaged", name_); }
 
   Source source_;
   const std::string name_;
@@ -149,12 +150,12 @@ absl::Status ReadFileSections(const std::filesystem::path& path, CheckpointHandl
 
 absl::StatusOr<uint32_t> FileCrc(const std::filesystem::path& path, int64_t bytes) {
   Source source(path);
-  if (!source.open()) return base::DataLoss("{}: cannot be opened", path.filename().string());
+  if (!source.open()) return base::DataLoss("{}: the file cannot be opened", path.filename().string());
   std::string buffer(size_t{1} << 20, '\0');
   uint32_t crc = 0;
   for (int64_t left = bytes; left > 0;) {
     const size_t n = std::min(buffer.size(), static_cast<size_t>(left));
-    if (!source.Read(buffer.data(), n)) return base::DataLoss("{}: cannot be read", path.filename().string());
+    if (!source.Read(buffer.data(), n)) return base::DataLoss("{}: the file cannot be read", path.filename().string());
     crc = fmtn::Crc32(crc, buffer.data(), n);
     left -= static_cast<int64_t>(n);
   }
@@ -168,7 +169,7 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::filesystem::path& roo
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(root / folder / "manifest.json", kMaxManifest));
   MEDLEY_ASSIGN_OR_RETURN(CheckpointManifest manifest, ParseManifest(text));
   if (manifest.folder != folder || manifest.step != step) {
-    return base::DataLoss("manifest says folder {} and step {}", manifest.folder, manifest.step);
+    return base::DataLoss("manifest: folder {} does not match step {}", manifest.folder, manifest.step);
   }
   return manifest;
 }
@@ -180,11 +181,11 @@ absl::Status VerifyCheckpoint(const std::filesystem::path& root, const Checkpoin
     const uintmax_t bytes = std::filesystem::file_size(path, error);
     if (error) return base::DataLoss("{}: {}", file.name, error.message());
     if (bytes != static_cast<uintmax_t>(file.bytes)) {
-      return base::DataLoss("{}: {} bytes, manifest says {}", file.name, bytes, file.bytes);
+      return base::DataLoss("{}: length is {} bytes, the manifest says {}", file.name, bytes, file.bytes);
     }
     MEDLEY_ASSIGN_OR_RETURN(const uint32_t crc, FileCrc(path, file.bytes));
     if (crc != file.crc32) {
-      return base::DataLoss("{}: crc32 is {:08x}, manifest says {:08x}", file.name, crc, file.crc32);
+      return base::DataLoss("{}: crc32 is {:08x}, the manifest says {:08x}", file.name, crc, file.crc32);
     }
   }
   return absl::OkStatus();
@@ -216,12 +217,13 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::filesystem::path& root
   for (const auto& [step, name] : folders) {
     absl::StatusOr<CheckpointManifest> manifest = ReadManifest(root, name);
     absl::Status status = manifest.status();
-    if (absl::IsNotFound(status)) status = base::DataLoss("it has no manifest: it was never completed");
+    if (absl::IsNotFound(status)) status = base::DataLoss("it has no manifest, so it was never completed");
     if (status.ok() && !job_uid.empty() && manifest->job_uid != job_uid) {
-      status = base::FailedPrecondition("it belongs to job {}", manifest->job_uid);
+      status = base::FailedPrecondition("it belongs to the job with uid {}", manifest->job_uid);
     }
     if (status.ok() && !model_fingerprint.empty() && manifest->model_fingerprint != model_fingerprint) {
-      status = base::FailedPrecondition("it is of model {}, not {}", manifest->model_fingerprint, model_fingerprint);
+      status = base::FailedPrecondition("its model fingerprint is {}, this job's is {}", manifest->model_fingerprint,
+                                        model_fingerprint);
     }
     if (status.ok()) status = VerifyCheckpoint(root, *manifest);
     if (status.ok()) {

@@ -42,7 +42,8 @@ absl::Status CompleteCheckpoint(const std::filesystem::path& root, const Checkpo
     const uintmax_t bytes = std::filesystem::file_size(folder / file.name, error);
     if (error) return base::DataLoss("{}/{}: {}", manifest.folder, file.name, error.message());
     if (bytes != static_cast<uintmax_t>(file.bytes)) {
-      return base::DataLoss("{}/{}: {} bytes, its writer said {}", manifest.folder, file.name, bytes, file.bytes);
+      return base::DataLoss("{}/{}: length is {} bytes, its writer reported {}", manifest.folder, file.name, bytes,
+                            file.bytes);
     }
   }
   std::error_code error;

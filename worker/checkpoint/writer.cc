@@ -16,7 +16,7 @@ namespace medley::worker {
 namespace checkpoint_format {
 
 uint32_t Crc32(uint32_t crc, const void* data, size_t bytes) {
-  if (bytes == 0) return crc;  // zlib starts anew for a null pointer
+  if (bytes == 0) return crc;  // zlib would return the initial CRC for a null pointer
   return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(data), bytes));
 }
 
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const
                                                                            std::string_view name) {
   for (std::string_view part : {folder, name}) {
     if (part.empty() || part == "." || part == ".." || part.find('/') != std::string_view::npos) {
-      return base::InvalidArgument("'{}' is not a plain name", part);
+      return base::InvalidArgument("'{}' is not a plain file or folder name", part);
     }
   }
   const std::filesystem::path dir = root / folder;
@@ -85,7 +85,7 @@ absl::Status CheckpointWriter::Flush() {
 }
 
 absl::Status CheckpointWriter::Write(const void* data, size_t bytes) {
-  if (fd_ < 0) return base::FailedPrecondition("{} is finished", path_.string());
+  if (fd_ < 0) return base::FailedPrecondition("checkpoint file {} is already finished", path_.string());
   crc_ = fmtn::Crc32(crc_, data, bytes);
   bytes_ += static_cast<int64_t>(bytes);
   const char* at = static_cast<const char*>(data);
@@ -126,7 +126,8 @@ std::string MakeHeader(const fmtn::SectionHeader& section, std::string_view name
 absl::Status CheckpointWriter::AddDense(int32_t operation, std::string_view name, std::span<const float> weights,
                                         std::span<const float> state) {
   if (name.size() > fmtn::kMaxName || weights.size() > fmtn::kMaxFloats || state.size() > fmtn::kMaxFloats) {
-    return base::InvalidArgument("span '{}' of operation {} is too large", name, operation);
+    return base::InvalidArgument("checkpoint: span '{}' of operation {} is too large for a section (2^28 floats)", name,
+                                 operation);
   }
   const fmtn::SectionHeader section = {.kind = fmtn::kDense,
                                        .id = operation,
@@ -140,8 +141,8 @@ absl::Status CheckpointWriter::AddDense(int32_t operation, std::string_view name
 absl::Status CheckpointWriter::AddRows(int32_t table, int32_t width, std::span<const uint64_t> keys,
                                        std::span<const float> values) {
   if (width <= 0 || values.size() != keys.size() * static_cast<size_t>(width) || values.size() > fmtn::kMaxFloats) {
-    return base::InvalidArgument("table {}: {} keys of width {} with {} values", table, keys.size(), width,
-                                 values.size());
+    return base::InvalidArgument("checkpoint: table {}: {} keys of width {} do not match {} values", table, keys.size(),
+                                 width, values.size());
   }
   const fmtn::SectionHeader section = {.kind = fmtn::kRows,
                                        .id = table,

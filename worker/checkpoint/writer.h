@@ -1,10 +1,12 @@
-// Writes one data file of a checkpoint: stream sections into a temporary neighbour, fsync, rename.
+// Writes one data file of a checkpoint: streams sections into a temporary file in the same folder, fsyncs and renames
+// it.
 //
 //   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(generation, stage)));
 //   writer->AddDense(operation, "weight", weights, optimizer_state);
-//   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());   // goes into Checkpointed.files
+//   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());  // an element of Checkpointed.files
 //
-// Not thread-safe; one owner. Without Finish nothing appears under the final name and the temporary is removed.
+// Not thread-safe; one owner. The final name appears only in Finish; without it the destructor removes the temporary
+// file.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -22,20 +24,20 @@ namespace medley::worker {
 
 class CheckpointWriter {
  public:
-  // Makes ROOT/FOLDER when it is not there. Errors: those of the file system; InvalidArgument for a name with a slash.
+  // Creates ROOT/FOLDER if necessary. Errors: those of the file system; InvalidArgument for a name with a slash.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::filesystem::path& root,
                                                                   std::string_view folder, std::string_view name);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // One named span of an operation's dense parameters, and its optimizer state (any length, also none).
+  // Adds one named span of an operation's dense parameters and its optimizer state (any length; may be empty).
   absl::Status AddDense(int32_t operation, std::string_view name, std::span<const float> weights,
                         std::span<const float> state);
-  // Rows of a table: values.size() == keys.size() * width, width = weights and optimizer state of a row. A table may be
-  // added in several pieces; at most 2^28 floats a piece.
+  // Adds rows of a table. `width` is the number of floats per row, weights and optimizer state together;
+  // values.size() == keys.size() * width. A table may be added in several pieces of at most 2^28 floats each.
   absl::Status AddRows(int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values);
-  // Fsyncs and renames. Call once.
+  // Fsyncs and renames the file. Call once.
   absl::StatusOr<CheckpointFileEntry> Finish();
 
  private:

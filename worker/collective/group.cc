@@ -23,7 +23,7 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-// gloo reports by exceptions: StoreError carries the store's status through gloo's frames to Group::Connect.
+// gloo reports errors by exceptions: StoreError carries the store's status through gloo's frames to Group::Connect.
 struct StoreError : std::runtime_error {
   explicit StoreError(absl::Status s) : std::runtime_error(base::Message(s)), status(std::move(s)) {}
   absl::Status status;
@@ -58,7 +58,8 @@ class GlooStore final : public gloo::rendezvous::Store {
   const std::stop_token stop_;
 };
 
-constexpr uint64_t kUserSlots = uint64_t{0x40} << 56;  // gloo's collectives use prefixes 1 to 8
+// The top byte of gloo's 64-bit slot separates these messages from those of gloo's collectives, which use 1 to 8.
+constexpr uint64_t kUserSlots = uint64_t{0x40} << 56;
 constexpr uint64_t kRelaySlot = uint64_t{0x41} << 56;
 constexpr size_t kMaxPendingMessages = 1024;
 constexpr size_t kMaxPendingBytes = size_t{256} << 20;
@@ -80,13 +81,13 @@ class GlooGroup final : public Group {
   absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) override;
   absl::Status Broadcast(std::span<std::byte> bytes, int root) override;
   absl::Status Barrier() override;
-  absl::Status Send(int to, uint64_t slot, std::span<const std::byte> bytes) override;
-  absl::Status Recv(int from, uint64_t slot, std::span<std::byte> bytes) override;
+  absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override;
+  absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override;
   absl::Status Flush() override;
   void Close(std::string_view why) override;
 
  private:
-  // Runs `body` (which may throw gloo's exceptions); an error closes the group.
+  // Runs `body`, which may throw gloo's exceptions; an exception closes the group and becomes a status.
   template <typename Body>
   absl::Status Guarded(std::string_view what, const Body& body);
   absl::Status CheckPeer(int peer) const;
@@ -131,7 +132,8 @@ absl::Status GlooGroup::Guarded(std::string_view what, const Body& body) {
 
 absl::Status GlooGroup::CheckPeer(int peer) const {
   if (peer < 0 || peer >= size() || peer == rank()) {
-    return base::InvalidArgument("group {}: rank {} is no peer of rank {} of {}", options_.name, peer, rank(), size());
+    return base::InvalidArgument("group {}: rank {} is not a peer of rank {} of {}", options_.name, peer, rank(),
+                                 size());
   }
   return absl::OkStatus();
 }
@@ -193,17 +195,18 @@ void GlooGroup::SumLinear(std::span<float> values) {
 void GlooGroup::SendRaw(int to, uint64_t slot, std::span<float> values) {
   const auto buffer = context_->createUnboundBuffer(values.data(), values.size_bytes());
   buffer->send(to, slot);
-  if (!buffer->waitSend(options_.timeout)) throw std::runtime_error("send was aborted");
+  if (!buffer->waitSend(options_.timeout)) throw std::runtime_error("the send was aborted");
 }
 
 void GlooGroup::RecvRaw(int from, uint64_t slot, std::span<float> values) {
   const auto buffer = context_->createUnboundBuffer(values.data(), values.size_bytes());
   buffer->recv(from, slot);
-  if (!buffer->waitRecv(options_.timeout)) throw std::runtime_error("receive was aborted");
+  if (!buffer->waitRecv(options_.timeout)) throw std::runtime_error("the receive was aborted");
 }
 
 absl::Status GlooGroup::Broadcast(std::span<std::byte> bytes, int root) {
-  if (root < 0 || root >= size()) return base::InvalidArgument("broadcast from rank {} of {}", root, size());
+  if (root < 0 || root >= size())
+    return base::InvalidArgument("broadcast from rank {}, but the group has {} ranks", root, size());
   if (size() == 1 || bytes.empty()) return absl::OkStatus();
   return Guarded(fmt::format("broadcast from {}", options_.members[static_cast<size_t>(root)]),
                  [&] { GlooBroadcast(bytes, root); });
@@ -228,14 +231,14 @@ absl::Status GlooGroup::Barrier() {
 
 void GlooGroup::WaitOldest(std::deque<PendingSend>& done) {
   for (PendingSend& send : done) {
-    if (!send.buffer->waitSend(options_.timeout)) throw std::runtime_error("send was aborted");
+    if (!send.buffer->waitSend(options_.timeout)) throw std::runtime_error("the send was aborted");
   }
 }
 
-absl::Status GlooGroup::Send(int to, uint64_t slot, std::span<const std::byte> bytes) {
+absl::Status GlooGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
   MEDLEY_RETURN_IF_ERROR(CheckPeer(to));
   return Guarded(fmt::format("send to {}", options_.members[static_cast<size_t>(to)]), [&] {
-    std::deque<PendingSend> oldest;  // waited for without the lock
+    std::deque<PendingSend> oldest;  // taken out of pending_, so that the wait does not hold the lock
     {
       base::MutexLock lock(send_mutex_);
       while (!pending_.empty() &&
@@ -248,19 +251,19 @@ absl::Status GlooGroup::Send(int to, uint64_t slot, std::span<const std::byte> b
     WaitOldest(oldest);
     PendingSend send{to, {bytes.begin(), bytes.end()}, nullptr};
     send.buffer = context_->createUnboundBuffer(send.bytes.data(), send.bytes.size());
-    send.buffer->send(to, kUserSlots | slot);
+    send.buffer->send(to, kUserSlots | tag);
     base::MutexLock lock(send_mutex_);
     pending_bytes_ += send.bytes.size();
     pending_.push_back(std::move(send));
   });
 }
 
-absl::Status GlooGroup::Recv(int from, uint64_t slot, std::span<std::byte> bytes) {
+absl::Status GlooGroup::Recv(int from, uint64_t tag, std::span<std::byte> bytes) {
   MEDLEY_RETURN_IF_ERROR(CheckPeer(from));
   return Guarded(fmt::format("receive from {}", options_.members[static_cast<size_t>(from)]), [&] {
     const auto buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
-    buffer->recv(from, kUserSlots | slot);
-    if (!buffer->waitRecv(options_.timeout)) throw std::runtime_error("receive was aborted");
+    buffer->recv(from, kUserSlots | tag);
+    if (!buffer->waitRecv(options_.timeout)) throw std::runtime_error("the receive was aborted");
   });
 }
 
@@ -284,13 +287,13 @@ void GlooGroup::Close(std::string_view why) {
     why_ = why;
   }
   if (context_ == nullptr) return;
-  // closeConnections() alone leaves local waiters to their timeout. A receive that times out makes gloo fail every
-  // pending operation of the context and close its pairs; so let one time out.
+  // closeConnections() alone would leave local waiters waiting until their timeout. When a receive times out, gloo
+  // fails every pending operation of the context and closes its pairs, so let one time out.
   try {
     char nothing = 0;
     context_->createUnboundBuffer(&nothing, 1)->waitRecv(base::milliseconds(1));
   } catch (const std::exception&) {
-    // expected: it is how the waiters are woken
+    // Expected: the timeout wakes the waiters.
   }
   context_->closeConnections();
 }
@@ -301,7 +304,7 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& option
                                                       std::stop_token stop) {
   const int size = static_cast<int>(options.members.size());
   if (size == 0 || options.rank < 0 || options.rank >= size) {
-    return base::InvalidArgument("group {}: rank {} of {} members", options.name, options.rank, size);
+    return base::InvalidArgument("group {}: rank {} does not exist among {} members", options.name, options.rank, size);
   }
   if (size == 1) return std::make_unique<GlooGroup>(options, nullptr);
   try {

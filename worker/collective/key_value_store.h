@@ -1,4 +1,4 @@
-// The rendezvous of a collective: a small write-once store that every member of a group reaches.
+// The rendezvous store of a collective: a small write-once store that every member of a group can reach.
 //
 // The coordinator implements it for a job (PutRendezvous, GetRendezvous); MemoryStore serves ranks that share a
 // process. Implementations are thread-safe.
@@ -21,7 +21,7 @@ class KeyValueStore {
   virtual ~KeyValueStore() = default;
   // Errors: AlreadyExists when the key holds another value.
   virtual absl::Status Put(const std::string& key, const std::string& value) = 0;
-  // Waits until every key is there; values in the order of the keys.
+  // Waits until every key has been written; returns the values in the order of the keys.
   // Errors: DeadlineExceeded after `timeout`, Cancelled by `stop`.
   virtual absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys, base::nanoseconds timeout,
                                                        std::stop_token stop) = 0;

@@ -6,7 +6,8 @@ namespace medley::worker {
 absl::Status MemoryStore::Put(const std::string& key, const std::string& value) {
   base::MutexLock lock(mutex_);
   const auto [it, inserted] = values_.emplace(key, value);
-  if (!inserted && it->second != value) return base::AlreadyExists("rendezvous key '{}' is written already", key);
+  if (!inserted && it->second != value)
+    return base::AlreadyExists("rendezvous key '{}' already has another value", key);
   changed_.NotifyAll();
   return absl::OkStatus();
 }
@@ -29,8 +30,9 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::Get(const std::vector<std:
     return true;
   });
   if (complete) return values;
-  if (stop.stop_requested()) return base::Cancelled("wait for rendezvous key '{}' was stopped", missing);
-  return base::DeadlineExceeded("rendezvous key '{}' did not come in {:.1f} s", missing, base::ToSeconds(timeout));
+  if (stop.stop_requested()) return base::Cancelled("the wait for rendezvous key '{}' was stopped", missing);
+  return base::DeadlineExceeded("rendezvous key '{}' was not written within {:.1f} s", missing,
+                                base::ToSeconds(timeout));
 }
 
 }  // namespace medley::worker

@@ -1,4 +1,4 @@
-// Samples in the shape that layers take: row-major, without torch. Plain values.
+// Samples in the form that layers take: row-major arrays, without torch. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,15 @@
 
 namespace medley::worker {
 
-// What every sample of a data set has; a function of spec.data.schema alone (worker/data/schema.h:
-// ShapeOf).
+// The number of features of every sample. ShapeOf (worker/data/schema.h) computes it from spec.data.schema alone.
 struct SampleShape {
-  int fields = 0;    // categorical ids a sample, the bucketed numeric columns among them (last)
-  int numerics = 0;  // numeric features a sample
+  int fields = 0;    // categorical ids per sample; those of bucketed numeric columns come last
+  int numerics = 0;  // numeric features per sample
   bool operator==(const SampleShape&) const = default;
 };
 
-// Does not own. `ids` are rows of the embedding table, or positions within a step's distinct rows
-// where said so.
+// Does not own its data. `ids` are rows of the embedding table, or, where a comment says so, positions among the step's
+// distinct rows.
 struct BatchView {
   int samples = 0;
   std::span<const int32_t> ids;     // samples x fields

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kBlank = " \r";
 
-// Reads the quoted field that begins at text[0] == '"'; `rest` gets what follows the closing quote.
+// Reads the quoted field that begins at text[0] == '"'; sets `rest` to the text after the closing quote.
 absl::Status ReadQuoted(std::string_view text, std::string& value, std::string_view& rest) {
   value.clear();
   for (size_t i = 1; i < text.size(); ++i) {
@@ -22,7 +22,7 @@ absl::Status ReadQuoted(std::string_view text, std::string& value, std::string_v
       return absl::OkStatus();
     }
   }
-  return base::InvalidArgument("a quoted field does not end on its line");
+  return base::InvalidArgument("a quoted field has no closing quote");
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ std::string_view Trim(std::string_view text) {
 
 absl::Status SplitCsv(std::string_view line, char delimiter, CsvFields& fields) {
   fields.values.clear();
-  // Views into strings must not move: at most one quoted field between two delimiters.
+  // Views into these strings must stay valid, so reserve: each pair of delimiters encloses at most one quoted field.
   if (line.find('"') != std::string_view::npos) {
     fields.unescaped.resize(1 + static_cast<size_t>(std::ranges::count(line, delimiter)));
   }

@@ -1,8 +1,8 @@
-// One line of a CSV or TSV file to its fields.
+// Splits one line of a CSV or TSV file into its fields.
 //
-// Fields are trimmed of spaces and carriage returns (so ", " separates like ","); a field that
-// begins with a quote ends at the next single quote ("" stands for one quote inside) and keeps its
-// spaces. A record is one line: a quoted field cannot hold a line break. Pure functions.
+// Spaces and carriage returns around fields are dropped, so ", " separates like ",". A field that begins with a double
+// quote ends at the next one ("" stands for one quote inside) and keeps its spaces. A record is one line: a quoted
+// field cannot contain a line break. Pure functions.
 #pragma once
 
 #include <absl/status/status.h>
@@ -13,7 +13,7 @@
 
 namespace medley::worker {
 
-// Reused from line to line; the views point into the line or into `unescaped`.
+// The fields of one line. Reused for the next line; `values` point into the line or into `unescaped`.
 struct CsvFields {
   std::vector<std::string_view> values;
   std::vector<std::string> unescaped;

@@ -15,7 +15,7 @@
 namespace medley::worker {
 namespace {
 
-// A piece of the file that one thread parses, and what came out of it.
+// A piece of the file that one thread parses, and the result.
 struct Piece {
   std::string_view text;
   Batch rows;
@@ -25,7 +25,7 @@ struct Piece {
   std::string first_bad;
 };
 
-// Cut at line ends into about `count` pieces.
+// Divides the text at line ends into about `count` pieces.
 std::vector<Piece> Cut(std::string_view text, size_t count) {
   std::vector<Piece> pieces;
   const size_t size = text.size() / count + 1;
@@ -74,8 +74,7 @@ void MoveTo(std::vector<T>& to, std::vector<T>& from) {
   std::vector<T>().swap(from);
 }
 
-// The pieces' rows one after the other; the first error with its line in the file when there are
-// too many.
+// Concatenates the pieces' rows. With too many bad rows returns the first error with its line in the file.
 absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t first_line, int64_t max_bad_rows,
                   Batch& rows, int64_t& bad_rows) {
   std::string first_bad;
@@ -93,10 +92,12 @@ absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t f
     MoveTo(rows.labels, piece.rows.labels);
   }
   if (bad_rows > max_bad_rows) {
-    return base::InvalidArgument("{} ({} bad rows, spec.data.maxBadRows is {})", first_bad, bad_rows, max_bad_rows);
+    return base::InvalidArgument("{} ({} rows cannot be parsed, spec.data.maxBadRows is {})", first_bad, bad_rows,
+                                 max_bad_rows);
   }
-  if (samples == 0) return base::InvalidArgument("{}: has no rows", path);
-  if (samples > std::numeric_limits<int>::max()) return base::InvalidArgument("{}: has too many rows", path);
+  if (samples == 0) return base::InvalidArgument("{}: the file has no rows", path);
+  if (samples > std::numeric_limits<int>::max())
+    return base::InvalidArgument("{}: the file has more than 2^31 - 1 rows", path);
   rows.samples = static_cast<int>(samples);
   return absl::OkStatus();
 }
@@ -112,7 +113,7 @@ Transform Fit(const Batch& rows, int buckets) {
   return transform;
 }
 
-// Raw numbers become standardised ones, and bucketed columns get their ids.
+// Standardises the raw numbers and sets the ids of bucketed columns.
 void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema, int64_t embedding_rows, Batch& rows) {
   const size_t width = static_cast<size_t>(rows.shape.numerics);
   const size_t fields = static_cast<size_t>(rows.shape.fields);
@@ -136,7 +137,7 @@ void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema,
 absl::StatusOr<std::string> PathOf(const model::SourceSpec& source, const std::string& root) {
   constexpr std::string_view kScheme = "file://";
   if (!source.uri.starts_with("file:///")) {
-    return base::InvalidArgument("the source '{}' does not start with file:///", source.uri);
+    return base::InvalidArgument("data source '{}': the URI must start with file:///", source.uri);
   }
   return root + source.uri.substr(kScheme.size());
 }
@@ -147,7 +148,8 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
   if (source.format != "csv" && source.format != "tsv") {
-    return base::Unimplemented("no reader for the format '{}' of {}", source.format, source.uri);
+    return base::Unimplemented("data source {1}: the format '{0}' is not supported, use csv or tsv", source.format,
+                               source.uri);
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::string path, PathOf(source, options.root));
   MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(path, std::numeric_limits<int64_t>::max()));
@@ -169,7 +171,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
       Join(pieces, path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_));
   data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
   if (data->transform_.columns.size() != spec.schema.numeric.size()) {
-    return base::InvalidArgument("{}: the transform is of {} numeric columns, the schema has {}", path,
+    return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", path,
                                  data->transform_.columns.size(), spec.schema.numeric.size());
   }
   ApplyTransform(data->transform_, spec.schema, options.embedding_rows, data->rows_);

@@ -1,7 +1,7 @@
-// A data set in memory, read once from files and immutable then.
+// A data set in memory. It is read once from files and immutable afterwards.
 //
-// Rows are kept as two matrices (int32 ids, float32 numerics) and the labels: a row's values lie
-// together because training reads whole rows in random order. Thread-safe after Load.
+// Stores two row-major matrices (int32 ids, float32 numerics) and the labels: a row's values are adjacent, because
+// training reads whole rows in random order. Thread-safe after Load.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,23 +21,22 @@ namespace medley::worker {
 
 struct LoadOptions {
   int64_t embedding_rows = 65536;  // categorical values are hashed into [0, embedding_rows)
-  int threads = 1;                 // parsers
-  std::string root;                // put before the paths of file:// URIs
-  std::stop_token stop;            // Cancelled when requested
+  int threads = 1;                 // number of parser threads
+  std::string root;                // prefix for the paths of file:// URIs
+  std::stop_token stop;            // ends the load with Cancelled
 };
 
 class Dataset {
  public:
-  // Reads spec.train (or spec.test) whole. The transform of numeric columns is fitted on what is
-  // read when `transform` is null, and taken from there otherwise (a test set takes its training
-  // set's). Errors: NotFound (file), InvalidArgument "path:line: ..." once more than
-  // spec.max_bad_rows rows are unreadable, InvalidArgument for a set without rows, Unimplemented
-  // for a format that has no reader.
+  // Reads all of `source`, which is spec.train or spec.test. With a null `transform` the transform of numeric columns
+  // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
+  // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
+  // for a set without rows; Unimplemented for an unknown format.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);
 
-  // From values at hand (tests, profiler, benchmarks). Sizes must agree.
+  // Makes a data set from values in memory (tests, profiler, benchmarks). Sizes must agree.
   static std::shared_ptr<const Dataset> FromBatch(Batch rows);
 
   int64_t rows() const { return rows_.samples; }
@@ -46,8 +45,7 @@ class Dataset {
   const Transform& transform() const { return transform_; }
   const Batch& all() const { return rows_; }
 
-  // Copies the rows named by `indices` into `batch` (resized), in that order. Every index in [0,
-  // rows).
+  // Copies the rows `indices` in that order into `batch`, which is resized. Every index is in [0, rows).
   void Gather(std::span<const int64_t> indices, Batch& batch) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace medley::worker {
 
 Permutation::Permutation(int64_t rows, uint64_t seed, int64_t data_epoch) : rows_(static_cast<uint64_t>(rows)) {
-  MEDLEY_CHECK(rows > 0, "a permutation of nothing");
+  MEDLEY_CHECK(rows > 0, "a permutation needs at least one row");
   half_bits_ = std::max(1, (static_cast<int>(std::bit_width(rows_ - 1)) + 1) / 2);
   uint64_t key = base::Mix64(base::Mix64(seed) + static_cast<uint64_t>(data_epoch));
   for (uint64_t& round : keys_) round = key = base::Mix64(key);

@@ -1,9 +1,8 @@
-// The order of samples in a data epoch: a pseudo-random permutation with random access and no
-// storage.
+// The order of samples in a data epoch: a pseudo-random permutation with random access and without storage.
 //
-// A four-round Feistel network over the next even power of two with cycle walking (Black and
-// Rogaway, "Ciphers with arbitrary finite domains", 2002), keyed by (seed, data epoch): every
-// trainer names the same samples by their place in the order. Immutable, thread-safe.
+// A four-round Feistel network over the next even power of two with cycle walking (Black and Rogaway, "Ciphers with
+// arbitrary finite domains", 2002), keyed by (seed, data epoch). So a position means the same sample for every trainer.
+// Immutable, thread-safe.
 #pragma once
 
 #include <array>
@@ -16,7 +15,7 @@ class Permutation {
   // rows > 0.
   Permutation(int64_t rows, uint64_t seed, int64_t data_epoch);
 
-  // The row at `position`; position in [0, rows). A bijection of [0, rows).
+  // The row at `position`, 0 <= position < rows. A bijection of [0, rows).
   int64_t operator()(int64_t position) const;
 
  private:

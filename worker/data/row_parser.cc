@@ -67,7 +67,7 @@ absl::Status RowParser::ReadLabel(std::string_view text, float& label) const {
 absl::Status RowParser::Append(std::string_view line, Batch& rows) {
   MEDLEY_RETURN_IF_ERROR(SplitCsv(line, delimiter_, fields_));
   if (fields_.values.size() < columns_) {
-    return base::InvalidArgument("has {} columns, the schema needs {}", fields_.values.size(), columns_);
+    return base::InvalidArgument("the line has {} columns, the schema needs {}", fields_.values.size(), columns_);
   }
   const auto value = [&](int column) { return fields_.values[static_cast<size_t>(column)]; };
   float label = 0;

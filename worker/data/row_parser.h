@@ -1,5 +1,4 @@
-// The fields of a line to a sample: hashed ids, raw numbers, label. Not thread-safe (keeps scratch
-// memory).
+// Parses a line into a sample: hashed ids, raw numbers, label. Not thread-safe (keeps scratch memory).
 #pragma once
 
 #include <absl/status/status.h>
@@ -18,12 +17,11 @@ int32_t HashedId(std::string_view value, int field, int64_t embedding_rows);
 
 class RowParser {
  public:
-  // `schema` outlives it.
+  // `schema` must outlive the parser.
   RowParser(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows);
 
-  // Appends the sample to `rows`: numerics are raw (NaN where missing: empty, "?", "NULL", "NA"),
-  // ids of bucketed columns are 0 until the transform is known. Nothing is appended on error
-  // (InvalidArgument naming the column).
+  // Appends the sample to `rows`. Numerics are raw; a missing value (empty, "?", "NULL", "NA") is NaN. Ids of bucketed
+  // columns are 0 until the transform is known. On error (InvalidArgument naming the column) appends nothing.
   absl::Status Append(std::string_view line, Batch& rows);
 
  private:
@@ -33,7 +31,7 @@ class RowParser {
   const char delimiter_;
   const int64_t embedding_rows_;
   const SampleShape shape_;
-  size_t columns_ = 0;  // that a line must have
+  size_t columns_ = 0;  // least number of columns in a line
   CsvFields fields_;
   std::vector<float> numbers_;
 };

@@ -1,4 +1,4 @@
-// What a schema says about every sample, before any data is read.
+// Computes the shape of samples from the schema, before any data is read.
 #pragma once
 
 #include "common/model/job_spec.h"
@@ -6,7 +6,7 @@
 
 namespace medley::worker {
 
-// Fields: the categorical columns, then the numeric ones again when schema.numeric_buckets > 0.
+// The fields are the categorical columns, followed by the numeric ones when schema.numeric_buckets > 0.
 SampleShape ShapeOf(const model::SchemaSpec& schema);
 
 }  // namespace medley::worker

@@ -40,8 +40,8 @@ std::vector<float> Quantiles(std::vector<float> values, int buckets) {
     // The first bucket ends above the smallest value, so that it is not empty.
     if (values[at] > values.front() && (edges.empty() || values[at] > edges.back())) edges.push_back(values[at]);
   }
-  // A value that fills most of the column (0 in a count) takes all its quantiles; what lies above
-  // it gets quantiles of its own.
+  // One value that fills most of the column (for example 0 in counts) takes up most quantiles. Then add as edges the
+  // quantiles of the values above it.
   if (!values.empty() && edges.size() < static_cast<size_t>(buckets) / 4) {
     const auto above = std::ranges::upper_bound(values, values[values.size() / 2]);
     const std::vector<float> tail(above, values.end());

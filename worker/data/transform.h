@@ -1,9 +1,9 @@
-// What is done to numeric columns, fitted on the training data: standardised log, and quantile
-// buckets.
+// The transform of numeric columns, fitted on the training data: standardisation and quantile buckets.
 //
-//   z = (t(x) - mean) / deviation,  t(x) = sign(x) * log(1 + |x|) for a column whose values are
-//   skewed, x otherwise
-// A missing value is the mean (z = 0) and has a bucket of its own. Immutable values.
+//   z = (t(x) - mean) / deviation
+//   t(x) = sign(x) * log(1 + |x|) for a column with skewed values, x for others
+//
+// A missing value gets the mean (z = 0) and a bucket of its own. Immutable values.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace medley::worker {
 
 struct NumericTransform {
   bool log = false;
-  float mean = 0;               // of t(x)
-  float inverse_deviation = 0;  // 0: constant column
+  float mean = 0;               // mean of t(x)
+  float inverse_deviation = 0;  // 1 / deviation of t(x); 0 for a constant column
   std::vector<float> edges;     // of x, ascending; bucket = number of edges <= x; empty: no buckets
 
   float Standardize(float x) const;  // NaN is a missing value
@@ -26,7 +26,8 @@ struct Transform {
   std::vector<NumericTransform> columns;  // in the order of schema.numeric
 };
 
-// `values` may hold NaN (missing); they are not kept. `buckets` 0: no edges. Deterministic.
+// Fits the transform of one column. NaN in `values` is a missing value and is ignored. With `buckets` 0 there are no
+// edges. Deterministic.
 NumericTransform FitNumeric(std::span<const float> values, int buckets);
 
 }  // namespace medley::worker

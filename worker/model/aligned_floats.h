@@ -1,4 +1,4 @@
-// A buffer of float32 at a cache line's boundary. Its values are zero at first. Move-only.
+// A buffer of float32 that starts at a cache line boundary. Its values are zero at first. Move-only.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class AlignedFloats {
   AlignedFloats() = default;
   explicit AlignedFloats(size_t size) { Grow(size); }
 
-  // At least `size` floats; what was there is lost, and zero, when it grows.
+  // Makes room for at least `size` floats. When the buffer grows, its old values are lost and all values are zero.
   void Grow(size_t size) {
     if (size <= size_) return;
     const size_t bytes = (size * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;

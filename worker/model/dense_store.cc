@@ -44,7 +44,7 @@ void DenseStore::ApplyUpdate(const Optimizer& optimizer) {
 absl::Status DenseStore::UndoTo(int64_t step) {
   if (step == step_) return absl::OkStatus();
   if (step != step_ - 1 || !can_undo_) {
-    return base::FailedPrecondition("the parameters stand at step {} and can go back to {}, not to {}", step_,
+    return base::FailedPrecondition("the parameters are at step {} and can roll back to step {}, not to step {}", step_,
                                     undo_limit(), step);
   }
   current_ = 1 - current_;

@@ -1,8 +1,7 @@
-// The dense parameters of a stage in three flat buffers (weights, optimizer state, gradient), with
-// one undo.
+// The dense parameters of a stage in flat buffers for weights, optimizer state and gradient. Can undo one update.
 //
-// An update reads one pair of (weights, state) buffers and writes the other, so undoing it is a
-// swap and costs no copy. Parameters lie one after the other in the order given. Not thread-safe.
+// An update reads one pair of (weights, state) buffers and writes the other, so undoing it is a swap without a copy.
+// Parameters are stored one after the other in the order given. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -29,9 +28,10 @@ class DenseStore {
   std::span<float> Gradients() { return gradient_.First(size_); }
   std::vector<DenseParameter> Parameters();
 
-  // Takes the values from applied_step to applied_step + 1.
+  // Applies the gradients: takes the values from applied_step() to applied_step() + 1.
   void ApplyUpdate(const Optimizer& optimizer);
   int64_t applied_step() const { return step_; }
+  // The oldest step that UndoTo can reach.
   int64_t undo_limit() const { return can_undo_ ? step_ - 1 : step_; }
   absl::Status UndoTo(int64_t step);
   void SetAppliedStep(int64_t step);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kEmbeddingScale = 0.05F;
 
-// Builds the chain operation by operation; the width that flows is the output of the last one.
+// Builds the chain operation by operation; each takes the output width of the one before as its input width.
 class ChainBuilder {
  public:
   explicit ChainBuilder(Graph& graph) : graph_(graph) {}

@@ -1,10 +1,9 @@
-// From what a job asks for to a chain of operations with shapes and parameters. Pure; no torch.
+// Builds the chain of operations of a job's model, with shapes and parameters. Pure; no torch.
 //
-// ctrdnn:   embedding (ids -> fields x dim, the numeric features appended) | fc1 .. fcN (relu) |
-// fc_out (1 logit) | loss mlp:      fc1 .. fcN (relu, on the numeric features) | fc_out | loss
-// logistic: embedding (dim 1, summed; the numeric features appended) | fc_out (adds the sum to a
-// linear form) | loss spec.model.layers: [Embedding] FullyConnected... Loss, the last
-// FullyConnected with out = 1.
+//   ctrdnn:   embedding (ids -> fields x dim, then the numeric features) | fc1 .. fcN (relu) | fc_out (1 logit) | loss
+//   mlp:      fc1 .. fcN (relu, on the numeric features) | fc_out | loss
+//   logistic: embedding (dim 1, summed, then the numeric features) | fc_out (adds the sum to a linear form) | loss
+//   spec.model.layers: [Embedding] FullyConnected... Loss; the last FullyConnected has out = 1
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,11 +25,11 @@ enum class Activation { kNone, kRelu, kSigmoid, kTanh };
 struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
   std::string name;
-  int input_width = 0;          // floats a sample from the operation before; 0 for an embedding or a first operation
-  int output_width = 0;         // floats a sample; 0 for the loss
-  bool reads_numerics = false;  // first fully connected layer of a model without embedding
+  int input_width = 0;          // floats per sample from the operation before; 0 for an embedding or a first operation
+  int output_width = 0;         // floats per sample; 0 for the loss
+  bool reads_numerics = false;  // true for the first fully connected layer of a model without embedding
   Activation activation = Activation::kNone;
-  bool sum_fields = false;  // embedding: rows of a sample are added, not put side by side
+  bool sum_fields = false;  // embedding: add a sample's rows instead of concatenating them
   bool pass_first = false;  // fully connected: column 0 of the input has the fixed weight 1
   std::vector<ParameterSpec> parameters;
 };
@@ -40,14 +39,13 @@ struct Graph {
   SampleShape shape;
   std::vector<Operation> operations;  // a chain
 
-  // Parameters of the operations, in order; sparse or dense ones.
+  // The sparse or the dense parameters of the operations, in order.
   std::vector<ParameterSpec> Parameters(bool sparse) const;
-  // As planners see it; no profiles.
+  // The model in the form that planners take, without profiles.
   model::Model ToModel() const;
 };
 
-// Errors: InvalidArgument naming the field of the spec (a model that does not fit the data's
-// schema, too).
+// Errors: InvalidArgument naming the field of the spec, also when the model does not fit the data's schema.
 absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec);
 
 }  // namespace medley::worker

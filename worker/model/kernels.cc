@@ -14,12 +14,12 @@ namespace medley::worker {
 namespace {
 
 at::Tensor Wrap(Matrix matrix) {
-  // LibTorch has no tensors over constant memory; inputs are only read.
+  // LibTorch has no tensors over constant memory; the kernels only read their inputs.
   return at::from_blob(const_cast<float*>(matrix.data), {matrix.rows, matrix.columns}, at::kFloat);
 }
 
-// LibTorch and oneDNN split work among OpenMP threads, whose number is a property of the calling
-// thread: set once in each.
+// LibTorch and oneDNN divide work among OpenMP threads. Their number is a property of the calling thread, so every
+// thread sets it once.
 void UseThisThreadOnly() {
   thread_local const bool set = [] {
     at::set_num_threads(1);
@@ -28,13 +28,13 @@ void UseThisThreadOnly() {
   static_cast<void>(set);
 }
 
-// Row-major c = beta c + op(a) op(b); `transpose_a` says that a's rows are the inner dimension.
-// oneDNN compiles the kernel for the processor that it finds.
+// Row-major c = beta c + op(a) op(b). With `transpose_a`, a's rows are the inner dimension. oneDNN compiles the kernel
+// for the processor of this machine.
 void Multiply(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float beta, MutableMatrix c) {
   const int64_t inner = transpose_a ? a.rows : a.columns;
   const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', c.rows, c.columns, inner, 1,
                                           a.data, a.columns, b.data, b.columns, beta, c.data, c.columns);
-  if (status != dnnl_success) throw std::runtime_error("oneDNN refused a matrix product");
+  if (status != dnnl_success) throw std::runtime_error("oneDNN failed to compute a matrix product");
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ double LogisticLoss(std::span<const float> logits, std::span<const float> labels
   double loss = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     loss += LogLoss(logits[i], labels[i]);
-    // exp of a negative number only, so it does not overflow.
+    // The argument of exp is never positive, so the result does not overflow.
     const float e = std::exp(-std::abs(logits[i]));
     const float probability = logits[i] >= 0 ? 1 / (1 + e) : e / (1 + e);
     dlogits[i] = (probability - labels[i]) * scale;

@@ -1,9 +1,7 @@
-// The arithmetic of layers on plain row-major matrices; LibTorch's kernels inside, none of its
-// types outside.
+// The arithmetic of layers on plain row-major matrices. Uses LibTorch's kernels but exposes none of its types.
 //
-// No allocation beyond tensor handles, no autograd. They use the calling thread only. Exceptions of
-// LibTorch pass through: callers turn them into Status. Functions are thread-safe on disjoint
-// outputs.
+// Allocates nothing but tensor handles, uses no autograd and only the calling thread. Exceptions of LibTorch pass
+// through; callers turn them into Status. The functions are thread-safe when their outputs are disjoint.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +11,7 @@
 
 namespace medley::worker {
 
-// Row-major rows x columns; does not own.
+// A view of row-major values, rows x columns; does not own them.
 struct Matrix {
   const float* data = nullptr;
   int64_t rows = 0;
@@ -28,19 +26,17 @@ struct MutableMatrix {
 
 // y = activation(x w + bias); w is inputs x outputs.
 void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y);
-// out = gradient of the input of the activation whose output was y and whose output gradient is dy.
-// `out` may be dy.
+// out = the gradient of the activation's input, where y was its output and dy is the gradient of y. `out` may be dy.
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out);
-// dw = (accumulate ? dw : 0) + x' dz;  db likewise with the column sums of dz.
+// dw = (accumulate ? dw : 0) + x' dz;  db = (accumulate ? db : 0) + column sums of dz.
 void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db);
 // dx = dz w'
 void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx);
 
-// A sample's ids (positions of rows) and numerics -> rows side by side (or their sum), then the
-// numerics.
+// For each sample: y = its rows concatenated (or their sum), then its numerics. `ids` are positions in `rows`.
 void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,
                       bool sum_fields, MutableMatrix y);
-// row_gradients += what dy says about each row.
+// Adds the gradient of each row, which follows from dy, to row_gradients.
 void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields, Matrix dy,
                        MutableMatrix row_gradients);
 

@@ -12,14 +12,14 @@
 namespace medley::worker {
 namespace {
 
-// What one micro-batch keeps from its forward to its backward.
-struct Slot {
+// The inputs and outputs of one micro-batch, kept from its forward to its backward pass.
+struct MicroBatchState {
   BatchView features;
   const float* input = nullptr;
-  std::vector<AlignedFloats> outputs;  // of each operation
+  std::vector<AlignedFloats> outputs;  // one per operation
 };
 
-// The dense parameters of the operations [range), and where each operation's begin.
+// The dense parameters of `operations`, in order.
 std::vector<ParameterSpec> DenseSpecs(std::span<const Operation> operations) {
   std::vector<ParameterSpec> specs;
   for (const Operation& operation : operations) {
@@ -62,8 +62,8 @@ class StageModel::Rep {
 
   void BeginStep(const StepShape& shape) {
     scale_ = 1.0F / static_cast<float>(std::max(1, shape.global_samples));
-    while (slots_.size() < static_cast<size_t>(shape.micro_batches)) {
-      slots_.emplace_back().outputs.resize(operations_.size());
+    while (micro_batches_.size() < static_cast<size_t>(shape.micro_batches)) {
+      micro_batches_.emplace_back().outputs.resize(operations_.size());
     }
     std::fill(touched_.begin(), touched_.end(), false);
     loss_sum_ = 0;
@@ -71,7 +71,7 @@ class StageModel::Rep {
   }
 
   void SetRows(int table, std::span<const float> rows) {
-    MEDLEY_CHECK(table == 0 && tables_.size() == 1, "no such table");
+    MEDLEY_CHECK(table == 0 && tables_.size() == 1, "a stage has at most one table, number 0");
     row_floats_ = rows.size();
     rows_.Grow(row_floats_);
     row_gradients_.Grow(row_floats_);
@@ -80,11 +80,12 @@ class StageModel::Rep {
   }
 
   absl::Status CheckSizes(const BatchView& features, std::span<const float> input) const;
-  std::span<const float> Run(Slot& slot, const BatchView& features, std::span<const float> input, bool training);
+  std::span<const float> Run(MicroBatchState& batch, const BatchView& features, std::span<const float> input,
+                             bool training);
   std::span<const float> Back(int micro, std::span<const float> output_gradient);
 
   std::span<const float> RowGradients() const { return row_gradients_.First(row_floats_); }
-  // Operations without samples in this step have what an earlier step left.
+  // Zeroes the gradients of operations without samples in this step first: they still hold values of an earlier step.
   std::span<float> Gradients() {
     for (size_t i = 0; i < operations_.size(); ++i) {
       if (touched_[i] || operations_[i].kind != OperationKind::kFullyConnected) continue;
@@ -97,13 +98,13 @@ class StageModel::Rep {
 
   const std::vector<ParameterSpec>& tables() const { return tables_; }
   DenseStore& dense() { return dense_; }
-  Slot& slot(int micro) { return slots_.at(static_cast<size_t>(micro)); }
-  Slot& infer_slot() { return infer_; }
+  MicroBatchState& micro_batch(int micro) { return micro_batches_.at(static_cast<size_t>(micro)); }
+  MicroBatchState& inference() { return infer_; }
   double loss_sum() const { return loss_sum_; }
   int64_t loss_samples() const { return loss_samples_; }
 
  private:
-  Matrix InputOf(const Slot& slot, size_t index) const;
+  Matrix InputOf(const MicroBatchState& batch, size_t index) const;
   Matrix RowMatrix() const {
     const int64_t columns = tables_.front().columns;
     return {rows_.data(), static_cast<int64_t>(row_floats_) / columns, columns};
@@ -112,7 +113,7 @@ class StageModel::Rep {
     const ParameterSpec& spec = operations_[index].parameters.front();
     return {dense_.Weights(first_dense_[index]).data(), spec.rows, spec.columns};
   }
-  void BackFullyConnected(size_t index, const Slot& slot, Matrix dz);
+  void BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz);
 
   const SampleShape shape_;
   const std::vector<Operation> operations_;
@@ -122,9 +123,9 @@ class StageModel::Rep {
   AlignedFloats rows_;
   AlignedFloats row_gradients_;
   size_t row_floats_ = 0;
-  std::vector<Slot> slots_;
-  Slot infer_;
-  std::vector<bool> touched_;  // whose dense gradients hold something of this step
+  std::vector<MicroBatchState> micro_batches_;
+  MicroBatchState infer_;
+  std::vector<bool> touched_;  // by operation: whether its dense gradients belong to this step
   AlignedFloats dz_;           // gradient of an operation's output before its activation
   AlignedFloats dx_;           // gradient of its input
   float scale_ = 1;
@@ -137,58 +138,59 @@ absl::Status StageModel::Rep::CheckSizes(const BatchView& features, std::span<co
   const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
   if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
       !is(features.labels.size(), 1)) {
-    return base::InvalidArgument("{} samples have {} ids, {} numerics, {} labels", samples, features.ids.size(),
-                                 features.numerics.size(), features.labels.size());
+    return base::InvalidArgument(
+        "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
+        features.ids.size(), features.numerics.size(), features.labels.size());
   }
   if (!is(input.size(), InputWidth())) {
-    return base::InvalidArgument("{} samples have {} floats of input, {} a sample are needed", samples, input.size(),
-                                 InputWidth());
+    return base::InvalidArgument("the input of {} samples has {} floats, the stage needs {} per sample", samples,
+                                 input.size(), InputWidth());
   }
   return absl::OkStatus();
 }
 
-Matrix StageModel::Rep::InputOf(const Slot& slot, size_t index) const {
+Matrix StageModel::Rep::InputOf(const MicroBatchState& batch, size_t index) const {
   const Operation& operation = operations_[index];
-  const int64_t samples = slot.features.samples;
-  if (operation.reads_numerics) return {slot.features.numerics.data(), samples, shape_.numerics};
-  return {index == 0 ? slot.input : slot.outputs[index - 1].data(), samples, operation.input_width};
+  const int64_t samples = batch.features.samples;
+  if (operation.reads_numerics) return {batch.features.numerics.data(), samples, shape_.numerics};
+  return {index == 0 ? batch.input : batch.outputs[index - 1].data(), samples, operation.input_width};
 }
 
-std::span<const float> StageModel::Rep::Run(Slot& slot, const BatchView& features, std::span<const float> input,
-                                            bool training) {
-  slot.features = features;
-  slot.input = input.data();
+std::span<const float> StageModel::Rep::Run(MicroBatchState& batch, const BatchView& features,
+                                            std::span<const float> input, bool training) {
+  batch.features = features;
+  batch.input = input.data();
   const size_t samples = static_cast<size_t>(features.samples);
   if (samples == 0) return {};
   for (size_t i = 0; i < operations_.size(); ++i) {
     const Operation& operation = operations_[i];
     const size_t width = static_cast<size_t>(operation.kind == OperationKind::kLoss ? 1 : operation.output_width);
-    slot.outputs[i].Grow(samples * width);
-    const MutableMatrix out{slot.outputs[i].data(), features.samples, static_cast<int64_t>(width)};
+    batch.outputs[i].Grow(samples * width);
+    const MutableMatrix out{batch.outputs[i].data(), features.samples, static_cast<int64_t>(width)};
     switch (operation.kind) {
       case OperationKind::kEmbedding:
         EmbeddingForward(features.ids, shape_.fields, features.numerics, RowMatrix(), operation.sum_fields, out);
         break;
       case OperationKind::kFullyConnected:
-        LinearForward(InputOf(slot, i), Weights(i), dense_.Weights(first_dense_[i] + 1), operation.activation, out);
+        LinearForward(InputOf(batch, i), Weights(i), dense_.Weights(first_dense_[i] + 1), operation.activation, out);
         break;
       case OperationKind::kLoss: {
-        const Matrix logits = InputOf(slot, i);
+        const Matrix logits = InputOf(batch, i);
         if (!training) return {logits.data, samples};
-        // The loss keeps its gradient where others keep their output.
-        loss_sum_ += LogisticLoss({logits.data, samples}, features.labels, scale_, slot.outputs[i].First(samples));
+        // The loss operation stores its gradient where other operations store their output.
+        loss_sum_ += LogisticLoss({logits.data, samples}, features.labels, scale_, batch.outputs[i].First(samples));
         loss_samples_ += features.samples;
         return {};
       }
     }
   }
-  return slot.outputs.back().First(samples * static_cast<size_t>(OutputWidth()));
+  return batch.outputs.back().First(samples * static_cast<size_t>(OutputWidth()));
 }
 
-void StageModel::Rep::BackFullyConnected(size_t index, const Slot& slot, Matrix dz) {
+void StageModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz) {
   const ParameterSpec& spec = operations_[index].parameters.front();
   const std::span<float> dw = dense_.Gradient(first_dense_[index]);
-  LinearBackwardWeights(InputOf(slot, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
+  LinearBackwardWeights(InputOf(batch, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
                         dense_.Gradient(first_dense_[index] + 1));
   touched_[index] = true;
   if (operations_[index].pass_first) {
@@ -200,8 +202,8 @@ void StageModel::Rep::BackFullyConnected(size_t index, const Slot& slot, Matrix 
 }
 
 std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> output_gradient) {
-  Slot& slot = slots_.at(static_cast<size_t>(micro));
-  const int64_t samples = slot.features.samples;
+  MicroBatchState& batch = micro_batches_.at(static_cast<size_t>(micro));
+  const int64_t samples = batch.features.samples;
   if (samples == 0) return {};
   const float* gradient = output_gradient.data();
   for (size_t i = operations_.size(); i-- > 0;) {
@@ -210,24 +212,24 @@ std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> o
     switch (operation.kind) {
       case OperationKind::kEmbedding: {
         const Matrix rows = RowMatrix();
-        EmbeddingBackward(slot.features.ids, shape_.fields, operation.sum_fields, dy,
+        EmbeddingBackward(batch.features.ids, shape_.fields, operation.sum_fields, dy,
                           {row_gradients_.data(), rows.rows, rows.columns});
         break;
       }
       case OperationKind::kFullyConnected: {
         dz_.Grow(static_cast<size_t>(samples * operation.output_width));
-        const Matrix y{slot.outputs[i].data(), samples, operation.output_width};
+        const Matrix y{batch.outputs[i].data(), samples, operation.output_width};
         if (operation.activation == Activation::kNone && dy.data != dx_.data()) {
-          BackFullyConnected(i, slot, dy);
+          BackFullyConnected(i, batch, dy);
         } else {
           ActivationBackward(operation.activation, y, dy, {dz_.data(), samples, operation.output_width});
-          BackFullyConnected(i, slot, {dz_.data(), samples, operation.output_width});
+          BackFullyConnected(i, batch, {dz_.data(), samples, operation.output_width});
         }
         gradient = dx_.data();
         break;
       }
       case OperationKind::kLoss:
-        gradient = slot.outputs[i].data();
+        gradient = batch.outputs[i].data();
         break;
     }
   }
@@ -241,7 +243,8 @@ absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& grap
                                                                const Optimizer& optimizer, uint64_t seed) {
   const int count = static_cast<int>(graph.operations.size());
   if (range.first < 0 || range.first >= range.end || range.end > count) {
-    return base::InvalidArgument("a stage of operations [{}, {}) of a model of {}", range.first, range.end, count);
+    return base::InvalidArgument("a stage cannot have operations [{}, {}): the model has {}", range.first, range.end,
+                                 count);
   }
   return std::unique_ptr<StageModel>(new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed)));
 }
@@ -256,31 +259,31 @@ void StageModel::SetRows(int table, std::span<const float> rows) { rep_->SetRows
 absl::StatusOr<std::span<const float>> StageModel::Forward(int micro, const BatchView& features,
                                                            std::span<const float> input) try {
   MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
-  return rep_->Run(rep_->slot(micro), features, input, /*training=*/true);
+  return rep_->Run(rep_->micro_batch(micro), features, input, /*training=*/true);
 } catch (const std::exception& error) {
-  return base::Internal("forward of micro-batch {}: {}", micro, error.what());
+  return base::Internal("forward pass of micro-batch {}: {}", micro, error.what());
 }
 
 absl::StatusOr<std::span<const float>> StageModel::Backward(int micro, std::span<const float> output_gradient) try {
-  const size_t samples = static_cast<size_t>(rep_->slot(micro).features.samples);
+  const size_t samples = static_cast<size_t>(rep_->micro_batch(micro).features.samples);
   if (output_gradient.size() != samples * static_cast<size_t>(OutputWidth())) {
-    return base::InvalidArgument("{} samples have {} floats of output gradient, {} a sample are needed", samples,
-                                 output_gradient.size(), OutputWidth());
+    return base::InvalidArgument("the output gradient of {} samples has {} floats, the stage needs {} per sample",
+                                 samples, output_gradient.size(), OutputWidth());
   }
   return rep_->Back(micro, output_gradient);
 } catch (const std::exception& error) {
-  return base::Internal("backward of micro-batch {}: {}", micro, error.what());
+  return base::Internal("backward pass of micro-batch {}: {}", micro, error.what());
 }
 
 absl::StatusOr<std::span<const float>> StageModel::Infer(const BatchView& features, std::span<const float> input) try {
   MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
-  return rep_->Run(rep_->infer_slot(), features, input, /*training=*/false);
+  return rep_->Run(rep_->inference(), features, input, /*training=*/false);
 } catch (const std::exception& error) {
   return base::Internal("inference: {}", error.what());
 }
 
 std::span<const float> StageModel::RowGradients(int table) const {
-  MEDLEY_CHECK(table == 0 && rep_->tables().size() == 1, "no such table");
+  MEDLEY_CHECK(table == 0 && rep_->tables().size() == 1, "a stage has at most one table, number 0");
   return rep_->RowGradients();
 }
 std::span<float> StageModel::Gradients() { return rep_->Gradients(); }

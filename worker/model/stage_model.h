@@ -1,8 +1,7 @@
-// The layers of an operation range with their weights, forward, backward and update, on the CPU.
+// Holds the weights of an operation range and computes its forward and backward passes and updates, on the CPU.
 //
-// Backward passes are written by hand into buffers that are allocated once: no autograd graph, no
-// allocation in a step but the growth of buffers to the largest micro-batch seen. Single-threaded
-// inside. Contract: StageCompute.
+// Backward passes are written by hand, without an autograd graph. A step allocates nothing, except that buffers grow to
+// the largest micro-batch seen. Single-threaded inside. StageCompute documents the functions.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,8 +16,8 @@ namespace medley::worker {
 
 class StageModel final : public StageCompute {
  public:
-  // Weights start from `seed`, state from optimizer.initial_state. Errors: InvalidArgument for an
-  // empty range or one beyond the graph.
+  // `seed` determines the initial weights, optimizer.initial_state the optimizer state. Errors: InvalidArgument for a
+  // range that is empty or exceeds the graph.
   static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph, model::OperationRange range,
                                                             const Optimizer& optimizer, uint64_t seed);
   ~StageModel() override;

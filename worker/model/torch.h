@@ -1,6 +1,5 @@
-// The only door to LibTorch: tensors and the few operators that the kernels use, each from its own
-// header, which compiles in a fraction of the time of torch/torch.h. Include it in .cc files of
-// worker/model only.
+// The only header that includes LibTorch: tensors and the few operators that the kernels use. Each operator has its own
+// header, which compiles much faster than torch/torch.h. Include this file only in .cc files of worker/model.
 #pragma once
 
 #define AT_PER_OPERATOR_HEADERS

@@ -9,7 +9,7 @@
 namespace medley::worker {
 namespace {
 
-// Half-width of the uniform distribution.
+// Half the width of the uniform distribution.
 double Amplitude(const ParameterSpec& spec) {
   const double rows = static_cast<double>(spec.rows);
   const double columns = static_cast<double>(spec.columns);
@@ -32,7 +32,7 @@ uint64_t ParameterKey(const ParameterSpec& spec, uint64_t seed) {
          base::Hash64(spec.name);
 }
 
-// 24 bits of a 64-bit number as [0, 1).
+// Maps the top 24 bits of a 64-bit number to [0, 1).
 double Unit(uint64_t bits) { return static_cast<double>(bits >> 40) * 0x1.0p-24; }
 
 void FillRow(const ParameterSpec& spec, uint64_t key, double amplitude, int64_t index, std::span<float> row) {

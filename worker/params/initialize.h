@@ -1,7 +1,7 @@
 // Initial values of parameters: a pure function of (seed, operation, parameter, row, column).
 //
-// Counter-based (SplitMix64 finaliser over the coordinates), so any process can make any row on its
-// own and whatever plan is in force the model starts from the same numbers. Thread-safe.
+// Counter-based (SplitMix64 finaliser over the coordinates), so any process can compute any row without the others, and
+// the model starts from the same values under every plan. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace medley::worker {
 // Fills `row` (spec.columns floats) with the initial values of row `index`, 0 <= index < spec.rows.
 void InitializeRow(const ParameterSpec& spec, uint64_t seed, int64_t index, std::span<float> row);
 
-// All rows, row-major: spec.Size() floats.
+// Fills `values` (spec.Size() floats, row-major) with the initial values of all rows.
 void Initialize(const ParameterSpec& spec, uint64_t seed, std::span<float> values);
 
 }  // namespace medley::worker

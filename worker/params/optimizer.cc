@@ -8,8 +8,8 @@
 namespace medley::worker {
 namespace {
 
-// Each kernel is one loop, compiled for the baseline processor and for AVX2; a call picks by what
-// the processor has. The new values may lie where the old ones are (element by element).
+// Each kernel is one loop, compiled for the baseline processor and for AVX2; each call selects by the processor's
+// features. The new spans may be the old ones: each element is read before it is written.
 struct Spans {
   const float* weights;
   const float* state;
@@ -55,9 +55,9 @@ void Run(const Optimizer& optimizer, const Spans& spans) {
 }
 
 void CheckSizes(const Optimizer& optimizer, size_t weights, size_t state, size_t gradient) {
-  MEDLEY_CHECK(weights == gradient, "weights and gradient differ in size");
+  MEDLEY_CHECK(weights == gradient, "weights and gradient must have the same size");
   MEDLEY_CHECK(state == weights || (state == 0 && optimizer.kind == OptimizerKind::kSgd),
-               "optimizer state has the wrong size");
+               "the optimizer state must have the size of the weights");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void ApplyTo(const Optimizer& optimizer, std::span<const float> weights, std::sp
              std::span<const float> gradient, std::span<float> new_weights, std::span<float> new_state) {
   CheckSizes(optimizer, weights.size(), state.size(), gradient.size());
   MEDLEY_CHECK(new_weights.size() == weights.size() && new_state.size() == state.size(),
-               "old and new values differ in size");
+               "old and new values must have the same size");
   Run(optimizer, {weights.data(), state.data(), gradient.data(), new_weights.data(), new_state.data(), weights.size()});
   if (optimizer.kind == OptimizerKind::kSgd) std::copy(state.begin(), state.end(), new_state.begin());
 }

@@ -1,9 +1,8 @@
-// What a parameter is, apart from its values: which operation owns it, its shape, and how it
-// starts.
+// Describes a parameter without its values: the operation that owns it, its shape and its initial distribution.
 //
-// Trainers, parameter servers, checkpoints and transfers of state all name parameters by
-// (operation, name); an operation is an index into the model's topological order, so the names do
-// not depend on the plan. Immutable values.
+// Trainers, parameter servers, checkpoints and state transfers all identify a parameter by (operation, name). An
+// operation is an index into the model's topological order, so the identity does not depend on the plan. Immutable
+// values.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,9 @@ struct ParameterSpec {
   std::string name;     // "weight", "bias" or "table"; unique within the operation
   int64_t rows = 0;     // dense weight: inputs; bias: 1; sparse table: rows of the table
   int64_t columns = 0;  // dense weight and bias: outputs; sparse table: the row's dimension
-  bool sparse = false;  // touched by row: lives in a table here or on the parameter servers
+  bool sparse = false;  // read and updated by row; stored in a local table or on parameter servers
   Initializer initializer = Initializer::kZero;
-  float scale = 0;  // of kUniform
+  float scale = 0;  // used by kUniform
 
   int64_t Size() const { return rows * columns; }
   bool operator==(const ParameterSpec&) const = default;

@@ -1,7 +1,6 @@
-// Activations forward and their gradients backward between the replicas of neighbouring stages of
-// one generation.
+// Sends activations to the next stage and their gradients to the previous one, between the replicas of one generation.
 //
-// Implementations are thread-safe for one sender and one receiver thread at a time per direction.
+// Implementations are thread-safe for one sending and one receiving thread at a time per direction.
 #pragma once
 
 #include <absl/status/status.h>
@@ -14,9 +13,9 @@
 namespace medley::worker {
 
 enum class Direction {
-  kForward,   // to / from: next / previous stage
-  kBackward,  // gradients, to / from: previous / next stage
-  kEvaluate,  // activations of an evaluation; step counts its chunks
+  kForward,   // activations, sent to the next stage
+  kBackward,  // gradients, sent to the previous stage
+  kEvaluate,  // activations of an evaluation, sent to the next stage; `step` counts its chunks
 };
 
 struct Tag {
@@ -30,14 +29,13 @@ struct Tag {
 class ActivationChannel {
  public:
   virtual ~ActivationChannel() = default;
-  // `peer` is the replica's index within the neighbouring stage (kForward, kEvaluate: next stage;
-  // kBackward: previous). `data` may be reused when Send returns. At most one message per (tag,
-  // peer). Sending may wait for the receiver only when a bounded amount (at least the messages of
-  // one step) is under way already. Errors: Cancelled, DeadlineExceeded, Unavailable when the peer
-  // is lost.
+  // `peer` is the receiver's replica index in its stage: the next stage for kForward and kEvaluate, the previous one
+  // for kBackward. The caller may reuse `data` when Send returns. At most one message per (tag, peer). Send may wait
+  // for the receiver only while a bounded amount (at least the messages of one step) is unsent. Errors: Cancelled,
+  // DeadlineExceeded, Unavailable when the peer is lost.
   virtual absl::Status Send(const Tag& tag, int peer, std::span<const float> data, const WaitLimit& limit) = 0;
-  // Waits for the message; its size must be data.size(), else DataLoss. `peer` is in the previous
-  // stage (kForward, kEvaluate) or the next one (kBackward).
+  // Waits for the message. Returns DataLoss when its size is not data.size(). `peer` is the sender's replica index: in
+  // the previous stage for kForward and kEvaluate, in the next one for kBackward.
   virtual absl::Status Recv(const Tag& tag, int peer, std::span<float> data, const WaitLimit& limit) = 0;
 };
 

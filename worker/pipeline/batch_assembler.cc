@@ -17,8 +17,8 @@ BatchAssembler::BatchAssembler(const StagePlace& place, const Dataset& data, std
 
 absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step) {
   if (lease.first < 0 || lease.count <= 0 || lease.first + lease.count > data_.rows()) {
-    return base::OutOfRange("step {} leases samples [{}, {}) of {}", lease.step, lease.first, lease.first + lease.count,
-                            data_.rows());
+    return base::OutOfRange("the lease of step {} has samples [{}, {}), but the data has {}", lease.step, lease.first,
+                            lease.first + lease.count, data_.rows());
   }
   const Permutation order(data_.rows(), place_.seed, lease.data_epoch);
   const int micros = MicroBatches(place_, lease.count);

@@ -1,6 +1,6 @@
-// From a lease to what one replica needs of it: its samples, and the distinct rows of its tables.
+// Collects what one replica needs for a leased step: its samples, and the keys of the table rows that they use.
 //
-// Not thread-safe; the executor has one for its background thread and one for itself.
+// Not thread-safe; the executor has one for its background thread and one for its own thread.
 #pragma once
 
 #include <vector>
@@ -14,23 +14,23 @@
 
 namespace medley::worker {
 
-// A step as one replica sees it.
+// The data of one step for one replica.
 struct PreparedStep {
   StepLease lease;
-  Batch batch;                      // the samples of all micro-batches; ids are positions in `keys`
-  std::vector<SampleRange> micros;  // of each micro-batch, within `batch`
+  Batch batch;                      // the samples of all micro-batches; ids are positions in tables[0].keys
+  std::vector<SampleRange> micros;  // the range of each micro-batch within `batch`
   std::vector<TableKeys> tables;
-  std::vector<std::vector<float>> rows;  // of each table
+  std::vector<std::vector<float>> rows;  // the pulled rows of each table
 };
 
 class BatchAssembler {
  public:
-  // `place` and `data` outlive it; `tables` are the stage's (one at most: all fields share it).
+  // `place` and `data` must outlive the assembler. `tables` are the stage's; at most one, which all fields share.
   BatchAssembler(const StagePlace& place, const Dataset& data, std::vector<ParameterSpec> tables);
 
-  // Fills everything but `rows`. Errors: OutOfRange for a lease beyond the data.
+  // Fills all of `step` except `rows`. Errors: OutOfRange for a lease beyond the data.
   absl::Status Assemble(const StepLease& lease, PreparedStep& step);
-  // Samples [first, first + count) of `data` in file order, as one micro-batch.
+  // Fills `step` with samples [first, first + count) of `data` in file order, as one micro-batch.
   void AssembleRange(const Dataset& data, int64_t first, int count, PreparedStep& step);
 
  private:
@@ -43,8 +43,7 @@ class BatchAssembler {
   std::vector<int64_t> indices_;
 };
 
-// Micro-batches of a step: one when there is a single stage (a flush pipeline of one stage gains
-// nothing by them).
+// The number of micro-batches of a step: 1 in a plan with a single stage, where more would not help.
 int MicroBatches(const StagePlace& place, int count);
 
 }  // namespace medley::worker

@@ -1,4 +1,4 @@
-// Sum of the dense gradients over the replicas of a stage.
+// Sums the dense gradients over the replicas of a stage.
 #pragma once
 
 #include <absl/status/status.h>
@@ -14,7 +14,7 @@ namespace medley::worker {
 class DenseReducer {
  public:
   virtual ~DenseReducer() = default;
-  // In place; on return every replica holds bitwise the same sums.
+  // Replaces `values` with the sums over all replicas. Every replica gets the same bits.
   virtual absl::Status SumAll(int64_t step, std::span<float> values, const WaitLimit& limit) = 0;
 };
 

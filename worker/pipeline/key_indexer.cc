@@ -7,19 +7,19 @@
 namespace medley::worker {
 
 void KeyIndexer::Index(std::span<int32_t> ids, std::vector<uint64_t>& keys) {
-  const size_t slots = std::bit_ceil(std::max<size_t>(16, ids.size() * 2));
-  slots_.assign(slots, 0);
+  const size_t size = std::bit_ceil(std::max<size_t>(16, ids.size() * 2));
+  entries_.assign(size, 0);
   distinct_.clear();
-  const int shift = 64 - std::countr_zero(slots);
+  const int shift = 64 - std::countr_zero(size);
   for (int32_t& id : ids) {
     const uint64_t wanted = static_cast<uint64_t>(id) + 1;
     size_t at = (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15ULL) >> shift;
-    while (slots_[at] != 0 && slots_[at] >> 32 != wanted) at = (at + 1) & (slots - 1);
-    if (slots_[at] == 0) {
-      slots_[at] = wanted << 32 | distinct_.size();
+    while (entries_[at] != 0 && entries_[at] >> 32 != wanted) at = (at + 1) & (size - 1);
+    if (entries_[at] == 0) {
+      entries_[at] = wanted << 32 | distinct_.size();
       distinct_.push_back(static_cast<uint64_t>(id) << 32 | distinct_.size());
     }
-    id = static_cast<int32_t>(slots_[at] & 0xffffffffU);
+    id = static_cast<int32_t>(entries_[at] & 0xffffffffU);
   }
   Sort();
   rank_.resize(distinct_.size());
@@ -31,7 +31,7 @@ void KeyIndexer::Index(std::span<int32_t> ids, std::vector<uint64_t>& keys) {
   for (int32_t& id : ids) id = rank_[static_cast<size_t>(id)];
 }
 
-// Least significant digit first, 11 bits a pass, over the bits that the largest id has.
+// Radix sort by id, least significant digit first, 11 bits per pass, up to the highest bit of the largest id.
 void KeyIndexer::Sort() {
   constexpr int kDigitBits = 11;
   uint64_t all = 0;

@@ -21,7 +21,7 @@ LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& opt
 
 LocalTables::Table* LocalTables::Find(int operation) {
   const auto it = std::ranges::find(tables_, operation, [](const Table& table) { return table.spec.operation; });
-  MEDLEY_CHECK(it != tables_.end(), "no such table in this stage");
+  MEDLEY_CHECK(it != tables_.end(), "the stage has no table of this operation");
   return &*it;
 }
 
@@ -29,8 +29,9 @@ absl::Status LocalTables::Pull(int64_t step, std::span<const TableKeys> tables, 
                                const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
   if (!applied_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return step_ >= step - 1; })) {
-    if (limit.stop.stop_requested()) return base::Cancelled("pull of rows for step {}", step);
-    return base::DeadlineExceeded("pull of rows for step {}: the tables stand at step {}", step, step_);
+    if (limit.stop.stop_requested()) return base::Cancelled("the pull of rows for step {} was stopped", step);
+    return base::DeadlineExceeded("the pull of rows for step {} timed out: the tables have applied step {}", step,
+                                  step_);
   }
   rows.resize(tables.size());
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -40,7 +41,7 @@ absl::Status LocalTables::Pull(int64_t step, std::span<const TableKeys> tables, 
     float* out = rows[i].data();
     for (const uint64_t key : tables[i].keys) {
       if (key >= static_cast<uint64_t>(table.spec.rows)) {
-        return base::InvalidArgument("row {} of a table of {}", key, table.spec.rows);
+        return base::InvalidArgument("row {} does not exist, the table has {} rows", key, table.spec.rows);
       }
       out = std::copy_n(table.weights.data() + key * columns, columns, out);
     }
@@ -66,13 +67,13 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
                                const WaitLimit& /*limit*/) {
   base::MutexLock lock(mutex_);
   if (step != step_ + 1) {
-    return base::FailedPrecondition("gradients of step {}, but the tables stand at step {}", step, step_);
+    return base::FailedPrecondition("got gradients of step {}, but the tables have applied step {}", step, step_);
   }
   for (size_t i = 0; i < tables.size(); ++i) {
     Table& table = *Find(tables[i].operation);
     const size_t columns = static_cast<size_t>(table.spec.columns);
     if (gradients[i].size() != tables[i].keys.size() * columns) {
-      return base::InvalidArgument("{} floats of gradient for {} rows of {}", gradients[i].size(),
+      return base::InvalidArgument("got {} floats of gradient for {} rows of {} columns", gradients[i].size(),
                                    tables[i].keys.size(), columns);
     }
     SaveUndo(table, tables[i].keys);
@@ -104,8 +105,8 @@ absl::Status LocalTables::UndoTo(int64_t step) {
   base::MutexLock lock(mutex_);
   if (step == step_) return absl::OkStatus();
   if (step != undo_limit_) {
-    return base::FailedPrecondition("the tables stand at step {} and can go back to {}, not to {}", step_, undo_limit_,
-                                    step);
+    return base::FailedPrecondition("the tables have applied step {} and can roll back to step {}, not to step {}",
+                                    step_, undo_limit_, step);
   }
   for (Table& table : tables_) {
     const size_t columns = static_cast<size_t>(table.spec.columns);

@@ -1,7 +1,7 @@
-// Embedding tables in this process, for a stage of one replica (no parameter servers).
+// Embedding tables in this process, for a stage with one replica and without parameter servers.
 //
-// All rows are made from the seed at the start. Keeps what the last update changed, for one undo.
-// Thread-safe: a pull waits until the step before it is applied.
+// The constructor computes all rows from the seed. Keeps the values that the last update replaced, to undo it.
+// Thread-safe: a pull waits until the step before it has been applied.
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,15 +27,14 @@ class LocalTables final : public SparseParameters {
                     int64_t samples, const WaitLimit& limit) override;
 
   int64_t AppliedStep() const;
-  int64_t UndoLimit() const;  // oldest step that UndoTo reaches
+  int64_t UndoLimit() const;  // oldest step that UndoTo can reach
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
 
-  // Whole tables, for checkpoints and transfers; only while no step runs. Row-major, spec.Size()
-  // floats each.
+  // Whole tables, for checkpoints and transfers; call only while no step runs. Row-major, spec.Size() floats each.
   std::span<float> Weights(int operation);
   std::span<float> State(int operation);
-  // After the values were written from outside: they stand at `step`, no undo.
+  // Called after the values were written from outside: they now contain `step`, and no undo is possible.
   void SetAppliedStep(int64_t step);
 
  private:

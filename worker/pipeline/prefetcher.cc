@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& 
     entries_.pop_front();
   }
   if (std::ranges::find(entries_, lease, &Entry::lease) == entries_.end()) {
-    return base::FailedPrecondition("step {} was not prepared: {} other steps are in the way", lease.step,
+    return base::FailedPrecondition("step {} cannot be prepared: {} other steps occupy the queue", lease.step,
                                     entries_.size());
   }
   const auto ready = [&] {
@@ -78,11 +78,11 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& 
     return it == entries_.end() || it->result.has_value();
   };
   if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline, ready)) {
-    if (limit.stop.stop_requested()) return base::Cancelled("step {}: stopped while its rows were pulled", lease.step);
-    return base::DeadlineExceeded("step {}: its rows did not come in time", lease.step);
+    if (limit.stop.stop_requested()) return base::Cancelled("the wait for the rows of step {} was stopped", lease.step);
+    return base::DeadlineExceeded("the rows of step {} did not arrive in time", lease.step);
   }
   const auto it = std::ranges::find(entries_, lease, &Entry::lease);
-  if (it == entries_.end()) return base::Cancelled("step {} was dropped", lease.step);
+  if (it == entries_.end()) return base::Cancelled("the prefetched step {} was dropped", lease.step);
   absl::StatusOr<std::unique_ptr<PreparedStep>> result = *std::move(it->result);
   entries_.erase(it);
   return result;
@@ -93,7 +93,7 @@ void Prefetcher::Drop() {
   cancel_.request_stop();
   entries_.clear();
   changed_.NotifyAll();
-  // The pull under way ends soon: its stop token is requested.
+  // The running pull ends soon, because its stop token has been requested.
   changed_.Wait(mutex_, {}, [this] { return !busy_; });
   cancel_ = std::stop_source();
 }

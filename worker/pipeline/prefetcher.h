@@ -1,7 +1,6 @@
-// Prepares coming steps in a background thread: batch assembly, then the pull of their rows, one
-// step at a time.
+// Prepares coming steps in a background thread, one at a time: assembles the batch, then pulls its rows.
 //
-// Thread-safe. The queue is bounded by kMaxPrefetched. The destructor cancels and joins.
+// Thread-safe. The queue holds at most kMaxPrefetched steps. The destructor cancels and joins the thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,18 +18,17 @@ namespace medley::worker {
 
 class Prefetcher {
  public:
-  // `sparse` may be null (no tables).
+  // `sparse` is null when the stage has no tables.
   Prefetcher(BatchAssembler assembler, SparseParameters* sparse);
   ~Prefetcher();
 
-  // A hint; ignored when the lease is known or the queue is full.
+  // Asks for a step to be prepared; ignored when it is already queued or the queue is full.
   void Add(const StepLease& lease);
-  // The prepared step; waits for it, or prepares it now when it was never added. Older steps are
-  // dropped.
+  // Waits for the prepared step, or prepares it now when it was never added. Drops older steps.
   absl::StatusOr<std::unique_ptr<PreparedStep>> Take(const StepLease& lease, const WaitLimit& limit);
-  // Gives the memory back for the next step.
+  // Returns the step's memory, to be reused for the next step.
   void Recycle(std::unique_ptr<PreparedStep> step);
-  // Cancels what is under way and forgets everything; returns when the thread is idle.
+  // Cancels the running preparation and drops all steps; returns when the thread is idle.
   void Drop();
 
  private:
@@ -43,7 +41,7 @@ class Prefetcher {
   std::unique_ptr<PreparedStep> Spare();
   Entry* NextUnprepared();
 
-  BatchAssembler assembler_;  // of whoever holds busy_
+  BatchAssembler assembler_;  // only for the thread that has set busy_
   SparseParameters* const sparse_;
   base::Mutex mutex_;
   base::CondVar changed_;
@@ -51,7 +49,7 @@ class Prefetcher {
   std::unique_ptr<PreparedStep> spare_ ABSL_GUARDED_BY(mutex_);
   std::stop_source cancel_ ABSL_GUARDED_BY(mutex_);
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // last: stops and joins before the rest goes
+  std::jthread thread_;  // last member: stops and joins before the others are destroyed
 };
 
 }  // namespace medley::worker

@@ -19,7 +19,7 @@ std::vector<double> ReplicaShares(const model::Stage& stage) {
 
 std::vector<SampleRange> Split(int count, std::span<const double> shares) {
   const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
-  MEDLEY_CHECK(total > 0, "shares of a stage do not sum to anything");
+  MEDLEY_CHECK(total > 0, "the shares of a stage must have a positive sum");
   std::vector<SampleRange> ranges;
   double sum = 0;
   int first = 0;

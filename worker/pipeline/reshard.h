@@ -1,9 +1,8 @@
-// How a (micro-)batch is cut among the replicas of a stage, and who sends what to whom between two
-// stages.
+// Divides a batch or micro-batch among the replicas of a stage, and computes the messages between two stages.
 //
-// Replica r of a stage with shares s_0..s_{n-1} (positive, any scale) takes samples [cut(r),
-// cut(r+1)) with cut(r) = round(count * (s_0 + ... + s_{r-1}) / sum): contiguous, disjoint,
-// complete. Pure functions.
+// Replica r of a stage with shares s_0..s_{n-1} (positive, any scale) takes samples [cut(r), cut(r+1)) with
+// cut(r) = round(count * (s_0 + ... + s_{r-1}) / sum). The ranges are contiguous and disjoint and cover all samples.
+// Pure functions.
 #pragma once
 
 #include <span>
@@ -19,8 +18,7 @@ struct SampleRange {
   bool operator==(const SampleRange&) const = default;
 };
 
-// One message: samples `range` (of the micro-batch) from replica `from` of one stage to replica
-// `to` of the next.
+// One message: the samples `range` of the micro-batch, from replica `from` of one stage to replica `to` of the next.
 struct Transfer {
   int from = 0;
   int to = 0;
@@ -28,16 +26,16 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-// A share per replica in rank order: each group's share divided among its units.
+// The share of each replica, in rank order: a group's share is divided equally among its units.
 std::vector<double> ReplicaShares(const model::Stage& stage);
 
-// One range a replica; a range may be empty.
+// The range of each replica; a range may be empty.
 std::vector<SampleRange> Split(int count, std::span<const double> shares);
 
-// The non-empty overlaps, ordered by `from` then `to`.
+// The non-empty overlaps of the two stages' ranges, ordered by `from`, then `to`.
 std::vector<Transfer> Reshard(int count, std::span<const double> from_shares, std::span<const double> to_shares);
 
-// Micro-batch `micro` of a batch of `count`: [count*micro/micros, count*(micro+1)/micros).
+// The range of micro-batch `micro` in a batch of `count` samples: [count*micro/micros, count*(micro+1)/micros).
 SampleRange MicroBatch(int count, int micro, int micros);
 
 }  // namespace medley::worker

@@ -1,9 +1,10 @@
 // The order in which one stage works on the micro-batches of a step. Pure.
 //
-//   1F1B (PipeDream-Flush, Narayanan et al. 2021): stage i of n runs min(n - i - 1, M) forwards,
-//   then forward and backward in turn, then the backwards left. At most n - i micro-batches are in
-//   flight. GPipe (Huang et al. 2019): all forwards, then all backwards.
-// Both are synchronous: one update after the last backward.
+//   1F1B (PipeDream-Flush, Narayanan et al. 2021): stage i of n runs min(n - i - 1, M) forward passes, then a forward
+//         and a backward pass in turn, then the remaining backward passes. At most n - i micro-batches are in flight.
+//   GPipe (Huang et al. 2019): all forward passes, then all backward passes.
+//
+// M is the number of micro-batches. Both are synchronous: one update after the last backward pass.
 #pragma once
 
 #include <vector>
@@ -19,8 +20,7 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-// 0 <= stage < stages, micro_batches > 0. ASYNC_1F1B is not a synchronous schedule: see the
-// caller's check.
+// 0 <= stage < stages, micro_batches > 0. Callers must reject ASYNC_1F1B, which is not synchronous.
 std::vector<Action> StageActions(model::ScheduleKind kind, int stage, int stages, int micro_batches);
 
 }  // namespace medley::worker

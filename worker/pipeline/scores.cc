@@ -16,9 +16,9 @@ void ScoreHistogram::Add(float logit, float label) {
 }
 
 double Auc(std::span<const int64_t> positives, std::span<const int64_t> negatives) {
-  MEDLEY_CHECK(positives.size() == negatives.size(), "histograms differ in size");
-  double below = 0;  // negatives with a smaller score
-  double pairs = 0;  // won by the positive
+  MEDLEY_CHECK(positives.size() == negatives.size(), "the histograms must have the same size");
+  double below = 0;  // number of negatives with a smaller score
+  double pairs = 0;  // number of pairs in which the positive has the larger score
   double positive_count = 0;
   for (size_t i = 0; i < positives.size(); ++i) {
     const double p = static_cast<double>(positives[i]);
@@ -32,7 +32,7 @@ double Auc(std::span<const int64_t> positives, std::span<const int64_t> negative
 }
 
 double LogLoss(float logit, float label) {
-  // softplus(z) - label * z with the exponential of a negative number.
+  // softplus(z) - label * z; the argument of exp is never positive, so it does not overflow.
   const double z = static_cast<double>(logit);
   return std::max(z, 0.0) - z * static_cast<double>(label) + std::log1p(std::exp(-std::abs(z)));
 }

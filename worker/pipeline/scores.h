@@ -1,4 +1,4 @@
-// Quality of scores from counts that merge: AUC from histograms, log loss from a sum. Pure values.
+// Computes AUC from histograms and log loss from a sum, so that replicas' parts can be added. Pure values.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,10 @@ class ScoreHistogram {
   int64_t samples_ = 0;
 };
 
-// Area under the ROC curve; ties within a bucket count half. 0.5 when a class is absent. Equal
-// sizes.
+// Area under the ROC curve; pairs within a bucket count half. 0.5 when a class is absent. The sizes must be equal.
 double Auc(std::span<const int64_t> positives, std::span<const int64_t> negatives);
 
-// -log of the probability that sigmoid(logit) gives to `label`, stable for any logit.
+// -log of the probability that sigmoid(logit) gives to `label`; numerically stable for any logit.
 double LogLoss(float logit, float label);
 
 }  // namespace medley::worker

@@ -37,13 +37,13 @@ class StepExecutor::Rep {
   Prefetcher& prefetcher() { return prefetcher_; }
 
  private:
-  // A neighbour's samples within this replica's micro-batch.
+  // The samples of this replica's micro-batch that one replica of a neighbouring stage holds.
   struct Piece {
     int peer = 0;
     SampleRange range;
   };
 
-  // Runs `work` and adds its seconds to the communication of the step.
+  // Runs `work` and adds its duration to the step's communication time.
   template <typename Work>
   auto Timed(const Work& work) {
     const base::SteadyTime start = parts_.clock->Steady();
@@ -71,14 +71,15 @@ class StepExecutor::Rep {
   const StepParts parts_;
   const Optimizer optimizer_;
   base::nanoseconds comm_{0};
-  std::vector<std::vector<float>> inputs_;  // of each micro-batch
+  std::vector<std::vector<float>> inputs_;  // one per micro-batch
   std::vector<float> gradient_;
   PreparedStep chunk_;
   BatchAssembler evaluator_;
   Prefetcher prefetcher_;
 };
 
-// The parts of this replica's `count`-sample micro-batch that replicas of the previous stage hold.
+// Returns which part of this replica's samples each replica of the previous stage holds, for a micro-batch of `count`
+// samples over all replicas.
 std::vector<StepExecutor::Rep::Piece> StepExecutor::Rep::PiecesFrom(int count) const {
   std::vector<Piece> pieces;
   if (first_stage()) return pieces;
@@ -148,7 +149,7 @@ absl::Status StepExecutor::Rep::Backward(const PreparedStep& step, int micro, co
   return Send(tag, PiecesFrom(count), parts_.compute->InputWidth(), input_gradient, limit);
 }
 
-// Gradients to whoever owns the parameters; then this replica's own update.
+// Pushes row gradients to the owner of the rows and sums dense gradients over the replicas, then updates this replica.
 absl::Status StepExecutor::Rep::Synchronize(const PreparedStep& step, const WaitLimit& limit) {
   if (!step.tables.empty()) {
     std::vector<std::span<const float>> gradients;
@@ -167,10 +168,11 @@ absl::Status StepExecutor::Rep::Synchronize(const PreparedStep& step, const Wait
 
 absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease, const WaitLimit& limit) {
   if (place_.schedule == model::ScheduleKind::kAsync1F1B) {
-    return base::InvalidArgument("the schedule ASYNC_1F1B is not synchronous");
+    return base::InvalidArgument(
+        "plan.schedule.kind: this runtime executes only synchronous schedules, not ASYNC_1F1B");
   }
   if (lease.step != parts_.compute->AppliedStep() + 1) {
-    return base::FailedPrecondition("a lease of step {}, but the parameters stand at step {}", lease.step,
+    return base::FailedPrecondition("got the lease of step {}, but the parameters have applied step {}", lease.step,
                                     parts_.compute->AppliedStep());
   }
   comm_ = {};
@@ -228,9 +230,9 @@ absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step,
 absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step, int chunk,
                                                              const WaitLimit& limit) {
   if (!(test.shape() == parts_.data->shape()) || chunk <= 0) {
-    return base::InvalidArgument("the test data has {} fields and {} numerics, the training data {} and {}",
-                                 test.shape().fields, test.shape().numerics, parts_.data->shape().fields,
-                                 parts_.data->shape().numerics);
+    return base::InvalidArgument(
+        "the test data has {} fields and {} numeric columns per sample, the training data {} and {}",
+        test.shape().fields, test.shape().numerics, parts_.data->shape().fields, parts_.data->shape().numerics);
   }
   inputs_.resize(std::max<size_t>(inputs_.size(), 1));
   ScoreHistogram scores;

@@ -1,10 +1,10 @@
-// Runs the steps of one stage replica: batch assembly, rows, micro-batches, reduction, update.
+// Runs the steps of one stage replica: assembles the batch, pulls rows, runs the micro-batches, sums gradients,
+// updates.
 //
-// Prefetch() starts the assembly of a step's batch and the pull of its rows in a background thread
-// (at most kMaxPrefetched ahead); the rows of step s+1 wait at their owner for update s, so the
-// synchronous semantics hold. One thread calls Prefetch, RunStep, Evaluate and DropPrefetched.
-// Owned by the trainer, one a generation; the parts handed in outlive it. The destructor stops and
-// joins the background thread.
+// Prefetch() starts assembling a step's batch and pulling its rows in a background thread, at most kMaxPrefetched steps
+// ahead. Steps stay synchronous, because a pull for step s+1 waits at the owner of the rows for update s. One thread
+// calls Prefetch, RunStep, Evaluate and DropPrefetched. A trainer owns one executor per generation; `parts` must
+// outlive it. The destructor stops and joins the background thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,8 +24,8 @@
 
 namespace medley::worker {
 
-// One global batch: samples [first, first + count) of the permutation of `data_epoch` (job/v1
-// StepLease).
+// One global batch: samples [first, first + count) of the permutation of `data_epoch` (StepLease of
+// proto/medley/job/v1/coordinator.proto).
 struct StepLease {
   int64_t step = 0;
   int64_t data_epoch = 0;
@@ -34,14 +34,14 @@ struct StepLease {
   bool operator==(const StepLease&) const = default;
 };
 
-// Where this replica stands in the plan.
+// This replica's place in the plan.
 struct StagePlace {
   int stage = 0;
   int replica = 0;
   std::vector<std::vector<double>> shares;  // of every replica of every stage (ReplicaShares)
   model::ScheduleKind schedule = model::ScheduleKind::kSync1F1B;
   int micro_batches = 1;
-  uint64_t seed = 1;  // of the data's permutation
+  uint64_t seed = 1;  // seed of the data's permutation
 };
 
 StagePlace PlaceOf(const model::ExecutionPlan& plan, int stage, int replica, uint64_t seed);
@@ -51,20 +51,20 @@ struct StepParts {
   const Dataset* data = nullptr;
   ActivationChannel* channel = nullptr;  // null for a single stage
   SparseParameters* sparse = nullptr;    // null when the stage has no tables
-  DenseReducer* reducer = nullptr;       // null for one replica
+  DenseReducer* reducer = nullptr;       // null when the stage has one replica
   const base::Clock* clock = nullptr;
 };
 
 struct StepResult {
   int64_t step = 0;
-  double loss_sum = 0;  // last stage: over this replica's samples
+  double loss_sum = 0;  // over this replica's samples; last stage only
   int64_t loss_samples = 0;
   double compute_seconds = 0;
   double comm_seconds = 0;  // waiting for activations, gradients, rows, reduction
 };
 
 struct EvaluationResult {
-  int64_t samples = 0;  // of this replica; last stage only
+  int64_t samples = 0;  // scored by this replica; last stage only
   double log_loss_sum = 0;
   std::vector<int64_t> positives;  // per score bucket, equal width over [0, 1]
   std::vector<int64_t> negatives;
@@ -79,16 +79,14 @@ class StepExecutor {
   StepExecutor(const StepExecutor&) = delete;
   StepExecutor& operator=(const StepExecutor&) = delete;
 
-  // A hint: does nothing for a step that is prefetched already or when kMaxPrefetched are.
+  // Starts to prepare a step; does nothing when it is already prefetched or kMaxPrefetched other steps are.
   void Prefetch(const StepLease& lease);
-  // Steps come in order. On error the parameters stand at the old step and the executor must not
-  // run another step before the replica was rolled back. Errors: what the parts answer, Cancelled,
-  // DeadlineExceeded.
+  // Call in the order of steps. After an error the dense parameters are still at the step before, and the replica must
+  // be rolled back before another step runs. Errors: those of the parts, Cancelled, DeadlineExceeded.
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  // Runs `test` through the model as of `step` in chunks of `chunk` samples, together with the
-  // other stages.
+  // Scores `test` with the model of `step`, in chunks of `chunk` samples, together with the other stages.
   absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk, const WaitLimit& limit);
-  // Cancels and forgets what Prefetch started (rollback, generation switch).
+  // Cancels and drops all prefetched steps (for a rollback or a switch of generation).
   void DropPrefetched();
 
  private:

@@ -1,4 +1,5 @@
-// What bounds a wait: a stop token (generation halted, process ends) and a deadline. A plain value.
+// The bounds of a wait: a deadline, and a stop token (requested when the generation halts or the process ends). A plain
+// value.
 #pragma once
 
 #include <stop_token>

@@ -16,15 +16,15 @@
 namespace medley::worker {
 namespace {
 
-constexpr std::array<double, 3> kUnits = {1, 2, 4};  // the batch of one of k units is B_o / k
+constexpr std::array<double, 3> kUnits = {1, 2, 4};  // with k units each one's batch is B_o / k
 constexpr size_t kBlocks = 3;
-constexpr double kComputeShare = 0.7;  // of the budget
+constexpr double kComputeShare = 0.7;  // share of the time budget for measuring computation
 
-// One measurement of an operation at one batch size.
+// The measured cost of an operation at one batch size.
 struct Cost {
   double seconds = 0;
   double spread = 0;
-  int64_t rows = 0;  // distinct rows of a table that the batch touches
+  int64_t rows = 0;  // number of distinct table rows that the batch uses
 };
 
 class LayerTimer {
@@ -35,7 +35,7 @@ class LayerTimer {
   absl::StatusOr<Cost> Time(int operation, int samples, double budget) const;
 
  private:
-  // One step of the operation alone: what a trainer computes for it.
+  // Runs one step of the operation alone, with everything that a trainer computes for it.
   absl::Status Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
                     std::span<const float> activations) const;
 
@@ -60,7 +60,7 @@ absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, Prep
   }
   const BatchView view = step.batch.View(0, usable);
   const size_t used = static_cast<size_t>(usable);
-  MEDLEY_CHECK(used <= count, "more samples than asked for");
+  MEDLEY_CHECK(used <= count, "the batch has more samples than requested");
   MEDLEY_RETURN_IF_ERROR(
       model.Forward(0, view, activations.first(used * static_cast<size_t>(model.InputWidth()))).status());
   MEDLEY_RETURN_IF_ERROR(
@@ -80,13 +80,12 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   std::vector<double> seconds;
   Cost cost;
   const base::SteadyTime begin = options_.clock->Steady();
-  // The first run warms up. A value is the mean over a block that is long against the period of a
-  // processor quota (10 to 100 ms): single runs fit between two rations and would make a rationed
-  // machine look like a whole one.
+  // The first run is a warm-up. Each value is the mean over a block that is long compared with the period of a CPU
+  // limit (10 to 100 ms). Single runs can fit within one period, which would hide the limit.
   int64_t number = 0;
   MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
   const double block = budget / kBlocks;
-  // At least one block, however slow the machine.
+  // Run at least one block, however slow the machine is.
   while (seconds.empty() ||
          (seconds.size() < kBlocks && base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget)) {
     const base::SteadyTime start = options_.clock->Steady();
@@ -100,14 +99,15 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
     } while (elapsed < block);
     seconds.push_back(elapsed / runs);
   }
-  // Whatever else the machine does only adds: the fastest block is nearest to what the layer costs.
+  // Other work on the machine can only add time, so the fastest block is closest to the layer's cost.
   cost.seconds = *std::min_element(seconds.begin(), seconds.end());
   cost.spread = Spread(seconds);
   if (!step.tables.empty()) cost.rows = std::ssize(step.tables.front().keys);
   return cost;
 }
 
-// y, x and their common beta: what one layer's communication costs one of k units.
+// Measures one layer's communication for one of k units: synchronisation (y), transfer (x) and their common parallel
+// fraction (beta).
 absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch, bool last,
                                const std::array<Cost, kUnits.size()>& costs, model::LayerProfile& profile) {
   std::array<double, kUnits.size()> seconds{};
@@ -115,8 +115,7 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
   for (const ParameterSpec& spec : operation.parameters) {
     if (!spec.sparse) dense_bytes += 4 * spec.Size();
   }
-  // A dense layer's gradient is as large whatever the batch: an allreduce does not divide by the
-  // units.
+  // A dense layer's gradient has the same size for every batch size, so more units do not shorten its allreduce.
   MEDLEY_ASSIGN_OR_RETURN(const double allreduce, probe.AllreduceSeconds(dense_bytes, 2));
   for (size_t i = 0; i < kUnits.size(); ++i) {
     double sync = allreduce;
@@ -155,7 +154,8 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(options.job));
   const model::TrainingSpec& training = options.job.training;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
-  if (!(data.shape() == graph.shape)) return base::InvalidArgument("the data does not have the shape of the schema");
+  if (!(data.shape() == graph.shape))
+    return base::InvalidArgument("the training data does not have the features of spec.data.schema");
 
   model::Profile profile;
   profile.id = model::ProfileHash(options.job);
@@ -196,7 +196,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
 
 absl::Status RunProfiler(const ProfilerOptions& options) {
   MEDLEY_CHECK(options.clock != nullptr && options.output != nullptr && options.probe != nullptr,
-               "a clock, an output and a probe are required");
+               "the profiler needs a clock, an output and a probe");
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
   MEDLEY_ASSIGN_OR_RETURN(

@@ -1,8 +1,6 @@
-// Measures what each layer of a job's model costs on this machine and prints the profile for the
-// operator.
+// Measures the time of each layer of a job's model on this machine and prints the profile for the operator.
 //
-// One line on the output: "MEDLEY-PROFILE {profile as proto3 JSON}" (medley.profile.v1.Profile).
-// Within a few seconds.
+// Takes a few seconds and prints one line: "MEDLEY-PROFILE {profile as proto3 JSON}" (medley.profile.v1.Profile).
 #pragma once
 
 #include <absl/status/status.h>
@@ -23,16 +21,16 @@ namespace medley::worker {
 struct ProfilerOptions {
   model::JobSpec job;
   std::string resource_type;            // name of the pool that this machine belongs to
-  double budget_seconds = 4;            // of the measurements together
+  double budget_seconds = 4;            // for all measurements together
   base::Clock* clock = nullptr;         // required
-  std::ostream* output = nullptr;       // required: gets the line
+  std::ostream* output = nullptr;       // required; the line is printed here
   CommunicationProbe* probe = nullptr;  // required
-  std::string root;                     // put before the paths of file:// URIs
+  std::string root;                     // prefix for the paths of file:// URIs
   std::stop_token stop;
 };
 
-// Reads the training data for its rows, measures, prints. Errors: the data's, InvalidArgument for
-// the job's, Cancelled.
+// Reads the training data, measures and prints. Errors: those of reading the data, InvalidArgument for the job's spec,
+// Cancelled.
 absl::Status RunProfiler(const ProfilerOptions& options);
 
 }  // namespace medley::worker

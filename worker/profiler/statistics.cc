@@ -8,14 +8,14 @@
 namespace medley::worker {
 
 double Median(std::vector<double> values) {
-  MEDLEY_CHECK(!values.empty(), "the median of nothing");
+  MEDLEY_CHECK(!values.empty(), "a median needs at least one value");
   std::ranges::sort(values);
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 double Spread(const std::vector<double>& values) {
-  constexpr double kNormal = 1.4826;  // standard deviation over median absolute deviation of a normal distribution
+  constexpr double kNormal = 1.4826;  // ratio of standard deviation to median absolute deviation, normal distribution
   const double median = Median(values);
   if (median <= 0) return 0;
   std::vector<double> distances;
@@ -24,7 +24,7 @@ double Spread(const std::vector<double>& values) {
 }
 
 double ParallelFraction(std::span<const double> units, std::span<const double> costs) {
-  MEDLEY_CHECK(units.size() == costs.size() && !units.empty(), "a cost for each number of units");
+  MEDLEY_CHECK(units.size() == costs.size() && !units.empty(), "there must be one cost per number of units");
   if (costs[0] <= 0) return 0;
   double products = 0;
   double squares = 0;

@@ -1,4 +1,4 @@
-// Robust statistics of repeated measurements, and the fit of how a cost divides. Pure functions.
+// Robust statistics of repeated measurements, and the fit of a parallel fraction. Pure functions.
 #pragma once
 
 #include <span>
@@ -6,16 +6,16 @@
 
 namespace medley::worker {
 
-// Of at least one value; the mean of the two middle ones for an even number.
+// The median of at least one value; for an even number of values the mean of the two middle ones.
 double Median(std::vector<double> values);
 
-// Standard deviation over mean, estimated from the median absolute deviation (a pause of the
-// machine does not count).
+// Standard deviation divided by mean, estimated from the median absolute deviation, so that single outliers do not
+// matter.
 double Spread(const std::vector<double>& values);
 
-// The fraction a in [0, 1] of a cost that divides by the number of units k, least squares on
-//   cost(k) / cost(1) = 1 - a + a / k          (design: planning.md, section 1)
-// `costs[i]` belongs to `units[i]`; units[0] is 1. 0 when cost(1) is 0.
+// The fraction a in [0, 1] of a cost that is divided by the number of units k: a least-squares fit of
+//   cost(k) / cost(1) = 1 - a + a / k          (docs/planning.md, "The cost model")
+// `costs[i]` is the cost with `units[i]` units; units[0] is 1. Returns 0 when cost(1) is 0.
 double ParallelFraction(std::span<const double> units, std::span<const double> costs);
 
 }  // namespace medley::worker

@@ -18,7 +18,7 @@ namespace {
 namespace pb = ::medley::job::v1;
 using Stub = pb::ParameterServerService::Stub;
 
-// Places of the keys of one table by shard: by_shard[s] are indices into keys, ascending.
+// Divides the keys of one table among the shards: result[s] has the indices of shard s's keys, ascending.
 std::vector<std::vector<uint32_t>> Cut(const TableKeys& table, size_t shards) {
   std::vector<std::vector<uint32_t>> by_shard(shards);
   for (size_t k = 0; k < table.keys.size(); ++k) {
@@ -49,7 +49,7 @@ struct Shard {
   std::unique_ptr<Stub> stub;
 };
 
-// One call to every shard at once; waits for all, returns the first error by shard.
+// Calls every shard at once and waits for all; returns the error of the first shard that failed.
 template <typename Request, typename Response>
 class FanOut {
  public:
@@ -62,7 +62,7 @@ class FanOut {
       context = std::make_unique<grpc::ClientContext>();
       rpc::Prepare(*context, options);
     }
-    // The queue is polled by this thread, so a call costs no hand-over between threads.
+    // This thread polls the queue, so a call needs no switch between threads.
     grpc::CompletionQueue queue;
     {
       std::stop_callback cancel(stop, [&] {
@@ -76,10 +76,11 @@ class FanOut {
       void* tag = nullptr;
       bool ok = false;
       // Bounded: every call has a deadline.
-      for (size_t s = 0; s < shards.size(); ++s) MEDLEY_CHECK(queue.Next(&tag, &ok), "the queue was shut down");
+      for (size_t s = 0; s < shards.size(); ++s)
+        MEDLEY_CHECK(queue.Next(&tag, &ok), "the completion queue was shut down during a call");
     }
     queue.Shutdown();
-    if (stop.stop_requested()) return base::Cancelled("{} was stopped", what);
+    if (stop.stop_requested()) return base::Cancelled("the {} was stopped", what);
     for (size_t s = 0; s < shards.size(); ++s) {
       MEDLEY_RETURN_IF_ERROR(
           rpc::FromGrpc(statuses_[s], fmt::format("{} at shard {} ({})", what, s, shards[s].address)));
@@ -112,8 +113,10 @@ class PsClient::Rep {
     for (const Shard& shard : shards_) {
       bool connected = false;
       while (!connected) {
-        if (limit.stop.stop_requested()) return base::Cancelled("connecting {} was stopped", shard.address);
-        if (clock_.Steady() >= end) return base::Unavailable("parameter server {} does not answer", shard.address);
+        if (limit.stop.stop_requested())
+          return base::Cancelled("connecting to parameter server {} was stopped", shard.address);
+        if (clock_.Steady() >= end)
+          return base::Unavailable("parameter server {} does not accept connections", shard.address);
         const auto slice = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(100, GPR_TIMESPAN));
         connected = shard.channel->WaitForConnected(slice);
       }
@@ -124,7 +127,7 @@ class PsClient::Rep {
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) {
     FanOut<pb::PullRequest, pb::PullResponse> calls(shards_.size());
-    std::vector<std::vector<std::vector<uint32_t>>> places;  // table, shard
+    std::vector<std::vector<std::vector<uint32_t>>> places;  // [table][shard]: indices of keys
     for (const TableKeys& table : tables) places.push_back(Cut(table, shards_.size()));
     for (size_t s = 0; s < shards_.size(); ++s) {
       pb::PullRequest& request = calls.requests[s];
@@ -187,7 +190,7 @@ class PsClient::Rep {
                               size_t columns, std::vector<float>& rows) {
     if (static_cast<size_t>(response.tables_size()) <= table ||
         response.tables(static_cast<int>(table)).rows().size() != places.size() * columns * sizeof(float)) {
-      return base::DataLoss("a shard answered another number of rows than asked for");
+      return base::DataLoss("a shard returned a different number of rows than requested");
     }
     const char* from = response.tables(static_cast<int>(table)).rows().data();
     for (size_t i = 0; i < places.size(); ++i) {
@@ -244,7 +247,7 @@ absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, co
   }
   const grpc::Status end = reader->Finish();
   MEDLEY_RETURN_IF_ERROR(status);
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(end, fmt::format("rows from {}", query.address)));
+  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(end, fmt::format("copying rows from parameter server {}", query.address)));
   return copied;
 }
 

@@ -1,7 +1,8 @@
-// The trainer's side of the parameter servers, and of rows that move between shards.
+// The client of parameter servers: a trainer's pulls and pushes, and the copy of rows between shards.
 //
-// Keys are cut by ShardOf; every shard is asked every step, in parallel, also for nothing: it counts its trainers.
-// Thread-safe for one puller and one pusher. Waits are bounded by the caller's limit and by `timeout`.
+// ShardOf divides the keys among the shards. Every call contacts every shard, in parallel and even without keys,
+// because a shard waits for all its trainers. Thread-safe for one pulling and one pushing thread. The caller's limit
+// and `timeout` bound every wait.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,8 +20,8 @@ namespace medley::worker {
 
 struct PsClientOptions {
   int64_t generation = 0;
-  int trainer = 0;                  // rank within the stage
-  std::vector<std::string> shards;  // "ip:port" by shard
+  int trainer = 0;                  // this trainer's rank within its stage
+  std::vector<std::string> shards;  // "ip:port" of each shard
   std::string token;
   base::nanoseconds timeout{base::seconds(60)};
 };
@@ -30,7 +31,7 @@ class PsClient final : public SparseParameters {
   PsClient(PsClientOptions options, const base::Clock& clock);
   ~PsClient() override;
 
-  // Waits until every shard answers connections. Errors: Unavailable naming the shard, Cancelled.
+  // Waits until every shard accepts connections. Errors: Unavailable naming the shard, Cancelled.
   absl::Status Connect(const WaitLimit& limit);
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) override;
@@ -42,25 +43,25 @@ class PsClient final : public SparseParameters {
   const std::unique_ptr<Rep> rep_;
 };
 
-// Which rows to fetch, and for whom.
+// Selects the rows that FetchRows copies: those of shard `shard` of `shards`.
 struct RowsQuery {
-  std::string address;  // of the source
+  std::string address;  // "ip:port" of the server that has the rows
   std::string token;
   int64_t source_generation = 0;
-  int64_t since_step = 0;  // 0: all
-  int shard = 0;           // of the asker, in the new map of `shards`
-  int shards = 1;
+  int64_t since_step = 0;  // only rows that changed after this step; 0: all
+  int shard = 0;           // index of the receiving shard in the new generation
+  int shards = 1;          // number of shards in the new generation
 };
 
-// What came: the source's step at the first piece and at the last.
+// The result of FetchRows. The source may train on meanwhile, so its step can change during the copy.
 struct RowsCopied {
-  int64_t first_step = 0;
-  int64_t last_step = 0;
-  int64_t state_samples = 0;  // at last_step
+  int64_t first_step = 0;     // the source's step at the first piece
+  int64_t last_step = 0;      // the source's step at the last piece
+  int64_t state_samples = 0;  // samples in the state at last_step
   int64_t rows = 0;
 };
 
-// Streams rows of another shard into `store`. Errors: Unavailable (source lost), Cancelled, DeadlineExceeded.
+// Copies rows of another shard into `store`. Errors: Unavailable (source lost), Cancelled, DeadlineExceeded.
 absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, const base::Clock& clock,
                                      const WaitLimit& limit);
 

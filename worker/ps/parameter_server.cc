@@ -50,16 +50,16 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
   }
 
   void Retain(int64_t first, int64_t last) {
-    std::vector<std::shared_ptr<ShardGeneration>> gone;
+    std::vector<std::shared_ptr<ShardGeneration>> removed;
     {
       base::MutexLock lock(mutex_);
       for (auto it = shards_.begin(); it != shards_.end();) {
         const bool keep = it->first >= first && it->first <= last;
-        if (!keep) gone.push_back(it->second);
+        if (!keep) removed.push_back(it->second);
         it = keep ? std::next(it) : shards_.erase(it);
       }
     }
-    for (const auto& shard : gone) shard->Close();
+    for (const auto& shard : removed) shard->Close();
   }
 
   grpc::Status Pull(grpc::ServerContext* context, const pb::PullRequest* request, pb::PullResponse* response) override {
@@ -76,7 +76,8 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
                           grpc::ServerWriter<pb::ExportRowsResponse>* writer) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     if (request->shards() <= 0)
-      return rpc::ToGrpc(base::InvalidArgument("export for a map of {} shards", request->shards()));
+      return rpc::ToGrpc(
+          base::InvalidArgument("exporting rows: the number of shards is {}, it must be above 0", request->shards()));
     const auto shard = Find(request->source_generation());
     if (shard == nullptr) return rpc::ToGrpc(NoGeneration(request->source_generation()));
     const auto wanted = [&](int table, uint64_t key) {
@@ -89,14 +90,15 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
       AppendRaw(std::span<const float>(piece.values), *response.mutable_values());
       response.set_at_step(piece.at_step);
       response.set_state_samples(piece.state_samples);
-      return writer->Write(response) ? absl::OkStatus() : base::Cancelled("the asker is gone");
+      return writer->Write(response) ? absl::OkStatus()
+                                     : base::Cancelled("exporting rows: the receiver closed the stream");
     });
     return rpc::ToGrpc(status);
   }
 
  private:
   static absl::Status NoGeneration(int64_t generation) {
-    return base::FailedPrecondition("generation {} is not in force on this server", generation);
+    return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
   }
 
   absl::Status DoPull(const pb::PullRequest& request, pb::PullResponse& response) {

@@ -1,7 +1,7 @@
-// ParameterServerService of one process: finds the shard of the asked generation and speaks the wire format.
+// The ParameterServerService of one process: finds the shard of the requested generation and converts messages.
 //
-// Thread-safe. Holds the shards of at most a few generations: the one in force, the one before (its rows may still be asked
-// for by the next one's shards) and the one being prepared.
+// Thread-safe. Holds the shards of a few generations: the one being prepared, the one in force, and the one before,
+// whose rows other servers may still copy.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace medley::worker {
 
 class ParameterServer {
  public:
-  // Calls without `token` are refused.
+  // Refuses calls without `token`.
   ParameterServer(std::string token, const base::Clock& clock);
   ~ParameterServer();
 
   grpc::Service& service();
-  // From now on calls of shard->generation() reach it; an earlier shard of the same generation is closed.
+  // Directs calls for shard->generation() to `shard`. Closes an earlier shard of the same generation.
   void Install(std::shared_ptr<ShardGeneration> shard);
-  // Null when there is none.
+  // Returns the shard of a generation, or null when none is installed.
   std::shared_ptr<ShardGeneration> Find(int64_t generation) const;
-  // Closes and forgets every generation but those in [first, last].
+  // Closes and removes the shards of all generations outside [first, last].
   void Retain(int64_t first, int64_t last);
 
  private:

@@ -25,7 +25,7 @@ RowTable* RowStore::Find(int table) {
 absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::vector<float>& out) {
   base::MutexLock lock(mutex_);
   RowTable* t = Find(table);
-  if (t == nullptr) return base::NotFound("table {} is not on this shard", table);
+  if (t == nullptr) return base::NotFound("this shard has no table {}", table);
   out.reserve(out.size() + keys.size() * t->columns());
   for (const uint64_t key : keys) {
     const auto weights = t->Row(t->FindOrCreate(key)).first(t->columns());
@@ -38,23 +38,25 @@ absl::Status RowStore::WaitApplied(int64_t step, const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
   const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return step_ >= step; };
   if (applied_.WaitUntil(mutex_, limit.stop, limit.deadline, there)) return absl::OkStatus();
-  if (limit.stop.stop_requested()) return base::Cancelled("wait for step {} was stopped", step);
-  return base::DeadlineExceeded("step {} is not applied in time, the shard stands at {}", step, step_);
+  if (limit.stop.stop_requested()) return base::Cancelled("the wait for step {} was stopped", step);
+  return base::DeadlineExceeded("step {} was not applied in time, the shard has applied step {}", step, step_);
 }
 
 absl::Status RowStore::Check(const GradientView& view) {
   const RowTable* t = Find(view.table);
-  if (t == nullptr) return base::InvalidArgument("gradients for table {}, which is not on this shard", view.table);
+  if (t == nullptr)
+    return base::InvalidArgument("got gradients for table {}, which this shard does not have", view.table);
   if (view.gradients.size() != view.keys.size() * t->columns()) {
-    return base::InvalidArgument("table {}: {} gradients for {} keys of {} columns", view.table, view.gradients.size(),
-                                 view.keys.size(), t->columns());
+    return base::InvalidArgument("table {}: got {} gradient values for {} keys of {} columns", view.table,
+                                 view.gradients.size(), view.keys.size(), t->columns());
   }
   return absl::OkStatus();
 }
 
 absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradients, int64_t samples) {
   base::MutexLock lock(mutex_);
-  if (step != step_ + 1) return base::FailedPrecondition("update {} on a shard that stands at step {}", step, step_);
+  if (step != step_ + 1)
+    return base::FailedPrecondition("update {} does not follow step {}, which the shard has applied", step, step_);
   for (const GradientView& view : gradients) MEDLEY_RETURN_IF_ERROR(Check(view));
   undo_rows_.clear();
   undo_values_.clear();
@@ -70,7 +72,7 @@ absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradien
 void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients, int64_t step) {
   RowTable& t = tables_[table];
   const size_t columns = t.columns();
-  std::vector<uint32_t> rows;  // touched, in order of the first touch
+  std::vector<uint32_t> rows;  // rows with a gradient, in the order of their first one
   std::vector<float> sums;
   std::vector<uint32_t> place;  // row -> index in `rows` + 1
   for (const GradientView& view : gradients) {
@@ -116,10 +118,11 @@ absl::Status RowStore::UndoTo(int64_t step) {
   base::MutexLock lock(mutex_);
   if (step == step_) return absl::OkStatus();
   if (step > step_ || step < undo_limit_) {
-    return base::FailedPrecondition("shard at step {} can go back to {}, not to {}", step_, undo_limit_, step);
+    return base::FailedPrecondition("the shard has applied step {} and can roll back to step {}, not to step {}", step_,
+                                    undo_limit_, step);
   }
   size_t at = 0;
-  for (const Touched& touched : undo_rows_) {  // Changed stays: an export since `step` must carry these rows
+  for (const Touched& touched : undo_rows_) {  // keeps Changed: an export since `step` must contain these rows
     const auto row = tables_[touched.table].Row(touched.row);
     std::copy_n(undo_values_.begin() + static_cast<std::ptrdiff_t>(at), row.size(), row.begin());
     at += row.size();
@@ -165,9 +168,9 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
 absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::span<const float> values) {
   base::MutexLock lock(mutex_);
   RowTable* t = Find(table);
-  if (t == nullptr) return base::InvalidArgument("rows of table {}, which the model does not have", table);
+  if (t == nullptr) return base::InvalidArgument("got rows of table {}, which this shard does not have", table);
   if (values.size() != keys.size() * t->stride()) {
-    return base::InvalidArgument("table {}: {} values for {} rows of {}", table, values.size(), keys.size(),
+    return base::InvalidArgument("table {}: got {} values for {} rows of {} floats", table, values.size(), keys.size(),
                                  t->stride());
   }
   for (size_t k = 0; k < keys.size(); ++k) {

@@ -1,7 +1,7 @@
-// What a shard knows: its rows with their optimizer state, the step they stand at, and how to undo that step.
+// The rows of one shard with their optimizer state, the step that they have applied, and the values to undo that step.
 //
-// Outlives generations: when the shard map does not change, the next generation's ShardGeneration works on the same store.
-// Thread-safe (one mutex: an update and a pull of one step never overlap anyway). Waits are bounded.
+// Outlives generations: while the number of shards stays the same, the next generation's ShardGeneration uses the same
+// store. Thread-safe; one mutex is enough, because an update and a pull of one step never overlap. Waits are bounded.
 //
 // Invariant: the rows are exactly those after update AppliedStep(); StateSamples() counts the samples in them.
 #pragma once
@@ -19,18 +19,18 @@
 
 namespace medley::worker {
 
-// Gradient rows of one table from one trainer. Does not own.
+// The row gradients of one table from one trainer. Does not own them.
 struct GradientView {
   int table = 0;
   std::span<const uint64_t> keys;
   std::span<const float> gradients;  // keys x columns
 };
 
-// A piece of a table on the move.
+// Some rows of a table, for transfer to another shard or into a checkpoint.
 struct RowPiece {
   int table = 0;
   std::vector<uint64_t> keys;
-  std::vector<float> values;  // per key: weights, then optimizer state
+  std::vector<float> values;  // for each key: weights, then optimizer state
   int64_t at_step = 0;
   int64_t state_samples = 0;
 };
@@ -39,25 +39,26 @@ class RowStore {
  public:
   RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
 
-  // Appends the weights of `keys` to `out` as they are. Errors: NotFound for an unknown table.
+  // Appends the current weights of `keys` to `out`. Errors: NotFound for an unknown table.
   absl::Status Read(int table, std::span<const uint64_t> keys, std::vector<float>& out);
   // Waits until AppliedStep() >= step. Errors: Cancelled, DeadlineExceeded.
   absl::Status WaitApplied(int64_t step, const WaitLimit& limit);
-  // Takes the state from step-1 to `step`: gradients are added in the order given (trainer rank), then applied.
-  // Errors: FailedPrecondition when the state is not at step-1; InvalidArgument leaves it unchanged.
+  // Takes the state from step - 1 to `step`: sums the gradients in the order given (trainer rank), then applies them.
+  // Errors, which leave the state unchanged: FailedPrecondition when it is not at step - 1; InvalidArgument.
   absl::Status Apply(int64_t step, std::span<const GradientView> gradients, int64_t samples);
 
   int64_t AppliedStep() const;
-  int64_t UndoLimit() const;  // oldest step that UndoTo reaches
+  int64_t UndoLimit() const;  // oldest step that UndoTo can reach
   int64_t StateSamples() const;
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
 
-  // Rows for which `wanted(table, key)`, changed after `since_step`, in pieces of at most 1 MiB. The state may move on
-  // between pieces: a piece says at which step it was read. Also one empty piece at the end, so at_step is known.
+  // Passes to `sink` the rows that changed after `since_step` and for which `wanted` is true, in pieces of at most 1
+  // MiB. Updates may run between pieces; each piece has the step at which it was read. An empty piece comes last, so
+  // that the receiver learns at_step even without rows.
   absl::Status Export(int64_t since_step, absl::FunctionRef<bool(int table, uint64_t key)> wanted,
                       absl::FunctionRef<absl::Status(const RowPiece&)> sink) const;
-  // Overwrites rows; the step is set once by SetApplied when all are there, without undo.
+  // Overwrites rows. Call SetApplied once after the last Import; it sets the step, and no undo is possible.
   absl::Status Import(int table, std::span<const uint64_t> keys, std::span<const float> values);
   void SetApplied(int64_t step, int64_t samples);
   int64_t Rows() const;

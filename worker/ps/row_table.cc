@@ -13,19 +13,19 @@ RowTable::RowTable(ParameterSpec spec, const Optimizer& optimizer, uint64_t seed
       optimizer_(optimizer),
       seed_(seed),
       columns_(static_cast<size_t>(spec_.columns)),
-      slots_(1024) {}
+      buckets_(1024) {}
 
 size_t RowTable::Probe(uint64_t key) const {
-  const size_t mask = slots_.size() - 1;
+  const size_t mask = buckets_.size() - 1;
   size_t at = base::Mix64(key) & mask;
-  while (slots_[at] != 0 && keys_[slots_[at] - 1] != key) at = (at + 1) & mask;
+  while (buckets_[at] != 0 && keys_[buckets_[at] - 1] != key) at = (at + 1) & mask;
   return at;
 }
 
 uint32_t RowTable::FindOrCreate(uint64_t key) {
   size_t at = Probe(key);
-  if (slots_[at] != 0) return slots_[at] - 1;
-  if (4 * (keys_.size() + 1) > 3 * slots_.size()) {
+  if (buckets_[at] != 0) return buckets_[at] - 1;
+  if (4 * (keys_.size() + 1) > 3 * buckets_.size()) {
     Grow();
     at = Probe(key);
   }
@@ -34,15 +34,15 @@ uint32_t RowTable::FindOrCreate(uint64_t key) {
   changed_.push_back(0);
   values_.resize(values_.size() + stride(), optimizer_.initial_state);
   InitializeRow(spec_, seed_, static_cast<int64_t>(key), Row(row).first(columns_));
-  slots_[at] = row + 1;
+  buckets_[at] = row + 1;
   return row;
 }
 
 void RowTable::Grow() {
-  std::vector<uint32_t> old(slots_.size() * 2);
-  old.swap(slots_);
-  for (const uint32_t slot : old) {
-    if (slot != 0) slots_[Probe(keys_[slot - 1])] = slot;
+  std::vector<uint32_t> old(buckets_.size() * 2);
+  old.swap(buckets_);
+  for (const uint32_t bucket : old) {
+    if (bucket != 0) buckets_[Probe(keys_[bucket - 1])] = bucket;
   }
 }
 

@@ -1,4 +1,4 @@
-// Which shard of the parameter servers a row lives on. Pure.
+// Computes the parameter-server shard of a row. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace medley::worker {
 
-// In [0, shards); shards > 0. Part of the contract of proto/medley/job/v1/parameter_server.proto.
+// Returns a shard in [0, shards); shards > 0. proto/medley/job/v1/parameter_server.proto specifies this function.
 inline int ShardOf(int table, uint64_t key, int shards) {
   return static_cast<int>(base::Mix64(base::Mix64(static_cast<uint64_t>(table)) ^ key) % static_cast<uint64_t>(shards));
 }

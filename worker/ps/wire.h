@@ -1,4 +1,4 @@
-// Raw little-endian spans in protobuf `bytes` fields. Internal to worker/ps.
+// Conversion between spans and protobuf `bytes` fields with little-endian values. Internal to worker/ps.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ void AppendRaw(std::span<const T> values, std::string& bytes) {
 template <typename T>
 absl::StatusOr<std::vector<T>> ParseRaw(const std::string& bytes, const char* field) {
   if (bytes.size() % sizeof(T) != 0) {
-    return base::InvalidArgument("{}: {} bytes are no multiple of {}", field, bytes.size(), sizeof(T));
+    return base::InvalidArgument("{}: the length of {} bytes is not a multiple of {}", field, bytes.size(), sizeof(T));
   }
   std::vector<T> values(bytes.size() / sizeof(T));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());

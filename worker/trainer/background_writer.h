@@ -1,5 +1,5 @@
-// Finishes checkpoint files (fsync, rename) beside the training. One file at a time; the next waits.
-// Not thread-safe: one caller. The destructor joins.
+// Finishes checkpoint files (fsync, rename) in a background thread while training continues. One file at a time.
+// Not thread-safe: one caller. The destructor joins the thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,7 +18,8 @@ class BackgroundWriter {
  public:
   using Done = std::function<void(absl::StatusOr<job::v1::Checkpointed>)>;
 
-  // `writer` null: nothing to write here, `done` is called at once.
+  // Calls `done` when the file is on disk. With a null `writer` there is no file, and `done` is called at once. Waits
+  // for an earlier file first.
   void Finish(int64_t step, std::unique_ptr<CheckpointWriter> writer, Done done) {
     if (thread_.joinable()) thread_.join();
     job::v1::Checkpointed report;

@@ -12,14 +12,14 @@ namespace medley::worker {
 namespace pb = ::medley::job::v1;
 namespace {
 
-constexpr uint64_t kHeaderSlot = uint64_t{1} << 40;  // operations are below
+constexpr uint64_t kHeaderTag = uint64_t{1} << 40;  // larger than the tag of any operation
 
 int RankIn(const std::vector<std::string>& members, const std::string& name) {
   const auto it = std::find(members.begin(), members.end(), name);
   return it == members.end() ? -1 : static_cast<int>(it - members.begin());
 }
 
-// How the dense operations of a stage are summed.
+// Returns the algorithm that sums the gradients of a stage's dense operations.
 absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& stage, const Graph& graph) {
   for (const model::OperationSync& sync : stage.syncs) {
     for (const model::OperationRange& range : sync.operations) {
@@ -29,8 +29,7 @@ absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& sta
         if (!dense) continue;
         if (sync.sync.kind == model::SyncKind::kAllreduce) return sync.sync.algorithm;
         return base::Unimplemented(
-            "operation '{}' is dense and has several replicas: this runtime sums it by allreduce "
-            "only",
+            "operation '{}' is dense and its stage has several replicas: the plan must synchronise it by allreduce",
             graph.operations[static_cast<size_t>(op)].name);
       }
     }
@@ -78,16 +77,17 @@ absl::Status GenerationRuntime::FindPlace() {
     }
   }
   if (plan_.schedule.kind == model::ScheduleKind::kAsync1F1B) {
-    return base::Unimplemented("plan.schedule.kind: ASYNC_1F1B is not executed by this runtime");
+    return base::Unimplemented("plan.schedule.kind: this runtime executes only synchronous schedules, not ASYNC_1F1B");
   }
   if (place_.has_value()) {
     if (place_->stage < 0 || static_cast<size_t>(place_->stage) >= plan_.stages.size()) {
-      return base::InvalidArgument("stage {} of a plan of {}", place_->stage, plan_.stages.size());
+      return base::InvalidArgument("stage {} does not exist, the plan has {} stages", place_->stage,
+                                   plan_.stages.size());
     }
     const auto& operations = plan_.stages[static_cast<size_t>(place_->stage)].operations;
     if (operations.size() != 1) {
-      return base::Unimplemented("stage {} has {} ranges of operations: this runtime executes chains", place_->stage,
-                                 operations.size());
+      return base::Unimplemented("stage {} has {} ranges of operations: this runtime executes only one range per stage",
+                                 place_->stage, operations.size());
     }
   }
   return absl::OkStatus();
@@ -189,7 +189,7 @@ absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
   if (!NeedsServers()) {
     if (state_->tables() != nullptr && plan_.stages[static_cast<size_t>(stage())].Units() > 1) {
       return base::InvalidArgument(
-          "plan.servers: stage {} has embedding tables and {} replicas, but the plan no servers", stage(),
+          "plan.servers: stage {} has embedding tables and {} replicas, so the plan needs parameter servers", stage(),
           plan_.stages[static_cast<size_t>(stage())].Units());
     }
     return absl::OkStatus();
@@ -234,7 +234,7 @@ absl::Status GenerationRuntime::TakeState(const pb::Switch& order) {
     if (state_ != nullptr && state_->Holds().empty()) state_->SetApplied(order.step(), samples);
     return absl::OkStatus();
   }
-  if (held_ != nullptr) {  // what this trainer keeps of a former place
+  if (held_ != nullptr) {  // copy the operations that this trainer also held at its former place
     for (const int operation : state_->Holds()) {
       const auto from = held_->Values(operation), to = state_->Values(operation);
       for (size_t i = 0; i < from.size(); ++i) std::copy(from[i].begin(), from[i].end(), to[i].begin());
@@ -242,7 +242,7 @@ absl::Status GenerationRuntime::TakeState(const pb::Switch& order) {
   }
   if (order_.origin() == pb::STATE_ORIGIN_CHECKPOINT) {
     if (state_->AppliedStep() != order.step()) {
-      return base::DataLoss("checkpoint {} holds step {}, the switch names {}", order_.checkpoint(),
+      return base::DataLoss("checkpoint {} is of step {}, but the switch is at step {}", order_.checkpoint(),
                             state_->AppliedStep(), order.step());
     }
     return absl::OkStatus();
@@ -255,33 +255,33 @@ absl::Status GenerationRuntime::SendAndReceive(const pb::Switch& order, int64_t&
   for (const Move& move : moves_) {
     if (move.from != transfer_rank_) continue;
     const std::array<int64_t, 2> header{order.step(), held_->samples()};
-    MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, kHeaderSlot, std::as_bytes(std::span(header))));
-    uint64_t slot = static_cast<uint64_t>(move.operation) << 8;
+    MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, kHeaderTag, std::as_bytes(std::span(header))));
+    uint64_t tag = static_cast<uint64_t>(move.operation) << 8;
     for (const std::span<float> values : held_->Values(move.operation)) {
       if (values.empty()) continue;
-      MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, slot++, std::as_bytes(values)));
+      MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, tag++, std::as_bytes(values)));
     }
   }
   for (const Move& move : moves_) {
     if (move.to != transfer_rank_) continue;
     std::array<int64_t, 2> header{};
-    MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, kHeaderSlot, std::as_writable_bytes(std::span(header))));
+    MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, kHeaderTag, std::as_writable_bytes(std::span(header))));
     if (header[0] != order.step()) {
-      return base::Internal("{} sends the state of step {}, the switch names {}",
+      return base::Internal("{} sent its state of step {}, but the switch is at step {}",
                             transfer_members_[static_cast<size_t>(move.from)], header[0], order.step());
     }
     samples = header[1];
-    uint64_t slot = static_cast<uint64_t>(move.operation) << 8;
+    uint64_t tag = static_cast<uint64_t>(move.operation) << 8;
     for (const std::span<float> values : state_->Values(move.operation)) {
       if (values.empty()) continue;
-      MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, slot++, std::as_writable_bytes(values)));
+      MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, tag++, std::as_writable_bytes(values)));
     }
   }
   return transfer_->Flush();
 }
 
 absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, const StepLease* ahead) {
-  held_ = nullptr;  // the generation before cannot come back any more
+  held_ = nullptr;  // after the first step no Halt returns to the previous generation
   executor_->Prefetch(lease);
   if (ahead != nullptr) executor_->Prefetch(*ahead);
   MEDLEY_ASSIGN_OR_RETURN(StepResult result, executor_->RunStep(lease, Limit()));

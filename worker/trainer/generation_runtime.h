@@ -1,8 +1,9 @@
-// Everything that a trainer needs for one generation: its place in the plan, its state, links to its peers, the executor.
+// Everything that a trainer needs for one generation: its place in the plan, its state, links to peers, the executor.
 //
-// Built by the prepare thread beside the generation that trains; then the worker thread's. Abort is for any thread: it wakes
-// every wait for a peer, for good; an aborted generation trains no more but still holds its state.
-// A trainer that only gives its state away (a source that is no peer) has no place: trains() is false.
+// The prepare thread builds it while the previous generation trains; afterwards only the worker thread uses it. Any
+// thread may call Abort: it ends all current and later waits for peers. An aborted generation cannot train but still
+// holds its state. A trainer that only sends its state to others (a source that is not a peer) has no place; trains()
+// is then false.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,13 +30,13 @@
 
 namespace medley::worker {
 
-// What does not change from generation to generation.
+// The values that all generations of a trainer share.
 struct TrainerContext {
   const model::JobSpec* spec = nullptr;
   const Graph* graph = nullptr;
   Optimizer optimizer;
   SessionOptions session;  // member, instance, token, coordinator
-  std::string ip;          // where gloo listens
+  std::string ip;          // address on which gloo listens
   std::filesystem::path checkpoint_root;
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
@@ -43,7 +44,7 @@ struct TrainerContext {
 
 class GenerationRuntime final : public PreparedGeneration {
  public:
-  // `held`: this trainer's state of order.source_generation, null when it has none.
+  // `held`: this trainer's state of order.source_generation; null when it has none.
   static absl::StatusOr<std::shared_ptr<GenerationRuntime>> Build(const job::v1::Prepare& order,
                                                                   const TrainerContext& context,
                                                                   std::shared_ptr<const Dataset> data,
@@ -60,7 +61,7 @@ class GenerationRuntime final : public PreparedGeneration {
   int replica() const { return place_->replica; }
   const std::shared_ptr<TrainerState>& state() const { return state_; }
 
-  // Sources roll back, values move, the new state stands at order.step. Null state: a pure source.
+  // Rolls back `held` if necessary and transfers values between members, so that the new state is at order.step.
   absl::Status TakeState(const job::v1::Switch& order);
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const StepLease* ahead);
   absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step);
@@ -88,13 +89,13 @@ class GenerationRuntime final : public PreparedGeneration {
   const TrainerContext& context_;
   model::ExecutionPlan plan_;
   std::optional<Place> place_;
-  std::vector<job::v1::Peer> trainers_;        // of the generation, by (stage, index)
-  std::vector<std::string> transfer_members_;  // names; ranks of the transfer group
+  std::vector<job::v1::Peer> trainers_;        // all trainers of the generation, by (stage, index)
+  std::vector<std::string> transfer_members_;  // names of the transfer group's members, by rank
   int transfer_rank_ = -1;
   std::vector<Move> moves_;
   std::shared_ptr<const Dataset> data_;
-  std::shared_ptr<TrainerState> held_;   // of the source generation
-  std::shared_ptr<TrainerState> state_;  // of this generation; the same as held_ when the operations are the same
+  std::shared_ptr<TrainerState> held_;   // the state of the source generation
+  std::shared_ptr<TrainerState> state_;  // the state of this generation; held_ when the operations are the same
   std::stop_source abort_;
   std::unique_ptr<Group> transfer_;
   std::unique_ptr<Group> world_;
@@ -102,7 +103,7 @@ class GenerationRuntime final : public PreparedGeneration {
   std::unique_ptr<GroupChannel> channel_;
   std::unique_ptr<GroupReducer> reducer_;
   std::unique_ptr<PsClient> servers_;
-  std::unique_ptr<StepExecutor> executor_;  // last: joins its thread before the links go
+  std::unique_ptr<StepExecutor> executor_;  // last member: joins its thread before the links are destroyed
 };
 
 }  // namespace medley::worker

@@ -9,11 +9,12 @@
 
 namespace medley::worker {
 
-// Thread-safety and ownership: ActivationChannel's; the group is borrowed. A halted generation closes the group, which ends
-// every wait; WaitLimit's deadline is the group's own timeout.
+// Thread-safe like ActivationChannel; the group is borrowed. When a generation halts, it closes the group, which ends
+// every wait. The deadline of WaitLimit is ignored: the group's own timeout bounds each wait.
 class GroupChannel final : public ActivationChannel {
  public:
-  // Ranks in the group of the replicas of the neighbouring stages; empty at the pipeline's ends.
+  // `previous` and `next` are the ranks (in the group) of the neighbouring stages' replicas; empty at the pipeline's
+  // ends.
   GroupChannel(Group& group, std::vector<int> previous, std::vector<int> next);
 
   absl::Status Send(const Tag& tag, int peer, std::span<const float> data, const WaitLimit& limit) override;

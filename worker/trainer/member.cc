@@ -59,7 +59,7 @@ class Member::Rep {
     base::MutexLock lock(mutex_);
     if (exit_code_.has_value()) return *exit_code_;
     MEDLEY_RETURN_IF_ERROR(session);
-    return base::Cancelled("stopped before the coordinator's release");
+    return base::Cancelled("stopped before the coordinator released this member");
   }
 
   void Leave(base::nanoseconds notice) {
@@ -73,14 +73,14 @@ class Member::Rep {
 
  private:
   struct Order {
-    pb::SessionResponse message;  // anything but a lease
+    pb::SessionResponse message;  // any order except a lease
     std::optional<pb::StepLease> lease;
-    int64_t generation = 0;  // of the lease
+    int64_t generation = 0;  // the generation of the lease
   };
   struct PrepareTask {
     std::stop_source stop;
     std::atomic<bool> done = false;
-    std::jthread thread;  // last: joined before the rest goes
+    std::jthread thread;  // last member: joined before the others are destroyed
   };
 
   void OnOrder(const pb::SessionResponse& order) {
@@ -105,7 +105,7 @@ class Member::Rep {
         return;
       }
       case pb::SessionResponse::kRelease: {
-        log::Info("released",
+        log::Info("the coordinator released this member",
                   {{"exit_code", std::to_string(order.release().exit_code())}, {"reason", order.release().reason()}});
         base::MutexLock lock(mutex_);
         exit_code_ = order.release().exit_code();
@@ -120,7 +120,7 @@ class Member::Rep {
     changed_.NotifyAll();
   }
 
-  // Also forgets what is prepared.
+  // Also drops a generation that has been prepared.
   void CancelPrepare() {
     std::shared_ptr<PreparedGeneration> dropped;
     base::MutexLock lock(mutex_);
@@ -247,10 +247,10 @@ class Member::Rep {
   std::atomic<int64_t> halts_ = 0;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);  // bounded by the coordinator's lease_ahead
+  std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);  // short, because the coordinator leases at most lease_ahead steps
   std::shared_ptr<PreparedGeneration> next_ ABSL_GUARDED_BY(mutex_);
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
-  std::list<PrepareTask> prepares_;  // of the session thread
+  std::list<PrepareTask> prepares_;  // used only by the session thread
   std::jthread leaving_;
 };
 

@@ -1,11 +1,11 @@
-// The loop that every member runs: orders of the session in, the role's work, reports out.
+// The loop that every member runs: receives orders from the session, lets the role carry them out, sends reports.
 //
-//   session thread --Halt: abort--> |        | --Warmed, Ready, Progress, Halted, ...-->
-//                  --Prepare-->     prepare thread
-//                  --the rest-->    worker thread (in order)
+//   session thread: receives orders; on Halt it aborts what the role is doing
+//   prepare thread: carries out Prepare
+//   worker thread:  carries out all other orders, in the order received
 //
-// Errors of the role become Fault; those of orders that a Halt has overtaken are dropped.
-// Thread-safe: Run by one thread, Leave by any. Owned by the app.
+// An error of the role is reported as Fault, except when a Halt arrived after the order. Thread-safe: one thread calls
+// Run, any thread may call Leave. Owned by the app.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,11 +24,12 @@ class Member {
   Member(SessionOptions options, base::Clock& clock);
   ~Member();
 
-  // For the role's own reports (Progress).
+  // Sends a report of the role (Progress).
   void Send(job::v1::SessionRequest request);
-  // Until Release: its exit code. Errors: no coordinator for too long, stopped (Cancelled), refused token.
+  // Runs until the coordinator sends Release; returns its exit code. Errors: Unavailable (no coordinator for too long),
+  // Cancelled (stopped), Unauthenticated (the token was refused).
   absl::StatusOr<int> Run(Role& role, std::stop_token stop);
-  // SIGTERM: tells the coordinator; Run ends with Release, or with Cancelled when `notice` is over.
+  // Sends Leaving to the coordinator. Run then ends with Release, or with Cancelled when `notice` has passed.
   void Leave(base::nanoseconds notice);
 
  private:
@@ -36,7 +37,7 @@ class Member {
   const std::unique_ptr<Rep> rep_;
 };
 
-// Whether trying again can help; decides Fault.permanent and the exit code.
+// Whether a retry cannot help; decides Fault.permanent and the exit code.
 bool IsPermanent(const absl::Status& status);
 // Whether an exchange with other members failed; decides Fault.kind.
 bool IsExchange(const absl::Status& status);

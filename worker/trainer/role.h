@@ -1,6 +1,6 @@
-// What a member does with the coordinator's orders; how they arrive is Member's business.
+// The interface of a member's role: how it carries out the coordinator's orders. Member receives the orders.
 //
-// Called by Member's worker thread, one order at a time, unless said otherwise.
+// Member's worker thread calls the functions, one order at a time, unless a comment says otherwise.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,13 +16,13 @@
 
 namespace medley::worker {
 
-// The next generation, built and connected; a role derives from it.
+// A generation that has been built and connected but is not in force yet. Each role derives its own class.
 class PreparedGeneration {
  public:
   virtual ~PreparedGeneration() = default;
   virtual int64_t generation() const = 0;
   virtual job::v1::Warmed warmed() const = 0;
-  // Any thread: wakes whatever waits in it, for good.
+  // Any thread. Ends all current and later waits of this generation.
   virtual void Abort() = 0;
 };
 
@@ -33,20 +33,21 @@ class Role {
   virtual ~Role() = default;
   // Any thread.
   virtual Held held() const = 0;
-  // Own thread, beside everything else; also several at once (a cancelled one may take a while to end).
+  // Runs in a thread of its own, concurrently with all other calls; with another Prepare too, because a cancelled one
+  // may take a while to end.
   virtual absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const job::v1::Prepare& order,
                                                                       std::stop_token stop) = 0;
   virtual absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order,
                                                 std::shared_ptr<PreparedGeneration> next) = 0;
-  // `ahead`: the lease after it, if it has come already. Reports Progress itself.
+  // `ahead` is the next lease if it has been received, or null. Reports Progress itself.
   virtual absl::Status Train(int64_t generation, const job::v1::StepLease& lease, const job::v1::StepLease* ahead) = 0;
   // Copies the state, then calls `done` from any thread when the files are on disk.
   virtual absl::Status Checkpoint(const job::v1::Checkpoint& order,
                                   std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) = 0;
   virtual absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) = 0;
-  // Any thread: running orders end soon with an error, and no step of the running generations starts any more.
+  // Any thread. Running orders end soon with an error, and the running generations start no further step.
   virtual void Abort() = 0;
-  // After Abort: stands in `generation` again when a newer one has had no lease.
+  // Called after Abort. Returns to `generation` if a newer one has had no lease yet.
   virtual job::v1::Halted Halt(int64_t generation) = 0;
 };
 

@@ -28,7 +28,7 @@ absl::StatusOr<std::shared_ptr<ServerGeneration>> ServerGeneration::Build(const 
   for (Source& source : generation->sources_) {
     MEDLEY_ASSIGN_OR_RETURN(const RowsCopied copied,
                             generation->Fetch(source, {stop, context.clock->Steady() + base::seconds(120)}));
-    source.since_step = std::max<int64_t>(0, copied.first_step - 1);  // one step may still be undone
+    source.since_step = std::max<int64_t>(0, copied.first_step - 1);  // the source may undo one step
   }
   return generation;
 }
@@ -44,7 +44,7 @@ absl::Status ServerGeneration::FindPlace() {
     }
     const auto stage = static_cast<size_t>(peer.slot().stage());
     if (stage >= plan.stages.size())
-      return base::InvalidArgument("stage {} of a plan of {}", stage, plan.stages.size());
+      return base::InvalidArgument("stage {} does not exist, the plan has {} stages", stage, plan.stages.size());
     const bool pushes = std::any_of(context_.tables.begin(), context_.tables.end(), [&](const ParameterSpec& table) {
       return std::any_of(plan.stages[stage].operations.begin(), plan.stages[stage].operations.end(),
                          [&](const model::OperationRange& range) { return range.Contains(table.operation); });
@@ -82,7 +82,8 @@ void ServerGeneration::FindSources() {
   }
   const bool same_map = static_cast<int>(servers.size()) == shards_;
   for (const pb::Peer& peer : servers) {
-    if (same_map && peer.slot().index() != shard_) continue;  // the shard with my number has all that is mine
+    // With the same number of shards, only the old shard with this index has rows for this one.
+    if (same_map && peer.slot().index() != shard_) continue;
     const bool me = peer.slot().member() == context_.session.member && peer.instance() == context_.session.instance;
     if (same_map && me && held_ != nullptr) {
       store_ = held_;
@@ -119,18 +120,19 @@ absl::Status ServerGeneration::TakeState(const pb::Switch& order) {
       break;
     default: {
       if (sources_.empty())
-        return base::FailedPrecondition("no server holds the rows of generation {}", order_.source_generation());
+        return base::FailedPrecondition("no parameter server holds the rows of generation {}",
+                                        order_.source_generation());
       const WaitLimit limit{abort_.get_token(), context_.clock->Steady() + context_.step_timeout};
       base::Backoff backoff({.first = base::milliseconds(2), .max = base::milliseconds(100)}, context_.seed);
       int64_t samples = 0;
       for (const Source& source : sources_) {
-        while (true) {  // until the source has rolled back itself
+        while (true) {  // until the source itself has rolled back
           MEDLEY_ASSIGN_OR_RETURN(const RowsCopied copied, Fetch(source, limit));
           samples = copied.state_samples;
           if (copied.first_step == order.step() && copied.last_step == order.step()) break;
           if (limit.stop.stop_requested() || context_.clock->Steady() >= limit.deadline) {
-            return base::DeadlineExceeded("server {} stands at step {}, the switch names {}", source.address,
-                                          copied.last_step, order.step());
+            return base::DeadlineExceeded("parameter server {} is at step {}, but the switch is at step {}",
+                                          source.address, copied.last_step, order.step());
           }
           base::Mutex mutex;
           base::CondVar never;
@@ -142,7 +144,7 @@ absl::Status ServerGeneration::TakeState(const pb::Switch& order) {
     }
   }
   if (store_->AppliedStep() != order.step()) {
-    return base::DataLoss("the shard's rows stand at step {}, the switch names {}", store_->AppliedStep(),
+    return base::DataLoss("the shard's rows are of step {}, but the switch is at step {}", store_->AppliedStep(),
                           order.step());
   }
   return absl::OkStatus();

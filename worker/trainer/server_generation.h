@@ -1,6 +1,7 @@
-// A parameter server's next generation: the rows of its new shard, copied beside the training, made exact at the switch.
+// A parameter server's next generation. Copies the rows of its new shard while training continues; at the switch it
+// copies the rows that have changed since.
 //
-// Thread-safety and lifecycle: PreparedGeneration. Internal to worker/trainer.
+// PreparedGeneration documents thread-safety and lifecycle. Internal to worker/trainer.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,7 +21,7 @@ namespace medley::worker {
 
 class ServerGeneration final : public PreparedGeneration {
  public:
-  // `held`: the store of order.source_generation, null when this server has none.
+  // `held`: this server's store of order.source_generation; null when it has none.
   static absl::StatusOr<std::shared_ptr<ServerGeneration>> Build(const job::v1::Prepare& order,
                                                                  const ServerContext& context,
                                                                  std::shared_ptr<RowStore> held, std::stop_token stop);
@@ -29,12 +30,12 @@ class ServerGeneration final : public PreparedGeneration {
   job::v1::Warmed warmed() const override;
   void Abort() override { abort_.request_stop(); }
 
-  bool serves() const { return shard_ >= 0; }  // false: a source that gives its rows away
+  bool serves() const { return shard_ >= 0; }  // false: a source that only sends its rows
   int shard() const { return shard_; }
-  int trainers() const { return trainers_; }  // that push: replicas of the tables' stage
+  int trainers() const { return trainers_; }  // number of replicas of the tables' stage; each one pushes
   const std::shared_ptr<RowStore>& store() const { return store_; }
 
-  // The store stands at order.step exactly.
+  // Brings the store exactly to order.step.
   absl::Status TakeState(const job::v1::Switch& order);
 
  private:
@@ -46,7 +47,7 @@ class ServerGeneration final : public PreparedGeneration {
       : order_(std::move(order)), context_(context) {}
   absl::Status FindPlace();
   absl::Status Load();
-  // Which rows this shard lacks and from whom; empty when it keeps its store.
+  // Sets sources_ to the servers that have rows of this shard; leaves it empty when this server keeps its store.
   void FindSources();
   absl::StatusOr<RowsCopied> Fetch(const Source& source, const WaitLimit& limit);
 

@@ -23,7 +23,7 @@ class ServerRole::Rep {
   }
 
   absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) {
-    if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
+    if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // the current state will be replaced
     const auto shard = server_.Find(order.source_generation());
     MEDLEY_ASSIGN_OR_RETURN(
         std::shared_ptr<ServerGeneration> generation,
@@ -33,7 +33,8 @@ class ServerRole::Rep {
 
   absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, const std::shared_ptr<ServerGeneration>& next) {
     if (next == nullptr || next->generation() != order.generation()) {
-      return base::FailedPrecondition("switch to generation {}, which is not prepared here", order.generation());
+      return base::FailedPrecondition("cannot switch to generation {}, because this server has not prepared it",
+                                      order.generation());
     }
     {
       base::MutexLock lock(mutex_);
@@ -122,16 +123,18 @@ class ServerRole::Rep {
       progress.set_state_samples(store->StateSamples());
       send_(std::move(request));
     };
-    if (const auto old = server_.Find(current_)) old->Close();  // fenced, but its rows may still be asked for
+    if (const auto old = server_.Find(current_))
+      old->Close();  // refuses pulls and pushes; other servers may still copy its rows
     server_.Install(std::make_shared<ShardGeneration>(std::move(options), next.store()));
     previous_ = current_.exchange(generation);
     previous_shard_ = std::exchange(shard_, next.shard());
   }
 
-  // Everything of the shard as of `step`, into a file that waits for Finish.
+  // Writes all rows of the shard at `step` to a file; the caller calls Finish.
   absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t generation, int64_t step, const std::string& folder) {
     const auto shard = server_.Find(generation);
-    if (shard == nullptr) return base::FailedPrecondition("generation {} is not in force on this server", generation);
+    if (shard == nullptr)
+      return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
     std::stop_token stop;
     {
       base::MutexLock lock(mutex_);
@@ -144,7 +147,8 @@ class ServerRole::Rep {
         0, [](int, uint64_t) { return true; },
         [&](const RowPiece& piece) -> absl::Status {
           if (piece.at_step != step) {
-            return base::FailedPrecondition("the shard stands at step {}, not at {}", piece.at_step, step);
+            return base::FailedPrecondition("the checkpoint is of step {1}, but the shard has applied step {0}",
+                                            piece.at_step, step);
           }
           if (piece.keys.empty()) return absl::OkStatus();
           const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
@@ -158,7 +162,7 @@ class ServerRole::Rep {
   const Send send_;
   std::atomic<int64_t> current_ = 0;
   std::atomic<int64_t> previous_ = 0;
-  int shard_ = 0;  // in current_; the worker thread's
+  int shard_ = 0;  // index of this server in current_; used only by the worker thread
   int previous_shard_ = 0;
   base::Mutex mutex_;
   std::shared_ptr<ServerGeneration> switching_ ABSL_GUARDED_BY(mutex_);

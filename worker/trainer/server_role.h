@@ -1,8 +1,8 @@
-// The role of a parameter server: a shard for each generation, rows that come from other shards or a
-// checkpoint. Contract: Role.
+// The role of a parameter server: one shard per generation, with rows from the seed, other shards or a checkpoint. Role
+// documents the functions.
 //
-// A step is applied when every trainer has pushed it and the coordinator has leased it here; so
-// between the order of a checkpoint and the next lease the rows stand still.
+// A step is applied when every trainer has pushed it and the coordinator has leased it to this server. So the rows do
+// not change between the order of a checkpoint and the next lease.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +29,7 @@ struct ServerContext {
 
 class ServerRole final : public Role {
  public:
-  // `server` outlives the role.
+  // `server` must outlive the role.
   ServerRole(ServerContext context, ParameterServer& server, Send send);
   ~ServerRole() override;
 

@@ -39,7 +39,7 @@ class RendezvousStore final : public KeyValueStore {
     request.set_key(key);
     request.set_value(value);
     pb::PutRendezvousResponse response;
-    return rpc::FromGrpc(stub_->PutRendezvous(&context, request, &response), "rendezvous: put " + key);
+    return rpc::FromGrpc(stub_->PutRendezvous(&context, request, &response), "writing rendezvous key " + key);
   }
 
   absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys, base::nanoseconds timeout,
@@ -52,9 +52,10 @@ class RendezvousStore final : public KeyValueStore {
     for (const std::string& key : keys) request.add_keys(key);
     pb::GetRendezvousResponse response;
     MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub_->GetRendezvous(&context, request, &response),
-                                         fmt::format("rendezvous: get {} keys", keys.size())));
+                                         fmt::format("reading {} rendezvous keys", keys.size())));
     if (response.values_size() != static_cast<int>(keys.size())) {
-      return base::DataLoss("rendezvous: {} values for {} keys", response.values_size(), keys.size());
+      return base::DataLoss("rendezvous: the coordinator returned {} values for {} keys", response.values_size(),
+                            keys.size());
     }
     return std::vector<std::string>(response.values().begin(), response.values().end());
   }
@@ -96,12 +97,13 @@ class SessionClient::Rep {
       const absl::Status end = rpc::FromGrpc(stream->Finish(), "session with " + options_.coordinator);
       if (stop.stop_requested()) break;
       if (end.code() == absl::StatusCode::kUnauthenticated) return end;
-      const base::nanoseconds away = clock_.Steady() - last_contact;
-      if (away > options_.give_up) {
-        return base::Unavailable("no coordinator at {} for {:.0f} s: {}", options_.coordinator, base::ToSeconds(away),
-                                 base::Message(end));
+      const base::nanoseconds silence = clock_.Steady() - last_contact;
+      if (silence > options_.give_up) {
+        return base::Unavailable("the coordinator at {} has been unreachable for {:.0f} s: {}", options_.coordinator,
+                                 base::ToSeconds(silence), base::Message(end));
       }
-      log::Debug("session ended", {{"member", options_.member}, {"status", base::ToString(end)}});
+      log::Debug("the session with the coordinator ended",
+                 {{"member", options_.member}, {"status", base::ToString(end)}});
       rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
     }
     return absl::OkStatus();
@@ -110,7 +112,7 @@ class SessionClient::Rep {
   void Send(pb::SessionRequest request) {
     base::MutexLock lock(mutex_);
     if (request.has_leaving()) leaving_ = request;
-    if (stream_ != nullptr) stream_->Write(request);  // false: Run learns of the break by its read
+    if (stream_ != nullptr) stream_->Write(request);  // ignores failure: Run's Read fails too and reconnects
   }
 
  private:

@@ -1,7 +1,8 @@
-// A member's session with its coordinator: Hello, then orders in and reports out, again after every break.
+// A member's session with its coordinator: sends Hello, then receives orders and sends reports; reconnects after a
+// break.
 //
-// Run owns the calling thread; Send is thread-safe. A report that cannot be written is dropped, since the next Hello
-// tells where the member stands and the coordinator starts from there; only Leaving is said again.
+// Run blocks its thread; Send is thread-safe. A report that cannot be sent is dropped, because the next Hello contains
+// the member's state and the coordinator continues from there. Only Leaving is sent again.
 #pragma once
 
 #include <absl/status/status.h>
@@ -26,11 +27,11 @@ struct SessionOptions {
   std::string pool;
   std::string address;                            // Hello.address
   std::string instance;                           // random per process
-  base::nanoseconds give_up{base::seconds(300)};  // without a coordinator
-  uint64_t seed = 1;                              // of the backoff's jitter
+  base::nanoseconds give_up{base::seconds(300)};  // longest time without a coordinator
+  uint64_t seed = 1;                              // seed of the backoff's jitter
 };
 
-// What this member holds, for Hello.
+// The state that this member holds, for Hello.
 struct Held {
   int64_t generation = 0;
   int64_t step = 0;
@@ -41,7 +42,8 @@ class SessionClient {
   SessionClient(SessionOptions options, base::Clock& clock);
   ~SessionClient();
 
-  // Returns OK when stopped; Unavailable after give_up without a coordinator; Unauthenticated at once.
+  // Runs until stopped, then returns OK. Errors: Unavailable after `give_up` without a coordinator; Unauthenticated as
+  // soon as the coordinator refuses the token.
   absl::Status Run(const std::function<void(const job::v1::SessionResponse&)>& on_message,
                    const std::function<Held()>& held, std::stop_token stop);
   void Send(job::v1::SessionRequest request);

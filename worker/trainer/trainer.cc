@@ -28,7 +28,7 @@ class Trainer::Rep {
   Held held() const { return {held_generation_, held_step_}; }
 
   absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) {
-    if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // what is held is of no use any more
+    if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // the current state will be replaced
     MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, TrainData(stop));
     std::shared_ptr<TrainerState> state;
     {
@@ -47,7 +47,8 @@ class Trainer::Rep {
     {
       base::MutexLock lock(mutex_);
       if (next == nullptr || next->generation() != order.generation()) {
-        return base::FailedPrecondition("switch to generation {}, which is not prepared here", order.generation());
+        return base::FailedPrecondition("cannot switch to generation {}, because this trainer has not prepared it",
+                                        order.generation());
       }
       switching_ = next;
     }
@@ -99,7 +100,7 @@ class Trainer::Rep {
 
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
     if (current_ == nullptr || current_->generation() != order.generation() || failed_) return absl::OkStatus();
-    MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
+    MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
     MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.folder()));
     writer_.Finish(order.step(), std::move(writer), std::move(done));
     return absl::OkStatus();
@@ -108,7 +109,7 @@ class Trainer::Rep {
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
     pb::Evaluated evaluated;
     if (current_ == nullptr || current_->generation() != order.generation()) return evaluated;
-    MEDLEY_RETURN_IF_ERROR(StandsAt(order.step()));
+    MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
     if (context_.spec->data.test.has_value()) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData());
       MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step()));
@@ -149,13 +150,13 @@ class Trainer::Rep {
   }
 
  private:
-  absl::Status StandsAt(int64_t step) const {
+  absl::Status CheckAppliedStep(int64_t step) const {
     const int64_t at = current_->state()->AppliedStep();
     if (at == step) return absl::OkStatus();
-    return base::FailedPrecondition("the trainer stands at step {}, not at {}", at, step);
+    return base::FailedPrecondition("the order is for step {}, but the trainer has applied step {}", step, at);
   }
 
-  // Null when this trainer is not the one that writes, or has nothing.
+  // Returns null when another replica writes the stage's file, or this trainer holds no state.
   absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(const std::string& folder) {
     if (current_->replica() != 0 || current_->state()->Holds().empty()) return nullptr;
     MEDLEY_ASSIGN_OR_RETURN(auto writer,
@@ -177,7 +178,7 @@ class Trainer::Rep {
       LoadOptions load = load_;
       load.stop = stop;
       MEDLEY_ASSIGN_OR_RETURN(train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
-      log::Info("training data read",
+      log::Info("read the training data",
                 {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});
     }
     return train_;
@@ -201,12 +202,12 @@ class Trainer::Rep {
   base::Mutex data_mutex_;
   std::shared_ptr<const Dataset> train_ ABSL_GUARDED_BY(data_mutex_);
   std::shared_ptr<const Dataset> test_ ABSL_GUARDED_BY(data_mutex_);
-  // Written by the worker thread under mutex_, so it reads them without.
+  // Only the worker thread writes these, under mutex_; so it reads them without the lock.
   base::Mutex mutex_;
   std::shared_ptr<GenerationRuntime> current_;
   std::shared_ptr<GenerationRuntime> previous_;  // until the first lease of current_
   std::shared_ptr<GenerationRuntime> switching_;
-  bool failed_ = false;  // a step of current_ failed: wait for Halt
+  bool failed_ = false;  // a step of current_ failed; ignores leases until Halt
   BackgroundWriter writer_;
 };
 

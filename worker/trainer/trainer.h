@@ -1,6 +1,8 @@
-// The role of a trainer: data, generations, steps, its part of checkpoints and evaluations. Contract: Role.
+// The role of a trainer: reads data, runs steps, and writes its part of checkpoints and evaluations. Role documents the
+// functions.
 //
-// Keeps at most three generations: the one in force, the one before until the first lease, and (in Member) the next.
+// At most three generations exist at once: the one in force, the one before it until the first lease, and the next one,
+// which Member holds.
 #pragma once
 
 #include <memory>
@@ -12,11 +14,11 @@ namespace medley::worker {
 
 class Trainer final : public Role {
  public:
-  // `context` and what it points to outlive the trainer. `load` says how data is read.
+  // The objects that `context` points to must outlive the trainer. `load` says how data is read.
   Trainer(TrainerContext context, LoadOptions load, Send send);
   ~Trainer() override;
 
-  // Reads the training data, so that the first Prepare finds it; any thread. Errors are Prepare's to report.
+  // Reads the training data ahead of the first Prepare. Any thread. Prepare reports the errors.
   void Preload(std::stop_token stop);
 
   Held held() const override;

@@ -47,7 +47,8 @@ void TrainerState::CountStep(int64_t samples) {
 absl::Status TrainerState::UndoTo(int64_t step) {
   const bool counted = model_->AppliedStep() > step;
   if (step > AppliedStep()) {
-    return base::FailedPrecondition("the trainer stands at step {} and cannot go to {}", AppliedStep(), step);
+    return base::FailedPrecondition("the trainer has applied step {} and cannot roll back to the later step {}",
+                                    AppliedStep(), step);
   }
   MEDLEY_RETURN_IF_ERROR(model_->UndoTo(step));
   if (tables_ != nullptr) MEDLEY_RETURN_IF_ERROR(tables_->UndoTo(step));
@@ -86,8 +87,8 @@ absl::Status TrainerState::Load(const std::filesystem::path& root, const Checkpo
     for (DenseParameter& parameter : parameters) {
       if (parameter.spec.operation != operation || parameter.spec.name != name) continue;
       if (weights.size() != parameter.weights.size() || state.size() != parameter.state.size()) {
-        return base::DataLoss("operation {} '{}': {} weights in the checkpoint, {} in the model", operation, name,
-                              weights.size(), parameter.weights.size());
+        return base::DataLoss("operation {}, parameter '{}': the checkpoint has {} weights, the model {}", operation,
+                              name, weights.size(), parameter.weights.size());
       }
       std::copy(weights.begin(), weights.end(), parameter.weights.begin());
       std::copy(state.begin(), state.end(), parameter.state.begin());
@@ -101,7 +102,9 @@ absl::Status TrainerState::Load(const std::filesystem::path& root, const Checkpo
     const std::span<float> weights = tables_->Weights(table), state = tables_->State(table);
     const auto columns = static_cast<size_t>(width) / 2;
     for (size_t k = 0; k < keys.size(); ++k) {
-      if ((keys[k] + 1) * columns > weights.size()) return base::DataLoss("table {} has no row {}", table, keys[k]);
+      if ((keys[k] + 1) * columns > weights.size())
+        return base::DataLoss("the checkpoint has a row {1} of table {0}, which the model does not have", table,
+                              keys[k]);
       const auto row = values.begin() + static_cast<std::ptrdiff_t>(k * 2 * columns);
       const auto at = static_cast<std::ptrdiff_t>(keys[k] * columns);
       std::copy_n(row, columns, weights.begin() + at);

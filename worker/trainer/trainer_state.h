@@ -1,8 +1,8 @@
-// What a trainer knows of the model: the dense parameters of its operations with their optimizer state, embedding
-// tables where there are no servers, and the number of samples in them. Undone together.
+// A trainer's part of the model: the dense parameters of its operations with their optimizer state, embedding tables if
+// the plan has no servers, and the number of samples that the state contains. One step of all of them can be undone.
 //
-// Outlives generations: when a trainer's operations do not change, the next generation works on the same state.
-// Not thread-safe: the worker thread's, or the prepare thread's before anybody else knows it.
+// Outlives generations: when a trainer's operations do not change, the next generation uses the same state.
+// Not thread-safe: the prepare thread creates it, afterwards only the worker thread uses it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,11 +26,11 @@ class TrainerState {
  public:
   struct Options {
     model::OperationRange range;
-    bool local_tables = false;  // keep the range's sparse parameters here
+    bool local_tables = false;  // keep the range's sparse parameters in this process
     Optimizer optimizer;
     uint64_t seed = 1;
   };
-  // At step 0, from the seed.
+  // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);
 
   const Options& options() const { return options_; }
@@ -40,21 +40,22 @@ class TrainerState {
   int64_t AppliedStep() const;
   int64_t UndoLimit() const;
   int64_t samples() const { return samples_; }
-  // After a step of `samples`.
+  // Counts the samples of a step that was just applied.
   void CountStep(int64_t samples);
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
-  // After the values were written from outside.
+  // Sets step and sample count after the values were written from outside.
   void SetApplied(int64_t step, int64_t samples);
 
-  // Operations of which there is state here, ascending.
+  // The operations whose state this trainer holds, ascending.
   const std::vector<int>& Holds() const { return holds_; }  // any thread
-  // All values of one of them, in an order that does not depend on the plan. Empty when there is no state.
+  // All values of one operation, in an order that does not depend on the plan. Empty when the state is not held here.
   std::vector<std::span<float>> Values(int operation);
 
-  // Takes its operations from a complete checkpoint. Errors: DataLoss (missing or of another shape, too).
+  // Loads its operations from a complete checkpoint. Errors: DataLoss, also when a parameter is missing or has another
+  // shape.
   absl::Status Load(const std::filesystem::path& root, const CheckpointManifest& manifest);
-  // Adds everything held to a checkpoint's file.
+  // Adds the whole state to a checkpoint file.
   absl::Status Save(CheckpointWriter& writer);
 
  private:
@@ -62,14 +63,15 @@ class TrainerState {
 
   const Options options_;
   const std::unique_ptr<StageModel> model_;
-  const std::vector<ParameterSpec> table_specs_;  // of tables_
-  const std::unique_ptr<LocalTables> tables_;     // null: none here
+  const std::vector<ParameterSpec> table_specs_;  // the specs of tables_
+  const std::unique_ptr<LocalTables> tables_;     // null: no tables in this process
   std::vector<int> holds_;                        // constant after construction
   int64_t samples_ = 0;
   int64_t undo_samples_ = 0;
 };
 
-// Samples in the state after `step` steps, by the ledger's rule (the last batch of a data epoch is what is left).
+// The number of samples in a checkpoint's state. Like the ledger, takes into account that the last batch of a data
+// epoch may be smaller.
 int64_t SamplesAt(const CheckpointManifest& manifest);
 
 }  // namespace medley::worker

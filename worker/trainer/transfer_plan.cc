@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<int>> ParseList(std::string_view text) {
     int value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size()) {
-      return base::InvalidArgument("holding: '{}' is no operation", word);
+      return base::InvalidArgument("state transfer: '{}' is not an operation number", word);
     }
     values.push_back(value);
     text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -33,7 +33,8 @@ std::string FormatHolding(const Holding& holding) {
 
 absl::StatusOr<Holding> ParseHolding(std::string_view text) {
   const size_t semicolon = text.find(';');
-  if (semicolon == std::string_view::npos) return base::InvalidArgument("holding '{}' has no ';'", text);
+  if (semicolon == std::string_view::npos)
+    return base::InvalidArgument("state transfer: '{}' has no ';' between held and needed operations", text);
   Holding holding;
   MEDLEY_ASSIGN_OR_RETURN(holding.holds, ParseList(text.substr(0, semicolon)));
   MEDLEY_ASSIGN_OR_RETURN(holding.needs, ParseList(text.substr(semicolon + 1)));
@@ -48,7 +49,7 @@ absl::StatusOr<std::vector<Move>> PlanMoves(std::span<const Holding> members) {
         return std::find(h.holds.begin(), h.holds.end(), operation) != h.holds.end();
       });
       if (holder == members.end()) {
-        return base::FailedPrecondition("nobody holds the state of operation {}", operation);
+        return base::FailedPrecondition("state transfer: no member holds the state of operation {}", operation);
       }
       moves.push_back({operation, static_cast<int>(holder - members.begin()), static_cast<int>(to)});
     }

@@ -1,7 +1,7 @@
-// Who sends which operation's state to whom when a generation follows another. Pure.
+// Decides which member sends which operation's state to which other at a switch of generation. Pure.
 //
-// Every member of the transfer (sources and peers) publishes what it holds of the source generation and what it needs, reads
-// all the others', and computes the same moves.
+// Every member of the transfer (sources and peers) publishes which operations it holds of the source generation and
+// which it needs, reads those of all others, and computes the same moves.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,23 +15,23 @@ namespace medley::worker {
 
 struct Holding {
   std::vector<int> holds;  // operations, ascending
-  std::vector<int> needs;  // operations of the new place that it does not hold
+  std::vector<int> needs;  // operations of its new place that it does not hold
   bool operator==(const Holding&) const = default;
 };
 
-// "0,1;2,3": holds, then needs.
+// Returns for example "0,1;2,3": `holds`, then `needs`.
 std::string FormatHolding(const Holding& holding);
 absl::StatusOr<Holding> ParseHolding(std::string_view text);
 
 struct Move {
   int operation = 0;
-  int from = 0;  // indices of the span given to PlanMoves
+  int from = 0;  // `from` and `to` are indices of the members given to PlanMoves
   int to = 0;
   bool operator==(const Move&) const = default;
 };
 
-// The source of an operation is its first holder. Ordered by operation, then by receiver.
-// Errors: FailedPrecondition when nobody holds what somebody needs.
+// The first holder of an operation sends it. The moves are ordered by operation, then by receiver.
+// Errors: FailedPrecondition when no member holds an operation that another one needs.
 absl::StatusOr<std::vector<Move>> PlanMoves(std::span<const Holding> members);
 
 }  // namespace medley::worker

@@ -29,7 +29,7 @@ kube::ApiServerOptions Options(bool installed) {
   return options;
 }
 
-// The layers of the job of objects.h, measured on one pool.
+// A profile of the job of objects.h, measured on one pool.
 kube::Object ProfileMap(const std::string& hash, const std::string& pool, double seconds, bool servers) {
   Json layers = Json::array();
   for (const char* name : {"emb", "fc1", "loss"}) {
@@ -162,7 +162,7 @@ void ClusterTest::PutRunningJob() {
   Json status = testing_objects::RunningStatus();
   for (Json& condition : status["conditions"]) condition["observedGeneration"] = 1;
   status["observedGeneration"] = 1;
-  // The programs go by the real clock.
+  // The programs use the real clock.
   status["startTime"] = base::FormatTime(clock_.Now() - base::seconds(2400));
   Put(ops::TrainingJobs(), testing_objects::Job(status));
   for (const kube::Object& pool : testing_objects::Pools()) Put(ops::ResourcePools(), pool);

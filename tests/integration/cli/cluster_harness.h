@@ -1,5 +1,4 @@
-// An API server with Medley's CRDs and scripted objects, and the program `medley` run against it as
-// a user does.
+// An API server with Medley's CRDs and scripted objects, against which tests run the program `medley` as a user does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,17 +20,17 @@ struct Ended {
   std::string output;  // stdout and stderr
 };
 
-// `line` by a shell in the source folder, with the programs in PATH; at most a minute.
+// Runs `line` in a shell in the source folder, with the programs in PATH, for at most a minute.
 Ended Shell(const std::string& line);
 
-// Logs that a test writes; follows like a kubelet. Thread-safe.
+// Serves logs that a test writes, as a kubelet does. Thread-safe.
 class ScriptedLogs final : public kube::LogReader {
  public:
-  // One more line, with its time.
+  // Appends a line, which begins with its time.
   void Write(const std::string& pod, const std::string& line);
-  // The container has ended: whoever follows gets the end of the stream.
+  // The container has ended: followers get the end of the stream.
   void End(const std::string& pod);
-  // Breaks off whoever follows, as a connection that is lost.
+  // Breaks the streams of followers, as a lost connection does.
   void Cut(const std::string& pod);
   absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
@@ -52,7 +51,7 @@ class ClusterTest : public testing::Test {
   explicit ClusterTest(bool installed = true);
   ~ClusterTest() override;
 
-  // medley ARGUMENTS, with this server's kubeconfig in the environment.
+  // Runs medley with these arguments and this server's kubeconfig in the environment.
   Ended Medley(const std::string& arguments) { return Shell("KUBECONFIG=" + kubeconfig() + " medley " + arguments); }
   std::string kubeconfig() const { return (folder_ / "kubeconfig").string(); }
   Cluster Connected();
@@ -60,8 +59,7 @@ class ClusterTest : public testing::Test {
   // Creates the object in this test's namespace, with its status.
   void Put(const kube::Resource& resource, const kube::Object& object);
   void PutStatus(const kube::Resource& resource, const kube::Key& key, const kube::Json& status);
-  // The job `adult` that runs, its pools, profiles, plan and Events:
-  // tests/unit/cli/cluster/objects.h.
+  // Creates the running job `adult` of tests/unit/cli/cluster/objects.h with its pools, profiles, plan and Events.
   void PutRunningJob();
   void PutPod(const std::string& name, const char* role, const char* stage, const char* state);
 

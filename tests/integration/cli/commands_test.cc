@@ -1,4 +1,4 @@
-// medley top, explain JOB, plan --from, completion and errors, as a user runs them.
+// Tests medley top, explain JOB, plan --from, completion and errors as a user runs them.
 #include <gmock/gmock.h>
 
 #include "operator/api/resources.h"
@@ -30,23 +30,23 @@ TEST_F(CommandsTest, TopShowsJobsAndPools) {
   EXPECT_THAT(Medley("top -n elsewhere").output, HasSubstr("no TrainingJobs in this namespace"));
 }
 
-TEST_F(CommandsTest, ExplainTellsTheWholeStory) {
+TEST_F(CommandsTest, ExplainShowsAllSections) {
   PutRunningJob();
   const Ended story = Medley("explain adult");
   EXPECT_EQ(story.status, 0) << story.output;
-  for (const char* part : {"is Running, 41 % done", "sets the pace", "one pool alone", "limit of v100-spot: needed 9",
-                           "20,110 samples/s predicted, 20,874 measured: +3.8 %", "saved  0.41 USD", "rescale 3 -> 4",
-                           "generation 3 -> 4"}) {
+  for (const char* part : {"is Running, 41 % done", "limits the throughput", "plans on a single pool",
+                           "limit of v100-spot: needed 9", "20,110 samples/s predicted, 20,874 measured: +3.8 %",
+                           "saved  0.41 USD", "rescale 3 -> 4", "generation 3 -> 4"}) {
     EXPECT_THAT(story.output, HasSubstr(part));
   }
   EXPECT_EQ(Medley("explain mtj/adult").status, 0);
-  EXPECT_THAT(Medley("explain adult --planner greedy").output, HasSubstr("planning options go with a file"));
+  EXPECT_THAT(Medley("explain adult --planner greedy").output, HasSubstr("planning options need a file"));
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"},
             {{"conditions",
               {testing_objects::Condition("Planned", "False", "Infeasible", "minThroughput: needed 2, available 1")}}});
   const Ended stuck = Medley("explain adult");
   EXPECT_EQ(stuck.status, 2);
-  EXPECT_THAT(stuck.output, HasSubstr("to do: ask for less"));
+  EXPECT_THAT(stuck.output, HasSubstr("to do: lower the goals"));
 }
 
 TEST_F(CommandsTest, PlanFromAJobIsComparedWithTheRunningPlan) {
@@ -61,11 +61,11 @@ TEST_F(CommandsTest, PlanFromAJobIsComparedWithTheRunningPlan) {
   EXPECT_EQ(tree["plan"]["planner"], "greedy");
   EXPECT_EQ(tree["running"]["generation"], 4);
   EXPECT_THAT(Medley("plan --from adult -o yaml").output, HasSubstr("\nrunning:\n  generation: 4\n"));
-  const std::string file = (folder_ / "question.yaml").string();
+  const std::string file = (folder_ / "request.yaml").string();
   EXPECT_EQ(Medley("plan --from adult -o request > " + file).status, 0);
   const Ended again = Medley("plan " + file);
   EXPECT_EQ(again.status, 0) << again.output;
-  EXPECT_THAT(Medley("plan --from nobody").output, HasSubstr("there is no TrainingJob 'nobody'"));
+  EXPECT_THAT(Medley("plan --from nobody").output, HasSubstr("TrainingJob 'nobody' does not exist"));
   EXPECT_EQ(Medley("plan").status, 1);
 }
 
@@ -79,7 +79,7 @@ TEST_F(CommandsTest, NothingIsWritten) {
   Medley("explain adult");
   Medley("plan --from adult");
   Medley("logs adult");
-  EXPECT_EQ(server_.embedded()->faults().left(), 4u) << "a command wrote";
+  EXPECT_EQ(server_.embedded()->faults().left(), 4u) << "a command wrote to the API";
   server_.embedded()->faults().Clear();
   const auto after = server_.client().Get(ops::TrainingJobs(), {server_.ns(), "adult"});
   EXPECT_EQ(before->resource_version(), after->resource_version());
@@ -89,28 +89,28 @@ TEST_F(CommandsTest, ErrorsAreSentences) {
   PutRunningJob();
   const Ended none = Medley("explain nobody");
   EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.output,
-              HasSubstr("there is no TrainingJob 'nobody' in namespace '" + server_.ns() + "'; there are: adult"));
+  EXPECT_THAT(none.output, HasSubstr("TrainingJob 'nobody' does not exist in namespace '" + server_.ns() +
+                                     "'; TrainingJobs in this namespace: adult"));
   EXPECT_THAT(Medley("logs adult --context x").output,
               HasSubstr("no context 'x' in the kubeconfig; there are: medley"));
   EXPECT_THAT(Shell("KUBECONFIG= HOME=/nonexistent medley top").output, HasSubstr("which cluster? no kubeconfig"));
   EXPECT_THAT(Shell("medley top --kubeconfig /nonexistent").output, HasSubstr("/nonexistent"));
   EXPECT_EQ(Shell("medley top --kubeconfig /nonexistent").status, 1);
   server_.embedded()->faults().Add({.verb = "list", .plural = "trainingjobs", .code = 403, .reason = "Forbidden"});
-  EXPECT_THAT(Medley("top").output, HasSubstr("the API server forbids it"));
+  EXPECT_THAT(Medley("top").output, HasSubstr("the API server forbids this request"));
   server_.embedded()->faults().Add(
       {.verb = "get", .plural = "trainingjobs", .code = 401, .reason = "Unauthorized", .times = 2});
   EXPECT_THAT(Medley("explain adult").output, HasSubstr("does not accept the kubeconfig's credentials"));
   server_.embedded()->faults().Clear();
-  // Pools may be hidden from a user of one namespace: the rest is shown.
+  // A user of one namespace may not be allowed to list pools; everything else is shown.
   server_.embedded()->faults().Add({.verb = "list", .plural = "resourcepools", .code = 403, .reason = "Forbidden"});
   const Ended partly = Medley("top --once");
   EXPECT_EQ(partly.status, 0);
-  EXPECT_THAT(partly.output, HasSubstr("this user may not list them"));
+  EXPECT_THAT(partly.output, HasSubstr("this user is not allowed to list them"));
   server_.embedded()->faults().Add({.verb = "list", .plural = "events", .code = 403, .reason = "Forbidden"});
   const Ended story = Medley("explain adult");
   EXPECT_EQ(story.status, 0);
-  EXPECT_THAT(story.output, HasSubstr("events: this user may not read them (ClusterRole view)"));
+  EXPECT_THAT(story.output, HasSubstr("events: this user is not allowed to read them (needs ClusterRole view)"));
   server_.embedded()->Stop();
   const Ended away = Medley("top");
   EXPECT_EQ(away.status, 1);
@@ -122,7 +122,7 @@ class NotInstalledTest : public ClusterTest {
   NotInstalledTest() : ClusterTest(false) {}
 };
 
-TEST_F(NotInstalledTest, IsSaid) {
+TEST_F(NotInstalledTest, IsReported) {
   for (const char* command : {"top", "explain adult", "logs adult", "plan --from adult"}) {
     const Ended ended = Medley(command);
     EXPECT_EQ(ended.status, 1) << command;
@@ -138,7 +138,7 @@ TEST_F(CommandsTest, IsAPluginOfKubectl) {
   EXPECT_THAT(top.output, HasSubstr("adult"));
   EXPECT_THAT(Shell("kubectl medley --help").output, HasSubstr("kubectl medley [OPTIONS] SUBCOMMAND"));
   EXPECT_EQ(Shell(in_env + "kubectl_complete-medley logs a").output, "adult\n:4\n");
-  EXPECT_EQ(Shell(in_env + "kubectl medley explain nobody").status, 1) << "exit status comes through";
+  EXPECT_EQ(Shell(in_env + "kubectl medley explain nobody").status, 1) << "kubectl passes the exit status on";
 }
 
 TEST_F(CommandsTest, CompletionAsksTheCluster) {

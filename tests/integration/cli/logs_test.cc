@@ -1,4 +1,4 @@
-// medley logs against an API server whose pods' logs a test writes.
+// Tests medley logs against an API server whose pod logs the test writes.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class LogsTest : public ClusterTest {
   std::string Line(int second, const std::string& text) {
     return fmt::format("2026-11-21T12:00:{:02}.5Z {}", second, text);
   }
-  // Lines and notes that were given so far.
+  // The lines and notes received so far.
   std::vector<std::string> Seen() {
     base::MutexLock lock(mutex_);
     return seen_;
@@ -55,7 +55,7 @@ class LogsTest : public ClusterTest {
   std::vector<std::string> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST_F(LogsTest, OfAllPodsInTheOrderOfTime) {
+TEST_F(LogsTest, AllPodsInTheOrderOfTime) {
   PutPod("adult-coordinator", "coordinator", "", "running");
   PutPod("adult-0-v100-spot-0", "trainer", "0", "running");
   logs_.Write("adult-coordinator", Line(1, "one"));
@@ -67,16 +67,17 @@ TEST_F(LogsTest, OfAllPodsInTheOrderOfTime) {
   EXPECT_EQ(Medley("logs adult --role coordinator --timestamps").output,
             "adult-coordinator | 2026-11-21T12:00:01.5Z one\nadult-coordinator | "
             "2026-11-21T12:00:03.5Z three\n");
-  EXPECT_EQ(Medley("logs adult --tail 1 --stage 1").output, "adult-0-v100-spot-0 | two\n") << "by the plan in force";
+  EXPECT_EQ(Medley("logs adult --tail 1 --stage 1").output, "adult-0-v100-spot-0 | two\n")
+      << "the plan in force decides";
   EXPECT_THAT(Medley("logs adult --color always --tail 1").output, HasSubstr("\x1b[36m"));
-  EXPECT_THAT(Medley("logs adult --role server").output, HasSubstr("has no such pods now"));
+  EXPECT_THAT(Medley("logs adult --role server").output, HasSubstr("has no matching pods now"));
   logs_.Write("adult-coordinator", Line(4, R"({"time":"2026-11-21T12:00:04.000000Z","level":"info","msg":"four"})"));
   EXPECT_EQ(Medley("logs adult --tail 1 --role coordinator").output, "adult-coordinator | 12:00:04.000 four\n");
   EXPECT_THAT(Medley("logs adult --tail 1 --raw").output, HasSubstr(R"("msg":"four")"));
   EXPECT_GT(Medley("logs adult --role boss").status, 100);
 }
 
-TEST_F(LogsTest, APodWithoutALogIsTold) {
+TEST_F(LogsTest, APodWithoutALogIsNoted) {
   PutPod("adult-coordinator", "coordinator", "", "running");
   PutPod("adult-server-0", "server", "", "waiting");
   logs_.Write("adult-coordinator", Line(1, "one"));
@@ -91,16 +92,16 @@ TEST_F(LogsTest, FollowsPodsThatComeAndGoUntilTheJobIsOver) {
   logs_.Write("adult-coordinator", Line(1, "began"));
   std::jthread follower = Follow({.job = "adult"});
   EXPECT_TRUE(Eventually("adult-coordinator: began"));
-  logs_.Write("adult-coordinator", Line(2, "goes on"));
-  EXPECT_TRUE(Eventually("adult-coordinator: goes on"));
-  // A rescale: a pod comes, another goes.
+  logs_.Write("adult-coordinator", Line(2, "continues"));
+  EXPECT_TRUE(Eventually("adult-coordinator: continues"));
+  // A rescale: a pod is created, another one is deleted.
   logs_.Write("adult-1-cpu-spot-7", Line(3, "new here"));
   PutPod("adult-1-cpu-spot-7", "trainer", "1", "running");
   EXPECT_TRUE(Eventually("adult-1-cpu-spot-7: new here"));
   logs_.End("adult-1-cpu-spot-7");
-  const auto gone = server_.client().Delete(kube::resources::Pods(), {server_.ns(), "adult-1-cpu-spot-7"},
-                                            {.grace_period_seconds = 0});
-  EXPECT_THAT(gone, base::IsOk());
+  const auto deleted = server_.client().Delete(kube::resources::Pods(), {server_.ns(), "adult-1-cpu-spot-7"},
+                                               {.grace_period_seconds = 0});
+  EXPECT_THAT(deleted, base::IsOk());
   logs_.Write("adult-coordinator", Line(4, "last word"));
   EXPECT_TRUE(Eventually("adult-coordinator: last word"));
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"},
@@ -138,7 +139,7 @@ TEST_F(LogsTest, FollowingIsBounded) {
     PutPod(name, "server", "", "running");
   }
   std::jthread follower = Follow({.job = "adult", .max_pods = 1});
-  EXPECT_TRUE(Eventually("only 1 logs are followed at once (--max-pods); choose with --role or --stage"));
+  EXPECT_TRUE(Eventually("only 1 pods are followed at the same time; raise --max-pods, or use --role or --stage"));
   follower.request_stop();
   EXPECT_TRUE(Eventually("over"));
 }

@@ -1,5 +1,5 @@
-// `medley run` as a user starts it: the example from end to end, a cluster that stays up for
-// kubectl, and bad input.
+// Tests `medley run` as a user starts it: the example from end to end, a cluster kept running for kubectl, and bad
+// input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ const std::filesystem::path& Source() {
   return kSource;
 }
 
-// A pool and a job that train in a second or two; `edit` replaces one text by another.
+// A pool and a job that trains for a second or two. The text `from` is replaced by `to`.
 std::string SmallJob(const std::string& from = "", const std::string& to = "") {
   std::string text = R"(
 apiVersion: medley.dev/v1alpha1
@@ -84,7 +84,7 @@ class RunTest : public testing::Test {
     return *std::move(child);
   }
   std::string Output() const { return base::ReadFile(folder_ / "out").value_or(""); }
-  // How the program ended, or "" after `limit`.
+  // Returns how the program ended, or "" when it still runs after `limit`.
   std::string WaitForEnd(ChildProcess& child, base::nanoseconds limit) {
     const base::SteadyTime deadline = clock_.Steady() + base::Patience(limit);
     while (clock_.Steady() < deadline) {
@@ -110,12 +110,11 @@ class RunTest : public testing::Test {
     const auto child = Start(std::move(arguments));
     return WaitForEnd(*child, base::seconds(120));
   }
-  // Which plan is best follows what the layers were measured to take, and goals in samples/s suit a
-  // machine; a sanitizer slows our code and not the libraries', so neither holds under one. There the
-  // job may use the two offers of the same machine alone, a price jumps from half of the other to
-  // four times it, and any speed is enough: the best plan is on one before and on the other after,
-  // whatever the profile. Fewer data epochs, and bounds on the test set that suit them; all else is
-  // the example.
+  // The example for builds with sanitizers. The best plan depends on measured layer times, and the goals in samples/s
+  // on the machine's speed. A sanitizer slows only our code, not the libraries, so neither is valid here. Instead, the
+  // job may use only the two offers of the same machine, and any throughput is enough. One price changes from half of
+  // the other to four times the other, so the best plan moves from one offer to the other with every profile. There are
+  // fewer data epochs and matching bounds on the test metrics; everything else is as in the example.
   std::filesystem::path ExampleForSanitizers() {
     const std::filesystem::path from = Source() / "examples";
     for (const char* name : {"adult.prices.yaml", "adult.prices-after.yaml"})
@@ -124,7 +123,7 @@ class RunTest : public testing::Test {
     Edit(job, "path: ./data", "path: " + (from / "data").string());
     Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
          "pools: [new-spot, new-reserved], serverPool: new-reserved");
-    for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // trainers and a server
+    for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // two trainers and a server
     Edit(job, "{minThroughput: 20000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
     Edit(job, "epochs: 14", "epochs: 8");
     std::string scenario = base::ReadFile(from / "adult.scenario.yaml").value_or("");
@@ -137,7 +136,7 @@ class RunTest : public testing::Test {
         "with minThroughput 1 and the bounds auc >= 0.90, log loss <= 0.34\n");
     return folder_ / "adult.yaml";
   }
-  // The output of a stock kubectl; its exit status must be 0.
+  // Returns the output of an unmodified kubectl; its exit status must be 0.
   std::string Kubectl(const std::string& arguments) {
     const std::string command =
         "KUBECONFIG=" + (folder_ / "run/kubeconfig").string() + " kubectl " + arguments + " 2>&1";
@@ -161,8 +160,8 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
       {"run", manifest.string(), "--plain", "--timeout", std::to_string(base::Patience(base::seconds(300)).count())});
   EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
   const std::string output = Output();
-  EXPECT_THAT(output, HasSubstr("plan of generation 1 by exact"));
-  EXPECT_THAT(output, HasSubstr("one pool alone would be"));
+  EXPECT_THAT(output, HasSubstr("plan of generation 1 from planner exact"));
+  EXPECT_THAT(output, HasSubstr("for comparison, on a single pool"));
   EXPECT_THAT(output, HasSubstr("ReplanConsidered: PriceChanged: move"));
   EXPECT_THAT(output, HasSubstr("SIGKILL to adult-"));
   EXPECT_THAT(output, HasSubstr(sanitized ? "samples trained         260,488 of 260,488"
@@ -206,7 +205,7 @@ TEST_F(RunTest, AnUnknownPoolIsAConditionThatNamesTheField) {
   EXPECT_THAT(Output(), testing::AllOf(HasSubstr("PoolNotFound"), HasSubstr("moon")));
 }
 
-TEST_F(RunTest, AnInfeasibleObjectiveSaysWhatStandsInTheWay) {
+TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
   EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}),
             "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("Infeasible"));

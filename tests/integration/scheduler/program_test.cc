@@ -61,7 +61,7 @@ TEST(ProgramTest, ProfileEstimatesFromDatasheets) {
   EXPECT_THAT(made.output, HasSubstr("origin: analytic"));
   const Ended unknown = Start("medley", "profile --analytic examples/models/nce-5.yaml --types v1000");
   EXPECT_EQ(unknown.status, 1);
-  EXPECT_THAT(unknown.output, HasSubstr("there is no datasheet 'v1000'; there are cpu,"));
+  EXPECT_THAT(unknown.output, HasSubstr("no datasheet 'v1000' exists; known datasheets: cpu,"));
   EXPECT_EQ(Start("medley", "profile").status, 1);
 }
 

@@ -1,4 +1,4 @@
-// What a job answers to bad data and damaged files (design: "Bad input, and what it gets").
+// Tests how a job handles bad data and damaged files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {
   EXPECT_THAT(end.message(), testing::HasSubstr("/nowhere/train.csv"));
 }
 
-TEST_F(BadInputTest, ACorruptCheckpointIsPassedOverForTheOneBefore) {
+TEST_F(BadInputTest, ACorruptCheckpointIsSkipped) {
   JobOptions options = Options();
   options.epochs = 150;
   options.checkpoint_interval = "1s";

@@ -1,4 +1,4 @@
-// The loss curve does not depend on the plan: one process, a pipeline with servers, and the same
+// The loss curve does not depend on the plan: compares one process, a pipeline with servers, and the same pipeline
 // rescaled in the middle.
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@ namespace {
 namespace pb = ::medley::job::v1;
 constexpr size_t kSteps = 200;
 
-// Adagrad divides by the root of what it has seen: while that is near zero it turns a rounding
-// error of a tiny gradient into a full step, which wide layers show as 1e-3 in the loss. So Adagrad
-// is compared on a narrow model (its state moves as well), and a wide model by SGD.
+// Adagrad divides by the root of the sum of squared gradients. While that is near zero, a rounding error of a tiny
+// gradient becomes a full step, which changes the loss of wide layers by 1e-3. So the test uses Adagrad with a narrow
+// model, where its state is transferred too, and SGD with a wide model.
 JobOptions Narrow() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.test = ExampleData("adult.test.csv");
-  options.epochs = 4;  // 32,560 rows a data epoch, 512 a step: 64 steps each
+  options.epochs = 4;  // 32,560 rows per data epoch, 512 per step: 64 steps per data epoch
   options.batch_size = 512;
   return options;
 }

@@ -1,4 +1,4 @@
-// Every sample is trained exactly once relative to the surviving state, whoever is killed and whenever.
+// The surviving state contains every sample exactly once, whichever process is killed at any time.
 #include <gtest/gtest.h>
 
 #include "common/base/rng.h"
@@ -20,7 +20,7 @@ JobOptions Small(const std::filesystem::path& train) {
   return options;
 }
 
-// The data lives beside the job's own folder for the test's life.
+// The data is in a folder of its own, which lives as long as the test.
 class ExactlyOnceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
     const pb::Observation end = job.WaitForEnd(base::seconds(60));
     ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
     EXPECT_EQ(end.samples_done(),
-              kSamples);  // and each Ready and Progress had the ledger's count, or it had failed
+              kSamples);  // each Ready and Progress had the ledger's count too, or the job would have failed
     EXPECT_EQ(job.Losses().size(), 300u);
     recoveries += static_cast<int>(end.restarts());
     for (const pb::SwitchRecord& record : end.switches()) {
@@ -75,7 +75,7 @@ TEST_F(ExactlyOnceTest, MembersAreKilledAtRandom) {
     }
   }
   std::printf("20 seeds, %d recoveries, %d say who was lost\n", recoveries, lost);
-  EXPECT_GE(lost, 15) << "a peer's broken exchange is not why: somebody was killed";
+  EXPECT_GE(lost, 15) << "the recorded cause must be the killed process, not a peer's broken exchange";
   EXPECT_GE(recoveries, 15);
 }
 

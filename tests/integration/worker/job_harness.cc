@@ -46,7 +46,7 @@ std::string SpecJson(const JobOptions& o) {
 struct JobHarness::Process {
   pid_t pid = 0;
   bool running = false;
-  int status = 0;  // of wait, once it does not run
+  int status = 0;  // from waitpid, once the process has ended
   bool restart = true;
 };
 
@@ -67,8 +67,7 @@ JobHarness::~JobHarness() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-// Own addresses for every harness: the process id and a counter, so that tests may run side by
-// side.
+// Each harness has its own addresses, from the process id and a counter, so that tests can run in parallel.
 std::string JobHarness::AddressOf(const std::string& name) {
   const auto it = addresses_.find(name);
   if (it != addresses_.end()) return it->second;
@@ -143,7 +142,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
   plan.set_job_uid("uid");
-  plan.set_generation(++generation_ * 1000);  // recoveries count generations in between
+  plan.set_generation(++generation_ * 1000);  // leaves numbers for the generations of recoveries
   plan.mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_SYNC_1F1B);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
   wanted_.clear();
@@ -242,7 +241,7 @@ bool JobHarness::Poll() {
     if (process.running) continue;
     const bool fatal = WIFEXITED(process.status) && WEXITSTATUS(process.status) == 2;
     if (fatal) good = false;
-    // Also one that was released by an earlier plan and is wanted again.
+    // Also restarts a member that an earlier plan released and the current one needs.
     if (!fatal && process.restart) Start(name, role);
   }
   return good;

@@ -1,7 +1,7 @@
-// A training job of real medley-worker processes on loopback addresses, driven as the operator drives it.
+// Runs a training job of real medley-worker processes on loopback addresses, as the operator would.
 //
-// The harness starts processes, restarts those that die (unless told not to), applies plans and reads observations.
-// Not thread-safe. The destructor kills every process it started and removes its folder.
+// The harness starts processes, restarts those that die (unless Kill says otherwise), applies plans and reads
+// observations. Not thread-safe. The destructor kills every process that it started and removes its folder.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -33,7 +33,7 @@ struct JobShape {
 
 struct JobOptions {
   std::string train;  // path of a CSV with the columns of `schema`
-  std::string test;   // empty: none
+  std::string test;   // empty: no test data
   std::vector<int> hidden = {32, 16};
   int embedding_dim = 4;
   int embedding_rows = 4096;
@@ -43,7 +43,7 @@ struct JobOptions {
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
-  // data.schema of the job, as JSON. Adult's columns.
+  // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =
       R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
                            "numeric": [0, 2, 4, 10, 11, 12]})";
@@ -59,27 +59,28 @@ class JobHarness {
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
 
   void StartCoordinator();
-  // Starts the members of a later shape, so that they are there when it comes.
+  // Starts the members of a later shape, so that they run when it is applied.
   void StartMembers(const JobShape& shape);
   // Starts the members that the shape needs and that do not run, then applies it as the next generation.
   void Apply(const JobShape& shape, const std::string& reason);
-  // SIGKILL. The process is started again by the next Poll when `restart`.
+  // Sends SIGKILL. With `restart` the next Poll starts the process again.
   void Kill(const std::string& name, bool restart = true);
-  // SIGTERM, and waits: the exit code, -1 when it ended otherwise. It is not started again.
+  // Sends SIGTERM and waits; returns the exit code, or -1 when a signal ended the process. It is not started again.
   int Terminate(const std::string& name, base::seconds timeout = base::seconds(30));
-  std::vector<std::string> Running() const;  // names of members that run
-  // Starts dead members of the last plan again, as the operator does. False: a process failed for good (exit code 2).
+  std::vector<std::string> Running() const;  // names of running members
+  // Starts dead members of the last plan again, as the operator does. Returns false when a process failed for good
+  // (exit code 2).
   bool Poll();
-  // The newest observation; empty before the first.
+  // The newest observation; empty before the first one.
   job::v1::Observation Observe();
-  // Polls until `done` or `timeout` (times the build's patience); the last observation.
+  // Polls until `done` or `timeout`, which is longer in builds with sanitizers; returns the last observation.
   job::v1::Observation WaitFor(const std::function<bool(const job::v1::Observation&)>& done, base::seconds timeout);
-  // COMPLETE or FAILED.
+  // Waits until the phase is COMPLETE or FAILED.
   job::v1::Observation WaitForEnd(base::seconds timeout = base::seconds(60));
 
-  // The loss of every committed step (index 0 is step 1), rollbacks applied.
+  // The loss of every committed step (index 0 is step 1), without the steps that were rolled back.
   std::vector<double> Losses() const;
-  // Output of a process, for messages.
+  // The output of a process, for failure messages.
   std::string Log(const std::string& name) const;
   std::string AllLogs() const;
 
@@ -99,9 +100,9 @@ class JobHarness {
   std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
 };
 
-// The first `rows` lines of a file, in the harness's style of CSV.
+// Copies the first `rows` lines of a CSV file.
 void CopyLines(const std::filesystem::path& from, const std::filesystem::path& to, int rows);
-// examples/data of the source tree.
+// Returns the path of a file in examples/data.
 std::filesystem::path ExampleData(const std::string& name);
 
 }  // namespace medley::worker

@@ -1,5 +1,5 @@
-// A member that is asked to stop (SIGTERM: a drain, an eviction, a spot machine) leaves at a step boundary: nothing is
-// lost, nothing is trained twice, and it goes as soon as the others do without it.
+// A member that gets SIGTERM (a drain, an eviction, a spot interruption) leaves at a step boundary: nothing is lost or
+// trained twice, and it exits as soon as the others train without it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

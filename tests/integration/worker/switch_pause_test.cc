@@ -1,4 +1,4 @@
-// How long training stands still when a plan changes: 20 make-before-break rescales of a running job.
+// Measures how long training pauses when a plan changes: 20 make-before-break rescales of a running job.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace pb = ::medley::job::v1;
 TEST(SwitchPauseTest, TwentyRescales) {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
-  options.epochs = 500;  // does not end before the test
+  options.epochs = 500;  // enough that the job does not end before the test
   JobHarness job(options);
   job.StartCoordinator();
   const JobShape small{.stages = {{0, 1, 1}, {1, 5, 1}}, .servers = 1};

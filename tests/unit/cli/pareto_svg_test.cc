@@ -1,4 +1,4 @@
-// The drawing of a front as data: tests/golden/cli/pareto.svg. MEDLEY_GOLDEN_UPDATE=1 rewrites it, for review.
+// Compares a drawing with tests/golden/cli/pareto.svg. MEDLEY_GOLDEN_UPDATE=1 rewrites the file; review the change.
 #include "cli/pareto_svg.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::string GoldenPath() {
   return std::string(source == nullptr ? "." : source) + "/tests/golden/cli/pareto.svg";
 }
 
-TEST(ParetoSvgTest, DrawsWhatItDrew) {
+TEST(ParetoSvgTest, MatchesTheGoldenFile) {
   const std::string svg = ParetoSvg("a <model> & its front", {{21000, 1.5, "0-3 cpu x12", true},
                                                               {30500, 1.625, "0-3 v100 x2", false},
                                                               {64000, 2.75, "0 cpu x4, 1-3 \"v100\" x8", false}});

@@ -22,7 +22,7 @@ grpc::StatusCode CallWithEmptyRequest(const std::string& address, const std::str
   bool ok = false;
   call->StartCall(&tag);
   queue.Next(&tag, &ok);
-  const grpc::Slice nothing;  // a message of any type, all of whose fields are absent
+  const grpc::Slice nothing;  // an empty message of any type
   call->WriteLast(grpc::ByteBuffer(&nothing, 1), grpc::WriteOptions(), &tag);
   queue.Next(&tag, &ok);
   grpc::Status status;

@@ -1,5 +1,4 @@
-// Calls every method of every service of a proto file without the job's token, and with a wrong
-// one.
+// Calls every method of every service of a proto file without the job's token and with a wrong one.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@ class FileDescriptor;
 
 namespace medley::worker {
 
-// `methods`: how many there must be, so that a file without services tests nothing unseen.
+// `methods` is the expected number of methods, so that a file without services makes the test fail.
 void ExpectEveryMethodNeedsTheToken(const std::string& address, const google::protobuf::FileDescriptor& file,
                                     int methods);
 

@@ -1,4 +1,4 @@
-// What the state machine wants done, in this order. Plain values.
+// The commands of the state machine. The shell carries them out in order. Plain values.
 #pragma once
 
 #include <absl/status/status.h>
@@ -15,35 +15,35 @@
 
 namespace medley::worker {
 
-// To the process `instance` of a member; dropped silently when it is not connected any more.
+// Send a message to the process `instance` of a member. Dropped silently when that process is no longer connected.
 struct SendCommand {
   std::string member;
   std::string instance;
   job::v1::SessionResponse message;
 };
 
-// Must be on disk before any later command is carried out.
+// Write the state to the journal. It must be on disk before any later command is carried out.
 struct JournalCommand {
   job::v1::CoordinatorState state;
 };
 
-// One line of steps.jsonl; a NaN loss is written as null.
+// Append a committed step to steps.jsonl. A NaN loss is written as null.
 struct StepCommand {
   StepRange range;
   int64_t generation = 0;
   double loss = 0;
 };
 
-// The state stands at `to_step` again.
+// Append a rollback to steps.jsonl: the state contains the steps up to `to_step` again.
 struct RollbackCommand {
   int64_t to_step = 0;
   int64_t generation = 0;
 };
 
-// Find the newest whole checkpoint; answer with CheckpointFound.
+// Find the newest complete checkpoint, then call OnCheckpointFound.
 struct FindCheckpointCommand {};
 
-// All parts are written: complete the checkpoint; answer with ManifestWritten.
+// All members have written their files: complete the checkpoint, then call OnManifestWritten.
 struct WriteManifestCommand {
   std::string folder;
   int64_t generation = 0;
@@ -52,13 +52,13 @@ struct WriteManifestCommand {
   std::vector<job::v1::CheckpointFile> files;
 };
 
-// Close the session: the process is taken for lost.
+// Close the session of a process that is treated as lost.
 struct DropCommand {
   std::string member;
   std::string instance;
 };
 
-// Old rendezvous keys are void: only generations from `oldest` on count.
+// Drop the rendezvous keys of generations before `oldest` and refuse new ones.
 struct FenceCommand {
   int64_t oldest = 0;
 };
@@ -68,7 +68,7 @@ struct LogCommand {
   std::string message;
 };
 
-// It is over. The last command.
+// The job is over: end the process with this exit code. The last command.
 struct FinishCommand {
   int exit_code = 0;
 };

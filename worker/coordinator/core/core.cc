@@ -62,15 +62,16 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   ++restarts_;
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.reconnect_wait;
-  last_trouble_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
-  Log(false,
-      fmt::format("restarted: waiting for {} members of generation {}", active.members.size(), active.generation));
+  last_interruption_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
+  Log(false, fmt::format("the coordinator restarted: waiting for {} members of generation {} to reconnect",
+                         active.members.size(), active.generation));
 }
 
 absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
   if (leader_term < leader_term_) return model::StaleTerm(leader_term, leader_term_);
   if (leader_term == leader_term_) return absl::OkStatus();
-  Log(false, fmt::format("served by the leader of term {}, {} before", leader_term, leader_term_));
+  Log(false,
+      fmt::format("requests now come from the leader of term {}, before from term {}", leader_term, leader_term_));
   leader_term_ = leader_term;
   Journal(now);
   return absl::OkStatus();
@@ -104,7 +105,7 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
   failures_ = 0;
   waiting_since_ = retry_at_ = now.steady;
   if (next_ && !next_->switching && mode_ != Mode::kHalted) {
-    AbandonNext({job::v1::SWITCH_CAUSE_PLAN, "a newer plan came", ""}, false, now);
+    AbandonNext({job::v1::SWITCH_CAUSE_PLAN, "a newer plan arrived", ""}, false, now);
   }
   Journal(now);
   Advance(now);
@@ -117,14 +118,14 @@ absl::Status CoordinatorCore::Drain(const std::vector<std::string>& members, int
   return absl::OkStatus();
 }
 
-// They will leave: the operator says so, or they do.
+// The operator (Drain) or the members themselves (Leaving) announce that these members will leave.
 void CoordinatorCore::PlanOut(const std::vector<std::string>& members, Instant now) {
   Hold(now);
   for (const std::string& name : members) {
     const auto found = members_.find(name);
     if (found == members_.end() || found->second.leaving) continue;
     found->second.leaving = true;
-    checkpoint_wanted_ = true;  // unless it can be planned out: decided in ConsiderChange
+    checkpoint_wanted_ = true;  // ConsiderChange clears it when a generation without the member can start
     if (next_ && !next_->switching && mode_ != Mode::kHalted && next_->members.contains(name)) {
       AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_LEFT, name + " will leave", name}, false, now);
     }
@@ -170,7 +171,9 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
 void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   const std::string& name = hello.member();
   if (name.empty() || (members_.size() >= kMaxMembers && !members_.contains(name))) {
-    return Log(true, fmt::format("refused member '{}'", name));
+    return Log(
+        true,
+        fmt::format("refused the session of member '{}': the name is empty or the job has too many members", name));
   }
   const auto before = members_.find(name);
   const bool again = before != members_.end() && before->second.hello.instance() == hello.instance();
@@ -183,7 +186,8 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   member.hello = hello;
   if (!again) member.since = now.steady;
   failures_ = mode_ == Mode::kTraining ? 0 : failures_;
-  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} broke", name), name};
+  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} was interrupted", name),
+                     name};
   const auto holder = active_ ? active_->members.find(name) : std::map<std::string, GenerationMember>::iterator();
   if (active_ && holder != active_->members.end()) {
     const bool same = holder->second.peer.instance() == hello.instance();
@@ -220,7 +224,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   Advance(now);
 }
 
-// A holder of the active generation is out of active_->members.
+// Reacts after a holder of the state was removed from active_->members.
 void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
   if (mode_ == Mode::kTraining) return BeginHalt(why, now);
   Blame(why);
@@ -232,7 +236,7 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
   if (fault.permanent()) return Fail(fmt::format("{}: {}", member, fault.message()), false, now);
   Log(true,
       fmt::format("{} at step {} of generation {}: {}", member, fault.step(), fault.generation(), fault.message()));
-  // The sentence of a transport says which call failed, not what it means for the job.
+  // The message of a transport error says which call failed, not what it means for the job, so users get another one.
   const bool exchange = fault.kind() == job::v1::FAULT_KIND_EXCHANGE;
   const Cause why{exchange ? job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN : job::v1::SWITCH_CAUSE_MEMBER_FAULT,
                   exchange ? fmt::format("the exchange of {} with other members broke at step {}", member, fault.step())
@@ -252,7 +256,7 @@ void CoordinatorCore::Tick(Instant now) {
 }
 
 void CoordinatorCore::Advance(Instant now) {
-  // Every round either changes the mode or next_, or is the last one; the bound is a guard against a loop.
+  // Each round changes the mode or next_, or is the last one. The bound guards against an endless loop.
   for (int round = 0; round < 8 && !over(); ++round) {
     const auto before = std::tuple(mode_, last_generation_, next_.has_value(), active_generation());
     if (mode_ == Mode::kHalting) ResolveHalt(now);

@@ -1,7 +1,7 @@
 // The coordinator's decisions: a state machine without I/O, threads or clock.
 //
-// Inputs are calls, outputs are commands that TakeCommands returns; they must be carried out in order. The states and
-// the recovery argument are in docs/runtime.md. Not thread-safe: the shell calls it under one lock.
+// Calls are its inputs. Its outputs are the commands that TakeCommands returns; the shell must carry them out in order.
+// docs/runtime.md explains the states and why recovery works. Not thread-safe: the shell calls it under one lock.
 //
 //   core.OnMessage("job-trainer-0", "i-7", message, now);
 //   for (Command& command : core.TakeCommands()) ...
@@ -25,7 +25,7 @@
 
 namespace medley::worker {
 
-// The newest whole checkpoint, as the shell found it.
+// The newest complete checkpoint, as the shell found it.
 struct CheckpointPosition {
   std::string folder;
   int64_t step = 0;
@@ -34,24 +34,26 @@ struct CheckpointPosition {
 
 class CoordinatorCore {
  public:
-  // `journal`: the last state of an earlier process of this coordinator.
+  // `journal`: the last state that an earlier process of this coordinator wrote; nullopt at the first start.
   CoordinatorCore(CoreOptions options, Instant now, const std::optional<job::v1::CoordinatorState>& journal);
 
-  // The operator's requests carry the term of the leader that asks; one older than the newest served is refused
-  // (model::StaleTerm). A newer one is journaled before the request has any effect.
-  // The generation that the plan has or will get. Errors: InvalidArgument, FailedPrecondition (older, or the job is over).
+  // The operator's requests carry a leader term. A request with a term older than the newest served one is refused
+  // (model::StaleTerm). A newer term is journaled before the request has any effect.
+  //
+  // Returns the generation that the plan has or will get. Errors: InvalidArgument; FailedPrecondition when the plan is
+  // older than the accepted one, or the job is over.
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);
   absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
 
-  // Messages of one process in their order; the first is Hello. Others before Hello are ignored.
+  // A message of a process, in the order sent. Messages before Hello are ignored.
   void OnMessage(const std::string& member, const std::string& instance, const job::v1::SessionRequest& message,
                  Instant now);
-  // The session of this process is over for good.
+  // The session of this process ended and the process did not reconnect in time.
   void OnLost(const std::string& member, const std::string& instance, Instant now);
   void OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now);
   void OnManifestWritten(int64_t step, const absl::Status& status, Instant now);
-  // Deadlines and intervals; call it every 50 ms or so.
+  // Checks deadlines and intervals; call it about every 50 ms.
   void Tick(Instant now);
 
   std::vector<Command> TakeCommands() { return std::exchange(commands_, {}); }
@@ -62,8 +64,12 @@ class CoordinatorCore {
   const std::optional<Ledger>& ledger() const { return ledger_; }
 
  private:
-  // Nobody holds the state; leases flow; survivors stop; survivors stand at halted_step_.
-  enum class Mode { kIdle, kTraining, kHalting, kHalted };
+  enum class Mode {
+    kIdle,      // no member holds the state
+    kTraining,  // the active generation trains
+    kHalting,   // the survivors of the active generation are asked to halt
+    kHalted     // the survivors have halted; their state is at halted_step_
+  };
   enum class Ending { kNone, kEvaluating };
 
   // core.cc: inputs
@@ -73,13 +79,14 @@ class CoordinatorCore {
   void LoseHolder(const Cause& why, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void Restore(const job::v1::CoordinatorState& journal, Instant now);
-  void Advance(Instant now);  // after every input: whatever is possible now
+  void Advance(Instant now);  // takes every step that is possible now; called after every input
   void CheckDeadlines(Instant now);
 
   // core_generation.cc: preparing and switching
   void OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now);
   void OnReady(const std::string& member, const job::v1::Ready& ready, Instant now);
-  enum class Use { kHolders, kStaying, kAll };  // who may fill a slot: staying holders, all that stay, also leavers
+  // Which members may fill a slot: holders that stay, all members that stay, or leaving members too.
+  enum class Use { kHolders, kStaying, kAll };
   RosterFit Fit(const job::v1::ApplyPlanRequest& request, Use use) const;
   void StartGeneration(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
                        Cause cause, Instant now);
@@ -142,31 +149,31 @@ class CoordinatorCore {
   std::map<std::string, ConnectedMember> members_;
   std::optional<job::v1::ApplyPlanRequest> desired_;
   std::optional<job::v1::ApplyPlanRequest> first_plan_;
-  std::optional<GenerationInfo> active_;  // who holds the state
-  std::optional<GenerationInfo> next_;    // being prepared
+  std::optional<GenerationInfo> active_;  // its members hold the state
+  std::optional<GenerationInfo> next_;    // the generation being prepared
   std::optional<Ledger> ledger_;
   Mode mode_ = Mode::kIdle;
-  int64_t leader_term_ = 0;  // the newest served
+  int64_t leader_term_ = 0;  // the newest term served
   int64_t last_generation_ = 0;
   int64_t from_generation_ = 0;  // the last generation that was in force; 0: none yet
 
-  bool finding_ = false;                       // FindCheckpoint is under way
-  bool found_ = false;                         // ... and answered:
-  std::optional<CheckpointPosition> restore_;  // none: from the seed
-  int64_t halted_step_ = 0;                    // where the survivors stand (kHalted)
-  int64_t max_applied_ = 0;                    // highest step applied by anybody, for lost_steps
+  bool finding_ = false;                       // a FindCheckpointCommand has no result yet
+  bool found_ = false;                         // restore_ has the result of a FindCheckpointCommand
+  std::optional<CheckpointPosition> restore_;  // nullopt: start from the seed
+  int64_t halted_step_ = 0;                    // the survivors' step in Mode::kHalted
+  int64_t max_applied_ = 0;                    // highest step that any member applied, for lost_steps
   base::SteadyTime halt_deadline_{};
-  base::SteadyTime waiting_since_{};  // nothing can start since
+  base::SteadyTime waiting_since_{};  // since when no generation could start
   base::SteadyTime retry_at_{};
-  Cause last_trouble_;
+  Cause last_interruption_;
   int failures_ = 0;  // preparations and recoveries in a row without progress
   int64_t restarts_ = 0;
 
   std::optional<PendingCheckpoint> checkpoint_;
-  int64_t writing_manifest_ = 0;      // step; 0: none
-  bool checkpoint_wanted_ = false;    // at once, for a leaver that nobody can replace
-  int64_t last_checkpoint_ = 0;       // step; 0: none
-  base::SteadyTime checkpoint_at_{};  // when the last one was started
+  int64_t writing_manifest_ = 0;      // step of the checkpoint being completed; 0: none
+  bool checkpoint_wanted_ = false;    // a member without replacement leaves: checkpoint as soon as possible
+  int64_t last_checkpoint_ = 0;       // step of the last complete checkpoint; 0: none
+  base::SteadyTime checkpoint_at_{};  // when the last checkpoint was started
   Ending ending_ = Ending::kNone;
   std::map<std::string, bool> evaluated_;
   base::SteadyTime evaluate_deadline_{};
@@ -176,19 +183,19 @@ class CoordinatorCore {
   base::SteadyTime suspend_deadline_{};
   job::v1::JobPhase outcome_ = job::v1::JOB_PHASE_UNSPECIFIED;
   bool retryable_ = true;
-  int64_t final_generation_ = 0;  // in force at the end, and its plan
-  int64_t final_plan_ = 0;
+  int64_t final_generation_ = 0;  // the generation in force at the end
+  int64_t final_plan_ = 0;        // and the generation of its plan
   std::string message_;
   std::map<std::string, double> metrics_;
   std::vector<job::v1::SwitchRecord> switches_;
 
-  std::map<int64_t, std::pair<double, int64_t>> losses_;  // by uncommitted step: sum, samples
+  std::map<int64_t, std::pair<double, int64_t>> losses_;  // by uncommitted step: (sum of losses, samples)
   RecentMean loss_;
   ThroughputMeter throughput_;
   StageMeter stage_times_;
   CostMeter cost_;
   int64_t bad_rows_ = 0;
-  base::SteadyTime committed_at_{};  // last commit, or start of the generation
+  base::SteadyTime committed_at_{};  // time of the last commit or, before it, of the generation's start
   base::SteadyTime journaled_at_{};
 };
 

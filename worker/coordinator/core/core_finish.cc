@@ -31,13 +31,14 @@ void CoordinatorCore::OnCheckpointed(const std::string& member, const job::v1::C
   checkpoint_->files.insert(checkpoint_->files.end(), done.files().begin(), done.files().end());
 }
 
-// Complete once every part is on disk and the step is committed.
+// Completes the checkpoint once every member has written its file and the step is committed.
 void CoordinatorCore::AdvanceCheckpoint(Instant now) {
   if (!checkpoint_ || !checkpoint_->waiting.empty() || checkpoint_->step > ledger_->committed()) return;
   std::set<std::string> names;
   for (const job::v1::CheckpointFile& file : checkpoint_->files) {
     if (names.insert(file.name()).second) continue;
-    Fail(fmt::format("two members wrote {} of {}", file.name(), checkpoint_->folder), false, now);
+    Fail(fmt::format("two members wrote the same file {} of checkpoint {}", file.name(), checkpoint_->folder), false,
+         now);
     return;
   }
   Ledger at = *ledger_;
@@ -57,9 +58,10 @@ void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status
     last_checkpoint_ = step;
     Journal(now);
   } else {
-    const std::string why = fmt::format("checkpoint of step {}: {}", step, std::string(status.message()));
+    const std::string why =
+        fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message()));
     Log(true, why);
-    retry_at_ = now.steady + options_.retry_wait;  // matters to the last one, which must succeed
+    retry_at_ = now.steady + options_.retry_wait;  // delays the retry of the last checkpoint, which must succeed
     if (++failures_ > options_.max_fruitless) return Fail(why, true, now);
   }
   Advance(now);
@@ -81,7 +83,7 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   const bool done = std::all_of(evaluated_.begin(), evaluated_.end(), [](const auto& at) { return at.second; });
   if (!done) return;
   metrics_ = scores_.Metrics();
-  Finish(job::v1::JOB_PHASE_COMPLETE, 0, "every sample is trained", now);
+  Finish(job::v1::JOB_PHASE_COMPLETE, 0, "all samples are trained", now);
 }
 
 void CoordinatorCore::StartEvaluation(Instant now) {

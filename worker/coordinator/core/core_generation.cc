@@ -74,7 +74,7 @@ void CoordinatorCore::SendPrepare(job::v1::StateOrigin origin) {
 }
 
 void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
-  Log(failed, fmt::format("generation {} is given up: {}", next_->generation, why.text));
+  Log(failed, fmt::format("abandoned generation {}: {}", next_->generation, why.text));
   Blame(why);
   found_ = false;
   if (failed) {
@@ -83,9 +83,11 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
     retry_at_ = now.steady + std::min(wait, kMaxRetryWait);
   }
   if (failed && failures_ > options_.max_fruitless && mode_ != Mode::kTraining) {
-    return Fail(fmt::format("gave up after {} attempts: {}", failures_, why.text), true, now);
+    return Fail(
+        fmt::format("gave up after {} failed attempts to start a generation; the last one: {}", failures_, why.text),
+        true, now);
   }
-  // Those of the old generation go back to it by Halt; the others forget the new one.
+  // Halt brings members of the old generation back to it; Abandon makes the others drop the new one.
   if (next_->switching && active_) return BeginHalt(why, now);
   job::v1::SessionResponse message;
   message.mutable_abandon()->set_generation(next_->generation);
@@ -110,7 +112,7 @@ bool CoordinatorCore::AllWarmed() const {
   return std::all_of(next_->members.begin(), next_->members.end(), [](const auto& at) { return at.second.warmed; });
 }
 
-// All trainers must have read the same data, and the same as before. False: the job has failed.
+// Checks that all trainers have read the same number of rows, and as many as before. Returns false when the job failed.
 bool CoordinatorCore::AdoptRows(Instant now) {
   const int last = next_->plan.stages_size() - 1;
   std::string first_name;
@@ -127,7 +129,7 @@ bool CoordinatorCore::AdoptRows(Instant now) {
       return false;
     }
     if (rows >= 0 && read != rows) {
-      const std::string other = first_name.empty() ? "before there were" : first_name + " read";
+      const std::string other = first_name.empty() ? "earlier trainers read" : first_name + " read";
       Fail(fmt::format("the training data differs: {} read {} rows, {} {}", name, read, other, rows), false, now);
       return false;
     }
@@ -176,8 +178,8 @@ void CoordinatorCore::OnReady(const std::string& member, const job::v1::Ready& r
   if (found == next_->members.end()) return;
   const int64_t samples = ledger_->SamplesAt(next_->step);
   if (ready.step() != next_->step || ready.state_samples() != samples) {
-    return Fail(fmt::format("{} stands at step {} with {} samples, the ledger at step {} with {}", member, ready.step(),
-                            ready.state_samples(), next_->step, samples),
+    return Fail(fmt::format("the state of {} is at step {} with {} samples, the ledger at step {} with {}", member,
+                            ready.step(), ready.state_samples(), next_->step, samples),
                 false, now);
   }
   found->second.ready = true;
@@ -190,7 +192,7 @@ void CoordinatorCore::PutInForce(Instant now) {
   mode_ = Mode::kTraining;
   active_->switching = false;
   job::v1::SessionResponse release;
-  release.mutable_release()->set_reason("planned out");
+  release.mutable_release()->set_reason("the new generation has no place for this member");
   std::vector<Command> releases;
   for (auto at = active_->members.begin(); at != active_->members.end();) {
     GenerationMember& member = at->second;

@@ -1,4 +1,4 @@
-// CoordinatorCore: what others may know of it.
+// CoordinatorCore: the observation and the journal.
 #include <algorithm>
 #include <chrono>
 
@@ -35,7 +35,7 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
     out.set_next_generation(next_->generation);
   } else if (active_ && active_->request.plan().generation() != desired_->plan().generation()) {
     out.set_next_generation(
-        std::max(last_generation_ + 1, desired_->plan().generation()));  // accepted, but still to come
+        std::max(last_generation_ + 1, desired_->plan().generation()));  // accepted, preparation has not begun
   }
   if (ledger_) {
     out.set_step(ledger_->committed());
@@ -54,11 +54,11 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   if (over()) {
     out.set_message(message_);
   } else if (!desired_) {
-    out.set_message("waits for a plan");
+    out.set_message("waiting for a plan");
   } else if (mode_ != Mode::kTraining) {
-    const std::string waits = missing.empty() || next_ ? "" : "waits for " + missing.front();
-    const std::string& trouble = last_trouble_.text;
-    out.set_message(trouble.empty() || waits.empty() ? trouble + waits : trouble + "; " + waits);
+    const std::string waits = missing.empty() || next_ ? "" : "waiting for " + missing.front();
+    const std::string& cause = last_interruption_.text;
+    out.set_message(cause.empty() || waits.empty() ? cause + waits : cause + "; " + waits);
   }
   out.set_restarts(restarts_);
   const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(now.wall.time_since_epoch()).count();

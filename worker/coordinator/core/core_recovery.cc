@@ -11,12 +11,12 @@
 
 namespace medley::worker {
 
-// What people are told. Peers often notice a loss before its session ends, or fail once more because of it: the loss is
-// why their exchange broke.
+// Records the cause that users are shown. Peers often notice a loss before the lost member's session ends, or fail
+// again because of it. Their broken exchange is an effect, so it does not replace the loss as the cause.
 void CoordinatorCore::Blame(const Cause& why) {
   const bool effect =
-      why.kind == job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN && last_trouble_.kind == job::v1::SWITCH_CAUSE_MEMBER_LOST;
-  if (mode_ == Mode::kTraining || !effect) last_trouble_ = why;
+      why.kind == job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN && last_interruption_.kind == job::v1::SWITCH_CAUSE_MEMBER_LOST;
+  if (mode_ == Mode::kTraining || !effect) last_interruption_ = why;
 }
 
 void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
@@ -68,39 +68,41 @@ bool CoordinatorCore::StateIsWhole() const {
   return StateSurvives(active_->plan, active_->peers, survivors);
 }
 
-// All survivors have answered, or are out of time: where does the state stand, and is it whole?
+// Once all survivors have answered or timed out: determines the state's step and whether the state is complete.
 void CoordinatorCore::ResolveHalt(Instant now) {
   const bool late = now.steady >= halt_deadline_;
   bool pending = false;
-  std::vector<std::string> gone;
+  std::vector<std::string> lost;
   for (const auto& [name, member] : active_->members) {
     if (member.halted) continue;
-    if (late) gone.push_back(name);
+    if (late) lost.push_back(name);
     pending = true;
   }
   if (pending && !late) return;
-  for (const std::string& name : gone) {
+  for (const std::string& name : lost) {
     const job::v1::Peer& peer = active_->members.at(name).peer;
     if (Connected(peer) != nullptr) {
-      Log(true, name + " did not halt in time: taken for lost");
+      Log(true, name + " did not halt in time and is treated as lost");
       commands_.push_back(DropCommand{name, peer.instance()});
       members_.erase(name);
     }
     Blame({job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " did not halt in time", name});
     active_->members.erase(name);
   }
-  if (!StateIsWhole()) return LoseState(last_trouble_, now);
+  if (!StateIsWhole()) return LoseState(last_interruption_, now);
   int64_t t = std::numeric_limits<int64_t>::max();
   for (const auto& [name, member] : active_->members) t = std::min(t, member.applied);
   for (const auto& [name, member] : active_->members) {
     const bool reachable = member.applied == t || (member.applied == t + 1 && member.undo_to <= t);
     if (!reachable) {
-      const std::string why = fmt::format("{} at step {} cannot go back to {}", name, member.applied, t);
+      const std::string why =
+          fmt::format("{} has applied step {} and cannot roll back to step {}", name, member.applied, t);
       return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, name}, now);
     }
   }
   if (t < ledger_->committed() || t > ledger_->total_steps()) {
-    const std::string why = fmt::format("survivors stand at step {}, but {} is committed", t, ledger_->committed());
+    const std::string why =
+        fmt::format("the survivors can only continue from step {}, but step {} is committed", t, ledger_->committed());
     return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, ""}, now);
   }
   SetLedger(t, active_->generation);
@@ -108,12 +110,13 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   mode_ = Mode::kHalted;
   waiting_since_ = now.steady;
   if (failures_ > options_.max_fruitless) {
-    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_trouble_.text), true, now);
+    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_interruption_.text), true,
+         now);
   }
 }
 
 void CoordinatorCore::LoseState(const Cause& why, Instant now) {
-  Log(true, fmt::format("part of the state is lost ({}): going back to the last checkpoint", why.text));
+  Log(true, fmt::format("part of the state is lost ({}): rolling back to the last checkpoint", why.text));
   Blame(why);
   if (next_) AbandonNext(why, false, now);
   from_generation_ = std::max(from_generation_, active_->generation);
@@ -128,7 +131,7 @@ void CoordinatorCore::LoseState(const Cause& why, Instant now) {
   }
 }
 
-// The survivors stand at halted_step_: who can go on?
+// Starts a generation from the survivors' state, with the first choice of plan and members that covers every stage.
 void CoordinatorCore::AdvanceHalted(Instant now) {
   if (next_ || now.steady < retry_at_) return;
   const std::pair<const job::v1::ApplyPlanRequest*, Use> choices[] = {{&active_->request, Use::kHolders},
@@ -140,18 +143,18 @@ void CoordinatorCore::AdvanceHalted(Instant now) {
     RosterFit fit = Fit(*request, use);
     if (fit.covers) {
       const job::v1::ApplyPlanRequest copy = *request;
-      return StartGeneration(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, last_trouble_, now);
+      return StartGeneration(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, last_interruption_, now);
     }
   }
 }
 
-// Nobody holds the state: a first start, or from a checkpoint.
+// Starts a generation while no member holds the state: from the seed, or from a checkpoint.
 void CoordinatorCore::AdvanceIdle(Instant now) {
   if (next_) return;
   if (suspending_) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
   if (!desired_ || now.steady < retry_at_) return;
   RosterFit fit = Fit(*desired_, Use::kStaying);
-  if (!fit.covers) fit = Fit(*desired_, Use::kAll);  // a leaver is better than nobody
+  if (!fit.covers) fit = Fit(*desired_, Use::kAll);  // a leaving member is better than none
   const base::nanoseconds patience = from_generation_ > 0 ? options_.fold_in_wait : options_.member_wait;
   const bool late = fit.covers && now.steady - waiting_since_ >= patience;
   if (!fit.full() && !late && !OnlyLeaversMissing(fit)) return;
@@ -161,8 +164,9 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
     return;
   }
   const bool restore = restore_.has_value();
-  const bool trouble = from_generation_ > 0 && !last_trouble_.text.empty();  // none: resumed after a suspension
-  const Cause cause = trouble ? last_trouble_ : PlanCause();
+  // Without an interruption this is a first start, or the job resumes after a suspension.
+  const bool interrupted = from_generation_ > 0 && !last_interruption_.text.empty();
+  const Cause cause = interrupted ? last_interruption_ : PlanCause();
   const job::v1::ApplyPlanRequest request = *desired_;
   StartGeneration(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
                   cause, now);
@@ -179,13 +183,15 @@ void CoordinatorCore::OnCheckpointFound(const std::optional<CheckpointPosition>&
 
 void CoordinatorCore::CheckDeadlines(Instant now) {
   if (suspending_ && now.steady >= suspend_deadline_) {
-    Log(true, "suspended without a checkpoint of the last steps: it was not written in time");
+    Log(true, "suspended without a checkpoint of the last steps, because it was not written in time");
     return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
   }
   if (mode_ != Mode::kTraining && desired_ && !next_ && !finding_ && mode_ != Mode::kHalting &&
       now.steady - waiting_since_ > options_.member_wait) {
     const double waited = base::ToSeconds(options_.member_wait);
-    return Fail(fmt::format("waited {:.0f} s for {}", waited, fmt::join(MissingMembers(), ", ")), true, now);
+    return Fail(fmt::format("no generation could start for {:.0f} s; missing members: {}", waited,
+                            fmt::join(MissingMembers(), ", ")),
+                true, now);
   }
   if (next_ && now.steady >= next_->deadline) {
     std::vector<std::string> late;
@@ -193,12 +199,12 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
       if (next_->switching ? !member.ready : !member.warmed) late.push_back(name);
     }
     const char* what = next_->switching ? "ready" : "warm";
-    const std::string why = fmt::format("not {} in time: {}", what, fmt::join(late, ", "));
+    const std::string why = fmt::format("members that were not {} in time: {}", what, fmt::join(late, ", "));
     if (!late.empty()) AbandonNext({job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, true, now);
   }
   if (over() || mode_ != Mode::kTraining) return;
   if (checkpoint_ && now.steady >= checkpoint_->deadline) {
-    const std::string why = fmt::format("checkpoint of step {} was not written in time, waited for {}",
+    const std::string why = fmt::format("the checkpoint of step {} was not written in time; missing parts: {}",
                                         checkpoint_->step, fmt::join(checkpoint_->waiting, ", "));
     checkpoint_.reset();
     if (ledger_->AllCommitted()) return Fail(why, true, now);

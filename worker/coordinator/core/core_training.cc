@@ -1,4 +1,4 @@
-// CoordinatorCore: leases, progress, and changes while training goes on.
+// CoordinatorCore: leases, progress, and changes during training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   GenerationMember& at = found->second;
   const int64_t step = progress.step();
   if (step != at.applied + 1 || step > ledger_->leased()) {
-    const std::string why = fmt::format("{} reported step {} after step {}", member, step, at.applied);
+    const std::string why = fmt::format("{} reported step {} out of order, after step {}", member, step, at.applied);
     return BeginHalt({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, member}, now);
   }
   if (!std::isfinite(progress.loss_sum())) return Fail(fmt::format("diverged at step {}", step), false, now);
   if (progress.state_samples() != 0 && progress.state_samples() != ledger_->SamplesAt(step)) {
-    return Fail(fmt::format("{} counts {} samples at step {}, the ledger {}", member, progress.state_samples(), step,
-                            ledger_->SamplesAt(step)),
+    return Fail(fmt::format("{} counts {} samples at step {}, the ledger counts {}", member, progress.state_samples(),
+                            step, ledger_->SamplesAt(step)),
                 false, now);
   }
   at.applied = step;
@@ -61,7 +61,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   failures_ = 0;
 }
 
-// The state stands at `step`; steps.jsonl follows.
+// Sets the ledger back (or forward, after a restore) to `step` and records the rollback in steps.jsonl.
 void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   for (int64_t s = ledger_->committed() + 1; s <= step; ++s) {
     commands_.push_back(StepCommand{ledger_->RangeOf(s), generation, std::numeric_limits<double>::quiet_NaN()});
@@ -119,7 +119,8 @@ bool CoordinatorCore::OnlyLeaversMissing(const RosterFit& fit) const {
          });
 }
 
-// A newer plan whose members are all there, a member to plan out, one that came back.
+// Starts the next generation when one of these is possible: switch to a newer plan whose members are all connected,
+// release a leaving member, or take in one that came back.
 void CoordinatorCore::ConsiderChange(Instant now) {
   if (next_ || suspending_ || ledger_->AllLeased() || now.steady < retry_at_ || failures_ > options_.max_fruitless) {
     return;
@@ -142,7 +143,8 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
     if (connected != nullptr && connected->leaving) leaver = name;
   }
   if (!leaver.empty()) {
-    // The only holder of something stays until it is gone; the checkpoint that Drain asked for makes that cheap.
+    // A leaving member that alone holds part of the state trains until it is lost. The checkpoint that PlanOut
+    // requested keeps the lost work small.
     if (!fit.covers) return;
     checkpoint_wanted_ = false;
     return StartGeneration(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,

@@ -12,32 +12,32 @@
 
 namespace medley::worker {
 
-// A moment, on both clocks.
+// One moment on both clocks.
 struct Instant {
   base::SteadyTime steady;
   base::WallTime wall;
 };
 
-// Why a generation ends or is not made.
+// Why a generation ends or is abandoned.
 struct Cause {
   job::v1::SwitchCause kind = job::v1::SWITCH_CAUSE_UNSPECIFIED;
-  std::string text;    // a plan's reason, or a sentence for people
-  std::string member;  // that it is about; may be empty
+  std::string text;    // a plan's reason, or a sentence for users
+  std::string member;  // the member concerned; may be empty
 };
 
 // A connected process.
 struct ConnectedMember {
   job::v1::Hello hello;
   base::SteadyTime since;
-  bool leaving = false;   // drained, or going by itself: not for new generations
-  bool released = false;  // told to exit
+  bool leaving = false;   // drained, or has sent Leaving: avoided in new generations
+  bool released = false;  // a Release was sent
 };
 
-// A process's part in a generation.
+// The part that a process plays in a generation.
 struct GenerationMember {
   job::v1::Peer peer;
-  bool is_peer = true;   // false: a source that only gives its state away
-  bool awaited = false;  // of a journaled generation, not yet back after the coordinator's restart
+  bool is_peer = true;   // false: a source that only sends its state
+  bool awaited = false;  // has not reconnected since the coordinator's restart
   bool warmed = false;
   bool ready = false;
   bool halted = false;
@@ -49,16 +49,16 @@ struct GenerationMember {
 // A generation in force, or one being prepared.
 struct GenerationInfo {
   int64_t generation = 0;
-  job::v1::ApplyPlanRequest request;                // the plan that was accepted
-  plan::v1::ExecutionPlan plan;                     // the same, cut to the members
-  std::vector<job::v1::Peer> peers;                 // as it was formed: trainers by (stage, index), then servers
-  std::map<std::string, GenerationMember> members;  // who is still there, and sources that are not peers
+  job::v1::ApplyPlanRequest request;                // the accepted plan
+  plan::v1::ExecutionPlan plan;                     // that plan, cut down to the members
+  std::vector<job::v1::Peer> peers;                 // at the start: trainers by (stage, index), then servers
+  std::map<std::string, GenerationMember> members;  // peers that are not lost, and sources that are not peers
   job::v1::StateOrigin origin = job::v1::STATE_ORIGIN_UNSPECIFIED;
-  int64_t step = 0;  // where its state starts; known at Switch
+  int64_t step = 0;  // step of its initial state; known at Switch
   bool switching = false;
   bool recovery = false;
   Cause cause;
-  base::SteadyTime deadline;  // of the preparation, then of the switch
+  base::SteadyTime deadline;  // for the preparation, later for the switch
 };
 
 // A checkpoint that members are writing.

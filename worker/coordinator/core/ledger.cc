@@ -16,7 +16,7 @@ absl::StatusOr<Ledger> Ledger::Create(int64_t rows, int32_t epochs, int32_t batc
                                  epochs, batch_size);
   }
   if (rows > std::numeric_limits<int64_t>::max() / epochs) {
-    return base::InvalidArgument("{} rows x {} epochs are too many samples", rows, epochs);
+    return base::InvalidArgument("a ledger of {} rows x {} epochs has more samples than it can count", rows, epochs);
   }
   return Ledger(rows, epochs, batch_size);
 }
@@ -37,7 +37,8 @@ job::v1::LedgerRecord Ledger::ToRecord() const {
 }
 
 StepRange Ledger::RangeOf(int64_t step) const {
-  MEDLEY_CHECK(step >= 1 && step <= total_steps(), fmt::format("step {} of {}", step, total_steps()));
+  MEDLEY_CHECK(step >= 1 && step <= total_steps(),
+               fmt::format("the ledger has no step {}, its last one is {}", step, total_steps()));
   StepRange range;
   range.step = step;
   range.data_epoch = static_cast<int32_t>((step - 1) / steps_per_epoch_);
@@ -47,7 +48,8 @@ StepRange Ledger::RangeOf(int64_t step) const {
 }
 
 int64_t Ledger::SamplesAt(int64_t step) const {
-  MEDLEY_CHECK(step >= 0 && step <= total_steps(), fmt::format("step {} of {}", step, total_steps()));
+  MEDLEY_CHECK(step >= 0 && step <= total_steps(),
+               fmt::format("the ledger has no step {}, its last one is {}", step, total_steps()));
   if (step == 0) return 0;
   const StepRange last = RangeOf(step);
   return last.data_epoch * rows_ + last.first + last.count;
@@ -69,13 +71,14 @@ std::vector<SampleInterval> Ledger::Intervals(int32_t data_epoch) const {
 }
 
 StepRange Ledger::Lease() {
-  MEDLEY_CHECK(!AllLeased(), "every step is leased already");
+  MEDLEY_CHECK(!AllLeased(), "every step is already leased");
   return RangeOf(++leased_);
 }
 
 absl::Status Ledger::Commit(int64_t step) {
   if (step < committed_ || step > leased_) {
-    return base::OutOfRange("step {} cannot be committed: {} are committed, {} leased", step, committed_, leased_);
+    return base::OutOfRange("step {} cannot be committed: steps up to {} are committed and up to {} leased", step,
+                            committed_, leased_);
   }
   committed_ = step;
   return absl::OkStatus();
@@ -83,7 +86,7 @@ absl::Status Ledger::Commit(int64_t step) {
 
 absl::Status Ledger::ResetTo(int64_t step) {
   if (step < 0 || step > total_steps()) {
-    return base::OutOfRange("the ledger has {} steps, it cannot stand at {}", total_steps(), step);
+    return base::OutOfRange("the ledger has {} steps, so it cannot be reset to step {}", total_steps(), step);
   }
   committed_ = leased_ = step;
   return absl::OkStatus();

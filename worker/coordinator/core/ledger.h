@@ -1,7 +1,7 @@
-// Which samples are free, leased or done, in every data epoch.
+// Records which samples of every data epoch are free, leased or done.
 //
-// Step k (1-based) trains a fixed range of its data epoch's permutation: batch_size samples, the last step of a data
-// generation what is left. Steps are leased, committed and rolled back in order, so the state is two numbers:
+// Step k (1-based) trains a fixed range of its data epoch's permutation: batch_size samples, or what is left in the
+// last step of a data epoch. Steps are leased, committed and rolled back in order, so two numbers describe the state:
 //
 //   data epoch 0            data epoch 1
 //   [ done ... done | leased . . | free ... free ]
@@ -58,17 +58,17 @@ class Ledger {
 
   // 1 <= step <= total_steps.
   StepRange RangeOf(int64_t step) const;
-  // Samples in a state at `step`, 0 <= step <= total_steps.
+  // Number of samples in a state that has applied `step`, 0 <= step <= total_steps.
   int64_t SamplesAt(int64_t step) const;
-  // The intervals of a data epoch, in order, neighbours of unlike state; they cover [0, rows).
+  // The intervals of a data epoch in order. They cover [0, rows), and adjacent ones differ in state.
   std::vector<SampleInterval> Intervals(int32_t data_epoch) const;
 
   // Leases the next step. Precondition: !AllLeased().
   StepRange Lease();
-  // Every member has applied all steps to `step`. Errors: OutOfRange unless committed <= step <= leased.
+  // Records that every member has applied all steps up to `step`. Errors: OutOfRange unless committed <= step <=
+  // leased.
   absl::Status Commit(int64_t step);
-  // The state stands at `step` (rolled back, or restored): what is after it is free, what is before it done.
-  // Errors: OutOfRange.
+  // After a rollback or restore to `step`: the samples of later steps are free, all others done. Errors: OutOfRange.
   absl::Status ResetTo(int64_t step);
 
  private:

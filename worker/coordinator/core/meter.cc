@@ -5,7 +5,7 @@
 namespace medley::worker {
 namespace {
 
-constexpr double kMeasuredSeconds = 1.0;  // of training, before a throughput is believed
+constexpr double kMeasuredSeconds = 1.0;  // seconds of training before a measured throughput is used
 constexpr size_t kMaxPoints = 4096;
 
 }  // namespace
@@ -23,7 +23,7 @@ void ThroughputMeter::Reset(base::SteadyTime now) {
 
 double ThroughputMeter::Rate(base::SteadyTime now) const {
   if (points_.size() < 2) return 0;
-  // Between commits the last one is the honest end; when none comes for a window, the rate falls.
+  // The last commit ends the measured interval. When no commit follows for a whole window, the rate falls towards 0.
   const base::SteadyTime end = now - points_.back().at > window_ ? now : points_.back().at;
   const double seconds = base::ToSeconds(end - points_.front().at);
   if (seconds <= 0) return 0;

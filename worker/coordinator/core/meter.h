@@ -1,4 +1,5 @@
-// Throughput, loss, stage times and money of a job. Not thread-safe; owned by the core; time is told.
+// Measures a job's throughput, loss, stage times and cost. Not thread-safe; owned by the core, which passes in the
+// time.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +12,26 @@
 
 namespace medley::worker {
 
-// Samples per second over a sliding window of trained (not necessarily surviving) samples.
+// Samples trained per second over a sliding window. Counts samples whose steps are rolled back later.
 class ThroughputMeter {
  public:
   explicit ThroughputMeter(base::nanoseconds window = base::seconds(5)) : window_(window) {}
   void Add(base::SteadyTime now, int64_t samples);
-  // Starts anew, at `now`: after a switch the number tells of the new plan alone.
+  // Forgets all samples. Called at a switch, so that the rate describes only the new plan.
   void Reset(base::SteadyTime now);
   double Rate(base::SteadyTime now) const;
 
  private:
   struct Point {
     base::SteadyTime at;
-    int64_t samples;  // in total
+    int64_t samples;  // cumulative
   };
   const base::nanoseconds window_;
   std::deque<Point> points_;
   int64_t total_ = 0;
 };
 
-// Exponential mean over about 20 observations.
+// Exponential moving mean over about 20 values.
 class RecentMean {
  public:
   void Add(double value);
@@ -48,7 +49,7 @@ class StageMeter {
  public:
   void Reset() { stages_.clear(); }
   void Add(int stage, double compute_seconds, double comm_seconds);
-  // Fills what was measured; `samples_per_step` turns compute seconds into a throughput.
+  // Adds the measured times to `out`. `samples_per_step` converts compute seconds to a throughput.
   void Fill(const plan::v1::ExecutionPlan& plan, double samples_per_step, job::v1::Observation& out) const;
 
  private:
@@ -58,22 +59,22 @@ class StageMeter {
   std::map<int, Times> stages_;
 };
 
-// USD spent: units held x price, integrated; and what the first plan would have cost for the same samples.
+// Integrates the USD spent (units held x price), and what the first plan would have cost for the same samples.
 class CostMeter {
  public:
   void Restore(double usd, double usd_first, double first_throughput, int64_t paid_samples);
-  // `units` by pool were held since the last call.
+  // Adds the cost since the last call, during which `units` (by pool) were held.
   void Hold(base::SteadyTime now, const std::map<std::string, int>& units);
   void SetPrices(const google::protobuf::Map<std::string, double>& usd_per_unit_hour);
   void SetFirstPlan(const plan::v1::ExecutionPlan& plan);
-  // `samples` in total are committed. While the first plan is in force its throughput is measured.
+  // `samples` is the cumulative number of committed samples. Measures the first plan's throughput while it is in force.
   void Committed(base::SteadyTime now, int64_t samples, bool first_plan_in_force);
-  // Training stands still: the time until the next commit says nothing about the first plan's throughput.
+  // Training has stopped: the time until the next commit is not counted in the first plan's throughput.
   void Pause() { measuring_ = false; }
 
   double usd() const { return usd_; }
   double usd_first() const { return usd_first_; }
-  double first_throughput() const;  // measured; 0: not yet
+  double first_throughput() const;  // samples/s, measured; 0: not measured yet
   int64_t paid_samples() const { return paid_samples_; }
 
  private:

@@ -24,9 +24,11 @@ absl::Status CheckSlot(const job::v1::ApplyPlanRequest& request, const MemberSlo
     }
     return absl::OkStatus();
   }
-  if (slot.role() != MEMBER_ROLE_TRAINER) return base::InvalidArgument("slot {} has no role", slot.member());
+  if (slot.role() != MEMBER_ROLE_TRAINER)
+    return base::InvalidArgument("slot {} has neither the role trainer nor the role server", slot.member());
   if (slot.stage() < 0 || slot.stage() >= plan.stages_size()) {
-    return base::InvalidArgument("slot {}: stage {} of {}", slot.member(), slot.stage(), plan.stages_size());
+    return base::InvalidArgument("slot {}: stage {} does not exist, the plan has {} stages", slot.member(),
+                                 slot.stage(), plan.stages_size());
   }
   for (const plan::v1::Group& group : plan.stages(slot.stage()).groups()) {
     if (group.pool() == slot.pool()) return absl::OkStatus();
@@ -34,7 +36,7 @@ absl::Status CheckSlot(const job::v1::ApplyPlanRequest& request, const MemberSlo
   return base::InvalidArgument("slot {}: stage {} has no group of pool {}", slot.member(), slot.stage(), slot.pool());
 }
 
-// Every dense weight of the stage is somewhere in its trainers, unless servers keep all its operations.
+// Whether trainers of the stage hold state: true unless parameter servers keep all its operations.
 bool HoldsState(const plan::v1::Stage& stage) {
   std::set<int32_t> on_servers;
   for (const plan::v1::OperationSync& sync : stage.syncs()) {
@@ -85,11 +87,12 @@ absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
   std::map<int, std::set<int>> ranks;                // by stage; -1: servers
   for (const MemberSlot& slot : request.slots()) {
     MEDLEY_RETURN_IF_ERROR(CheckSlot(request, slot));
-    if (!names.insert(slot.member()).second) return base::InvalidArgument("slot {} is there twice", slot.member());
+    if (!names.insert(slot.member()).second)
+      return base::InvalidArgument("two slots name the member {}", slot.member());
     const bool server = slot.role() == MEMBER_ROLE_SERVER;
     if (!server) ++units[{slot.stage(), slot.pool()}];
     if (!ranks[server ? -1 : slot.stage()].insert(slot.index()).second) {
-      return base::InvalidArgument("slot {}: index {} is taken", slot.member(), slot.index());
+      return base::InvalidArgument("slot {}: another slot of its stage has index {}", slot.member(), slot.index());
     }
   }
   const auto dense = [](const std::set<int>& set) {
@@ -98,15 +101,16 @@ absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
   for (int s = 0; s < plan.stages_size(); ++s) {
     for (const plan::v1::Group& group : plan.stages(s).groups()) {
       if (units[{s, group.pool()}] != group.units()) {
-        return base::InvalidArgument("stage {} wants {} units of {}, the slots name {}", s, group.units(), group.pool(),
-                                     units[{s, group.pool()}]);
+        return base::InvalidArgument("stage {} has {} units of pool {} in the plan, but {} slots", s, group.units(),
+                                     group.pool(), units[{s, group.pool()}]);
       }
     }
-    if (!dense(ranks[s])) return base::InvalidArgument("the ranks of stage {} are not 0..n-1", s);
+    if (!dense(ranks[s])) return base::InvalidArgument("the indices of the slots of stage {} are not 0..n-1", s);
   }
   const size_t servers = ranks[-1].size();
   if (static_cast<int>(servers) != plan.servers().units() || (servers > 0 && !dense(ranks[-1]))) {
-    return base::InvalidArgument("the plan wants {} servers, the slots name {}", plan.servers().units(), servers);
+    return base::InvalidArgument("the plan has {} servers, but there are {} slots for servers with indices from 0",
+                                 plan.servers().units(), servers);
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Which members can carry a plan, and whether the state survives without some of them. Pure functions, thread-safe.
+// Decides which members can run a plan, and whether the state survives the loss of some. Pure functions, thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -12,26 +12,26 @@
 
 namespace medley::worker {
 
-// The plan names pods consistently: every group has as many trainer slots as units, ranks 0..n-1 in each stage, servers
-// likewise, no pod twice. Errors: InvalidArgument naming the slot.
+// Checks that the slots match the plan: every group has as many trainer slots as units, the ranks of each stage are
+// 0..n-1, the same holds for servers, and no pod has two slots. Errors: InvalidArgument naming the slot.
 absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request);
 
-// A plan cut down to the members that are there.
+// A plan cut down to the usable members.
 struct RosterFit {
-  plan::v1::ExecutionPlan plan;      // units and shares of what is there; shares of a stage sum to 1
-  std::vector<job::v1::Peer> peers;  // trainers by (stage, index), then servers; indices run from 0 without holes
-  std::vector<std::string> missing;  // pods of empty slots, in the order of the slots
-  bool covers = false;               // every stage has a trainer and every shard its server
+  plan::v1::ExecutionPlan plan;      // with the units and shares of these members; the shares of a stage sum to 1
+  std::vector<job::v1::Peer> peers;  // trainers by (stage, index), then servers; indices run from 0 without gaps
+  std::vector<std::string> missing;  // pods of the slots that no member fills, in the order of the slots
+  bool covers = false;               // whether every stage has a trainer and every shard its server
   bool full() const { return missing.empty(); }
 };
 
-// `find` answers the Hello of a member that may be used, or nullptr. A Hello of another role or pool than the slot's
-// does not fill it.
+// Returns the Hello of a member that may be used, or nullptr.
 using FindMember = std::function<const job::v1::Hello*(const std::string& member)>;
+// Fills the slots of the plan. A member whose role or pool differs from the slot's does not fill it.
 RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find);
 
-// Whether the holders in `survivors` have every piece of the state of a generation: a trainer of each stage with weights
-// outside the servers, and every shard.
+// Whether the members in `survivors` together hold the whole state of a generation: every shard, and one trainer of
+// each stage that has weights outside the servers.
 bool StateSurvives(const plan::v1::ExecutionPlan& plan, const std::vector<job::v1::Peer>& peers,
                    const std::set<std::string>& survivors);
 

@@ -20,7 +20,7 @@ std::map<std::string, double> Scores::Metrics() const {
   std::map<std::string, double> metrics;
   metrics["test_samples"] = static_cast<double>(samples_);
   metrics["log_loss"] = log_loss_sum_ / static_cast<double>(samples_);
-  double below = 0;  // negatives with a lower score
+  double below = 0;  // number of negatives with a lower score
   double wins = 0;
   double positives = 0;
   for (size_t i = 0; i < std::max(positives_.size(), negatives_.size()); ++i) {

@@ -1,4 +1,4 @@
-// Merges the scores of the test data. Not thread-safe.
+// Merges the members' scores of the test data. Not thread-safe.
 //
 // AUC by the trapezoid rule over score buckets (Fawcett, "An introduction to ROC analysis", 2006): pairs in the same
 // bucket count one half.
@@ -16,7 +16,8 @@ namespace medley::worker {
 class Scores {
  public:
   void Add(const job::v1::Evaluated& part);
-  // "auc", "log_loss" and "test_samples"; empty when nothing was scored; no auc when only one class occurs.
+  // Returns "auc", "log_loss" and "test_samples". Empty when nothing was scored; without "auc" when only one class
+  // occurs.
   std::map<std::string, double> Metrics() const;
 
  private:

@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
       const std::string& uid = engine->options_.core.job_uid;
       if (restored && !uid.empty() && !restored->desired().plan().job_uid().empty() &&
           restored->desired().plan().job_uid() != uid) {
-        log::Warn("the journal is another job's and is not used", {{"job_uid", restored->desired().plan().job_uid()}});
+        log::Warn("ignored the journal in the checkpoint folder: it belongs to another job",
+                  {{"job_uid", restored->desired().plan().job_uid()}});
         restored.reset();
       }
     }
@@ -78,7 +79,7 @@ absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leade
   Carry();
   if (!status.ok()) return status;
   while (!core_->over()) {
-    if (stop_.stop_requested() || cancelled()) return base::Cancelled("stopped waiting for the job to be suspended");
+    if (stop_.stop_requested() || cancelled()) return base::Cancelled("the wait for the job's suspension was stopped");
     changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
                      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->over(); });
   }
@@ -111,9 +112,9 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
   Link& link = links_[session->member];
   if (link.session) link.session->Cancel();
   link = {session, session->instance, {}};
-  log::Info("member says hello", {{"member", session->member},
-                                  {"held_generation", std::to_string(hello.hello().held_generation())},
-                                  {"held_step", std::to_string(hello.hello().held_step())}});
+  log::Info("member connected", {{"member", session->member},
+                                 {"held_generation", std::to_string(hello.hello().held_generation())},
+                                 {"held_step", std::to_string(hello.hello().held_step())}});
   if (core_->over()) {
     job::v1::SessionResponse release;
     release.mutable_release()->set_exit_code(exit_code_.value_or(0) == 0 ? 0 : 1);
@@ -128,7 +129,8 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
 void Engine::Receive(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& message) {
   MutexLock lock(mutex_);
   const auto link = links_.find(session->member);
-  if (link == links_.end() || link->second.session != session) return;  // superseded or dropped
+  if (link == links_.end() || link->second.session != session)
+    return;  // a newer session replaced this one, or it was dropped
   core_->OnMessage(session->member, session->instance, message, Now());
   Carry();
 }
@@ -153,7 +155,7 @@ void Engine::Tick() {
     const std::string member = at->first;
     const std::string instance = at->second.instance;
     at = links_.erase(at);
-    log::Info("member is gone", {{"member", member}});
+    log::Info("member did not reconnect in time and is lost", {{"member", member}});
     core_->OnLost(member, instance, Now());
   }
   core_->Tick(Now());
@@ -163,7 +165,7 @@ void Engine::Tick() {
 void Engine::Carry() {
   for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
     for (Command& command : commands) {
-      // Nothing may follow a record that is not on disk.
+      // No later command may be carried out when a journal record could not be written.
       if (exit_code_ && *exit_code_ != 0 && !core_->over()) return;
       Carry(command);
     }
@@ -204,7 +206,7 @@ void Engine::Carry(Command& command) {
 }
 
 void Engine::Finish(int exit_code, const absl::Status& why) {
-  if (!why.ok()) log::Error("the coordinator cannot go on", {{"error", base::Message(why)}});
+  if (!why.ok()) log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
   if (!exit_code_ || *exit_code_ == 0) exit_code_ = exit_code;
   changed_.NotifyAll();
 }
@@ -215,7 +217,7 @@ int Engine::Wait(std::stop_token stop) {
   const std::stop_token stopped = stop_.get_token();
   changed_.Wait(mutex_, stopped, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return exit_code_.has_value(); });
   if (!exit_code_) return -1;
-  // Members get their Release, the operator reads the end.
+  // Lets members receive their Release and the operator read the last observation.
   changed_.WaitFor(mutex_, stopped, options_.linger, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const bool quiet = std::none_of(links_.begin(), links_.end(), [](const auto& at) { return at.second.session; });
     return quiet && final_read_;
@@ -224,7 +226,7 @@ int Engine::Wait(std::stop_token stop) {
 }
 
 void Engine::Later(std::function<void()> work) {
-  files_.push_back(std::move(work));  // at most one search and a few manifests: the core asks for one at a time
+  files_.push_back(std::move(work));  // stays short: the core has at most one search and one manifest pending
   changed_.NotifyAll();
 }
 
@@ -246,10 +248,12 @@ void Engine::LookForCheckpoint() {
   std::optional<CheckpointPosition> position;
   absl::StatusOr<FoundCheckpoint> found =
       FindCheckpoint(options_.checkpoint_root, options_.core.job_uid, options_.model_fingerprint);
-  if (!found.ok()) log::Error("looking for a checkpoint", {{"error", base::Message(found.status())}});
+  if (!found.ok())
+    log::Error("searching for a checkpoint failed, the job starts from the seed",
+               {{"error", base::Message(found.status())}});
   if (found.ok()) {
     for (const RejectedCheckpoint& rejected : found->rejected) {
-      log::Warn("checkpoint is passed over", {{"reason", rejected.reason}});
+      log::Warn("skipped a checkpoint", {{"reason", rejected.reason}});
     }
     if (const auto& manifest = found->manifest) {
       position = CheckpointPosition{manifest->folder, manifest->step, {}};
@@ -280,7 +284,7 @@ void Engine::CompleteManifest(const WriteManifestCommand& command) {
   const absl::Status status = CompleteCheckpoint(options_.checkpoint_root, manifest);
   if (status.ok()) {
     const absl::Status pruned = PruneCheckpoints(options_.checkpoint_root, options_.keep_checkpoints);
-    if (!pruned.ok()) log::Warn("removing old checkpoints", {{"error", base::Message(pruned)}});
+    if (!pruned.ok()) log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
   }
   MutexLock lock(mutex_);
   core_->OnManifestWritten(command.step, status, Now());

@@ -1,6 +1,7 @@
-// Runs CoordinatorCore: one lock, a timer thread, a thread for checkpoint files; carries out its commands.
+// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread and a thread for checkpoint
+// files.
 //
-// Thread-safe. Sessions and RPC handlers call it; it owns journal, steps.jsonl and the rendezvous store.
+// Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl and the rendezvous store.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -34,13 +35,13 @@ class Engine {
   // For the operator.
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request);
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term);
-  // Returns the checkpoint's step once suspended. Errors: FailedPrecondition (the job ended otherwise, or an older
-  // term), Cancelled.
+  // Waits until the job is suspended and returns the step of its checkpoint. Errors: FailedPrecondition (the job ended
+  // in another way, or the leader term is too old), Cancelled.
   absl::StatusOr<int64_t> Suspend(const std::string& reason, int64_t leader_term,
                                   const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
-  void FinalObservationRead();  // by somebody: Wait need not linger for it
+  void FinalObservationRead();  // a client has read the last observation: Wait no longer lingers for it
 
   // For members.
   void Open(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& hello);
@@ -48,9 +49,9 @@ class Engine {
   void Close(const std::shared_ptr<Session>& session);
   RendezvousStore& rendezvous() { return rendezvous_; }
 
-  // The exit code once over and lingered; -1 when stopped before.
+  // Waits until the job is over and the linger time has passed; returns the exit code, or -1 when stopped before.
   int Wait(std::stop_token stop);
-  // Ends every session and wait. Idempotent.
+  // Ends every session and every wait. Idempotent.
   void Stop();
   std::stop_token stop_token() const { return stop_.get_token(); }
 

@@ -32,7 +32,7 @@ std::string Record(const job::v1::CoordinatorState& state) {
   return record + bytes;
 }
 
-// The last complete record; `torn`: something after it is not one.
+// Returns the last complete record. Sets `torn` when incomplete data follows it.
 std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool* torn) {
   std::optional<job::v1::CoordinatorState> last;
   *torn = false;
@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::filesystem::pa
   if (bytes.ok()) {
     bool torn = false;
     journal->restored_ = LastRecord(*bytes, &torn);
-    if (torn) log::Warn("the journal's tail was torn and is cut off", {{"path", journal->path_.string()}});
+    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", journal->path_.string()}});
   }
   if (journal->restored_) {
     MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));

@@ -1,4 +1,5 @@
-// The coordinator's journal: a file of records, the last complete one counts (docs/runtime.md, "Coordinator restart").
+// The coordinator's journal: a file of records, of which only the last complete one matters (docs/runtime.md,
+// "Coordinator restart").
 //
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
 //
@@ -19,14 +20,14 @@ namespace medley::worker {
 
 class Journal {
  public:
-  // Reads what is there (a torn tail is cut off), compacts it to one record and opens it for appending. Makes the
-  // folder.
+  // Creates the folder if necessary, reads an existing journal (dropping an incomplete last record), compacts it to one
+  // record and opens it for appending.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::filesystem::path& folder);
   ~Journal();
 
-  // The state at Open; none for a new journal.
+  // The state that Open read; nullopt for a new journal.
   const std::optional<job::v1::CoordinatorState>& restored() const { return restored_; }
-  // On disk when it returns OK.
+  // The record is on disk when this returns OK.
   absl::Status Append(const job::v1::CoordinatorState& state);
 
  private:

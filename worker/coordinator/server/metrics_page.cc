@@ -28,7 +28,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
     page.Family(name, Kind::kCounter, help);
     page.Sample({}, value);
   };
-  gauge("medley_coordinator_phase", "State of the job's runtime, as numbered in JobPhase", seen.phase());
+  gauge("medley_coordinator_phase", "Phase of the job's runtime, as numbered in JobPhase", seen.phase());
   gauge("medley_coordinator_generation", "Generation in force", static_cast<double>(seen.generation()));
   gauge("medley_coordinator_committed_step", "Steps that every member has applied", static_cast<double>(seen.step()));
   gauge("medley_coordinator_samples_done", "Samples in the surviving state", static_cast<double>(seen.samples_done()));
@@ -38,7 +38,8 @@ std::string MetricsText(const job::v1::Observation& seen) {
   gauge("medley_coordinator_loss", "Mean loss of the last steps", seen.loss());
   gauge("medley_coordinator_first_plan_usd", "USD that the first plan would have cost for the same samples",
         seen.usd_first_plan());
-  gauge("medley_coordinator_missing_members", "Places of the plan whose pod is not there", seen.missing_members_size());
+  gauge("medley_coordinator_missing_members", "Slots of the plan whose pod is not connected",
+        seen.missing_members_size());
   gauge("medley_coordinator_checkpoint_step", "Step of the last complete checkpoint",
         static_cast<double>(seen.last_checkpoint_step()));
   gauge("medley_coordinator_bad_rows", "Rows of the training data that were refused",
@@ -46,8 +47,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
   counter("medley_coordinator_cost_usd_total", "USD spent: units held times the prices paid", seen.usd_spent());
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.switches_size() > 0) {
-    gauge("medley_coordinator_last_switch_pause_seconds",
-          "How long training stood still for the last generation switch",
+    gauge("medley_coordinator_last_switch_pause_seconds", "Seconds without training at the last generation switch",
           seen.switches(seen.switches_size() - 1).pause_seconds());
   }
   const auto stages = [&](std::string_view name, std::string_view help,
@@ -74,11 +74,11 @@ absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Start(const std::strin
   sockaddr_in address{};
   address.sin_family = AF_INET;
   if (port < 0 || port > 65535 || inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    return base::InvalidArgument("metrics cannot listen on {}:{}", host, port);
+    return base::InvalidArgument("cannot serve metrics on {}:{}: it is not an IP address and a port", host, port);
   }
   address.sin_port = htons(static_cast<uint16_t>(port));
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return base::ErrnoStatus(errno, "opening the metrics socket");
+  if (fd < 0) return base::ErrnoStatus(errno, "creating the socket for metrics");
   const int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   socklen_t size = sizeof address;
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Start(const std::strin
   if (bind(fd, any, size) != 0 || listen(fd, 16) != 0 || getsockname(fd, any, &size) != 0) {
     const absl::Status cause = base::ErrnoStatus(errno, "bind");
     close(fd);
-    return base::Unavailable("metrics cannot listen on {}:{}: {}", host, port, base::Message(cause));
+    return base::Unavailable("cannot serve metrics on {}:{}: {}", host, port, base::Message(cause));
   }
   return std::unique_ptr<MetricsPage>(new MetricsPage(fd, ntohs(address.sin_port), std::move(observe)));
 }

@@ -1,4 +1,4 @@
-// GET /metrics of the coordinator: the latest observation in Prometheus' text format, one connection at a time.
+// Serves GET /metrics of the coordinator: the latest observation in Prometheus' text format, one connection at a time.
 //
 // Thread-safe. Owns its thread; a client has one second to send its request.
 #pragma once
@@ -14,12 +14,12 @@
 
 namespace medley::worker {
 
-// The page's text.
+// The page for one observation.
 std::string MetricsText(const job::v1::Observation& observation);
 
 class MetricsPage {
  public:
-  // `port` 0: the system chooses. Errors: Unavailable naming the address when it is in use, InvalidArgument.
+  // `port` 0: the system chooses one. Errors: Unavailable naming the address when it is in use, InvalidArgument.
   static absl::StatusOr<std::unique_ptr<MetricsPage>> Start(const std::string& host, int port,
                                                             std::function<job::v1::Observation()> observe);
   ~MetricsPage();

@@ -10,11 +10,12 @@ namespace medley::worker {
 absl::Status RendezvousStore::Put(int64_t generation, const std::string& key, std::string value) {
   base::MutexLock lock(mutex_);
   if (generation < oldest_)
-    return base::FailedPrecondition("generation {} is over, {} is the oldest", generation, oldest_);
+    return base::FailedPrecondition("rendezvous: generation {} is over, the oldest valid one is {}", generation,
+                                    oldest_);
   const auto found = generations_[generation].find(key);
   if (found != generations_[generation].end()) {
     if (found->second == value) return absl::OkStatus();
-    return base::AlreadyExists("key {} of generation {} has another value", key, generation);
+    return base::AlreadyExists("rendezvous: key {} of generation {} already has another value", key, generation);
   }
   if (keys_ >= limits_.keys || bytes_ + key.size() + value.size() > limits_.bytes) {
     return base::ResourceExhausted("the rendezvous store is full: {} keys, {} bytes", keys_, bytes_);
@@ -37,10 +38,11 @@ absl::StatusOr<std::vector<std::string>> RendezvousStore::Get(int64_t generation
   };
   for (;;) {
     if (generation < oldest_)
-      return base::FailedPrecondition("generation {} is over, {} is the oldest", generation, oldest_);
+      return base::FailedPrecondition("rendezvous: generation {} is over, the oldest valid one is {}", generation,
+                                      oldest_);
     if (keys.empty() || there()) break;
     if (stop.stop_requested() || cancelled()) {
-      return base::Cancelled("stopped waiting for {} keys of generation {}", keys.size(), generation);
+      return base::Cancelled("rendezvous: the wait for {} keys of generation {} was stopped", keys.size(), generation);
     }
     changed_.WaitFor(mutex_, stop, base::milliseconds(50), [&] { return generation < oldest_ || there(); });
   }

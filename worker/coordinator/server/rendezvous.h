@@ -1,6 +1,8 @@
-// The rendezvous store of collectives: small values under (generation, key), written once, read by waiting.
+// The rendezvous store of collectives: small values under (generation, key) that are written once. Readers wait for
+// them.
 //
-// Fenced: generations before the oldest that counts are gone and refused. Bounded in bytes and keys. Thread-safe.
+// Fenced: keys of generations before the oldest valid one are dropped and refused. Bounded in bytes and keys.
+// Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -28,11 +30,11 @@ class RendezvousStore {
 
   // Errors: FailedPrecondition (fenced), AlreadyExists (another value), ResourceExhausted.
   absl::Status Put(int64_t generation, const std::string& key, std::string value);
-  // Waits until all are there. `cancelled` is asked every 50 ms or sooner. Errors: FailedPrecondition (fenced, now or
-  // while waiting), Cancelled.
+  // Waits until all keys are written. Calls `cancelled` at least every 50 ms. Errors: FailedPrecondition (fenced before
+  // or during the wait), Cancelled.
   absl::StatusOr<std::vector<std::string>> Get(int64_t generation, const std::vector<std::string>& keys,
                                                std::stop_token stop, const std::function<bool()>& cancelled);
-  // Drops what is older than `oldest`, wakes its readers.
+  // Drops the generations before `oldest` and wakes their readers.
   void Fence(int64_t oldest);
 
  private:

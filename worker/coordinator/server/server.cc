@@ -26,8 +26,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
                                                                             base::Clock& clock) {
   if (options.token.empty()) return base::InvalidArgument("the coordinator needs the job's token");
   if (options.core.epochs < 1 || options.core.batch_size < 1) {
-    return base::InvalidArgument("epochs {} and batch size {} must be above 0", options.core.epochs,
-                                 options.core.batch_size);
+    return base::InvalidArgument("the coordinator needs epochs and batch size above 0, not {} and {}",
+                                 options.core.epochs, options.core.batch_size);
   }
   auto state = std::make_unique<State>();
   MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock));
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
     MEDLEY_ASSIGN_OR_RETURN(
         state->metrics, MetricsPage::Start(options.host, options.metrics_port, [&engine] { return engine.Observe(); }));
   }
-  log::Info("coordinator listens", {{"address", state->server->address()}});
+  log::Info("the coordinator listens", {{"address", state->server->address()}});
   return std::unique_ptr<CoordinatorServer>(new CoordinatorServer(std::move(state)));
 }
 

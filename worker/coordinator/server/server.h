@@ -3,7 +3,7 @@
 // Serves CoordinatorService (operator) and MemberService (trainers, servers) on one port. Thread-safe; Start once.
 //
 //   MEDLEY_ASSIGN_OR_RETURN(auto server, CoordinatorServer::Start(options, clock));
-//   int exit_code = server->Wait(stop);   // 0 complete or suspended, 1 failed but worth a restart, 2 failed for good
+//   int exit_code = server->Wait(stop);  // 0: complete or suspended; 1: failed, a restart may help; 2: failed for good
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,17 +21,17 @@ namespace medley::worker {
 struct CoordinatorOptions {
   CoreOptions core;  // core.checkpoints is set from checkpoint_root
   std::string host = "127.0.0.1";
-  int port = 0;  // 0: the system chooses, see port()
+  int port = 0;  // 0: the system chooses one, see port()
   std::string token;
-  // Journal, checkpoints, steps.jsonl and exports; should outlive the pod. Empty: nothing is kept.
+  // Folder for the journal, checkpoints, steps.jsonl and exports; should outlive the pod. Empty: nothing is kept.
   std::filesystem::path checkpoint_root;
   int keep_checkpoints = 3;
   std::string model_fingerprint;
-  int metrics_port = -1;  // Prometheus /metrics; -1: none, 0: the system chooses
-  // A broken session is a lost member after this long without the same process coming back.
+  int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
+  // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
   base::nanoseconds tick = base::milliseconds(50);
-  // After the end: how long to wait for the operator to read the last observation and for members to go.
+  // After the job's end: longest wait for the operator to read the last observation and for members to disconnect.
   base::nanoseconds linger = base::seconds(10);
 };
 
@@ -43,9 +43,9 @@ class CoordinatorServer {
 
   int port() const;
   int metrics_port() const;  // 0: none
-  // Until the job is over (and lingered) or `stop`; the exit code, -1 when stopped before.
+  // Waits until the job is over and the linger time has passed; returns the exit code, or -1 when `stop` came first.
   int Wait(std::stop_token stop);
-  // Without ceremony, as a crash would: members keep their state. Idempotent; joins every thread.
+  // Stops at once without informing members, as a crash would; they keep their state. Idempotent; joins every thread.
   void Stop();
 
  private:
@@ -54,7 +54,7 @@ class CoordinatorServer {
   const std::unique_ptr<State> state_;
 };
 
-// Start and Wait: the whole life of `medley-worker --role=coordinator`. The exit code, or why it could not start.
+// Runs Start and Wait for `medley-worker --role=coordinator`. Returns the exit code, or why the server could not start.
 absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& clock, std::stop_token stop);
 
 }  // namespace medley::worker

@@ -31,12 +31,12 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
     return rpc::ToGrpc(generation.status());
   }
 
-  // The latest at once, then what changed, at most once a second; the last one when the job is over, then the end.
+  // Streams the latest observation at once, then each change, at most one per second. Ends after the job's last one.
   grpc::Status WatchObservations(ServerContext* context, const job::v1::WatchObservationsRequest*,
                                  grpc::ServerWriter<job::v1::WatchObservationsResponse>* writer) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
     const std::stop_token stop = engine_.stop_token();
-    base::SystemClock clock;  // the pace of a stream is the network's, not the job's
+    base::SystemClock clock;  // real time, because the interval protects the network; the job's clock may be simulated
     std::string last;
     base::SteadyTime next{};
     while (!stop.stop_requested() && !context->IsCancelled()) {
@@ -58,7 +58,7 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
       }
       clock.SleepFor(base::milliseconds(50), stop);
     }
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator stops");
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping");
   }
 
   grpc::Status Drain(ServerContext* context, const job::v1::DrainRequest* request, job::v1::DrainResponse*) override {
@@ -90,7 +90,8 @@ class MemberService final : public job::v1::MemberService::Service {
     job::v1::SessionRequest message;
     if (!stream->Read(&message) || !message.has_hello() || message.hello().member().empty() ||
         message.hello().instance().empty()) {
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a session starts with Hello: member and instance");
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                          "a session must start with Hello that names member and instance");
     }
     const auto session = std::make_shared<worker::Session>(message.hello().member(), message.hello().instance(),
                                                            [context] { context->TryCancel(); });
@@ -119,7 +120,8 @@ class MemberService final : public job::v1::MemberService::Service {
   grpc::Status GetRendezvous(ServerContext* context, const job::v1::GetRendezvousRequest* request,
                              job::v1::GetRendezvousResponse* response) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    if (request->keys_size() > kMaxKeys) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "too many keys");
+    if (request->keys_size() > kMaxKeys)
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "rendezvous: too many keys in one request");
     absl::StatusOr<std::vector<std::string>> values =
         engine_.rendezvous().Get(request->generation(), {request->keys().begin(), request->keys().end()},
                                  engine_.stop_token(), [context] { return context->IsCancelled(); });

@@ -1,4 +1,4 @@
-// The gRPC faces of the engine. Thread-safe; the engine is borrowed and must outlive them.
+// The engine's gRPC services. Thread-safe; the engine is borrowed and must outlive them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// One stream of a member: a bounded queue of orders, and a way to end it. Thread-safe; shared by the stream's handler
-// and the engine.
+// One stream of a member: a bounded queue of orders that can be closed. Thread-safe; the stream's handler and the
+// engine share it.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class Session {
   const std::string member;
   const std::string instance;
 
-  // False: the queue is full or closed.
+  // Returns false when the queue is full or closed.
   bool Push(job::v1::SessionResponse message) {
     base::MutexLock lock(mutex_);
     if (closed_ || queue_.size() >= kMaxQueue) return false;
@@ -33,7 +33,7 @@ class Session {
     changed_.NotifyAll();
     return true;
   }
-  // The next order; none when closed and empty, or stopped.
+  // Waits for the next order; returns nullopt when the queue is closed and empty, or the wait was stopped.
   std::optional<job::v1::SessionResponse> Pop(std::stop_token stop) {
     base::MutexLock lock(mutex_);
     changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return closed_ || !queue_.empty(); });
@@ -49,7 +49,7 @@ class Session {
     if (cancel_) cancel_();
     changed_.NotifyAll();
   }
-  // The handler is about to return.
+  // Called by the stream's handler before it returns.
   void Detach() {
     base::MutexLock lock(mutex_);
     closed_ = true;

@@ -17,7 +17,7 @@
 namespace medley::worker {
 namespace {
 
-// The last step that counts, and the length of the whole lines.
+// Returns the last step after all rollbacks, and the length in bytes of the complete lines.
 std::pair<int64_t, size_t> Scan(std::string_view text) {
   int64_t last = 0;
   size_t whole = 0;
@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
   std::unique_ptr<StepLog> log(new StepLog(fd, state.first));
-  if (ftruncate(fd, static_cast<off_t>(state.second)) != 0) return base::ErrnoStatus(errno, "cutting " + path.string());
+  if (ftruncate(fd, static_cast<off_t>(state.second)) != 0)
+    return base::ErrnoStatus(errno, "truncating " + path.string());
   return log;
 }
 

@@ -1,4 +1,4 @@
-// steps.jsonl: one line a committed step, and a line a rollback (docs/runtime.md). Not thread-safe.
+// Writes steps.jsonl: one line per committed step and one per rollback (docs/runtime.md). Not thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,11 +14,11 @@ namespace medley::worker {
 
 class StepLog {
  public:
-  // Continues a file that is there; a torn last line is cut off.
+  // Creates the file or continues an existing one; drops an incomplete last line.
   static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::filesystem::path& path);
   ~StepLog();
 
-  // A step that the file already has (told again after a restart) is not written twice.
+  // Ignores a step that the file already has; the core may report it again after a restart.
   absl::Status Add(const StepCommand& step);
   absl::Status Rollback(const RollbackCommand& rollback);
   int64_t last_step() const { return last_step_; }

@@ -8,8 +8,8 @@ namespace medley::worker::testing {
 namespace {
 
 absl::Status WaitFailed(const WaitLimit& limit, std::string_view what) {
-  if (limit.stop.stop_requested()) return base::Cancelled("{} was stopped", what);
-  return base::DeadlineExceeded("{} did not come in time", what);
+  if (limit.stop.stop_requested()) return base::Cancelled("the wait for {} was stopped", what);
+  return base::DeadlineExceeded("{} did not arrive in time", what);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ absl::Status MemoryFabric::Put(const Key& key, std::span<const float> data) {
   base::MutexLock lock(mutex_);
   floats_sent_ += std::ssize(data);
   if (!messages_.emplace(key, std::vector<float>(data.begin(), data.end())).second) {
-    return base::AlreadyExists("a second message of one tag");
+    return base::AlreadyExists("a second message was sent with the same tag");
   }
   arrived_.NotifyAll();
   return absl::OkStatus();
@@ -57,7 +57,7 @@ absl::Status MemoryFabric::Take(const Key& key, std::span<float> data, const Wai
   }
   const auto node = messages_.extract(key);
   if (node.mapped().size() != data.size()) {
-    return base::DataLoss("a message of {} floats, {} were expected", node.mapped().size(), data.size());
+    return base::DataLoss("got a message of {} floats, expected {}", node.mapped().size(), data.size());
   }
   std::ranges::copy(node.mapped(), data.begin());
   return absl::OkStatus();

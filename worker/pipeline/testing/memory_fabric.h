@@ -1,7 +1,6 @@
-// Channels, reductions and shared tables between threads of one process: a whole pipeline in a
-// test.
+// Channels, reductions and shared tables between the threads of one process, so that a test can run a whole pipeline.
 //
-// Thread-safe. Owned by the test; the ends handed out refer to it.
+// Thread-safe. Owned by the test; the ends that it returns refer to it.
 #pragma once
 
 #include <map>
@@ -16,10 +15,10 @@
 
 namespace medley::worker::testing {
 
-// Messages between stages, by (tag, sender, receiver). Unbounded: tests are finite.
+// Passes messages between stages, by (tag, sender, receiver). The queue has no bound, because tests are finite.
 class MemoryFabric {
  public:
-  // The end of replica `replica` of `stage`.
+  // The channel of replica `replica` of `stage`.
   std::unique_ptr<ActivationChannel> End(int stage, int replica);
   int64_t floats_sent() const;
 
@@ -40,7 +39,7 @@ class MemoryFabric {
   int64_t floats_sent_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Sums over `replicas`, in the order of their numbers whoever comes first.
+// Sums over `replicas` in the order of their numbers, whichever arrives first.
 class MemorySum {
  public:
   explicit MemorySum(int replicas) : replicas_(replicas) {}
@@ -61,7 +60,7 @@ class MemorySum {
   std::map<int64_t, Round> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Tables shared by `replicas`: a step is applied when all have pushed, as parameter servers do.
+// Tables shared by `replicas`. Like parameter servers, applies a step when all replicas have pushed it.
 class SharedTables {
  public:
   SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)

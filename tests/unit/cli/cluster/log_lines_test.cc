@@ -64,7 +64,7 @@ TEST(LogPrinterTest, PrefixesArePaddedAndColoured) {
 
 TEST(ChoosePodsTest, ByRoleAndByWhatTheyDoNow) {
   using testing_objects::Pod;
-  // Made for stage 0, now of stage 1: the plan in force decides.
+  // The pod was created for stage 0 but is now in stage 1: the plan in force decides.
   const std::vector<kube::Object> pods = {Pod("adult-coordinator", "coordinator", "", "", {}),
                                           Pod("adult-0-v100-spot-0", "trainer", "v100-spot", "0", {}),
                                           Pod("adult-0-cpu-spot-0", "trainer", "cpu-spot", "0", {})};

@@ -1,4 +1,4 @@
-// A job, pools, pods, Events and ConfigMaps as an API server shows them, for tests of cli/cluster.
+// A job, pools, pods, Events and ConfigMaps as an API server returns them, for tests of cli/cluster.
 #pragma once
 
 #include <string>

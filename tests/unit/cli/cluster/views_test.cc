@@ -1,5 +1,5 @@
-// What medley top and medley explain print, as files: tests/golden/cli. MEDLEY_GOLDEN_UPDATE=1
-// rewrites them, for review.
+// Compares the output of medley top and medley explain with the files in tests/golden/cli. MEDLEY_GOLDEN_UPDATE=1
+// rewrites these files; review the changes.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -79,19 +79,19 @@ TEST(TopViewTest, APoolThatTheOperatorHasNotSeen) {
   kube::Object pool = Pools()[0];
   pool.mutable_json().erase("status");
   const std::string text = Joined(TopLines(TakeTop({}, {pool}, Now()), false, 0));
-  EXPECT_THAT(text, HasSubstr("-         -     -     32     the operator has not looked"));
+  EXPECT_THAT(text, HasSubstr("-         -     -     32     the operator has not processed"));
 }
 
-TEST(TopViewTest, NothingThere) {
+TEST(TopViewTest, NoJobsAndNoPools) {
   TopView view = TakeTop({}, {}, Now());
-  EXPECT_THAT(TopLines(view, false, 0), Contains(HasSubstr("-A: in all")));
+  EXPECT_THAT(TopLines(view, false, 0), Contains(HasSubstr("-A shows all namespaces")));
   EXPECT_THAT(TopLines(view, true, 0), Contains(HasSubstr("no ResourcePools")));
   view.pools_known = false;
-  EXPECT_THAT(TopLines(view, true, 0), Contains(HasSubstr("may not list")));
+  EXPECT_THAT(TopLines(view, true, 0), Contains(HasSubstr("not allowed to list")));
   EXPECT_EQ(Json::parse(TopJson(view))["jobs"].size(), 0u);
 }
 
-TEST(TopViewTest, StatusesThatMakeNoSenseDoNoHarm) {
+TEST(TopViewTest, InvalidStatusesAreHarmless) {
   for (const char* text : {R"({"plan": 7, "observed": "x", "conditions": {}})", R"([1])", R"("s")", "null",
                            R"({"plan": {"stages": [1, null]}, "cost": {"spentUsd": "many"}})"}) {
     const TopView view = TakeTop({Job(Json::parse(text))}, {}, Now());
@@ -152,18 +152,18 @@ TEST(StoryViewTest, PodsThatDoNotRunAreNamedWithTheirCause) {
       Pod("c", "trainer", "cpu-spot", "0", {{"phase", "Running"}})};
   const std::string text = Joined(StoryLines(story, Now()));
   EXPECT_THAT(text, HasSubstr("pod a is not scheduled: 0/3 nodes are available"));
-  EXPECT_THAT(text, HasSubstr("pod b waits: ImagePullBackOff"));
+  EXPECT_THAT(text, HasSubstr("pod b is waiting: ImagePullBackOff"));
   EXPECT_THAT(text, Not(HasSubstr("pod c")));
   EXPECT_THAT(text, HasSubstr("to do: "));
 }
 
-TEST(StoryViewTest, EveryStateHasAWord) {
+TEST(StoryViewTest, EveryStateHasASentence) {
   const auto text = [](Json status) {
     Story story;
     story.job = Job(std::move(status));
     return Joined(StoryLines(story, Now()));
   };
-  EXPECT_THAT(text(Json::object()), HasSubstr("the operator has not looked at the job yet"));
+  EXPECT_THAT(text(Json::object()), HasSubstr("the operator has not processed the job yet"));
   EXPECT_THAT(text(WaitingStatus("Profiling", "the layers are being measured on: cpu", "Unknown")),
               HasSubstr("Planned=Unknown, Profiling"));
   EXPECT_THAT(text(WaitingStatus("SchedulerUnavailable", "no answer", "Unknown")), HasSubstr("medley-scheduler"));
@@ -179,7 +179,7 @@ TEST(StoryViewTest, EveryStateHasAWord) {
   EXPECT_THAT(text(moving), HasSubstr("Rescaling=True, PriceChanged"));
   EXPECT_THAT(text(moving), HasSubstr("the job is moving"));
   Json restarting = RunningStatus();
-  restarting["conditions"].push_back(Condition("Restarting", "True", "CoordinatorLost", "the pod is gone"));
+  restarting["conditions"].push_back(Condition("Restarting", "True", "CoordinatorLost", "the pod was lost"));
   EXPECT_THAT(text(restarting), HasSubstr("Restarting=True, CoordinatorLost"));
   Story foreign;
   foreign.job = JobWithoutStatus();

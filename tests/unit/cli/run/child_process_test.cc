@@ -13,7 +13,7 @@ class ChildProcessTest : public testing::Test {
   void SetUp() override { folder_ = *base::MakeTempDir("medley-child"); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // How the shell's script ended, within 30 s.
+  // Runs a shell script for at most 30 s and returns how it ended.
   std::string Run(const std::string& script) {
     std::filesystem::remove(log());
     const auto child = ChildProcess::Start({.program = "/bin/sh", .arguments = {"-c", script}, .log = log()});
@@ -21,7 +21,7 @@ class ChildProcessTest : public testing::Test {
     const base::SteadyTime deadline = clock_.Steady() + base::seconds(30);
     while (clock_.Steady() < deadline) {
       if (const auto ended = (*child)->Ended()) {
-        output_ = base::ReadFile(log()).value_or("");  // while the child is still held
+        output_ = base::ReadFile(log()).value_or("");  // read before the child is destroyed
         return *ended;
       }
       clock_.SleepFor(base::milliseconds(1), std::stop_token());
@@ -35,7 +35,7 @@ class ChildProcessTest : public testing::Test {
   std::string output_;
 };
 
-TEST_F(ChildProcessTest, AllOutputIsThereOnceItHasEnded) {
+TEST_F(ChildProcessTest, AllOutputIsInTheLogOnceItHasEnded) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(Run("seq 1 9000; echo last >&2; exit 3"), "exit code 3");
     ASSERT_TRUE(output_.ends_with("9000\nlast\n")) << output_.size();

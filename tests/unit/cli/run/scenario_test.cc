@@ -13,7 +13,7 @@ namespace {
 
 using base::StatusIs;
 using testing::HasSubstr;
-// A document that begins with a brace would be read as JSON.
+// The "---" is needed because a document that begins with a brace would be parsed as JSON.
 absl::StatusOr<Scenario> Parse(const std::string& flow) { return ParseScenario("---\n" + flow); }
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -29,7 +29,7 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
   EXPECT_LE(*scenario->expect.log_loss, 0.30);
 }
 
-TEST(ScenarioTest, RefusesWhatItDoesNotKnowAndSaysWhere) {
+TEST(ScenarioTest, RefusesUnknownFieldsWithTheirPath) {
   EXPECT_THAT(Parse("{prizes: x}"), StatusIs(kInvalid, HasSubstr("scenario.prizes: unknown field")));
   EXPECT_THAT(Parse("{steps: [{prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 101, prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));

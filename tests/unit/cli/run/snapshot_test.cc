@@ -36,7 +36,7 @@ kube::Object Job(const ops::JobStatus& status) {
   return kube::Object(Json{{"metadata", {{"name", "j"}}}, {"status", status.ToJson()}});
 }
 
-// Whatever the operator writes, the view reads back: one reader and one writer of the status.
+// The view reads back every field that the operator writes.
 TEST(SnapshotTest, ShowsWhatTheOperatorWrote) {
   const ops::JobStatus status = Running();
   const Snapshot view = TakeSnapshot(Job(status), {});
@@ -48,24 +48,24 @@ TEST(SnapshotTest, ShowsWhatTheOperatorWrote) {
   EXPECT_EQ(view.observed.samples, 373);
   EXPECT_DOUBLE_EQ(view.progress_percent, 37.3);
   EXPECT_FALSE(view.complete || view.failed || view.rescaling);
-  EXPECT_EQ(view.trouble, "");
+  EXPECT_EQ(view.problem, "");
 }
 
-TEST(SnapshotTest, TroubleIsWhatStopsTheJob) {
+TEST(SnapshotTest, ProblemIsWhyTheJobDoesNotTrain) {
   ops::JobStatus status;
   status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kFalse, "Infeasible", "no pool is fast enough", 1,
                         base::WallTime());
   Snapshot view = TakeSnapshot(Job(status), {});
   EXPECT_EQ(view.phase, "Pending");
-  EXPECT_EQ(view.trouble, "Infeasible: no pool is fast enough");
+  EXPECT_EQ(view.problem, "Infeasible: no pool is fast enough");
   status.conditions.Set(ops::kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded", "7 restarts", 1,
                         base::WallTime());
   view = TakeSnapshot(Job(status), {});
   EXPECT_TRUE(view.failed);
-  EXPECT_EQ(view.trouble, "BackoffLimitExceeded: 7 restarts");
+  EXPECT_EQ(view.problem, "BackoffLimitExceeded: 7 restarts");
 }
 
-TEST(SnapshotTest, ANewPlanIsOnItsWayUntilItIsInForce) {
+TEST(SnapshotTest, ANewPlanIsPreparedUntilItIsInForce) {
   ops::JobStatus status = Running();
   for (const bool rescaling : {true, false}) {
     status.conditions.Set(ops::kRescalingCondition, rescaling ? ConditionStatus::kTrue : ConditionStatus::kFalse,
@@ -93,7 +93,7 @@ TEST(SnapshotTest, PoolsHaveTheirPriceUseAndLimit) {
   EXPECT_EQ(view.pools[0].name, "old");
   EXPECT_DOUBLE_EQ(view.pools[0].usd_per_unit_hour, 0.04);
   EXPECT_EQ(view.pools[0].used, 2);
-  EXPECT_EQ(view.pools[0].limit, 4) << "the spec's, which the status follows";
+  EXPECT_EQ(view.pools[0].limit, 4) << "the limit of the spec; the status may lag behind";
 }
 
 }  // namespace

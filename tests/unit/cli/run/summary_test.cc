@@ -34,14 +34,15 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   const Summary summary = Summarise(Good(), Expecting());
   EXPECT_THAT(summary.failures, IsEmpty());
   EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; the first plan would have cost 0.75")));
-  // Generation 1: 10 to 30 in one second; generation 2: 40 to 100 in two.
+  // Generation 1 trains samples 10 to 30 in one second, generation 2 samples 40 to 100 in two seconds.
   EXPECT_THAT(summary.lines, Contains(HasSubstr("20 samples/s before, 30 after")));
 }
 
 TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
   RunRecord record = Good();
   record.last.observed.samples = 99;
-  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("99 samples trained, not exactly")));
+  EXPECT_THAT(Summarise(record, Expecting()).failures,
+              ElementsAre(HasSubstr("99 samples trained, but rows x epochs is 100")));
   record = Good();
   record.last.observed.metrics["auc"] = 0.9;
   EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("auc is 0.9000")));
@@ -50,7 +51,7 @@ TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
   EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("log_loss is 0.3100")));
   record = Good();
   record.last.observed.metrics.clear();
-  EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("auc was not measured")));
+  EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("auc, but it was not measured")));
   record = Good();
   record.rescales.clear();
   EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("rescale")));

@@ -50,7 +50,7 @@ TEST(ViewTest, FramesFitTheWidthAndReplaceOneAnother) {
   for (const std::string& line : frame) EXPECT_LE(line.size(), 40u);
   Screen screen;
   const std::string first = screen.Replace(frame);
-  EXPECT_EQ(first.find("\x1b[2K"), 0u) << "nothing to move over yet";
+  EXPECT_EQ(first.find("\x1b[2K"), 0u) << "the first frame replaces nothing";
   const std::string second = screen.Replace(frame);
   EXPECT_THAT(second, HasSubstr("\x1b[" + std::to_string(frame.size()) + "A"));
 }

@@ -27,7 +27,7 @@ class CheckpointTest : public testing::Test {
   void SetUp() override { root_ = *base::MakeTempDir("medley-checkpoint"); }
   void TearDown() override { fs::remove_all(root_); }
 
-  // Two dense operations in one file, a table of 100 rows in two shards.
+  // Writes two dense operations in one file, and a table of 100 rows in two shards.
   CheckpointManifest Write(int64_t step, int64_t generation = 3) {
     CheckpointManifest manifest;
     manifest.job_uid = "uid";
@@ -61,7 +61,7 @@ class CheckpointTest : public testing::Test {
     return manifest;
   }
 
-  // Everything that the checkpoint holds, checked against what Write put in; counts sections.
+  // Reads the whole checkpoint, checks it against the values of Write and counts sections.
   absl::Status ReadAll(const CheckpointManifest& manifest, std::map<uint64_t, float>* rows, int* spans) {
     CheckpointHandlers handlers;
     handlers.dense = [&](int32_t op, std::string_view, std::span<const float> weights, std::span<const float>) {
@@ -94,7 +94,7 @@ TEST_F(CheckpointTest, ReadsBackWhatWasWritten) {
   for (const auto& [key, value] : rows) EXPECT_EQ(value, static_cast<float>(key));
 }
 
-// Another plan: one stage asks for operation 2 alone, one of three shards for its keys.
+// Under another plan, a stage reads only operation 2, and one of three shards reads only its keys.
 TEST_F(CheckpointTest, RestoresOntoAnotherPlan) {
   const CheckpointManifest manifest = Write(7);
   std::vector<std::string> spans;
@@ -152,8 +152,8 @@ TEST_F(CheckpointTest, AnUnfinishedFileLeavesNothing) {
 
 TEST_F(CheckpointTest, PruneKeepsTheNewest) {
   for (int64_t step : {1, 2, 3, 4}) Write(step);
-  auto partial = CheckpointWriter::Create(root_, CheckpointFolder(5), "x.mck");  // being written
-  fs::create_directories(root_ / CheckpointFolder(0));                           // abandoned long ago
+  auto partial = CheckpointWriter::Create(root_, CheckpointFolder(5), "x.mck");  // still being written
+  fs::create_directories(root_ / CheckpointFolder(0));  // left over from a checkpoint that was never completed
   ASSERT_THAT(PruneCheckpoints(root_, 2), IsOk());
   std::vector<int64_t> steps;
   const auto left = ListCheckpoints(root_);
@@ -170,7 +170,7 @@ TEST_F(CheckpointTest, CompleteNeedsEveryFile) {
   EXPECT_THAT(CompleteCheckpoint(root_, manifest), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("absent.mck")));
 }
 
-// Any flipped bit and any cut of a data file is noticed, by the manifest's CRC and by the file's own sections.
+// Both the manifest's CRC and the file's own sections detect any flipped bit and any truncation of a data file.
 TEST_F(CheckpointTest, RandomDamageIsAlwaysNoticed) {
   const CheckpointManifest manifest = Write(7);
   base::Rng rng(20261121);
@@ -201,7 +201,7 @@ TEST_F(CheckpointTest, DamagedManifestsAreRefused) {
   ASSERT_EQ(*ParseManifest(good), manifest);
   base::Rng rng(7);
   for (int round = 0; round < 300; ++round) {
-    // Never a crash; what still parses is another value or the same.
+    // The parser must not crash; a damaged manifest may still parse.
     std::string bad = good;
     bad[rng.Below(bad.size())] = static_cast<char>(rng.Below(256));
     (void)ParseManifest(bad);

@@ -1,4 +1,4 @@
-// Many ranks as threads of one process, over real loopback sockets.
+// Tests Group with many ranks as threads of one process, over real loopback sockets.
 #include "worker/collective/group.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ void RunRanks(int size, const std::function<void(Group&)>& body,
   MemoryStore store;
   GroupOptions options{.name = "test", .address = "127.0.0.1", .timeout = timeout};
   for (int rank = 0; rank < size; ++rank) options.members.push_back("member-" + std::to_string(rank));
-  std::latch end(size);  // a group's end is the others' error: nobody leaves early
+  std::latch end(size);  // destroying a group makes the others fail, so all ranks wait for each other
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.emplace_back([&, rank] {
@@ -80,10 +80,10 @@ TEST(GroupTest, BroadcastReachesAll) {
   });
 }
 
-TEST(GroupTest, MessagesOnASlotKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
+TEST(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
   RunRanks(2, [](Group& group) {
     const int peer = 1 - group.rank();
-    for (int i = 0; i < 20; ++i) {  // both send before either receives
+    for (int i = 0; i < 20; ++i) {  // both ranks send before either receives
       const std::array<int, 2> message{group.rank(), i};
       EXPECT_EQ(group.Send(peer, 7 + static_cast<uint64_t>(i % 2), std::as_bytes(std::span(message))),
                 absl::OkStatus());
@@ -111,7 +111,7 @@ TEST(GroupTest, AClosedRankFailsTheOthersAtOnce) {
     EXPECT_EQ(group.AllreduceSum(values, AllreduceAlgorithm::kRing).code(), absl::StatusCode::kAborted);
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start,
-            std::chrono::seconds(15));  // the waits' own bound is 20 s
+            std::chrono::seconds(15));  // the waits themselves would time out after 20 s
 }
 
 TEST(GroupTest, CloseWakesALocalReceiver) {

@@ -22,7 +22,7 @@ class DatasetTest : public ::testing::Test {
   void SetUp() override { folder_ = *base::MakeTempDir("dataset"); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Writes the file and reads it; label in column 0, one categorical, one numeric column.
+  // Writes a file and reads it: label in column 0, one categorical and one numeric column.
   absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text, const Transform* transform = nullptr,
                                                       int threads = 1) {
     std::ofstream(folder_ / "x.csv", std::ios::binary) << text;
@@ -122,7 +122,7 @@ TEST_F(DatasetTest, MissingFileAndUnknownFormat) {
             absl::StatusCode::kUnimplemented);
 }
 
-// Damaged files: an answer, never a crash; what is read has the right shape.
+// Reading a damaged file never crashes, and the data that is read has the right shape.
 TEST_F(DatasetTest, AnyDamage) {
   base::Rng rng(17);
   spec_.max_bad_rows = 1000;

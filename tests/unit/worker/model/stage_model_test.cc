@@ -54,7 +54,7 @@ std::vector<float> Rows(size_t columns) {
   return rows;
 }
 
-// Runs forward and backward of everything in micro-batches of `size`; returns the mean loss.
+// Runs forward and backward passes of the whole batch in micro-batches of `size`; returns the mean loss.
 double Pass(StageModel& model, const Batch& batch, std::span<const float> rows, int size) {
   model.BeginStep({1, (kSamples + size - 1) / size, kSamples});
   if (!model.Tables().empty()) model.SetRows(0, rows);
@@ -78,14 +78,12 @@ struct Case {
 
 class GradientTest : public ::testing::TestWithParam<Case> {};
 
-// The gradient must lie between the slopes to the left and to the right (which differ at the kink
-// of a ReLU).
+// The gradient must be between the slopes to the left and to the right, which differ at the kink of a ReLU.
 TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   const Graph graph = *BuildGraph(Job(GetParam().name, GetParam().activation));
   const std::unique_ptr<StageModel> model = Whole(graph);
   const Batch batch = Samples();
-  // With zero biases a sample that no unit of a layer fires for stands exactly on the kinks of the
-  // next layer.
+  // With zero biases, a sample for which all units of a layer are 0 is exactly at the kinks of the next layer.
   for (const DenseParameter& parameter : model->Parameters()) {
     if (parameter.spec.name != "bias") continue;
     for (size_t i = 0; i < parameter.weights.size(); ++i) parameter.weights[i] = 0.1F + 0.03F * static_cast<float>(i);
@@ -141,7 +139,7 @@ TEST(StageModelTest, MicroBatchesAddUp) {
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(model->Gradients()[i], whole[i], 1e-6F);
 }
 
-TEST(StageModelTest, CutInTwoItIsTheSame) {
+TEST(StageModelTest, TwoStagesEqualOne) {
   const Graph graph = *BuildGraph(Job("", "relu"));
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
   const std::unique_ptr<StageModel> whole = Whole(graph);

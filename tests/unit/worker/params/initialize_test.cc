@@ -66,8 +66,7 @@ TEST(InitializeTest, Constants) {
   EXPECT_EQ(Values(bias, 1), std::vector<float>(5, 1));
 }
 
-// The values are part of the contract between processes of different releases in one job: do not
-// change them.
+// Processes of different releases in one job must compute the same values, so they must not change.
 TEST(InitializeTest, ValuesAreFixed) {
   const ParameterSpec spec{.operation = 0,
                            .name = "table",

@@ -50,7 +50,7 @@ TEST(OptimizerTest, AZeroGradientChangesNothing) {
   EXPECT_EQ(state, (std::vector<float>{0, 3}));
 }
 
-// Row by row (a server) and all at once (a trainer) must give the same bits.
+// An update row by row (as on a server) and one of all values (as in a trainer) must give the same bits.
 TEST(OptimizerTest, PiecesEqualTheWholeBitwise) {
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
   const std::vector<float> gradient = Random(1000, 3);

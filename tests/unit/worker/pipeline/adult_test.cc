@@ -1,4 +1,4 @@
-// The quality that the examples promise, with the hyper-parameters that they use.
+// Checks the model quality that the examples promise, with their hyper-parameters.
 #include <gtest/gtest.h>
 
 #include "common/base/status.h"

@@ -1,5 +1,5 @@
-// The numbers must not depend on the plan: one process, or stages and replicas in any arrangement,
-// give one loss curve.
+// The loss curve must not depend on the plan: it is the same for one process and for any arrangement of stages and
+// replicas.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST_F(LossCurveTest, TwoStagesOfTwoReplicas) { ExpectSame(Run(Job(), {{{0, 1}, 
 
 TEST_F(LossCurveTest, DataParallel) { ExpectSame(Run(Job(), {{{0, 5}}, {{1, 1, 1}}, 1})); }
 
-TEST_F(LossCurveTest, UnlikeWidthsAndShares) {
+TEST_F(LossCurveTest, DifferentWidthsAndShares) {
   ExpectSame(Run(Job(), {{{0, 1}, {1, 3}, {3, 5}}, {{1}, {0.2, 0.5, 0.3}, {3, 1}}, 3}));
 }
 

@@ -14,7 +14,7 @@
 namespace medley::worker::testing {
 namespace {
 
-// What the threads of one run share.
+// The objects that the threads of one run share.
 struct World {
   const model::JobSpec& job;
   const Layout& layout;

@@ -1,4 +1,4 @@
-// A whole job in one process: stages and replicas as threads over an in-memory fabric.
+// Runs a whole job in one process: stages and replicas are threads that communicate over an in-memory fabric.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,7 +11,7 @@
 
 namespace medley::worker::testing {
 
-// Which operations each stage has, and the shares of its replicas.
+// The operations of each stage, and the shares of its replicas.
 struct Layout {
   std::vector<model::OperationRange> stages;
   std::vector<std::vector<double>> shares;
@@ -20,20 +20,20 @@ struct Layout {
 };
 
 struct RunOutcome {
-  std::vector<double> losses;  // mean of each step's batch
-  double auc = 0;              // of the test data after the last step; 0 without any
+  std::vector<double> losses;  // mean loss of each step's batch
+  double auc = 0;              // of the test data after the last step; 0 without test data
   double log_loss = 0;
 };
 
-// spec.yaml of the Adult examples, with the data under examples/data.
+// The spec of the Adult examples, with the data under examples/data.
 model::JobSpec AdultJob();
 
-// Trains at most `steps` steps (all epochs when 0) and evaluates on `test` when given. Waits at
-// most two minutes.
+// Trains at most `steps` steps (all epochs when 0) and evaluates on `test` if it is not null. Waits at most two
+// minutes.
 absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout, const Dataset& train,
                                  const Dataset* test, int64_t steps);
 
-// The leases of a whole job, as the coordinator's ledger gives them.
+// The leases of a whole job, as the coordinator's ledger computes them.
 std::vector<StepLease> Leases(const model::JobSpec& job, int64_t rows);
 
 }  // namespace medley::worker::testing

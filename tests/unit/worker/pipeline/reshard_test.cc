@@ -18,7 +18,7 @@ TEST(ReshardTest, TwoToThree) {
   EXPECT_EQ(Reshard(12, std::vector<double>{1, 1}, std::vector<double>{1, 1, 1}), expected);
 }
 
-// Every sample goes exactly once from its owner to its owner.
+// Every sample is sent exactly once, from its replica in one stage to its replica in the next.
 TEST(ReshardTest, CoversEverySampleOnce) {
   base::Rng rng(3);
   for (int i = 0; i < 500; ++i) {

@@ -25,8 +25,8 @@ TEST(ScheduleTest, OneForwardOneBackward) {
   EXPECT_EQ(Text(StageActions(kGpipe, 1, 2, 3)), "F0 F1 F2 B0 B1 B2 ");
 }
 
-// Every stage does each forward and backward once, in order, with at most n - i micro-batches in
-// flight; and the stages together never wait in a circle.
+// Every stage runs each forward and backward pass once, in order, with at most n - i micro-batches in flight; and the
+// stages together have no deadlock.
 TEST(ScheduleTest, IsCompleteBoundedAndFreeOfDeadlock) {
   for (int stages = 1; stages <= 5; ++stages) {
     for (int micros = 1; micros <= 9; ++micros) {

@@ -13,7 +13,7 @@
 namespace medley::worker::testing {
 namespace {
 
-// One trainer on a few rows, with tables in the process.
+// Tests one trainer with a few rows and local tables.
 class StepExecutorTest : public ::testing::Test {
  protected:
   StepExecutorTest() {
@@ -102,7 +102,7 @@ TEST_F(StepExecutorTest, AStopEndsAWaitForAPeer) {
             absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(StepExecutorTest, ThePlanSaysWhereAReplicaStands) {
+TEST_F(StepExecutorTest, ThePlanDeterminesAReplicasPlace) {
   model::ExecutionPlan plan;
   plan.stages = {{.operations = {{0, 1}}, .groups = {{"a", 2, 1}}}, {.operations = {{1, 4}}, .groups = {{"b", 1, 1}}}};
   plan.schedule.micro_batches = 3;

@@ -30,7 +30,7 @@ model::JobSpec Adult() {
   return job;
 }
 
-// Costs that a test can predict: bytes at 1 GB/s, a microsecond a row.
+// A probe with predictable costs: 1 GB/s, and one microsecond per row.
 class FixedProbe final : public CommunicationProbe {
  public:
   absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int) override { return static_cast<double>(bytes) * 1e-9; }
@@ -79,12 +79,12 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   const model::LayerProfile& dense = profile->model.layers[1].profiles[0];
   EXPECT_EQ(dense.server_seconds, 0);
   EXPECT_NEAR(dense.sync_seconds, 4e-9 * (230 * 64 + 64), 1e-12);
-  // y does not divide, x divides: beta is x's part.
+  // The units do not divide y but divide x, so beta is x's part.
   EXPECT_NEAR(dense.comm_parallel, dense.transfer_seconds / (dense.transfer_seconds + dense.sync_seconds), 1e-9);
   EXPECT_EQ(profile->model.layers[4].profiles[0].transfer_seconds, 0);
 }
 
-// A machine so slow that the first run alone exceeds the budget still measures every layer once.
+// Every layer is measured once, even on a machine so slow that the first run exceeds the budget.
 TEST(ProfilerTest, MeasuresEveryLayerHoweverShortTheBudget) {
   base::SystemClock clock;
   std::ostringstream output;

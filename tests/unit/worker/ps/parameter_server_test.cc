@@ -1,4 +1,4 @@
-// Client and servers over real gRPC on loopback ports.
+// Tests client and servers over real gRPC on loopback ports.
 #include "worker/ps/parameter_server.h"
 
 #include <google/protobuf/descriptor.h>

@@ -1,4 +1,4 @@
-// RowStore and ShardGeneration without the network.
+// Tests RowStore and ShardGeneration without the network.
 #include "worker/ps/row_store.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST(RowStoreTest, WrongGradientsChangeNothing) {
   EXPECT_EQ(store.AppliedStep(), 0);
 }
 
-// Moves a map of 1 shard to a map of 3 while it trains, with an undone step between copy and switch.
+// Moves rows from 1 shard to 3 shards while it trains, with an undone step between copy and switch.
 TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
   RowStore source = Store();
   base::Rng rng(11);
@@ -132,14 +132,14 @@ TEST(ShardGenerationTest, AStepIsAppliedWhenAllHavePushedAndItIsLeased) {
       {.generation = 1, .trainers = 2, .on_applied = [&](int64_t step) { applied.push_back(step); }}, store);
   const auto gradients = [] { return std::vector<Gradients>{{kTable, {1}, {1, 1, 1, 1}}}; };
   ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());
-  ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());  // again: counts once
+  ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());  // a repeated push counts once
   EXPECT_EQ(store->AppliedStep(), 0);
   ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());
   EXPECT_EQ(store->AppliedStep(), 0);  // not leased yet
   ASSERT_THAT(generation.Allow(1), IsOk());
   EXPECT_EQ(store->AppliedStep(), 1);
   EXPECT_EQ(store->StateSamples(), 8);
-  ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());  // its answer was lost
+  ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());  // a retry after a lost response
   EXPECT_EQ(store->AppliedStep(), 1);
   EXPECT_THAT(generation.Push(3, 0, {}, 8), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(generation.Push(2, 2, {}, 8), StatusIs(absl::StatusCode::kInvalidArgument));

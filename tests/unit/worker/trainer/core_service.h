@@ -1,6 +1,6 @@
-// CoordinatorCore behind a minimal MemberService, for tests of members in one process: no journal, no checkpoints.
+// Serves CoordinatorCore by a minimal MemberService, for tests of members in one process: no journal, no checkpoints.
 //
-// Thread-safe. A session's end is the member's loss at once.
+// Thread-safe. A member is lost as soon as its session ends.
 #pragma once
 
 #include <map>

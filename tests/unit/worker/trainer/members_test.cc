@@ -1,5 +1,4 @@
-// Whole jobs in one process: the coordinator's state machine leads real trainers and servers over
-// loopback.
+// Runs whole jobs in one process: the coordinator's state machine leads real trainers and servers over loopback.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -165,7 +164,7 @@ class MembersTest : public testing::Test {
       if (done(now) || now.phase() == pb::JOB_PHASE_FAILED || now.phase() == pb::JOB_PHASE_COMPLETE) return now;
       clock_.SleepFor(base::milliseconds(2), {});
     }
-    ADD_FAILURE() << "not in time: " << core_->Observe().ShortDebugString();
+    ADD_FAILURE() << "the condition was not met in time: " << core_->Observe().ShortDebugString();
     return core_->Observe();
   }
   std::map<int64_t, double> Finish() {
@@ -176,7 +175,7 @@ class MembersTest : public testing::Test {
     EXPECT_EQ(losses.size(), static_cast<size_t>(kSteps));
     return losses;
   }
-  // The curve of one process, as the yardstick.
+  // Compares the losses with those of a run in one process.
   void ExpectReference(const std::map<int64_t, double>& losses) {
     TearDown();
     SetUp();
@@ -184,7 +183,7 @@ class MembersTest : public testing::Test {
     const auto reference = Finish();
     EXPECT_LT(reference.at(kSteps), 0.8 * reference.at(1));
     for (const auto& [step, loss] : losses) {
-      if (std::isnan(loss)) continue;  // its reporters died first
+      if (std::isnan(loss)) continue;  // the members that would report it died first
       ASSERT_NEAR(loss, reference.at(step), 1e-4 * reference.at(step)) << "step " << step;
     }
   }
@@ -206,7 +205,7 @@ class MembersTest : public testing::Test {
 TEST(MemberTest, AFaultSaysWhetherAnExchangeBroke) {
   EXPECT_TRUE(IsExchange(base::Unavailable("connection closed by peer")));
   EXPECT_TRUE(IsExchange(base::Aborted("group stages is closed")));
-  EXPECT_TRUE(IsExchange(base::DeadlineExceeded("rows did not come in time")));
+  EXPECT_TRUE(IsExchange(base::DeadlineExceeded("rows did not arrive in time")));
   EXPECT_FALSE(IsExchange(base::ResourceExhausted("no space left on device")));
   EXPECT_FALSE(IsExchange(base::InvalidArgument("data.csv:641: too few columns")));
 }
@@ -227,7 +226,7 @@ TEST_F(MembersTest, ARescaleInTheMiddleChangesNothing) {
   ExpectReference(Finish());
 }
 
-TEST_F(MembersTest, AReplicaIsKilledAndTheOthersGoOnFromTheSameStep) {
+TEST_F(MembersTest, AReplicaIsKilledAndTheOthersContinueFromTheSameStep) {
   Apply({{0, 1, 1}, {1, 4, 2}}, 1);
   WaitFor([](const pb::Observation& o) { return o.step() >= 10; });
   Kill("t1-1");

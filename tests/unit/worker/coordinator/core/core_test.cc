@@ -1,4 +1,4 @@
-// Single decisions of the state machine; whole lives are in simulation_test.cc.
+// Tests single decisions of the state machine; simulation_test.cc runs whole jobs.
 #include "worker/coordinator/core/core.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,8 @@ class CoreTest : public testing::Test {
     core_.Tick(Now());
     Take();
   }
-  // Two stages of one trainer, one server; every message of `rows` that Warmed tells.
+  // Starts two stages of one trainer each and one server. `rows` are the numbers of rows that the members report in
+  // Warmed.
   void Start(std::map<std::string, int64_t> rows = {}) {
     plan_ = sim::MakePlan(1, 1, 1, 1, "a");
     ASSERT_THAT(core_.ApplyPlan(plan_, Now()), IsOkAndHolds(1));
@@ -86,7 +87,7 @@ class CoreTest : public testing::Test {
     message.mutable_fault()->set_kind(kind);
     Say(member, message);
   }
-  // All stand at `step` of generation 1 and go on from there as generation 2.
+  // All members report `step` of generation 1 and continue from there as generation 2.
   void Recover(int64_t step) {
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
       job::v1::SessionRequest message;
@@ -146,7 +147,8 @@ TEST_F(CoreTest, PlansAreOrderedByTheirGeneration) {
   EXPECT_THAT(core_.ApplyPlan(sim::MakePlan(0, 1, 1, 1, "a"), Now()), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// The operator may not take a plan for running because a recovery under the old one has a higher generation.
+// A recovery under the old plan has a higher generation than the accepted new plan. The operator must not conclude from
+// it that the new plan is in force.
 TEST_F(CoreTest, AnAcceptedPlanIsAnnouncedUntilItIsInForce) {
   Start();
   Ready(0);
@@ -182,7 +184,7 @@ TEST_F(CoreTest, AStateWithOtherSamplesFailsTheJob) {
   EXPECT_THAT(Seen().message(), HasSubstr("with 7 samples, the ledger at step 0 with 0"));
 }
 
-TEST_F(CoreTest, ALossThatIsNoNumberFailsTheJob) {
+TEST_F(CoreTest, ANonFiniteLossFailsTheJob) {
   Start();
   Ready(0);
   Progress(1, 0.5);
@@ -193,8 +195,8 @@ TEST_F(CoreTest, ALossThatIsNoNumberFailsTheJob) {
 
 constexpr char kGloo[] = "[/build/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.4.0.3]:51234";
 
-// What a transport throws is for the log; people are told whose exchange broke.
-TEST_F(CoreTest, ABrokenExchangeIsToldInWordsOfItsOwn) {
+// The log has the transport's error; the observation only says which member's exchange broke.
+TEST_F(CoreTest, ABrokenExchangeHasItsOwnMessage) {
   Start();
   Ready(0);
   Progress(1, 0.5);
@@ -210,8 +212,8 @@ TEST_F(CoreTest, ABrokenExchangeIsToldInWordsOfItsOwn) {
   EXPECT_TRUE(record.recovery());
 }
 
-// The peers of a killed process notice before its session ends.
-TEST_F(CoreTest, AMemberThatIsLostIsWhyTheExchangeBroke) {
+// The peers of a killed process notice its loss before its session ends.
+TEST_F(CoreTest, ALostMemberIsTheCauseOfABrokenExchange) {
   Start();
   Ready(0);
   Progress(1, 0.5);
@@ -239,9 +241,9 @@ TEST_F(CoreTest, MoneyFollowsUnitsAndPrices) {
   const double before = Seen().usd_spent();
   Advance(base::seconds(60));  // two trainers of pool a at 1 USD/h
   EXPECT_NEAR(Seen().usd_spent() - before, 2.0 / 60, 1e-9);
-  job::v1::ApplyPlanRequest dearer = plan_;
-  (*dearer.mutable_usd_per_unit_hour())["a"] = 3;
-  ASSERT_TRUE(core_.ApplyPlan(dearer, Now()).ok());
+  job::v1::ApplyPlanRequest expensive = plan_;
+  (*expensive.mutable_usd_per_unit_hour())["a"] = 3;
+  ASSERT_TRUE(core_.ApplyPlan(expensive, Now()).ok());
   Advance(base::seconds(60));
   EXPECT_NEAR(Seen().usd_spent() - before, 8.0 / 60, 1e-9);
 }
@@ -268,7 +270,7 @@ TEST(ScoresTest, AucOfHandWorkedHistograms) {
   EXPECT_TRUE(Scores().Metrics().empty());
 }
 
-// G7: requests of a leader that was deposed change nothing.
+// G7: requests of an earlier leader change nothing.
 TEST_F(CoreTest, G7_AnOlderLeaderIsRefused) {
   job::v1::ApplyPlanRequest plan = sim::MakePlan(1, 1, 1, 1, "a");
   plan.set_leader_term(4);
@@ -285,7 +287,7 @@ TEST_F(CoreTest, G7_AnOlderLeaderIsRefused) {
   EXPECT_TRUE(core_.TakeCommands().empty());
   EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_WAITING);
   EXPECT_EQ(Seen().leader_term(), 4);
-  // The same leader, and a newer one, are served; an older plan is another error than an older leader.
+  // The same leader and a later one are served. An older plan is a different error from an earlier leader.
   ASSERT_THAT(core_.ApplyPlan(plan, Now()), IsOkAndHolds(1));
   late.set_leader_term(5);
   ASSERT_THAT(core_.ApplyPlan(late, Now()), IsOkAndHolds(2));
@@ -309,7 +311,7 @@ TEST_F(CoreTest, G7_TheTermIsJournaledBeforeAnythingElseAndOutlivesTheCoordinato
   EXPECT_EQ(model::NewerTerm(next.Drain({}, 6, Now())), 7);
 }
 
-TEST(RosterTest, SharesFollowTheUnitsThatAreThere) {
+TEST(RosterTest, SharesFollowTheConnectedUnits) {
   job::v1::ApplyPlanRequest request = sim::MakePlan(1, 2, 1, 1, "a");
   plan::v1::Group& slow = *request.mutable_plan()->mutable_stages(0)->add_groups();
   slow.set_pool("b");

@@ -22,7 +22,7 @@ TEST(LedgerTest, LastBatchOfADataEpochIsPartial) {
   EXPECT_EQ(ledger.SamplesAt(6), 20);
 }
 
-TEST(LedgerTest, IntervalsTellFreeLeasedDone) {
+TEST(LedgerTest, IntervalsAreFreeLeasedOrDone) {
   Ledger ledger = *Ledger::Create(10, 1, 3);
   for (int i = 0; i < 3; ++i) ledger.Lease();
   ASSERT_THAT(ledger.Commit(1), IsOk());
@@ -31,7 +31,7 @@ TEST(LedgerTest, IntervalsTellFreeLeasedDone) {
   EXPECT_EQ(ledger.Intervals(0), expected);
 }
 
-TEST(LedgerTest, RefusesNonsense) {
+TEST(LedgerTest, RefusesInvalidArguments) {
   EXPECT_THAT(Ledger::Create(0, 1, 1), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Ledger::Create(INT64_MAX, 2, 1), StatusIs(absl::StatusCode::kInvalidArgument));
   Ledger ledger = *Ledger::Create(10, 1, 3);
@@ -39,14 +39,14 @@ TEST(LedgerTest, RefusesNonsense) {
   EXPECT_THAT(ledger.ResetTo(5), StatusIs(absl::StatusCode::kOutOfRange));
 }
 
-// Whatever is leased, committed and lost in between, the state that survives has every sample exactly once.
+// After any sequence of leases, commits and losses, the surviving state contains every sample exactly once.
 TEST(LedgerTest, EverySampleOnceUnderRandomLosses) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     base::Rng rng(seed);
     const auto rows = static_cast<int64_t>(1 + rng.Below(60));
     const auto epochs = static_cast<int32_t>(1 + rng.Below(3));
     Ledger ledger = *Ledger::Create(rows, epochs, static_cast<int32_t>(1 + rng.Below(17)));
-    std::vector<StepRange> trained;  // in the state that a member would hold, by step
+    std::vector<StepRange> trained;  // the steps in the state that a member would hold
     int losses = 0;
     for (int event = 0; event < 100000 && !ledger.AllCommitted(); ++event) {
       const uint64_t what = rng.Below(20);
@@ -56,9 +56,9 @@ TEST(LedgerTest, EverySampleOnceUnderRandomLosses) {
         const int64_t open = ledger.leased() - ledger.committed();
         const auto more = static_cast<int64_t>(rng.Below(static_cast<uint64_t>(open) + 1));
         ASSERT_THAT(ledger.Commit(ledger.committed() + more), IsOk());
-      } else if (++losses > 30) {  // enough
+      } else if (++losses > 30) {  // bounds the test's duration
         continue;
-      } else if (what == 18) {  // a loss: back to a step of the survivors
+      } else if (what == 18) {  // a loss: roll back to a step of the survivors
         const auto back = static_cast<int64_t>(rng.Below(static_cast<uint64_t>(ledger.leased()) + 1));
         ASSERT_THAT(ledger.ResetTo(back), IsOk());
         trained.resize(static_cast<size_t>(back));

@@ -57,7 +57,7 @@ void Member::Halt(int64_t generation) {
   }
   old_.reset();
   if (!held_ || held_->generation != generation) {
-    trouble = fmt::format("{}: Halt({}) but it holds {}", slot.member(), generation, held_ ? held_->generation : 0);
+    violation = fmt::format("{}: Halt({}) but it holds {}", slot.member(), generation, held_ ? held_->generation : 0);
     return;
   }
   job::v1::SessionRequest answer;
@@ -72,14 +72,14 @@ bool Member::Receive() {
   const job::v1::SessionResponse message = std::move(inbox.front());
   inbox.pop_front();
   if (message.has_prepare()) {
-    if (prepare_ && !other_session_) trouble = slot.member() + ": a second Prepare without Abandon";
+    if (prepare_ && !other_session_) violation = slot.member() + ": a second Prepare without Abandon";
     other_session_ = false;
     switch_.reset();
     prepare_ = message.prepare();
     warmed_ = false;
   } else if (message.has_switch_()) {
     if (!prepare_ || prepare_->generation() != message.switch_().generation())
-      trouble = slot.member() + ": Switch unprepared";
+      violation = slot.member() + ": Switch unprepared";
     switch_ = message.switch_();
   } else if (message.has_abandon()) {
     if (prepare_ && prepare_->generation() == message.abandon().generation()) {
@@ -93,7 +93,7 @@ bool Member::Receive() {
     Halt(message.halt().generation());
   } else if (message.has_lease()) {
     if (!held_ || held_->generation != message.lease().generation()) {
-      trouble = slot.member() + ": a Lease of a generation that it does not hold";
+      violation = slot.member() + ": a Lease of a generation that it does not hold";
       return true;
     }
     old_.reset();
@@ -123,7 +123,7 @@ bool Member::Work() {
   if (evaluate_ && held_ && held_->state.step == evaluate_->step()) {
     evaluate_.reset();
     for (int count : held_->state.counts) {
-      if (count != 1) trouble = fmt::format("{}: a sample was trained {} times", slot.member(), count);
+      if (count != 1) violation = fmt::format("{}: a sample was trained {} times", slot.member(), count);
     }
     job::v1::SessionRequest answer;
     answer.mutable_evaluated()->set_samples(1);
@@ -137,10 +137,11 @@ bool Member::MayApply(int64_t step) const {
   for (const job::v1::Peer& peer : peers_) {
     const Member& other = *shared_.by_instance.at(peer.instance());
     if (&other == this) continue;
-    // Its part of `step` comes after it has applied step - 1 in this generation; the dead may have sent it before.
-    const bool there =
+    // A peer sends its part of `step` after it has applied step - 1 in this generation. A dead peer may have sent it
+    // before it died.
+    const bool sent =
         other.held_ && other.held_->generation == held_->generation && other.held_->state.step >= step - 1;
-    if (!there) return false;
+    if (!sent) return false;
     if (!other.alive && other.held_->state.step < step && !other.contributed_) return false;
     if (other.alive && other.held_->state.step < step && other.leases_.empty()) return false;
   }
@@ -184,7 +185,7 @@ bool Member::WriteCheckpoint() {
 }
 
 bool Member::CopyFromSources(State& out) {
-  // Trainers of stage 1 and servers have weights; those of stage 0 take only the counter.
+  // Trainers of stage 1 and servers have weights; trainers of stage 0 copy only the counter.
   bool all_shards = true;
   bool found = false;
   for (const job::v1::Peer& peer : prepare_->sources()) {
@@ -215,12 +216,12 @@ bool Member::Rebuild(State& out) {
     return true;
   }
   if (held_ && held_->generation == prepare_->source_generation()) {
-    if (held_->state.step == switch_->step() + 1 && held_->undo) {  // the one step back
+    if (held_->state.step == switch_->step() + 1 && held_->undo) {  // roll back one step
       held_->state = *held_->undo;
       held_->undo.reset();
     }
     if (held_->state.step != switch_->step()) {
-      trouble = fmt::format("{}: at step {}, asked for {}", slot.member(), held_->state.step, switch_->step());
+      violation = fmt::format("{}: at step {}, asked for {}", slot.member(), held_->state.step, switch_->step());
     }
     out = held_->state;
     return true;
@@ -231,7 +232,8 @@ bool Member::Rebuild(State& out) {
 bool Member::FinishSwitch() {
   State state;
   if (!Rebuild(state)) return false;
-  if (state.Samples() != switch_->state_samples()) trouble = slot.member() + ": another number of samples in the state";
+  if (state.Samples() != switch_->state_samples())
+    violation = slot.member() + ": another number of samples in the state";
   old_ = std::move(held_);
   old_peers_ = peers_;
   held_ = Held{prepare_->generation(), std::move(state), std::nullopt};

@@ -1,5 +1,5 @@
-// A simulated member: the rules of docs/runtime.md ("Rules for a member") with the state replaced by the samples it
-// was trained on. Can undo exactly one step. Everything it does is a method that the world calls at random moments.
+// A simulated member. It follows docs/runtime.md ("Rules for a member"); its state is just the samples that it was
+// trained on. It can undo exactly one step. The world calls its methods at random moments.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace medley::worker::sim {
 
-// How often each sample of each data epoch was trained.
+// The number of times that each sample of each data epoch was trained.
 struct State {
   int64_t step = 0;
   std::vector<int> counts;
@@ -43,14 +43,14 @@ struct Checkpoint {
 
 class Member;
 
-// What members share: each other, and the disk.
+// The members' common environment: the other members, and the disk.
 struct Shared {
   int64_t rows = 0;
   int epochs = 0;
-  std::map<std::string, std::shared_ptr<Member>> by_instance;  // dead ones too
+  std::map<std::string, std::shared_ptr<Member>> by_instance;  // including dead members
   std::map<std::string, SavedPart> parts;                      // by folder/file
-  std::map<std::string, Checkpoint> checkpoints;               // complete ones, by folder
-  int64_t applied = 0;                                         // updates, in all
+  std::map<std::string, Checkpoint> checkpoints;               // complete checkpoints, by folder
+  int64_t applied = 0;                                         // total number of updates
 };
 
 class Member {
@@ -58,19 +58,19 @@ class Member {
   Member(Shared& shared, job::v1::MemberSlot slot, std::string instance);
 
   bool alive = true;
-  bool connected = false;  // to the coordinator that lives now
+  bool connected = false;  // to the current coordinator process
   std::deque<job::v1::SessionResponse> inbox;
   std::deque<job::v1::SessionRequest> outbox;
   const job::v1::MemberSlot slot;
   const std::string instance;
 
-  void Connect();              // says Hello with what it holds
-  void Disconnect();           // messages on the way are lost
-  void Die(bool contributed);  // `contributed`: its part of the next step had left it
-  bool Receive();              // handles one message; false: none
-  bool Work();                 // one spontaneous action; false: nothing to do
+  void Connect();              // sends Hello with the state that it holds
+  void Disconnect();           // drops messages in transit
+  void Die(bool contributed);  // `contributed`: it had already sent its part of the next step
+  bool Receive();              // handles one message; returns false when there is none
+  bool Work();                 // takes one action of its own; returns false when there is none
   const std::optional<Held>& held() const { return held_; }
-  std::string trouble;  // a rule that the coordinator broke
+  std::string violation;  // the first rule that the coordinator broke
 
  private:
   void Halt(int64_t generation);
@@ -89,7 +89,7 @@ class Member {
   std::optional<Held> old_;  // until the first lease of held_->generation
   std::optional<job::v1::Prepare> prepare_;
   bool warmed_ = false;
-  bool other_session_ = false;  // what is being prepared was ordered in an earlier session
+  bool other_session_ = false;  // the Prepare came in an earlier session
   std::optional<job::v1::Switch> switch_;
   std::vector<job::v1::Peer> peers_;  // of held_->generation
   std::vector<job::v1::Peer> old_peers_;

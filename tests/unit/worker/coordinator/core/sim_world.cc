@@ -78,7 +78,7 @@ void World::NewPlan() {
   plan_ = MakePlan(plan_generation_, some(3), some(3), some(2), rng_.Below(2) == 0 ? "a" : "b");
   if (!core_) return;
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
-  if (!generation.ok() && !core_->over()) Trouble(base::ToString(generation.status()));
+  if (!generation.ok() && !core_->over()) Violation(base::ToString(generation.status()));
   Execute();
 }
 
@@ -88,7 +88,7 @@ void World::StartCoordinator() {
   Execute();
   if (plan_generation_ > 0 && !core_->over()) {
     const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
-    if (!generation.ok()) Trouble(base::ToString(generation.status()));
+    if (!generation.ok()) Violation(base::ToString(generation.status()));
     Execute();
   }
 }
@@ -145,7 +145,7 @@ void World::Execute() {
   if (!core_) return;
   std::vector<Command> commands = core_->TakeCommands();
   for (const Command& command : commands) {
-    // A crash between two commands: what was not carried out is lost.
+    // A crash between two commands: the remaining commands are lost.
     if (disturbances_left_ > 0 && rng_.Below(3000) == 0) {
       --disturbances_left_;
       return KillCoordinator();
@@ -159,9 +159,9 @@ void World::Execute(const Command& command) {
     if (send->message.has_prepare()) {
       const int64_t generation = send->message.prepare().generation();
       if (generation < newest_generation_)
-        Trouble(fmt::format("generation {} after generation {}", generation, newest_generation_));
+        Violation(fmt::format("generation {} after generation {}", generation, newest_generation_));
       newest_generation_ = std::max(newest_generation_, generation);
-      if (journal_->last_generation() < generation) Trouble("a generation was announced before it was journaled");
+      if (journal_->last_generation() < generation) Violation("a generation was announced before it was journaled");
     }
     const auto found = shared_.by_instance.find(send->instance);
     if (found != shared_.by_instance.end() && found->second->alive && found->second->connected) {
@@ -170,7 +170,7 @@ void World::Execute(const Command& command) {
   } else if (const auto* journal = std::get_if<JournalCommand>(&command)) {
     journal_ = journal->state;
   } else if (const auto* step = std::get_if<StepCommand>(&command)) {
-    if (step->range.step > lines_ + 1) Trouble(fmt::format("steps.jsonl: {} after {}", step->range.step, lines_));
+    if (step->range.step > lines_ + 1) Violation(fmt::format("steps.jsonl: {} after {}", step->range.step, lines_));
     lines_ = std::max(lines_, step->range.step);
   } else if (const auto* rollback = std::get_if<RollbackCommand>(&command)) {
     lines_ = std::min(lines_, rollback->to_step);
@@ -188,8 +188,8 @@ void World::CompleteCheckpoint(const WriteManifestCommand& command) {
   for (const job::v1::CheckpointFile& file : command.files) {
     const SavedPart& part = shared_.parts.at(command.folder + "/" + file.name());
     if (part.generation != command.generation || part.state.step != command.step)
-      Trouble("a checkpoint of mixed parts");
-    if (!checkpoint.state.counts.empty() && !(checkpoint.state == part.state)) Trouble("checkpoint parts differ");
+      Violation("a checkpoint of mixed parts");
+    if (!checkpoint.state.counts.empty() && !(checkpoint.state == part.state)) Violation("checkpoint parts differ");
     checkpoint.state = part.state;
   }
   const bool fails = disturbances_left_ > 0 && rng_.Below(10) == 0;
@@ -211,9 +211,9 @@ void World::Disturb() {
   } else if (what == 7) {
     KillCoordinator();
   } else if (what == 8 && !living.empty()) {
-    any().Disconnect();  // the same process comes back
+    any().Disconnect();  // the same process reconnects
   } else if (what == 9 && core_ && !living.empty()) {
-    core_->Drain({any().slot.member()}, 0, Now()).IgnoreError();  // of no leader's term
+    core_->Drain({any().slot.member()}, 0, Now()).IgnoreError();  // without a leader term
     Execute();
   } else if (what == 10 && core_) {
     core_->Suspend("asked", 0, Now()).IgnoreError();
@@ -273,11 +273,11 @@ void World::Event() {
   } else {
     member.Work();
   }
-  if (!member.trouble.empty()) Trouble(member.trouble);
+  if (!member.violation.empty()) Violation(member.violation);
 }
 
 std::string World::Run() {
-  for (int event = 0; event < options_.max_events && trouble_.empty(); ++event) {
+  for (int event = 0; event < options_.max_events && violation_.empty(); ++event) {
     Event();
     if (!finished_) continue;
     if (core_) last_ = core_->Observe(Now());
@@ -287,14 +287,14 @@ std::string World::Run() {
       const Ledger ledger = *Ledger::Create(options_.rows, options_.epochs, options_.batch);
       if (journal_->ledger().committed_step() != ledger.total_steps()) return "complete, but not all is committed";
       if (lines_ != ledger.total_steps()) return fmt::format("steps.jsonl has {} lines that count", lines_);
-      return trouble_;
+      return violation_;
     }
-    // Suspended: the operator resumes it with the same plan.
+    // The job is suspended; the operator resumes it with the same plan.
     finished_.reset();
     KillCoordinator();
     for (const auto& member : Living()) member->Die(true);
   }
-  if (!trouble_.empty()) return trouble_;
+  if (!violation_.empty()) return violation_;
   const job::v1::Observation seen = core_ ? core_->Observe(Now()) : job::v1::Observation();
   return "no end: " + seen.ShortDebugString();
 }

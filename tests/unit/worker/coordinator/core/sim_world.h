@@ -1,6 +1,6 @@
-// A job's whole world under a seeded random scheduler: coordinator core with journal, members, an operator that brings
-// pods back, kills, restarts, broken sessions, new plans, drains and suspends. Messages of one member keep their order;
-// everything else happens in any order.
+// Simulates a whole job under a seeded random scheduler: the coordinator core with its journal, members, an operator
+// that replaces pods, kills, restarts, broken sessions, new plans, drains and suspensions. Messages of one member keep
+// their order; everything else happens in random order.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct WorldOptions {
   int max_events = 400000;
 };
 
-// A plan: a stage on servers and a dense one.
+// Makes a plan with one stage on servers and one dense stage.
 job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, int servers, const std::string& pool);
 
 class World {
  public:
   explicit World(const WorldOptions& options);
-  // Until the job is complete; the empty string, or what went wrong.
+  // Runs until the job is complete. Returns "", or what went wrong.
   std::string Run();
   const job::v1::Observation& last() const { return last_; }
   int kills() const { return kills_; }
@@ -52,8 +52,8 @@ class World {
   std::vector<std::shared_ptr<Member>> Living() const;
   std::shared_ptr<Member> LivingPod(const std::string& name) const;
   void NewPlan();
-  void Trouble(const std::string& what) {
-    if (trouble_.empty()) trouble_ = what;
+  void Violation(const std::string& what) {
+    if (violation_.empty()) violation_ = what;
   }
 
   const WorldOptions options_;
@@ -65,16 +65,16 @@ class World {
   int64_t plan_generation_ = 0;
   base::nanoseconds time_{0};
   int64_t instances_ = 0;
-  int64_t newest_generation_ = 0;  // announced by any Prepare
+  int64_t newest_generation_ = 0;  // highest generation of any Prepare
   int disturbances_left_;
   int kills_ = 0;
   bool finding_ = false;
   std::vector<WriteManifestCommand> manifests_;
-  int64_t lines_ = 0;  // of steps.jsonl that count
+  int64_t lines_ = 0;  // number of lines of steps.jsonl that were not rolled back
   std::optional<int> finished_;
   bool complete_ = false;
   job::v1::Observation last_;
-  std::string trouble_;
+  std::string violation_;
 };
 
 }  // namespace medley::worker::sim

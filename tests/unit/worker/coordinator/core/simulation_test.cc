@@ -1,4 +1,4 @@
-// Random worlds: whatever happens, the job ends with every sample trained exactly once in the surviving state.
+// Runs random simulations: whatever happens, the surviving state contains every sample exactly once at the end.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +29,7 @@ TEST(SimulationTest, WithCheckpoints) {
       EXPECT_GT(record.to_generation(), record.from_generation()) << "seed " << seed;
     }
   }
-  // The worlds are not idle.
+  // The simulations must contain enough disturbances.
   EXPECT_GT(kills, 300);
   EXPECT_GT(recoveries, 300);
   EXPECT_GT(rescales, 100);

@@ -1,4 +1,4 @@
-// The coordinator over real gRPC on loopback, with members that obey and count.
+// Tests the coordinator over real gRPC on loopback, with simple members that follow orders and count samples.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
@@ -33,13 +33,14 @@ using testing::HasSubstr;
 
 constexpr int64_t kRows = 100;
 
-// One trainer that holds the whole model: obeys, keeps its state when the coordinator goes, writes checkpoints.
+// A trainer that holds the whole model: follows orders, keeps its state when the coordinator is lost, writes
+// checkpoints.
 class Trainer {
  public:
   Trainer(std::string instance, fs::path root, int64_t stop_at)
       : instance_(std::move(instance)), root_(std::move(root)), stop_at_(stop_at) {}
 
-  // One session; true when released.
+  // Runs one session; returns true when released.
   bool Run(int port, const std::string& token) {
     const auto stub = job::v1::MemberService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
@@ -140,7 +141,7 @@ class Trainer {
 
   const std::string instance_;
   const fs::path root_;
-  int64_t stop_at_;  // goes away when asked to train after this step; -1: never
+  int64_t stop_at_;  // exits when it has to train a step after this one; -1: never
   job::v1::Prepare prepare_;
   int64_t generation_ = 0;
   int64_t step_ = 0;
@@ -193,7 +194,7 @@ class CoordinatorServerTest : public testing::Test {
     plan.set_leader_term(leader_term);
     return rpc::FromGrpc(stub->ApplyPlan(&context, plan, &response));
   }
-  // Follows the job to its end; the last observation.
+  // Follows the job to its end; returns the last observation.
   job::v1::Observation Watch(int port) {
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
@@ -236,7 +237,7 @@ TEST_F(CoordinatorServerTest, AJobFromPlanToEnd) {
   EXPECT_EQ(found->manifest->step, 40);
 }
 
-// The only holder of the state dies: its successor starts from the last checkpoint, or the seed.
+// The only holder of the state dies: its replacement starts from the last checkpoint, or from the seed.
 TEST_F(CoordinatorServerTest, ALostTrainerIsReplaced) {
   auto server = CoordinatorServer::Start(Options(), clock_);
   ASSERT_THAT(server, IsOk());
@@ -257,8 +258,8 @@ TEST_F(CoordinatorServerTest, ALostTrainerIsReplaced) {
   EXPECT_EQ(second.samples(), 2 * kRows);
 }
 
-// The coordinator dies and comes back from its journal; the trainer keeps its state.
-TEST_F(CoordinatorServerTest, ARestartedCoordinatorGoesOn) {
+// The coordinator dies and restarts from its journal; the trainer keeps its state.
+TEST_F(CoordinatorServerTest, ARestartedCoordinatorContinues) {
   Trainer trainer("i1", root_, 17);
   {
     auto server = CoordinatorServer::Start(Options(), clock_);

@@ -1,4 +1,4 @@
-// Journal, steps.jsonl and rendezvous store.
+// Tests the journal, steps.jsonl and the rendezvous store.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -34,7 +34,7 @@ class StoreTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(StoreTest, TheLastRecordCounts) {
+TEST_F(StoreTest, OnlyTheLastRecordMatters) {
   {
     auto journal = *Journal::Open(root_ / "deep");
     EXPECT_FALSE(journal->restored());
@@ -87,10 +87,10 @@ TEST_F(StoreTest, StepsAreWrittenOnceAndCutAtARollback) {
     ASSERT_THAT(log->Rollback({1, 2}), IsOk());
     ASSERT_THAT(log->Add({{2, 0, 10, 10}, 2, std::numeric_limits<double>::quiet_NaN()}), IsOk());
   }
-  std::ofstream(path, std::ios::app) << "{\"step\":3,\"da";  // torn
+  std::ofstream(path, std::ios::app) << "{\"step\":3,\"da";  // an incomplete line
   auto log = *StepLog::Open(path);
   EXPECT_EQ(log->last_step(), 2);
-  ASSERT_THAT(log->Add(step(2)), IsOk());  // told again
+  ASSERT_THAT(log->Add(step(2)), IsOk());  // reported twice
   ASSERT_THAT(log->Add(step(3)), IsOk());
   std::ifstream in(path);
   std::vector<std::string> lines;

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/cluster/comparison.h"
-#include "cli/cluster/job_question.h"
+#include "cli/cluster/job_plan_request.h"
 #include "common/base/testing/status_matchers.h"
 #include "tests/unit/cli/cluster/objects.h"
 
@@ -43,103 +43,104 @@ JobObjects Objects() {
   return objects;
 }
 
-TEST(JobQuestionTest, IsWhatTheOperatorWouldAsk) {
-  const auto question = AskOf(Objects(), false, testing_objects::Now());
-  ASSERT_THAT(question, base::IsOk());
-  const model::PlanRequest& request = question->request;
+TEST(JobPlanRequestTest, MatchesTheOperatorsRequest) {
+  const auto job_request = BuildJobPlanRequest(Objects(), false, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
+  const model::PlanRequest& request = job_request->request;
   ASSERT_EQ(request.resources.size(), 2u);
   EXPECT_EQ(request.resources[0].name, "cpu-spot") << "in the order of spec.resources.pools";
   EXPECT_DOUBLE_EQ(request.resources[0].price_per_unit_hour, 0.04);
   EXPECT_FALSE(request.resources[0].offering);
-  EXPECT_EQ(request.resources[0].limit, 10) << "free";
-  EXPECT_EQ(request.resources[1].limit, 8) << "free and what the job holds, not what has failed";
+  EXPECT_EQ(request.resources[0].limit, 10) << "the free units";
+  EXPECT_EQ(request.resources[1].limit, 8) << "the free units and those that the job holds, without failed pods";
   EXPECT_EQ(request.server_type, "cpu-spot");
   EXPECT_DOUBLE_EQ(request.constraints.min_throughput, 20000);
-  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60) << "40 minutes have passed";
+  EXPECT_DOUBLE_EQ(request.constraints.deadline_seconds, 7200 - 40 * 60) << "40 minutes of the deadline have passed";
   EXPECT_DOUBLE_EQ(request.constraints.budget_usd, 5 - 0.83);
   EXPECT_DOUBLE_EQ(request.training.remaining_samples, 2930400 - 1203200);
   EXPECT_EQ(request.planner.name, "auto");
-  EXPECT_EQ(question->catalog_revision, 17);
-  EXPECT_EQ(question->price_time, "2026-11-21T12:05:00Z");
-  EXPECT_TRUE(question->notes.empty());
+  EXPECT_EQ(job_request->catalog_revision, 17);
+  EXPECT_EQ(job_request->price_time, "2026-11-21T12:05:00Z");
+  EXPECT_TRUE(job_request->notes.empty());
   EXPECT_THAT(model::Validate(request), base::IsOk());
 }
 
-TEST(JobQuestionTest, OfferingsStayForAPriceFile) {
-  const auto question = AskOf(Objects(), true, testing_objects::Now());
-  ASSERT_THAT(question, base::IsOk());
-  ASSERT_TRUE(question->request.resources[0].offering);
-  EXPECT_EQ(question->request.resources[0].price_per_unit_hour, 0);
+TEST(JobPlanRequestTest, OfferingsStayForAPriceFile) {
+  const auto job_request = BuildJobPlanRequest(Objects(), true, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
+  ASSERT_TRUE(job_request->request.resources[0].offering);
+  EXPECT_EQ(job_request->request.resources[0].price_per_unit_hour, 0);
 }
 
-TEST(JobQuestionTest, PoolsWithoutProfileOrPriceAreLeftOutWithAWord) {
+TEST(JobPlanRequestTest, PoolsWithoutProfileOrPriceAreLeftOutWithANote) {
   JobObjects objects = Objects();
   objects.profiles.erase("v100-spot");
-  const auto question = AskOf(objects, false, testing_objects::Now());
-  ASSERT_THAT(question, base::IsOk());
-  EXPECT_EQ(question->request.resources.size(), 1u);
-  EXPECT_THAT(question->notes, ElementsAre(HasSubstr("pool v100-spot is left out: the job's layers have not been")));
+  const auto job_request = BuildJobPlanRequest(objects, false, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
+  EXPECT_EQ(job_request->request.resources.size(), 1u);
+  EXPECT_THAT(job_request->notes,
+              ElementsAre(HasSubstr("pool v100-spot is left out of the plan: the job's layers have not been")));
   objects.profiles.clear();
-  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+  EXPECT_THAT(BuildJobPlanRequest(objects, false, testing_objects::Now()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("job team/adult")));
   objects.pools.erase(objects.pools.begin());
-  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+  EXPECT_THAT(BuildJobPlanRequest(objects, false, testing_objects::Now()),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'v100-spot', which does not exist")));
 }
 
-TEST(JobQuestionTest, AJobThatIsOverIsAskedAnew) {
+TEST(JobPlanRequestTest, AFinishedJobIsPlannedFromTheBeginning) {
   JobObjects objects = Objects();
   Json status = testing_objects::RunningStatus();
   status["conditions"] = Json::array({testing_objects::Condition("Complete", "True", "TrainingComplete", "all")});
   objects.job = testing_objects::Job(status);
-  const auto question = AskOf(objects, false, testing_objects::Now());
-  ASSERT_THAT(question, base::IsOk());
-  EXPECT_DOUBLE_EQ(question->request.constraints.deadline_seconds, 7200);
-  EXPECT_DOUBLE_EQ(question->request.training.remaining_samples, 0);
-  EXPECT_THAT(question->notes, Contains(HasSubstr("the job is over")));
+  const auto job_request = BuildJobPlanRequest(objects, false, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
+  EXPECT_DOUBLE_EQ(job_request->request.constraints.deadline_seconds, 7200);
+  EXPECT_DOUBLE_EQ(job_request->request.training.remaining_samples, 0);
+  EXPECT_THAT(job_request->notes, Contains(HasSubstr("the job has finished")));
 }
 
-TEST(JobQuestionTest, ADeadlineThatHasPassedIsSaid) {
-  const auto question = AskOf(Objects(), false, testing_objects::Now() + base::seconds(7200));
-  ASSERT_THAT(question, base::IsOk());
-  EXPECT_THAT(question->notes, Contains(HasSubstr("deadline has passed")));
+TEST(JobPlanRequestTest, APassedDeadlineIsNoted) {
+  const auto job_request = BuildJobPlanRequest(Objects(), false, testing_objects::Now() + base::seconds(7200));
+  ASSERT_THAT(job_request, base::IsOk());
+  EXPECT_THAT(job_request->notes, Contains(HasSubstr("deadline has passed")));
 }
 
-TEST(JobQuestionTest, BrokenObjectsAreNamed) {
+TEST(JobPlanRequestTest, BrokenObjectsAreNamed) {
   JobObjects objects = Objects();
   objects.profiles["cpu-spot"].mutable_json()["data"]["profile.json"] = "{";
-  EXPECT_THAT(AskOf(objects, false, testing_objects::Now()),
+  EXPECT_THAT(BuildJobPlanRequest(objects, false, testing_objects::Now()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the stored profile of pool cpu-spot")));
   objects = Objects();
   objects.plan->mutable_json()["data"] = Json::object();
-  const auto question = AskOf(objects, false, testing_objects::Now());
-  ASSERT_THAT(question, base::IsOk());
-  EXPECT_FALSE(question->record);
-  EXPECT_EQ(question->notes.size(), 1u);
+  const auto job_request = BuildJobPlanRequest(objects, false, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
+  EXPECT_FALSE(job_request->record);
+  EXPECT_EQ(job_request->notes.size(), 1u);
 }
 
 TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {
-  const auto question = AskOf(Objects(), false, testing_objects::Now());
-  ASSERT_THAT(question, base::IsOk());
+  const auto job_request = BuildJobPlanRequest(Objects(), false, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
   model::PlanResult result;
   result.plan = model::ProvisionedPlan{};
   result.plan->throughput = 20000;
   result.plan->cost_per_hour = 1.5;
   result.execution_plan = testing_objects::Record().plan;
-  Comparison same = Compare(*question, result);
+  Comparison same = Compare(*job_request, result);
   EXPECT_TRUE(same.running);
   EXPECT_TRUE(same.same);
-  EXPECT_NEAR(same.usd_per_hour, 6 * 0.04 + 2.42, 1e-9) << "at the prices of now";
+  EXPECT_NEAR(same.usd_per_hour, 6 * 0.04 + 2.42, 1e-9) << "at current prices";
   EXPECT_NEAR(same.stay_usd, 1727200 / 20874.3 / 3600 * 2.66, 1e-6);
-  EXPECT_THAT(ComparisonLines(same, result), Contains("it is what would be planned now"));
+  EXPECT_THAT(ComparisonLines(same, result), Contains("the new plan is the same"));
   result.execution_plan->stages[0].groups[0].units = 2;
-  const Comparison other = Compare(*question, result);
+  const Comparison other = Compare(*job_request, result);
   EXPECT_FALSE(other.same);
   EXPECT_THAT(ComparisonLines(other, result), Contains(HasSubstr("USD less (-")));
   Comparison slow = other;
   slow.measured_throughput = slow.throughput / 2;
-  EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("measures 50 % of what")));
-  const Json json = Json::parse(ComparisonJson(*question, other, R"({"planner": "exact"})"));
+  EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("reaches 50 % of its predicted throughput")));
+  const Json json = Json::parse(ComparisonJson(*job_request, other, R"({"planner": "exact"})"));
   EXPECT_EQ(json["plan"]["planner"], "exact");
   EXPECT_EQ(json["running"]["generation"], 4);
   EXPECT_FALSE(json["running"]["same"].get<bool>());

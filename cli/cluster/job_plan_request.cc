@@ -1,4 +1,4 @@
-#include "cli/cluster/job_question.h"
+#include "cli/cluster/job_plan_request.h"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ double SecondsSince(const std::string& time, base::WallTime now) {
   return parsed.ok() ? std::max(0.0, base::ToSeconds(now - *parsed)) : 0;
 }
 
-// Units of the pool that the job's own pods hold.
+// The number of units of the pool that the job's own pods hold.
 int Held(const JobObjects& objects, const std::string& pool) {
   return static_cast<int>(std::count_if(objects.pods.begin(), objects.pods.end(), [&](const kube::Object& pod) {
     const std::string phase = pod.String("/status/phase");
@@ -34,26 +34,26 @@ struct Usable {
   std::vector<model::Profile> profiles;
 };
 
-// Why the pool cannot be planned with, or "".
+// Returns why the pool cannot be used for planning, or "".
 std::string Unusable(const JobObjects& objects, const ops::ResourcePool& pool, const std::string& ns) {
-  if (!pool.Allows(ns)) return "namespace '" + ns + "' may not use it";
+  if (!pool.Allows(ns)) return "namespace '" + ns + "' is not allowed to use it";
   if (pool.usd_per_unit_hour <= 0 && !pool.offering) return "it has no price";
   if (!objects.profiles.contains(pool.name)) return "the job's layers have not been measured on it";
   return "";
 }
 
 absl::Status AddPool(const JobObjects& objects, const kube::Object& object, const std::string& ns, bool named,
-                     bool keep_offerings, Usable& usable, JobQuestion& question) {
+                     bool keep_offerings, Usable& usable, JobPlanRequest& job_request) {
   MEDLEY_ASSIGN_OR_RETURN(ops::ResourcePool pool, ops::ResourcePool::FromObject(object));
   const ops::PoolStatus status = ops::PoolStatus::FromJson(object.At("/status"));
   if (!keep_offerings || !pool.offering) {
     if (status.usd_per_unit_hour > 0) pool.usd_per_unit_hour = status.usd_per_unit_hour;
     pool.offering.reset();
-    question.price_time = std::max(question.price_time, status.price_time);
+    job_request.price_time = std::max(job_request.price_time, status.price_time);
   }
   const std::string why = Unusable(objects, pool, ns);
   if (!why.empty()) {
-    if (named || pool.Allows(ns)) question.notes.push_back("pool " + pool.name + " is left out: " + why);
+    if (named || pool.Allows(ns)) job_request.notes.push_back("pool " + pool.name + " is left out of the plan: " + why);
     return absl::OkStatus();
   }
   auto profile = ops::ParseProfile(objects.profiles.at(pool.name).String("/data/profile.json"), pool.name);
@@ -65,7 +65,7 @@ absl::Status AddPool(const JobObjects& objects, const kube::Object& object, cons
 }
 
 absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::TrainingJob& job, bool keep_offerings,
-                                   JobQuestion& question) {
+                                   JobPlanRequest& job_request) {
   Usable usable;
   const bool named = !job.pools.empty();
   std::vector<std::string> wanted = job.pools;
@@ -78,13 +78,13 @@ absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::Trainin
     if (pool == objects.pools.end()) {
       return base::NotFound("spec.resources.pools names ResourcePool '{}', which does not exist", name);
     }
-    MEDLEY_RETURN_IF_ERROR(AddPool(objects, *pool, job.key().ns, named, keep_offerings, usable, question));
+    MEDLEY_RETURN_IF_ERROR(AddPool(objects, *pool, job.key().ns, named, keep_offerings, usable, job_request));
   }
   if (!usable.pools.empty()) return usable;
   std::string why;
-  for (const std::string& note : question.notes) why += (why.empty() ? "" : "; ") + note;
-  return base::FailedPrecondition("there is nothing to plan job {} on: {}", job.key().ToString(),
-                                  why.empty() ? "no ResourcePool may be used from its namespace" : why);
+  for (const std::string& note : job_request.notes) why += (why.empty() ? "" : "; ") + note;
+  return base::FailedPrecondition("cannot plan job {}: no ResourcePool can be used: {}", job.key().ToString(),
+                                  why.empty() ? "none allows its namespace" : why);
 }
 
 ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
@@ -93,7 +93,7 @@ ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
     progress.remaining_samples =
         static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
   }
-  // Of a finished job: as if it began anew.
+  // A finished job is planned as if it started from the beginning.
   if (status.finished()) return ops::JobProgress();
   progress.elapsed_seconds = SecondsSince(status.start_time, now);
   progress.spent_usd = status.cost ? status.cost->spent_usd : 0;
@@ -102,29 +102,30 @@ ops::JobProgress Progress(const ops::JobStatus& status, base::WallTime now) {
 
 }  // namespace
 
-absl::StatusOr<JobQuestion> AskOf(const JobObjects& objects, bool keep_offerings, base::WallTime now) {
+absl::StatusOr<JobPlanRequest> BuildJobPlanRequest(const JobObjects& objects, bool keep_offerings, base::WallTime now) {
   const std::string name = "job " + objects.job.key().ToString();
-  JobQuestion question;
+  JobPlanRequest job_request;
   const auto job = ops::TrainingJob::FromObject(objects.job);
   if (!job.ok()) return base::Annotate(job.status(), name);
-  question.status = ops::JobStatus::FromJson(objects.job.At("/status"));
-  MEDLEY_ASSIGN_OR_RETURN(const Usable usable, UsablePools(objects, *job, keep_offerings, question));
+  job_request.status = ops::JobStatus::FromJson(objects.job.At("/status"));
+  MEDLEY_ASSIGN_OR_RETURN(const Usable usable, UsablePools(objects, *job, keep_offerings, job_request));
   const auto profile = ops::MergeProfiles(usable.profiles);
   if (!profile.ok()) return base::Annotate(profile.status(), name);
   std::vector<ops::PoolOffer> offers;
   for (size_t i = 0; i < usable.pools.size(); ++i) offers.push_back({&usable.pools[i], usable.units[i]});
-  question.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(question.status, now));
+  job_request.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(job_request.status, now));
   if (objects.plan) {
     auto record = ops::ReadPlanRecord(*objects.plan);
-    if (record.ok()) question.record = *std::move(record);
-    if (!record.ok()) question.notes.push_back(base::Message(record.status()));
+    if (record.ok()) job_request.record = *std::move(record);
+    if (!record.ok()) job_request.notes.push_back(base::Message(record.status()));
   }
-  if (question.status.plan) question.catalog_revision = question.status.plan->catalog_revision;
-  if (question.status.finished()) question.notes.push_back("the job is over: planned as if it began anew");
-  const double elapsed = Progress(question.status, now).elapsed_seconds;
+  if (job_request.status.plan) job_request.catalog_revision = job_request.status.plan->catalog_revision;
+  if (job_request.status.finished())
+    job_request.notes.push_back("the job has finished: it is planned as if it started from the beginning");
+  const double elapsed = Progress(job_request.status, now).elapsed_seconds;
   if (job->objective.deadline_seconds > 0 && elapsed >= job->objective.deadline_seconds)
-    question.notes.push_back("the job's deadline has passed: no plan can meet it");
-  return question;
+    job_request.notes.push_back("the job's deadline has passed: no plan can meet it");
+  return job_request;
 }
 
 absl::StatusOr<JobObjects> ReadJobObjects(const Cluster& cluster, const std::string& name) {
