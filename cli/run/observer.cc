@@ -44,8 +44,9 @@ absl::Status Observer::Step(RunRecord& record) {
   MEDLEY_RETURN_IF_ERROR(ReadEvents());
   record.last = TakeSnapshot(*job, pools->items);
   const Snapshot& view = record.last;
-  record.points.push_back(
-      {base::ToSeconds(clock_.Steady() - start_), view.observed.samples, view.plan ? view.plan->generation : 0});
+  record.points.push_back({base::ToSeconds(clock_.Steady() - start_), view.observed.samples,
+                           view.plan ? view.plan->generation : 0, view.plan ? view.plan->throughput : 0,
+                           view.rescaling});
   NotePlan(view);
   NoteMoves(view, record);
   if (view.problem != problem_) {

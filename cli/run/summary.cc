@@ -8,20 +8,6 @@
 namespace medley::cli {
 namespace {
 
-// Mean samples/s before the plan of `generation` was in force or, with `after`, from then on.
-double GenerationThroughput(const std::vector<SamplePoint>& points, int64_t generation, bool after) {
-  const SamplePoint* first = nullptr;
-  const SamplePoint* last = nullptr;
-  for (const SamplePoint& point : points) {
-    if (point.samples <= 0 || (after ? point.generation < generation : point.generation >= generation)) continue;
-    if (first == nullptr) first = &point;
-    // Training ended when the number of samples stopped growing.
-    if (last == nullptr || point.samples > last->samples) last = &point;
-  }
-  if (first == nullptr || last->seconds <= first->seconds) return 0;
-  return static_cast<double>(last->samples - first->samples) / (last->seconds - first->seconds);
-}
-
 void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound, bool at_least,
                  Summary& summary) {
   const auto it = last.observed.metrics.find(name);
@@ -55,16 +41,31 @@ void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int e
 
 }  // namespace
 
-double Throughput(const std::vector<SamplePoint>& points, double from_seconds, double to_seconds) {
-  const SamplePoint* first = nullptr;
-  const SamplePoint* last = nullptr;
+std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& points) {
+  std::vector<PlanThroughput> plans;
+  const SamplePoint* first = nullptr;   // the first report under the plan
+  const SamplePoint* latest = nullptr;  // the latest report with more samples than the one before
   for (const SamplePoint& point : points) {
-    if (point.seconds < from_seconds || point.seconds > to_seconds) continue;
-    if (first == nullptr) first = &point;
-    last = &point;
+    if (point.generation <= 0 || point.samples <= 0 || point.rescaling) continue;
+    if (plans.empty() || plans.back().generation != point.generation) {
+      plans.push_back({point.generation, point.expected_throughput, 0});
+      first = nullptr;
+      latest = nullptr;
+    }
+    if (latest == nullptr) {
+      latest = &point;
+      continue;
+    }
+    if (point.samples <= latest->samples) continue;
+    latest = &point;
+    if (first == nullptr) {  // samples grow in steps: measured from one growth to another
+      first = &point;
+      continue;
+    }
+    plans.back().measured = static_cast<double>(latest->samples - first->samples) / (latest->seconds - first->seconds);
   }
-  if (first == nullptr || last->seconds <= first->seconds) return 0;
-  return static_cast<double>(last->samples - first->samples) / (last->seconds - first->seconds);
+  std::erase_if(plans, [](const PlanThroughput& plan) { return plan.measured <= 0; });
+  return plans;
 }
 
 Summary Summarise(const RunRecord& record, const Scenario& scenario) {
@@ -87,14 +88,10 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
         fmt::format("{} samples trained, but rows x epochs is {}", last.observed.samples, last.observed.samples_total));
   }
   summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
-  if (!record.rescales.empty()) {
-    const int64_t generation = record.rescales.front().to_generation;
-    summary.lines.push_back(fmt::format("{:<23} {} samples/s before, {} after the rescale", "throughput",
-                                        Thousands(GenerationThroughput(record.points, generation, false)),
-                                        Thousands(GenerationThroughput(record.points, generation, true))));
-  } else {
-    summary.lines.push_back(
-        fmt::format("{:<23} {} samples/s", "throughput", Thousands(Throughput(record.points, 0, record.seconds))));
+  for (const PlanThroughput& plan : ThroughputOfPlans(record.points)) {
+    summary.lines.push_back(fmt::format("{:<23} generation {}: {} samples/s expected, {} measured ({:+.0f} %)",
+                                        "throughput", plan.generation, Thousands(plan.expected),
+                                        Thousands(plan.measured), 100 * (plan.measured / plan.expected - 1)));
   }
   Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);

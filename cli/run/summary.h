@@ -13,7 +13,9 @@ namespace medley::cli {
 struct SamplePoint {
   double seconds = 0;  // since the start of the run
   int64_t samples = 0;
-  int64_t generation = 0;
+  int64_t generation = 0;          // of the plan
+  double expected_throughput = 0;  // samples/s, as the plan estimates
+  bool rescaling = false;          // the plan is accepted but not in force yet
 };
 
 struct RunRecord {
@@ -31,8 +33,16 @@ struct Summary {
   std::vector<std::string> failures;  // sentences; empty: all expectations are met
 };
 
-// Mean samples/s between two times of the record; 0 when nothing was trained between them.
-double Throughput(const std::vector<SamplePoint>& points, double from_seconds, double to_seconds);
+// What a plan promised and what was trained while it was in force.
+struct PlanThroughput {
+  int64_t generation = 0;
+  double expected = 0;  // samples/s
+  double measured = 0;  // samples/s
+};
+
+// One entry for each plan under which the number of samples grew at least twice, in order. Measured from its first
+// growth to its last, so waiting and evaluation do not count; pauses in between do.
+std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& points);
 
 Summary Summarise(const RunRecord& record, const Scenario& scenario);
 
