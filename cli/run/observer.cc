@@ -44,9 +44,10 @@ absl::Status Observer::Step(RunRecord& record) {
   MEDLEY_RETURN_IF_ERROR(ReadEvents());
   record.last = TakeSnapshot(*job, pools->items);
   const Snapshot& view = record.last;
+  const ops::RescaleStatus* switched = view.rescales.empty() ? nullptr : &view.rescales.back();
   record.points.push_back({base::ToSeconds(clock_.Steady() - start_), view.observed.samples,
-                           view.plan ? view.plan->generation : 0, view.plan ? view.plan->throughput : 0,
-                           view.rescaling});
+                           switched != nullptr ? switched->to_generation : 1, view.plan ? view.plan->throughput : 0,
+                           !view.rescaling && (switched == nullptr || !switched->recovery)});
   NotePlan(view);
   NoteMoves(view, record);
   if (view.problem != problem_) {

@@ -43,10 +43,10 @@ void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int e
 
 std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& points) {
   std::vector<PlanThroughput> plans;
-  const SamplePoint* first = nullptr;   // the first report under the plan
-  const SamplePoint* latest = nullptr;  // the latest report with more samples than the one before
+  const SamplePoint* first = nullptr;   // the first growth in the generation
+  const SamplePoint* latest = nullptr;  // the latest growth
   for (const SamplePoint& point : points) {
-    if (point.generation <= 0 || point.samples <= 0 || point.rescaling) continue;
+    if (point.generation <= 0 || point.samples <= 0 || !point.whole) continue;
     if (plans.empty() || plans.back().generation != point.generation) {
       plans.push_back({point.generation, point.expected_throughput, 0});
       first = nullptr;

@@ -11,11 +11,11 @@
 namespace medley::cli {
 
 struct SamplePoint {
-  double seconds = 0;  // since the start of the run
+  double seconds = 0;  // since the run started
   int64_t samples = 0;
-  int64_t generation = 0;          // of the plan
+  int64_t generation = 0;          // in force
   double expected_throughput = 0;  // samples/s, as the plan estimates
-  bool rescaling = false;          // the plan is accepted but not in force yet
+  bool whole = true;               // every member of the plan trains, and no other plan is being prepared
 };
 
 struct RunRecord {
@@ -33,15 +33,15 @@ struct Summary {
   std::vector<std::string> failures;  // sentences; empty: all expectations are met
 };
 
-// What a plan promised and what was trained while it was in force.
+// What a plan promised and what was trained in a generation that runs the whole plan.
 struct PlanThroughput {
   int64_t generation = 0;
   double expected = 0;  // samples/s
   double measured = 0;  // samples/s
 };
 
-// One entry for each plan under which the number of samples grew at least twice, in order. Measured from its first
-// growth to its last, so waiting and evaluation do not count; pauses in between do.
+// One entry for each whole generation in which the number of samples grew at least twice, in order. Measured from its
+// first growth to its last, so waiting and evaluation do not count.
 std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& points);
 
 Summary Summarise(const RunRecord& record, const Scenario& scenario);

@@ -25,9 +25,9 @@ RunRecord Good() {
   record.last.cost.saved_usd = 0.25;
   record.rescales = {{1, 2, "PriceChanged", 0.05, "", false, 0}};
   record.recoveries = {{2, 3, "MemberLost", 0.1, "", true, 1}};
-  record.points = {{0, 0, 1, 25, false},   {1, 10, 1, 25, false},  {1.5, 10, 1, 25, false}, {2, 30, 1, 25, false},
-                   {3, 50, 1, 25, false},  {3.5, 50, 2, 40, true}, {4, 60, 2, 40, false},   {5, 70, 2, 40, false},
-                   {6, 100, 2, 40, false}, {9, 100, 2, 40, false}};
+  record.points = {{0, 0, 1, 25, true},   {1, 10, 1, 25, true},    {1.5, 10, 1, 25, true}, {2, 30, 1, 25, true},
+                   {3, 50, 1, 25, true},  {3.5, 55, 1, 40, false}, {4, 60, 2, 40, true},   {5, 70, 2, 40, true},
+                   {6, 100, 2, 40, true}, {7, 101, 3, 40, false},  {8, 102, 3, 40, false}, {9, 102, 2, 40, true}};
   record.seconds = 10;
   return record;
 }
@@ -36,7 +36,8 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   const Summary summary = Summarise(Good(), Expecting());
   EXPECT_THAT(summary.failures, IsEmpty());
   EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; the first plan would have cost 0.75")));
-  // From 30 samples at 2 s to 50 at 3 s; then from 70 at 5 s to 100 at 6 s. Evaluation after 6 s does not count.
+  // From 30 samples at 2 s to 50 at 3 s; then from 70 at 5 s to 100 at 6 s. Neither the switch, nor generation 3, which lacks
+  // a member, nor evaluation counts.
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 1: 25 samples/s expected, 20 measured (-20 %)")));
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 2: 40 samples/s expected, 30 measured (-25 %)")));
 }
