@@ -27,7 +27,7 @@ RunRecord Good() {
   record.recoveries = {{2, 3, "MemberLost", 0.1, "", true, 1}};
   record.points = {{0, 0, 1, 25, true},   {1, 10, 1, 25, true},    {1.5, 10, 1, 25, true}, {2, 30, 1, 25, true},
                    {3, 50, 1, 25, true},  {3.5, 55, 1, 40, false}, {4, 60, 2, 40, true},   {5, 70, 2, 40, true},
-                   {6, 100, 2, 40, true}, {7, 101, 3, 40, false},  {8, 102, 3, 40, false}, {9, 102, 2, 40, true}};
+                   {6, 100, 2, 40, true}, {7, 101, 3, 40, false},  {8, 102, 3, 40, false}, {9, 102, 4, 40, true}};
   record.seconds = 10;
   return record;
 }
