@@ -11,7 +11,7 @@
 namespace medley::kube {
 namespace {
 
-Key K(const char* name) { return {"ns", name}; }
+Key Named(const char* name) { return {"ns", name}; }
 
 class WorkQueueTest : public testing::Test {
  protected:
@@ -23,54 +23,54 @@ class WorkQueueTest : public testing::Test {
 };
 
 TEST_F(WorkQueueTest, D1_FirstInFirstOutWithoutDuplicates) {
-  for (const char* name : {"b", "a", "b", "c", "a"}) queue_.Add(K(name));
+  for (const char* name : {"b", "a", "b", "c", "a"}) queue_.Add(Named(name));
   EXPECT_EQ(queue_.Length(), 3u);
-  EXPECT_EQ(Get(), K("b"));
-  EXPECT_EQ(Get(), K("a"));
-  EXPECT_EQ(Get(), K("c"));
+  EXPECT_EQ(Get(), Named("b"));
+  EXPECT_EQ(Get(), Named("a"));
+  EXPECT_EQ(Get(), Named("c"));
 }
 
 TEST_F(WorkQueueTest, TestAddWhileProcessing) {
-  queue_.Add(K("a"));
-  ASSERT_EQ(Get(), K("a"));
-  queue_.Add(K("a"));
-  queue_.Add(K("a"));
+  queue_.Add(Named("a"));
+  ASSERT_EQ(Get(), Named("a"));
+  queue_.Add(Named("a"));
+  queue_.Add(Named("a"));
   EXPECT_EQ(queue_.Length(), 0u);  // never on two workers
-  queue_.Done(K("a"));
+  queue_.Done(Named("a"));
   EXPECT_EQ(queue_.Length(), 1u);
-  ASSERT_EQ(Get(), K("a"));
-  queue_.Done(K("a"));
+  ASSERT_EQ(Get(), Named("a"));
+  queue_.Done(Named("a"));
   EXPECT_EQ(queue_.Length(), 0u);
 }
 
 TEST_F(WorkQueueTest, TestReinsert) {
-  queue_.Add(K("foo"));
-  ASSERT_EQ(Get(), K("foo"));
-  queue_.Add(K("foo"));
-  queue_.Done(K("foo"));
-  ASSERT_EQ(Get(), K("foo"));
-  queue_.Done(K("foo"));
+  queue_.Add(Named("foo"));
+  ASSERT_EQ(Get(), Named("foo"));
+  queue_.Add(Named("foo"));
+  queue_.Done(Named("foo"));
+  ASSERT_EQ(Get(), Named("foo"));
+  queue_.Done(Named("foo"));
   EXPECT_EQ(queue_.Length(), 0u);
 }
 
 TEST_F(WorkQueueTest, TestCollapse) {
-  queue_.Add(K("bar"));
-  queue_.Add(K("bar"));
-  ASSERT_EQ(Get(), K("bar"));
-  queue_.Done(K("bar"));
+  queue_.Add(Named("bar"));
+  queue_.Add(Named("bar"));
+  ASSERT_EQ(Get(), Named("bar"));
+  queue_.Done(Named("bar"));
   EXPECT_EQ(queue_.Length(), 0u);
 }
 
 TEST_F(WorkQueueTest, TestCollapseWhileProcessing) {
-  queue_.Add(K("bar"));
-  ASSERT_EQ(Get(), K("bar"));
-  for (int i = 0; i < 3; ++i) queue_.Add(K("bar"));
+  queue_.Add(Named("bar"));
+  ASSERT_EQ(Get(), Named("bar"));
+  for (int i = 0; i < 3; ++i) queue_.Add(Named("bar"));
   std::jthread waiter([&] {
     const auto key = Get();
-    EXPECT_EQ(key, K("bar"));
+    EXPECT_EQ(key, Named("bar"));
     queue_.Done(*key);
   });
-  queue_.Done(K("bar"));
+  queue_.Done(Named("bar"));
   waiter.join();
   EXPECT_EQ(queue_.Length(), 0u);
 }
@@ -90,7 +90,7 @@ TEST_F(WorkQueueTest, D1_OneKeyIsNeverOnTwoWorkers) {
       }
     });
   }
-  for (int i = 0; i < 2000; ++i) queue_.Add(K("only"));
+  for (int i = 0; i < 2000; ++i) queue_.Add(Named("only"));
   queue_.ShutDown();
   workers.clear();
   EXPECT_FALSE(twice);
@@ -98,12 +98,12 @@ TEST_F(WorkQueueTest, D1_OneKeyIsNeverOnTwoWorkers) {
 }
 
 TEST_F(WorkQueueTest, D2_ShutDownRefusesAddsAndLetsQueuedItemsDrain) {
-  queue_.Add(K("a"));
-  queue_.Add(K("b"));
+  queue_.Add(Named("a"));
+  queue_.Add(Named("b"));
   queue_.ShutDown();
-  queue_.Add(K("c"));
-  EXPECT_EQ(Get(), K("a"));
-  EXPECT_EQ(Get(), K("b"));
+  queue_.Add(Named("c"));
+  EXPECT_EQ(Get(), Named("a"));
+  EXPECT_EQ(Get(), Named("b"));
   EXPECT_EQ(Get(), std::nullopt);
 }
 
@@ -113,8 +113,8 @@ TEST_F(WorkQueueTest, D2_StopEndsGet) {
 }
 
 TEST_F(WorkQueueTest, TestQueueDrainageUsingShutDownWithDrain) {
-  queue_.Add(K("foo"));
-  queue_.Add(K("bar"));
+  queue_.Add(Named("foo"));
+  queue_.Add(Named("bar"));
   const auto first = Get();
   const auto second = Get();
   std::atomic<bool> drained = false;
@@ -133,7 +133,7 @@ TEST_F(WorkQueueTest, TestQueueDrainageUsingShutDownWithDrain) {
 }
 
 TEST_F(WorkQueueTest, TestForceQueueShutdownUsingShutDown) {
-  queue_.Add(K("foo"));
+  queue_.Add(Named("foo"));
   ASSERT_TRUE(Get());
   std::jthread drain([&] { queue_.ShutDownWithDrain(stop_.get_token()); });
   while (!queue_.ShuttingDown()) std::this_thread::yield();
@@ -143,28 +143,28 @@ TEST_F(WorkQueueTest, TestForceQueueShutdownUsingShutDown) {
 }
 
 TEST_F(WorkQueueTest, TestQueueDrainageUsingShutDownWithDrainWithDirtyItem) {
-  queue_.Add(K("foo"));
+  queue_.Add(Named("foo"));
   ASSERT_TRUE(Get());
-  queue_.Add(K("foo"));
+  queue_.Add(Named("foo"));
   std::jthread drain([&] { queue_.ShutDownWithDrain(stop_.get_token()); });
   while (!queue_.ShuttingDown()) std::this_thread::yield();
-  queue_.Done(K("foo"));
-  ASSERT_EQ(Get(), K("foo"));  // added again before the shutdown: processed once more
-  queue_.Done(K("foo"));
+  queue_.Done(Named("foo"));
+  ASSERT_EQ(Get(), Named("foo"));  // added again before the shutdown: processed once more
+  queue_.Done(Named("foo"));
   drain.join();
 }
 
 TEST_F(WorkQueueTest, D4_PrioritiesAndReAddTakesTheMaximum) {
-  queue_.Add(K("low"), WorkQueue::kLowPriority);
-  queue_.Add(K("lifted"), WorkQueue::kLowPriority);
-  queue_.Add(K("a"));
-  queue_.Add(K("b"));
-  queue_.Add(K("lifted"), 1);
-  queue_.Add(K("a"), WorkQueue::kLowPriority);  // the priority is not lowered
-  EXPECT_EQ(Get(), K("lifted"));
-  EXPECT_EQ(Get(), K("a"));
-  EXPECT_EQ(Get(), K("b"));
-  EXPECT_EQ(Get(), K("low"));
+  queue_.Add(Named("low"), WorkQueue::kLowPriority);
+  queue_.Add(Named("lifted"), WorkQueue::kLowPriority);
+  queue_.Add(Named("a"));
+  queue_.Add(Named("b"));
+  queue_.Add(Named("lifted"), 1);
+  queue_.Add(Named("a"), WorkQueue::kLowPriority);  // the priority is not lowered
+  EXPECT_EQ(Get(), Named("lifted"));
+  EXPECT_EQ(Get(), Named("a"));
+  EXPECT_EQ(Get(), Named("b"));
+  EXPECT_EQ(Get(), Named("low"));
 }
 
 class RecordingMetrics : public QueueMetrics {
@@ -183,9 +183,9 @@ class RecordingMetrics : public QueueMetrics {
 TEST_F(WorkQueueTest, D5_Metrics) {
   RecordingMetrics metrics;
   WorkQueue queue(clock_, &metrics);
-  queue.Add(K("a"));
-  queue.Add(K("a"));
-  queue.Add(K("b"));
+  queue.Add(Named("a"));
+  queue.Add(Named("a"));
+  queue.Add(Named("b"));
   EXPECT_EQ(metrics.adds, 2);
   EXPECT_EQ(metrics.depth, 2u);
   clock_.Advance(base::milliseconds(50));
@@ -198,7 +198,7 @@ TEST_F(WorkQueueTest, D5_Metrics) {
   queue.ReportUnfinished();
   EXPECT_EQ(metrics.unfinished, base::milliseconds(35));
   EXPECT_EQ(metrics.longest, base::milliseconds(30));
-  queue.Done(K("a"));
+  queue.Done(Named("a"));
   EXPECT_EQ(metrics.work, base::milliseconds(30));
 }
 

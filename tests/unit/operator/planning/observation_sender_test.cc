@@ -12,7 +12,7 @@ namespace {
 using base::IsOk;
 using base::StatusIs;
 
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kSenderPatience(60);
 
 model::JobObservation Of(const std::string& job, int64_t generation) {
   model::JobObservation o;
@@ -29,7 +29,7 @@ class Service {
       base::MutexLock lock(mutex_);
       heard_.emplace_back(o.job_uid, o.generation);
       changed_.NotifyAll();
-      if (!changed_.WaitFor(mutex_, stop, kPatience, [this] { return open_; })) return base::Unavailable("away");
+      if (!changed_.WaitFor(mutex_, stop, kSenderPatience, [this] { return open_; })) return base::Unavailable("away");
       return model::Prediction{.observations = 1};
     };
   }
@@ -47,12 +47,12 @@ class Service {
   }
   std::vector<std::pair<std::string, int64_t>> Heard(size_t count) {
     base::MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, {}, kPatience, [&] { return heard_.size() >= count; });
+    changed_.WaitFor(mutex_, {}, kSenderPatience, [&] { return heard_.size() >= count; });
     return heard_;
   }
   std::vector<absl::Status> AnswersHeard(size_t count) {
     base::MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, {}, kPatience, [&] { return answers_.size() >= count; });
+    changed_.WaitFor(mutex_, {}, kSenderPatience, [&] { return answers_.size() >= count; });
     return answers_;
   }
 

@@ -18,7 +18,7 @@ namespace {
 using base::IsOk;
 using base::StatusIs;
 
-constexpr int kTable = 0;
+constexpr int kServedTable = 0;
 
 class PsTest : public testing::Test {
  protected:
@@ -43,7 +43,7 @@ class PsTest : public testing::Test {
     }
   }
   std::shared_ptr<RowStore> MakeStore() const {
-    const ParameterSpec spec{.operation = kTable,
+    const ParameterSpec spec{.operation = kServedTable,
                              .name = "table",
                              .rows = 1000,
                              .columns = 2,
@@ -67,7 +67,7 @@ class PsTest : public testing::Test {
 
 TEST_F(PsTest, TwoTrainersThreeShards) {
   StartShards(3, 2);
-  TableKeys table{.operation = kTable, .columns = 2};
+  TableKeys table{.operation = kServedTable, .columns = 2};
   for (uint64_t key = 0; key < 100; ++key) table.keys.push_back(key * 7);
   PsClient a(Options(0), clock_), b(Options(1), clock_);
   ASSERT_THAT(a.Connect({}), IsOk());
@@ -119,7 +119,7 @@ TEST_F(PsTest, RowsMoveToAnotherMap) {
   std::vector<uint64_t> keys;
   for (uint64_t key = 0; key < 1000; ++key) keys.push_back(key);
   const std::vector<float> gradient(2000, 0.5f);
-  const GradientView view{kTable, keys, gradient};
+  const GradientView view{kServedTable, keys, gradient};
   ASSERT_THAT(shards_[0].store->Apply(1, std::span(&view, 1), 12), IsOk());
   int64_t moved = 0;
   for (int shard = 0; shard < 2; ++shard) {
