@@ -34,9 +34,9 @@ Conditions Conditions::FromJson(const kube::Json& list) {
     Condition condition{
         kube::GetString(item, "type"),    ParseStatus(kube::GetString(item, "status")), kube::GetString(item, "reason"),
         kube::GetString(item, "message"), kube::GetString(item, "lastTransitionTime"),  0};
-    const auto generation = item.find("observedGeneration");
-    if (generation != item.end() && generation->is_number_integer()) {
-      condition.observed_generation = generation->get<int64_t>();
+    const auto observed = item.find("observedGeneration");
+    if (observed != item.end() && observed->is_number_integer()) {
+      condition.observed_generation = observed->get<int64_t>();
     }
     result.conditions_.push_back(std::move(condition));
   }
@@ -57,11 +57,11 @@ kube::Json Conditions::ToJson() const {
 }
 
 bool Conditions::Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
-                     int64_t generation, base::WallTime now) {
+                     int64_t observed_generation, base::WallTime now) {
   auto found = std::find_if(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.type == type; });
   if (found == conditions_.end()) {
-    conditions_.push_back(
-        {std::string(type), status, std::string(reason), std::string(message), base::FormatTime(now), generation});
+    conditions_.push_back({std::string(type), status, std::string(reason), std::string(message), base::FormatTime(now),
+                           observed_generation});
     return true;
   }
   const bool changed = found->status != status || found->reason != reason || found->message != message;
@@ -69,7 +69,7 @@ bool Conditions::Set(std::string_view type, ConditionStatus status, std::string_
   found->status = status;
   found->reason = reason;
   found->message = message;
-  found->observed_generation = generation;
+  found->observed_generation = observed_generation;
   return changed;
 }
 

@@ -1,4 +1,4 @@
-// metav1.Condition: what is so, since when, and why, in words that a person can act on. Values; not
+// Kubernetes' metav1.Condition: the status of one aspect of an object, since when it holds, and why. Values; not
 // synchronised.
 #pragma once
 
@@ -17,8 +17,8 @@ std::string_view ToString(ConditionStatus status);
 struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;
-  std::string reason;                // CamelCase, for programs
-  std::string message;               // a sentence, for people
+  std::string reason;                // CamelCase, for programs; reasons.h lists them
+  std::string message;               // a full sentence, for users
   std::string last_transition_time;  // RFC 3339; set when `status` changes
   int64_t observed_generation = 0;
   bool operator==(const Condition&) const = default;
@@ -26,13 +26,14 @@ struct Condition {
 
 class Conditions {
  public:
-  // Unknown entries of the list are kept as far as they have a type.
+  // Skips entries without a type; a field that is absent or of a wrong type gets its default.
   static Conditions FromJson(const kube::Json& list);
   kube::Json ToJson() const;
 
-  // True when anything but the generation changed. The transition time moves only with the status.
+  // Adds or replaces the condition `type`. True when its status, reason or message changed; only a change of the
+  // status sets the transition time to `now`.
   bool Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
-           int64_t generation, base::WallTime now);
+           int64_t observed_generation, base::WallTime now);
   void Remove(std::string_view type);
   const Condition* Find(std::string_view type) const;  // null: absent
   bool IsTrue(std::string_view type) const;

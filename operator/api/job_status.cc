@@ -10,8 +10,8 @@ namespace {
 using kube::Json;
 
 std::string Usd(double value) { return base::FormatDecimal(value, 6); }
-// For people: three significant places are plenty, and status does not flicker with noise.
-// `per_unit`: 10 for one decimal. Divided by a whole number, so that the result is the number as people write it.
+// Rounds to 1 / `per_unit` (10: one decimal), so that noise in a measurement does not change the status. Dividing by a
+// whole number, rather than multiplying by 0.1, gives the double that prints as the short decimal.
 double Rounded(double value, double per_unit) {
   return std::isfinite(value) ? std::round(value * per_unit) / per_unit : 0;
 }

@@ -1,4 +1,4 @@
-// status of a TrainingJob. Values; not synchronised. Money is USD.
+// The `status` of a TrainingJob. Values; not synchronised. Money is in USD.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ struct PlanStatus {
     std::string layers;  // "1-5"
     std::string pool;
     int units = 0;
-    double throughput = 0;  // samples/s expected of the stage
+    double throughput = 0;  // samples/s, estimated for the stage
     bool operator==(const Stage&) const = default;
   };
-  // The best plan on one pool alone, from PlanResponse.alternatives: for people to compare.
+  // The best plan that uses one pool only (PlanResponse.alternatives), for users to compare the plan with.
   struct Alternative {
     std::string label;
     double throughput = 0;
     double usd_per_hour = 0;
     double usd_total = 0;
-    std::string reason;  // why that pool alone cannot do it; empty when it can
+    std::string reason;  // why no plan on that pool alone meets the goal; empty when one does
     bool operator==(const Alternative&) const = default;
   };
   int64_t generation = 0;
@@ -46,7 +46,7 @@ struct PlanStatus {
   std::string server_pool;
   double usd_per_hour = 0;
   double throughput = 0;
-  double usd_total = 0;  // of the samples that were left when it was made
+  double usd_total = 0;  // for the samples that were left when the plan was made
   std::vector<Alternative> alternatives;
   int64_t catalog_revision = 0;
   std::string price_time;
@@ -80,8 +80,8 @@ struct RescaleStatus {
   std::string reason;
   double pause_seconds = 0;
   std::string at;
-  bool recovery = false;   // after a loss, not planned
-  int64_t lost_steps = 0;  // that had to be trained again
+  bool recovery = false;   // true: after the loss of a member; false: a planned rescale
+  int64_t lost_steps = 0;  // steps that had to be trained again
   bool operator==(const RescaleStatus&) const = default;
 };
 
@@ -100,7 +100,7 @@ struct JobStatus {
   std::string completion_time;
 
   bool finished() const { return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition); }
-  // One word for the printer, from the conditions.
+  // The phase that `kubectl get` prints: one word, computed from the conditions.
   std::string Phase() const;
 
   static JobStatus FromJson(const kube::Json& status);

@@ -1,5 +1,5 @@
-// Typed reads from JSON that remember the first wrong type, with its path. Internal to
-// operator/api.
+// Reads typed values from JSON. The first field of a wrong type sets the status: an InvalidArgument that names the
+// field by its path. Internal to operator/api.
 //
 //   JsonReader spec(json, "spec");
 //   const int keep = spec.Child("checkpoint").Int("keep", 3);
@@ -27,7 +27,7 @@ class JsonReader {
   const absl::Status& status() const { return *status_; }
   const std::string& path() const { return path_; }
   bool Has(const char* field) const { return Find(field) != nullptr; }
-  // The object under `field`; an empty one when absent.
+  // The object in `field`; an empty object when the field is absent.
   JsonReader Child(const char* field) const;
   std::vector<JsonReader> Items(const char* field) const;
 
@@ -35,11 +35,11 @@ class JsonReader {
   int64_t Int(const char* field, int64_t fallback) const;
   double Number(const char* field, double fallback) const;
   bool Bool(const char* field, bool fallback) const;
-  double Seconds(const char* field, double fallback) const;               // Go duration
-  double Quantity(const char* field, double fallback) const;              // string or number
+  double Seconds(const char* field, double fallback) const;               // a Go duration ("1h30m")
+  double Quantity(const char* field, double fallback) const;              // a string ("16Gi") or a number
   std::map<std::string, std::string> StringMap(const char* field) const;  // numbers become text
   std::vector<std::string> Strings(const char* field) const;
-  // The value as it is; an empty object when absent.
+  // The value unchanged; an empty object when the field is absent.
   kube::Json Raw(const char* field) const;
 
  private:

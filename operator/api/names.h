@@ -1,4 +1,4 @@
-// Names of the objects of a job. Pure.
+// The names of the objects that the operator creates for a job. Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace medley::ops {
 
 enum class Role { kCoordinator, kServer, kTrainer, kProfiler };
-std::string_view ToString(Role role);  // value of the label and of --role
+std::string_view ToString(Role role);  // value of label medley.dev/role and of flag --role
 
 std::string CoordinatorName(std::string_view job);
 std::string ServerName(std::string_view job, int index);
@@ -18,7 +18,7 @@ std::string PlanConfigMapName(std::string_view job);
 std::string TokenSecretName(std::string_view job);
 std::string DisruptionBudgetName(std::string_view job);
 std::string PodGroupName(std::string_view job);
-// Shared by all jobs of the namespace whose profile has this hash.
+// One ConfigMap serves all jobs of the namespace whose profile has this hash.
 std::string ProfileConfigMapName(std::string_view hash, std::string_view pool);
 
 }  // namespace medley::ops

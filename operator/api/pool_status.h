@@ -1,4 +1,4 @@
-// status of a ResourcePool. Values; not synchronised.
+// The `status` of a ResourcePool. Values; not synchronised.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ inline constexpr char kAvailableCondition[] = "Available";
 
 struct PoolUnits {
   int limit = 0;
-  int capacity = 0;  // that the nodes hold
-  int used = 0;      // by pods of Medley
-  int free = 0;      // that another pod could take now
+  int capacity = 0;  // units that fit on the pool's nodes when these are empty
+  int used = 0;      // units that the pods of all jobs hold
+  int free = 0;      // units that further pods could take now
   bool operator==(const PoolUnits&) const = default;
 };
 

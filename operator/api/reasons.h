@@ -1,6 +1,6 @@
-// Every reason that a condition of a TrainingJob or of a ResourcePool may have. tests/lint/check_reasons.py holds that
-// the controllers use no other, and that docs/troubleshooting.md has a section for each; `medley explain` says what to
-// do about each (cli/cluster/advice). Pure constants.
+// Every reason that a condition of a TrainingJob or of a ResourcePool may have. tests/lint/check_reasons.py checks that
+// the controllers use no other reason and that docs/troubleshooting.md has a section for each. `medley explain` prints
+// what to do about each (cli/cluster/advice.h). Pure constants.
 #pragma once
 
 #include <string_view>
@@ -23,7 +23,7 @@ inline constexpr std::string_view kReasons[] = {
     "PodsStarting",
     // Running
     "GenerationCommitted",
-    // Rescaling: why the plan changes, and that it has
+    // Rescaling: why the plan changes; Rescaled: the change has finished
     "FirstPlan",
     "PriceChanged",
     "ObjectiveChanged",
@@ -52,11 +52,11 @@ inline constexpr std::string_view kReasons[] = {
     "ProfileFailed",
     "BackoffLimitExceeded",
     "DeadlineExceeded",
-    // Priced, of pools
+    // Priced (pools)
     "FixedPrice",
     "CatalogPrice",
     "NotInCatalog",
-    // Available, of pools
+    // Available (pools)
     "UnitsExist",
     "NoNodes",
 };

@@ -21,20 +21,20 @@ struct ResourcePool {
   kube::Object object;
   std::string name;
   model::ResourceClass cls = model::ResourceClass::kCpu;
-  std::map<std::string, std::string> unit_resources;  // quantities as written, by resource name
+  std::map<std::string, std::string> unit_resources;  // resource name -> quantity as written
   std::vector<std::pair<std::string, std::string>> unit_env;
-  double memory_bytes = 0;  // of a unit; 0: not bounded
+  double memory_bytes = 0;  // of one unit; 0: no limit
   std::map<std::string, std::string> node_selector;
   kube::Json tolerations = kube::Json::array();
-  int limit = 0;  // units of all jobs together
+  int limit = 0;  // the most units that all jobs together may hold
   PoolScaling scaling = PoolScaling::kNodes;
   std::vector<std::string> namespaces;  // empty: all
-  double usd_per_unit_hour = 0;         // 0: see offering
+  double usd_per_unit_hour = 0;         // 0: the price of `offering` counts
   std::optional<model::Offering> offering;
 
   bool Allows(std::string_view ns) const;
 
-  // Errors: InvalidArgument with the field's path.
+  // Errors: InvalidArgument that names the field by its path.
   static absl::StatusOr<ResourcePool> FromObject(const kube::Object& object);
 };
 

@@ -1,5 +1,4 @@
-// Names of group medley.dev: kinds, labels, annotations, and the names that every part agrees on.
-// Pure constants.
+// The names of API group medley.dev: kinds, labels, annotations, and names that several programs share. Pure constants.
 #pragma once
 
 #include "kube/object.h"
@@ -12,14 +11,14 @@ inline constexpr char kVersion[] = "v1alpha1";
 inline kube::Resource TrainingJobs() { return {kGroup, kVersion, "trainingjobs", "TrainingJob", true}; }
 inline kube::Resource ResourcePools() { return {kGroup, kVersion, "resourcepools", "ResourcePool", false}; }
 
-// On everything that is made for a job.
+// Labels of every object that the operator creates for a job.
 inline constexpr char kJobNameLabel[] = "medley.dev/job-name";
 inline constexpr char kRoleLabel[] = "medley.dev/role";  // coordinator, server, trainer, profiler
 inline constexpr char kPoolLabel[] = "medley.dev/pool";
 inline constexpr char kStageLabel[] = "medley.dev/stage";
-inline constexpr char kGenerationLabel[] = "medley.dev/generation";  // in which the pod was made
-inline constexpr char kProfileLabel[] = "medley.dev/profile";        // hash, on ConfigMaps of profiles
-// On pods and plans: the term of the leader that made them (common/model/leader_term.h).
+inline constexpr char kGenerationLabel[] = "medley.dev/generation";  // the generation for which the pod was created
+inline constexpr char kProfileLabel[] = "medley.dev/profile";        // on ConfigMaps with a profile: its hash
+// On pods and plans: the term of the leader that created them (common/model/leader_term.h).
 inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy

@@ -8,7 +8,7 @@ namespace {
 
 using kube::Json;
 
-// Sets what is absent, recursively through objects.
+// Adds the fields of `defaults` that `target` does not have, recursively through objects.
 void Fill(Json& target, const Json& defaults) {
   if (!target.is_object()) return;
   for (const auto& [key, value] : defaults.items()) {
@@ -36,7 +36,7 @@ const Json& Defaults() {
 }
 
 absl::StatusOr<double> ParsePercent(const std::string& text) {
-  if (text.empty() || text.back() != '%') return base::InvalidArgument("'{}' is no percentage, as in 10%", text);
+  if (text.empty() || text.back() != '%') return base::InvalidArgument("'{}' is not a percentage such as 10%", text);
   MEDLEY_ASSIGN_OR_RETURN(const double percent, base::ParseQuantity(text.substr(0, text.size() - 1)));
   return percent / 100;
 }

@@ -1,6 +1,5 @@
-// A TrainingJob as the operator reads it. Model, data and training are model::JobSpec's
-// (common/model/job_spec.h); this holds what decides where, how long and for how much. Immutable
-// values.
+// A TrainingJob as the operator reads it: goals, planner, pools, elasticity and run policy. model::JobSpec
+// (common/model/job_spec.h) holds the model, the data and the training parameters. Immutable values.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,7 +14,7 @@
 
 namespace medley::ops {
 
-// spec.objective; 0: no such goal.
+// spec.objective. A goal that the user did not set is 0.
 struct Objective {
   double min_throughput = 0;    // samples/s
   double deadline_seconds = 0;  // from startTime
@@ -56,10 +55,10 @@ struct RunPolicy {
   std::string scheduler_name;  // empty: the cluster's default
   PodGroupChoice pod_group = PodGroupChoice::kAuto;
   bool disruption_budget = true;
-  int max_unavailable = 1;  // pods that evictions may take at the same time
+  int max_unavailable = 1;  // the most pods that may be evicted at the same time
 };
 
-// A volume source of Kubernetes as it stands in the manifest, and where pods see it.
+// A Kubernetes volume source, as written in the manifest, and the path at which pods mount it.
 struct VolumeMount {
   kube::Json source;  // {"persistentVolumeClaim": {...}}
   std::string mount_path;
@@ -76,7 +75,7 @@ struct TrainingJob {
   RunPolicy run_policy;
   std::optional<VolumeMount> data_volume;
   std::optional<VolumeMount> checkpoint_volume;
-  kube::Json template_metadata;  // objects, maybe empty
+  kube::Json template_metadata;  // labels and annotations for the pods; may be empty
   kube::Json template_spec;
   uint64_t seed = 1;
   int epochs = 1;
@@ -87,20 +86,20 @@ struct TrainingJob {
   const std::string& name() const { return name_; }
   bool managed_by_us() const;
 
-  // Fills in defaults, then reads. Errors: InvalidArgument with the path of the first field of a
-  // wrong type or form.
+  // Applies the defaults, then reads the spec. Errors: InvalidArgument that names the first field of a wrong type or
+  // form by its path.
   static absl::StatusOr<TrainingJob> FromObject(const kube::Object& object);
 
  private:
   std::string name_;
 };
 
-// Whether spec.runPolicy.managedBy leaves the job to this operator, readable or not: of another
-// controller's job nothing is read, checked or written.
+// True when spec.runPolicy.managedBy is absent or names this operator; the rest of the spec may be invalid. The
+// operator does not read, validate or write the jobs of another controller.
 bool ManagedByThisOperator(const kube::Object& job);
 
-// The defaults of the CRD's schema, for API servers that do not apply them and for files that never
-// saw one.
+// Applies the defaults of the CRD's schema. Needed for manifests that no API server has read, and for API servers that
+// do not apply defaults.
 void ApplyJobDefaults(kube::Json& spec);
 
 }  // namespace medley::ops

@@ -14,7 +14,7 @@ namespace {
 
 using kube::Json;
 
-// Reads that never fail: an absent or wrongly typed value is null.
+// Returns null when the value is absent.
 const Json& At(const Json& json, const char* pointer) {
   static const Json null;
   const Json::json_pointer at(pointer);
@@ -34,7 +34,7 @@ double Number(const Json& json, const char* pointer, double fallback) {
   }
   return fallback;
 }
-// Seconds of a duration; -1 for what is none.
+// A duration in seconds; -1 when the value is absent or is not a duration.
 double Seconds(const Json& json, const char* pointer) {
   const auto parsed = base::ParseDuration(TextAt(json, pointer));
   return parsed.ok() ? base::ToSeconds(*parsed) : -1;
@@ -65,8 +65,7 @@ void CheckJobName(Rules& rules, const std::string& name) {
   rules.Require(
       !name.empty() && lower(name.front()) && name.back() != '-' && std::all_of(name.begin(), name.end(), allowed),
       "metadata.name must begin with a letter and hold only lower-case letters, digits "
-      "and hyphens, because a "
-      "Service is named after it");
+      "and hyphens, because a Service is named after it");
 }
 
 void CheckModel(Rules& rules, const Json& object, const Json& spec) {
@@ -136,9 +135,8 @@ void CheckResources(Rules& rules, const Json& spec) {
   rules.Require(!percent.ok() || *percent <= 100, "spec.elasticity.replan.minSaving must be at most 100%");
 }
 
-// False for the sources of which each pod gets its own copy, or that no pod can write. Others may
-// be shared: whether a claim is ReadWriteMany, or a host path one file system, only the cluster
-// knows.
+// False for volume sources that give each pod its own copy or that pods cannot write. Other sources may be shared; only
+// the cluster knows whether a claim is ReadWriteMany or whether a host path is the same file system on every node.
 bool IsShared(const Json& volume) {
   static constexpr std::array kPrivate = {"emptyDir", "ephemeral", "gitRepo",     "configMap",
                                           "secret",   "projected", "downwardAPI", "image"};

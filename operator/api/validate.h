@@ -1,6 +1,6 @@
-// Every CEL rule of deploy/crds again, with the same sentence, so that an API server without CEL
-// refuses the same manifests through a condition. tests/unit/operator/api checks that no sentence
-// of a CRD is missing here. Pure.
+// Repeats every CEL rule of deploy/crds with the same message, so that the operator reports the same errors in a
+// condition when the API server does not evaluate CEL. tests/unit/operator/api checks that no message of a CRD is
+// missing here. Pure.
 #pragma once
 
 #include <string>
@@ -10,13 +10,12 @@
 
 namespace medley::ops {
 
-// The sentences of the rules that the object breaks, in the order of the fields; empty: it is fine.
-// The JSON need not have been checked against the schema: values of a wrong type break no rule here
-// (the typed readers refuse them).
+// Returns the messages of the rules that the object breaks, in the order of the fields; empty: the object is valid.
+// Values of a wrong type break no rule here, because TrainingJob::FromObject and ResourcePool::FromObject refuse them.
 std::vector<std::string> ValidateTrainingJob(const kube::Object& job);
 std::vector<std::string> ValidateResourcePool(const kube::Object& pool);
 
-// What may not change: `before` and `after` are specs (with or without defaults).
+// The same for an update: which fields must not change. `before` and `after` are specs, with or without defaults.
 std::vector<std::string> ValidateTrainingJobUpdate(const kube::Json& before, const kube::Json& after);
 
 }  // namespace medley::ops
