@@ -15,8 +15,8 @@ namespace {
 constexpr base::nanoseconds kPause = base::milliseconds(250);
 constexpr std::chrono::seconds kRequestTimeout{15};
 
-// Two units are needed and four are there, so that an answer can be judged.
-model::PlanRequest Question() {
+// A problem with a known answer: the goal needs two units, and four are free.
+model::PlanRequest TestRequest() {
   model::PlanRequest request;
   model::Layer layer;
   layer.name = "check";
@@ -55,21 +55,21 @@ class Checker {
   absl::Status Run() {
     MEDLEY_RETURN_IF_ERROR(ApiServer());
     MEDLEY_RETURN_IF_ERROR(Scheduler());
-    if (!check_.rest_url.empty()) MEDLEY_RETURN_IF_ERROR(Patiently([this] { return Rest(); }));
+    if (!check_.rest_url.empty()) MEDLEY_RETURN_IF_ERROR(RetryUntilAvailable([this] { return Rest(); }));
     if (!check_.operator_url.empty()) {
-      MEDLEY_RETURN_IF_ERROR(Patiently([this] { return Operator(); }));
+      MEDLEY_RETURN_IF_ERROR(RetryUntilAvailable([this] { return Operator(); }));
     }
     return check_.lease ? Leader() : absl::OkStatus();
   }
 
  private:
-  // False: the patience is over.
+  // Waits before the next try. False: `patience` has passed, or the check was stopped.
   bool Pause() { return clock_.Steady() < deadline_ && clock_.SleepFor(kPause, stop_); }
 
-  template <typename Ask>
-  absl::Status Patiently(const Ask& ask) {
-    absl::Status answer = ask();
-    while (IsSchedulerAway(answer) && Pause()) answer = ask();
+  template <typename Call>
+  absl::Status RetryUntilAvailable(const Call& call) {
+    absl::Status answer = call();
+    while (IsSchedulerAway(answer) && Pause()) answer = call();
     return answer;
   }
 
@@ -81,7 +81,7 @@ class Checker {
       const std::string ns = resource.namespaced ? options_.ns : "";
       const auto list = client_.List(resource, {.ns = ns, .limit = 1});
       if (kube::IsNotFound(list.status())) {
-        return base::NotFound("the API server does not know {}: apply the definitions (deploy/crds)", resource.plural);
+        return base::NotFound("the API server does not know {}: apply the CRDs in deploy/crds", resource.plural);
       }
       MEDLEY_RETURN_IF_ERROR(base::Annotate(list.status(), "list " + resource.plural));
       out_ << resource.plural << ": readable" << (ns.empty() ? "" : " in " + ns) << "\n";
@@ -89,19 +89,20 @@ class Checker {
     return absl::OkStatus();
   }
 
-  absl::Status Judge(const std::string& whose, double throughput, double units, double usd) {
-    if (throughput < Question().constraints.min_throughput || units < 2 || usd <= 0) {
-      return base::Internal("{}: an impossible plan: {} units, {} samples/s, {} USD", whose, units, throughput, usd);
+  absl::Status CheckPlan(const std::string& service, double throughput, double units, double usd) {
+    if (throughput < TestRequest().constraints.min_throughput || units < 2 || usd <= 0) {
+      return base::Internal("{}: invalid plan: {} units, {} samples/s, {} USD", service, units, throughput, usd);
     }
-    out_ << whose << ": a plan of " << units << " units\n";
+    out_ << service << ": a plan of " << units << " units\n";
     return absl::OkStatus();
   }
 
-  absl::Status Plan(SchedulerClient& scheduler) {
-    MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult answer, scheduler.Plan(Question(), stop_));
-    const std::string whose = "scheduling service " + options_.scheduler_address;
-    if (!answer.plan || answer.plan->stages.empty()) return base::Internal("{}: no plan", whose);
-    return Judge(whose, answer.plan->throughput, answer.plan->stages[0].units, answer.plan->cost_usd);
+  absl::Status PlanOverGrpc(SchedulerClient& scheduler) {
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult answer, scheduler.Plan(TestRequest(), stop_));
+    const std::string service = "scheduling service " + options_.scheduler_address;
+    if (!answer.plan || answer.plan->stages.empty())
+      return base::Internal("{}: no plan for a goal that has one", service);
+    return CheckPlan(service, answer.plan->throughput, answer.plan->stages[0].units, answer.plan->cost_usd);
   }
 
   absl::Status Scheduler() {
@@ -110,17 +111,18 @@ class Checker {
                                .token = options_.scheduler_token,
                                .tls = options_.scheduler_tls},
                               clock_);
-    MEDLEY_RETURN_IF_ERROR(Patiently([&] { return Plan(scheduler); }));
+    MEDLEY_RETURN_IF_ERROR(RetryUntilAvailable([&] { return PlanOverGrpc(scheduler); }));
     scheduler.Start([] {});
     while (scheduler.catalog() == nullptr && Pause()) continue;
     const auto catalog = scheduler.catalog();
     scheduler.Stop();
-    if (catalog == nullptr) return base::DeadlineExceeded("{} told no prices", options_.scheduler_address);
+    if (catalog == nullptr)
+      return base::DeadlineExceeded("scheduling service {} has published no prices", options_.scheduler_address);
     out_ << "prices: " << catalog->entries.size() << ", revision " << catalog->revision << "\n";
     return absl::OkStatus();
   }
 
-  // A body of 200; any other code is an error.
+  // The body of a response with code 200; any other code is an error.
   absl::StatusOr<std::string> Exchange(const kube::ClientConfig& config, const kube::HttpRequest& request) {
     const std::string what = request.method + " " + config.server + request.path;
     kube::CurlSession session(config, clock_);
@@ -140,20 +142,21 @@ class Checker {
       config.client_key_data = tls->key;
     }
     MEDLEY_RETURN_IF_ERROR(Exchange(config, {.path = "/readyz"}).status());
-    scheduler::v1::PlanRequest question;
-    model::ToProto(Question(), question);
+    scheduler::v1::PlanRequest request;
+    model::ToProto(TestRequest(), request);
     MEDLEY_ASSIGN_OR_RETURN(const std::string text, Exchange(config, {.method = "POST",
                                                                       .path = "/v1/plan",
-                                                                      .body = model::ToJson(question),
+                                                                      .body = model::ToJson(request),
                                                                       .content_type = "application/json"}));
-    // Not by the contract's types: a newer service may say more than this program knows.
+    // Not parsed into protobuf messages: a newer service may send fields that this program does not know.
     const kube::Json answer = kube::Json::parse(text, nullptr, false);
     const auto number = [&](const char* path) {
       const kube::Json::json_pointer at(path);
-      const bool there = answer.contains(at) && answer.at(at).is_number();
-      return there ? answer.at(at).get<double>() : 0;
+      const bool valid = answer.contains(at) && answer.at(at).is_number();
+      return valid ? answer.at(at).get<double>() : 0;
     };
-    return Judge(check_.rest_url, number("/plan/throughput"), number("/plan/stages/0/units"), number("/plan/costUsd"));
+    return CheckPlan(check_.rest_url, number("/plan/throughput"), number("/plan/stages/0/units"),
+                     number("/plan/costUsd"));
   }
 
   absl::Status Operator() {
@@ -165,7 +168,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // Clocks differ: not how old a renewal says it is, but that another one comes.
+  // Waits for two different renewal times. The age of one renewal would not do: the clocks of two machines differ.
   absl::Status Leader() {
     std::string first;
     do {
@@ -181,7 +184,7 @@ class Checker {
       }
       first = now.renew_time;
     } while (Pause());
-    return base::DeadlineExceeded("nobody renews the lease {}: the operator has no leader", check_.lease->ToString());
+    return base::DeadlineExceeded("lease {} is not renewed: the operator has no leader", check_.lease->ToString());
   }
 
   const OperatorOptions& options_;

@@ -1,5 +1,5 @@
-// What an installation needs, looked at once: `medley-operator --check`, which is the chart's
-// `helm test`. Reads only, and asks for one small plan.
+// `medley-operator --check`, which is the chart's `helm test`: checks once whether an installation is complete. It
+// writes nothing to the cluster; it asks the scheduling service for one small plan.
 #pragma once
 
 #include <absl/status/status.h>
@@ -16,18 +16,18 @@
 namespace medley::ops {
 
 struct CheckOptions {
-  std::optional<kube::Key> lease;  // of the operator's replicas; none: they elect no leader
-  std::string operator_url;        // "http://host:port" of their /readyz; empty: not looked at
-  std::string rest_url;            // "https://host:port" of the scheduling service's REST; empty: not asked
-  base::nanoseconds patience{};    // for what has just been installed
+  std::optional<kube::Key> lease;  // of the operator's replicas; none: they do not elect a leader
+  std::string operator_url;        // "http://host:port" of their /readyz; empty: not checked
+  std::string rest_url;            // "https://host:port" of the scheduling service's REST; empty: not checked
+  base::nanoseconds patience{};    // how long to retry what is unavailable: it may be starting
 };
 
-// The API server answers and may be read with the operator's rights, the definitions are there; the
-// scheduling service takes the token, plans, over gRPC and over REST, and tells prices; the operator
-// is ready, and its leader renews the Lease. One line to `out` for each finding.
-// Returns the first trouble, in words for whoever installs: NotFound (definitions), PermissionDenied
-// (rights), Unauthenticated (token), FailedPrecondition (a certificate), Unavailable (an address),
-// DeadlineExceeded (no prices, no leader), Internal (a plan that cannot be right).
+// Checks that the API server answers and knows the CRDs, that the operator's rights suffice to read their objects, that
+// the scheduling service accepts the token, plans over gRPC and REST and publishes prices, that the operator is ready,
+// and that its leader renews the Lease. Writes one line to `out` for each check that passed.
+// Returns the first error, worded for the person who installs: NotFound (CRDs), PermissionDenied (rights),
+// Unauthenticated (token), FailedPrecondition (a certificate), Unavailable (an address), DeadlineExceeded (no prices,
+// no leader), Internal (an invalid plan).
 absl::Status Check(const OperatorOptions& options, const CheckOptions& check, kube::Client& client, base::Clock& clock,
                    std::ostream& out, std::stop_token stop);
 

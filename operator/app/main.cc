@@ -1,4 +1,4 @@
-// medley-operator: watches TrainingJobs and ResourcePools and runs them. See docs/api.md.
+// medley-operator: watches TrainingJobs and ResourcePools and runs the jobs. See docs/api.md.
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -48,78 +48,84 @@ struct Flags {
 void Define(CLI::App& app, Flags& flags) {
   medley::ops::OperatorOptions& o = flags.options;
   app.add_option("--kubeconfig", flags.kubeconfig,
-                 "API server and user; absent: in-cluster, then $KUBECONFIG, ~/.kube");
-  app.add_option("--context", flags.context, "Context of the kubeconfig");
-  app.add_option("--scheduler", o.scheduler_address, "Scheduling service, host:port")
+                 "Kubeconfig file; absent: the service account of the pod, then $KUBECONFIG, then ~/.kube/config");
+  app.add_option("--context", flags.context, "Context in the kubeconfig");
+  app.add_option("--scheduler", o.scheduler_address, "Address of the scheduling service, HOST:PORT")
       ->envname("MEDLEY_SCHEDULER")
       ->capture_default_str();
   app.add_option("--scheduler-token-file", flags.scheduler_token_file,
-                 "Bearer token shown to the scheduling service: the file's first line");
-  app.add_option("--scheduler-ca", flags.scheduler_ca, "CA (PEM) of the scheduling service's certificate; given: TLS");
+                 "File whose first line is the bearer token for the scheduling service");
+  app.add_option("--scheduler-ca", flags.scheduler_ca,
+                 "CA (PEM) of the scheduling service's certificate; turns TLS on");
   auto* cert =
-      app.add_option("--scheduler-cert", flags.scheduler_cert, "Certificate (PEM) shown to the scheduling service");
-  cert->needs(app.add_option("--scheduler-key", flags.scheduler_key, "Its key (PEM)"));
+      app.add_option("--scheduler-cert", flags.scheduler_cert, "Client certificate (PEM) for the scheduling service");
+  cert->needs(app.add_option("--scheduler-key", flags.scheduler_key, "Key (PEM) of --scheduler-cert"));
   app.add_option("--worker-image", o.job.worker.image, "Image of medley-worker")
       ->envname("MEDLEY_WORKER_IMAGE")
       ->capture_default_str();
   app.add_option("--worker-image-pull-policy", o.job.worker.image_pull_policy,
-                 "When nodes fetch it; empty: Kubernetes decides by the tag")
+                 "Pull policy of the worker image; empty: Kubernetes decides by the tag")
       ->check(CLI::IsMember({"", "Always", "IfNotPresent", "Never"}));
   app.add_option("--worker-image-pull-secret", o.job.worker.image_pull_secrets,
-                 "Secret of the jobs' namespaces with which nodes fetch it; may be repeated");
+                 "Pull secret of the worker image, in the jobs' namespaces; may be repeated");
   app.add_option("--operator-namespace", o.job.worker.operator_namespace,
-                 "Namespace from which the operator reaches jobs, for their NetworkPolicies; empty: "
-                 "that of the service account in a cluster, else any");
+                 "Namespace of the operator, which the jobs' NetworkPolicies admit; empty: that of the "
+                 "service account in a cluster, else any");
   app.add_option("--metrics-namespace", o.job.worker.metrics_namespace,
                  "Namespace whose pods may read the metrics of jobs; empty: any");
   app.add_option("--namespace", o.ns, "Run only the jobs of this namespace; empty: all");
   app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")->capture_default_str();
-  app.add_option("--http-port", o.http_port, "Port of them; 0: any, printed on stdout")->capture_default_str();
+  app.add_option("--http-port", o.http_port, "Port of /metrics, /healthz, /readyz; 0: a free port, printed on stdout")
+      ->capture_default_str();
   app.add_option("--workers", o.workers, "Jobs reconciled at the same time")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
-  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which pods listen")->capture_default_str();
-  app.add_option("--worker-metrics-port", o.job.worker.metrics_port, "Port of the pods' metrics; 0: off")
+  app.add_option("--worker-port", o.job.worker.listen_port, "Port on which worker pods listen")->capture_default_str();
+  app.add_option("--worker-metrics-port", o.job.worker.metrics_port, "Port of the worker pods' metrics; 0: off")
       ->capture_default_str();
-  app.add_option("--status-interval", flags.status_interval, "Seconds between two writes of a status")
+  app.add_option("--status-interval", flags.status_interval, "Least seconds between two writes of a job's status")
       ->capture_default_str();
-  app.add_option("--recheck", flags.recheck, "Seconds between two looks at a job without any event")
+  app.add_option("--recheck", flags.recheck, "Seconds after which a job is reconciled without an event")
       ->capture_default_str();
-  app.add_option("--settled-recheck", flags.settled_recheck, "The same, of a job that runs and has what it asked for")
+  app.add_option("--settled-recheck", flags.settled_recheck,
+                 "The same for a job that runs and has all the units of its plan")
       ->capture_default_str();
-  app.add_option("--goal-window", flags.goal_window, "Seconds below the goal before planning again")
+  app.add_option("--goal-window", flags.goal_window, "Seconds of throughput below the goal before a replan")
       ->capture_default_str();
-  app.add_option("--schedule-window", flags.schedule_window, "Seconds a pod may be unschedulable")
+  app.add_option("--schedule-window", flags.schedule_window, "Seconds that a pod may be unschedulable before a replan")
       ->capture_default_str();
-  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds, "From making a pod to its first step, as assumed")
+  app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds,
+                 "Assumed seconds from the creation of a pod to its first step")
       ->capture_default_str();
-  app.add_option("--parallel-profilers", o.job.parallel_profilers, "Profiler pods of one job at the same time")
+  app.add_option("--parallel-profilers", o.job.parallel_profilers, "Most profiler pods of one job at the same time")
       ->capture_default_str();
   app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 
 void DefineCheck(CLI::App& app, Flags& flags) {
   app.add_flag("--check", flags.check,
-               "Look at the API server and the scheduling service once, say what is found, and leave");
-  app.add_option("--check-patience", flags.check_patience, "Seconds in which all must be found")->capture_default_str();
+               "Check the installation once (API server, scheduling service, operator), print the result and exit");
+  app.add_option("--check-patience", flags.check_patience, "Seconds to retry what is not available yet")
+      ->capture_default_str();
   app.add_option("--check-operator", flags.check_operator,
-                 "http://HOST:PORT of the running operator: --check asks whether it is ready");
+                 "http://HOST:PORT of the running operator, for --check to read /healthz and /readyz");
   app.add_option("--check-rest", flags.check_rest,
-                 "https://HOST:PORT of the scheduling service's REST: --check asks it for a plan");
+                 "https://HOST:PORT of the scheduling service's REST API, for --check to request a plan");
 }
 
 void DefineElection(CLI::App& app, Flags& flags) {
   app.add_flag_function(
       "--leader-elect,!--no-leader-elect", [&flags](int64_t count) { flags.leader_elect = count > 0; },
-      "Work only while holding the Lease, for several replicas; the default in a cluster");
+      "Work only while holding the Lease, so that several replicas can run; the default in a cluster");
   app.add_option("--lease-name", flags.lease_name, "Name of the Lease")->capture_default_str();
   app.add_option("--lease-namespace", flags.lease_namespace,
-                 "Its namespace; absent: the service account's, or the kubeconfig's");
-  app.add_option("--lease-duration", flags.lease_duration, "Whole seconds without renewal after which another may lead")
+                 "Namespace of the Lease; absent: that of the service account or of the kubeconfig");
+  app.add_option("--lease-duration", flags.lease_duration,
+                 "Whole seconds without renewal after which another replica may lead")
       ->capture_default_str();
-  app.add_option("--renew-deadline", flags.renew_deadline, "Seconds without renewal after which a leader ends itself")
+  app.add_option("--renew-deadline", flags.renew_deadline, "Seconds without renewal after which a leader exits")
       ->capture_default_str();
-  app.add_option("--retry-period", flags.retry_period, "Seconds between two tries to lead or renew")
+  app.add_option("--retry-period", flags.retry_period, "Seconds between two attempts to acquire or renew the Lease")
       ->capture_default_str();
 }
 
@@ -163,7 +169,8 @@ medley::kube::Key LeaseOf(const Flags& flags, const medley::kube::ClientConfig& 
   return {flags.lease_namespace.empty() ? config.ns : flags.lease_namespace, flags.lease_name};
 }
 
-// The election's own client: one try a call, bounded, so that a slow answer cannot use up the deadline.
+// For the election's own client: one attempt a call and a short timeout, so that a slow response cannot use up the
+// renewal deadline.
 medley::kube::ClientConfig ElectionConfig(const Flags& flags, medley::kube::ClientConfig config) {
   const auto timeout = medley::kube::RequestTimeout(FromSeconds(flags.renew_deadline));
   config.request_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
@@ -225,14 +232,15 @@ absl::Status Run(Flags& flags, std::stop_token stop) {
   MEDLEY_RETURN_IF_ERROR(app.Start(stop));
   std::cout << "medley-operator: http port " << app.http_port() << std::endl;
   if (const absl::Status ended = app.Wait(stop); !ended.ok()) {
-    // Another leads: nothing that this process still does may reach the cluster.
+    // Another replica may lead: exit without Stop, so that this process writes nothing more to the cluster.
     std::cerr << "medley-operator: " << medley::base::ToString(ended) << std::endl;
     std::_Exit(EXIT_FAILURE);
   }
-  // Parts that do not stop in time are not waited for.
+  // Exits when the parts take longer than kGrace to stop.
   std::jthread grace([&clock](std::stop_token done) {
     if (!clock.SleepFor(kGrace, done)) return;
-    std::cerr << "medley-operator: not stopped within " << medley::base::ToSeconds(kGrace) << " s" << std::endl;
+    std::cerr << "medley-operator: exiting, because some parts did not stop within " << medley::base::ToSeconds(kGrace)
+              << " s" << std::endl;
     std::_Exit(EXIT_FAILURE);
   });
   app.Stop();
@@ -248,10 +256,10 @@ int main(int argc, char** argv) {
   DefineElection(app, flags);
   DefineCheck(app, flags);
   CLI11_PARSE(app, argc, argv);
-  // By default every thread gets an arena of its own, and memory that one frees is not used by another.
+  // By default glibc gives every thread its own arena and cannot reuse memory that another thread has freed.
   mallopt(M_ARENA_MAX, 2);
   medley::log::Configure("operator", medley::log::ParseLevel(flags.log_level));
-  // Signals go to one thread that waits for them, so that no handler runs anywhere.
+  // All threads block the signals and one thread waits for them, so no signal handler is needed.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -27,20 +27,22 @@ std::vector<std::string> OwnerUid(const kube::Object& object) {
   return owner ? std::vector<std::string>{owner->uid} : std::vector<std::string>();
 }
 
-// Spec and finalizers, not the status that the operator itself writes.
+// True for changes of the spec or the finalizers; false for the status, which the operator itself writes.
 bool JobChanged(const kube::Object& before, const kube::Object& now) {
   return GenerationChanged()(before, now) || before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
 }
 
 bool PoolChanged(const kube::Object& before, const kube::Object& now) { return GenerationChanged()(before, now); }
 
-// Names are deterministic, so that a look too early costs a refused call and no second pod.
+// May be short: names of pods are deterministic, so creating a pod twice fails with AlreadyExists.
 constexpr base::seconds kExpectationTimeout{30};
 
-// The kinds of which there are as many as jobs, or more.
-std::set<kube::Resource> Many() { return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()}; }
+// The kinds with at least as many objects as there are jobs; the informers keep these packed.
+std::set<kube::Resource> KindsWithManyObjects() {
+  return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()};
+}
 
-bool FollowsPrices(const kube::Object& job) {
+bool ReplansOnPriceChange(const kube::Object& job) {
   return job.At("/spec/elasticity/replan/onPriceChange") != kube::Json(false);
 }
 
@@ -82,8 +84,8 @@ class OperatorApp::Graph {
   Manager manager_;
   std::stop_source stopping_;
   metrics::Registry registry_;
-  MeteredClient metered_;      // for caches
-  kube::FencedClient client_;  // for everything that writes
+  MeteredClient metered_;      // reads, for the informers
+  kube::FencedClient client_;  // writes, refused when this replica does not lead
   OperatorMetrics metrics_;
   ReconcileMetrics job_reconciles_;
   ReconcileMetrics pool_reconciles_;
@@ -101,7 +103,7 @@ class OperatorApp::Graph {
   EventRecorder events_;
   Expectations expectations_;
   SchedulerClient scheduler_;
-  Controller* job_controller_raw_ = nullptr;  // for callbacks of links
+  Controller* job_controller_raw_ = nullptr;  // for the callbacks of links_, which is created first
   ObservationSender observations_;
   CoordinatorLinks links_;
   JobReconciler job_reconciler_;
@@ -122,7 +124,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       pool_reconciles_(registry_, "resourcepool", 1),
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
-      informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim, Many()),
+      informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim, KindsWithManyObjects()),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
       pods_(informers_.For(kube::resources::Pods())),
@@ -193,8 +195,8 @@ KeyMapper OperatorApp::Graph::AllJobs() {
 void OperatorApp::Graph::EnqueueAll() {
   for (const kube::Key& key : pools_.store().Keys()) pool_controller_.Enqueue(key);
   for (const kube::ObjectPtr& job : jobs_.store().List()) {
-    // Who follows prices waits for nobody who only writes down what they are now.
-    job_controller_.Enqueue(job->key(), FollowsPrices(*job) ? 0 : kube::WorkQueue::kLowPriority);
+    // Jobs that replan on price changes are planned first; the others only update the prices in their status.
+    job_controller_.Enqueue(job->key(), ReplansOnPriceChange(*job) ? 0 : kube::WorkQueue::kLowPriority);
   }
 }
 
@@ -206,7 +208,7 @@ void OperatorApp::Graph::CountObservation(const absl::StatusOr<model::Prediction
   }
   const bool dropped = answer.status().code() == absl::StatusCode::kResourceExhausted;
   metrics_.CountObservation(dropped ? "dropped" : IsSchedulerAway(answer.status()) ? "unavailable" : "refused");
-  log::Debug("an observation was not taken", {{"error", base::ToString(answer.status())}});
+  log::Debug("the scheduling service did not accept an observation", {{"error", base::ToString(answer.status())}});
 }
 
 std::string OperatorApp::Graph::MetricsPage() {
@@ -218,7 +220,7 @@ std::string OperatorApp::Graph::MetricsPage() {
     metrics_.SetCached(resource, informer->store().Size());
   }
   metrics_.SetLeader(manager_.leading());
-  registry_.GetGauge("medley_leader_term", "Changes of the leader that this operator knows of")
+  registry_.GetGauge("medley_leader_term", "Newest leader term that this operator knows")
       .Set(static_cast<double>(manager_.term()));
   return metrics_.Text();
 }
@@ -229,7 +231,7 @@ absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(ExpectFrom(pods_, owner));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
-  // Stored profiles serve every job of the namespace; the other ConfigMaps have an owner.
+  // Stored profiles serve every job; the other ConfigMaps have one job as their owner.
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
     return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
   }));
@@ -266,7 +268,7 @@ void OperatorApp::Graph::AddParts() {
                 [this] { informers_.Stop(); }});
   manager_.Add({Phase::kOthers, "capacity", [this](std::stop_token stop) { return capacity_.Start(std::move(stop)); },
                 [this] { capacity_.Stop(); }});
-  // Stopped after the controllers, so that nothing new asks for links.
+  // Stopped after the controllers, because they create links.
   manager_.Add({Phase::kOthers, "coordinator links", [](std::stop_token) { return absl::OkStatus(); },
                 [this] { links_.Clear(); }});
   manager_.Add({Phase::kOthers, "scheduling service",
@@ -286,8 +288,9 @@ void OperatorApp::Graph::AddParts() {
                   [controller](std::stop_token stop) { return controller->Start(stop); },
                   [controller] { controller->Stop(); }});
   }
-  manager_.AddReadyCheck(
-      "caches", [this] { return informers_.HasSynced() ? absl::OkStatus() : base::Unavailable("not filled yet"); });
+  manager_.AddReadyCheck("caches", [this] {
+    return informers_.HasSynced() ? absl::OkStatus() : base::Unavailable("the caches are not filled yet");
+  });
 }
 
 OperatorApp::OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock)

@@ -5,8 +5,8 @@
 //   ... app.http_port() ...
 //   app.Stop();
 //
-// Thread-safe but for Start and Stop, which belong to one thread. Everything it knows is in the
-// cluster: a second instance goes on where the first stopped.
+// Thread-safe except for Start and Stop, which must be called from one thread. All durable state is in the cluster, so
+// another instance can continue where this one stopped.
 #pragma once
 
 #include <absl/status/status.h>
@@ -28,17 +28,17 @@ namespace medley::ops {
 
 struct OperatorOptions {
   std::string scheduler_address = "127.0.0.1:7100";
-  std::string scheduler_token;                  // shown to the scheduling service; empty: none
+  std::string scheduler_token;                  // bearer token for the scheduling service; empty: none
   std::optional<rpc::ClientTls> scheduler_tls;  // none: plain text
-  std::string ns;                               // of the jobs to run; empty: all
+  std::string ns;                               // reconcile the jobs of this namespace; empty: of all
   std::string http_address = "127.0.0.1";
   int http_port = 0;                  // 0: the system chooses
   int workers = 4;                    // jobs reconciled at the same time
   uint64_t seed = 1;                  // of jitter; differs between processes
   std::function<uint64_t()> entropy;  // for tokens; null: the operating system's
-  // Replicas: of those with the same Lease one works, the others stand by. Absent: this one works.
+  // Leader election: of all replicas with the same Lease one works and the others stand by. Absent: this one works.
   struct Election {
-    kube::Client* client = nullptr;  // borrowed; the election's alone, see LeaderElector::Create
+    kube::Client* client = nullptr;  // borrowed; used by nothing else, see LeaderElector::Create
     kube::LeaderElector::Options elector;
   };
   std::optional<Election> election;
@@ -51,12 +51,14 @@ class OperatorApp {
   OperatorApp(OperatorOptions options, kube::Client& client, base::Clock& clock);
   ~OperatorApp();  // Stop
 
-  // Returns when the caches are filled and the controllers run, or with an election this one stands by. Errors:
-  // Unavailable (port in use), DeadlineExceeded (the API server does not answer), InvalidArgument (the election's).
+  // Returns when the caches are filled and the controllers run or, with an election, when this replica stands by.
+  // Errors: Unavailable (port in use), DeadlineExceeded (the API server does not answer), InvalidArgument (options of
+  // the election).
   absl::Status Start(std::stop_token stop);
-  // Until `stop` (OK), or until the lead is lost (Aborted): then the process should exit at once, without Stop.
+  // Blocks until `stop` (OK) or until this replica no longer leads (Aborted). After Aborted the process must exit at
+  // once, without Stop.
   absl::Status Wait(std::stop_token stop);
-  // Idempotent; jobs go on without it. A leader gives its Lease up when its controllers have stopped.
+  // Idempotent. Jobs continue to train. A leader releases its Lease after its controllers have stopped.
   void Stop();
   bool leading() const;
   int http_port() const;

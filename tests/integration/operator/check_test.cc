@@ -30,7 +30,7 @@ class CheckTest : public OperatorHarness {
     });
     scheduler_.Publish(1);
   }
-  // An operator in this process, the leader of the Lease; Check is asked to look at both.
+  // Starts an operator in this process, which leads; Check then checks it and its Lease.
   void StartLeader() {
     OperatorOptions options = Options();
     options.election = OperatorOptions::Election{client_.get(),
@@ -56,7 +56,7 @@ class CheckTest : public OperatorHarness {
 
 INSTANTIATE_TEST_SUITE_P(On, CheckTest, testing::Values(kube::ServerKind::kEmbedded), kube::ServerName);
 
-TEST_P(CheckTest, ToldWhatIsThere) {
+TEST_P(CheckTest, PrintsEachCheckThatPassed) {
   StartLeader();
   ASSERT_THAT(Ask(base::seconds(30)), base::IsOk());
   for (const char* line : {"API server: v1.", "trainingjobs: readable", "resourcepools: readable", "a plan of 2 units",
@@ -67,7 +67,7 @@ TEST_P(CheckTest, ToldWhatIsThere) {
 TEST_P(CheckTest, WithoutTheDefinitions) {
   ASSERT_THAT(client_->Delete(kube::resources::CustomResourceDefinitions(), {"", "trainingjobs.medley.dev"}),
               base::IsOk());
-  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kNotFound, HasSubstr("apply the definitions (deploy/crds)")));
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kNotFound, HasSubstr("apply the CRDs in deploy/crds")));
 }
 
 TEST_P(CheckTest, WithoutTheSchedulingService) {
@@ -75,16 +75,16 @@ TEST_P(CheckTest, WithoutTheSchedulingService) {
   EXPECT_TRUE(IsSchedulerAway(Ask()));
 }
 
-TEST_P(CheckTest, APlanThatCannotBeRight) {
+TEST_P(CheckTest, RefusesAnInvalidPlan) {
   scheduler_.SetPlanner([](const model::PlanRequest& request) {
     model::PlanResult result;
     result.plan.emplace();
     result.plan->stages = {{0, 0, request.resources.at(0).name, 1, 10000, 0.01, 0}};
-    result.plan->throughput = 10000;  // less than was asked for
+    result.plan->throughput = 10000;  // less than the request's minThroughput
     result.plan->cost_usd = 1;
     return result;
   });
-  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kInternal, HasSubstr("an impossible plan: 1 units")));
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kInternal, HasSubstr("invalid plan: 1 units")));
 }
 
 TEST_P(CheckTest, WithoutAnOperator) {
@@ -93,13 +93,13 @@ TEST_P(CheckTest, WithoutAnOperator) {
   EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr("connection refused")));
 }
 
-// Its Lease is there, and as new as can be, but nobody renews it.
+// The Lease exists and was renewed a moment ago, but no operator renews it any more.
 TEST_P(CheckTest, WithoutALeader) {
   StartLeader();
   ASSERT_THAT(Ask(base::seconds(30)), base::IsOk());
   StopOperator();
   check_.operator_url.clear();
-  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("nobody renews the lease")));
+  EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("is not renewed")));
 }
 
 }  // namespace
