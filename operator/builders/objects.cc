@@ -16,11 +16,11 @@ kube::Object Owned(const TrainingJob& job, const kube::Resource& resource, const
   kube::Object object(resource, {job.key().ns, name});
   object.SetLabel(kJobNameLabel, job.name());
   object.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
-  object.SetController(job.object).IgnoreError();  // a new object has no other controller
+  object.SetController(job.object).IgnoreError();  // cannot fail: a new object has no other controller
   return object;
 }
 
-// Selects the namespace of this name, or every namespace.
+// A namespaceSelector for the namespace `name`; for every namespace when `name` is empty.
 Json Namespace(const std::string& name) {
   if (name.empty()) return Json::object();
   return {{"matchLabels", {{"kubernetes.io/metadata.name", name}}}};
@@ -78,7 +78,7 @@ kube::Object DisruptionBudget(const TrainingJob& job, int pods) {
   kube::Object budget = Owned(job, kube::resources::PodDisruptionBudgets(), DisruptionBudgetName(job.name()));
   budget.mutable_json()["spec"] = {
       {"minAvailable", std::max(0, pods - job.run_policy.max_unavailable)},
-      // What is not ready protects nobody, and must not keep a node from being drained.
+      // A pod that is not ready does no work, so it must not block the drain of its node.
       {"unhealthyPodEvictionPolicy", "AlwaysAllow"},
       {"selector",
        {{"matchLabels", {{kJobNameLabel, job.name()}}},

@@ -1,4 +1,4 @@
-// The objects of a job that are no pods. Pure.
+// Builds the objects of a job other than pods. Pure.
 #pragma once
 
 #include <string>
@@ -8,27 +8,26 @@
 
 namespace medley::ops {
 
-// Headless, so that `JOB-coordinator` resolves to the coordinator's address.
+// A headless Service, so that the name `JOB-coordinator` resolves to the coordinator's address.
 kube::Object CoordinatorService(const TrainingJob& job, const WorkerSettings& settings);
-// "spec.json": the job's spec with defaults, without its pod template. Workers read it; written
-// once, so that every process of the job sees the same.
+// Holds "spec.json": the job's spec with defaults and without the pod template. Workers read it. The operator writes it
+// once, so that every process of the job reads the same spec.
 kube::Object SpecConfigMap(const TrainingJob& job);
-// "token": what the job's processes show each other.
+// Holds "token": the bearer token with which the job's processes authenticate each other.
 kube::Object TokenSecret(const TrainingJob& job, const std::string& token);
-// Members of the job reach each other; of everything else only the operator reaches them, and
-// scrapers the port of the metrics. What pods may call is not bounded.
+// Restricts ingress: the job's pods accept connections from each other, from the operator and, on the metrics port
+// only, from scrapers. Egress is not restricted.
 kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& settings);
-// Evictions take at most maxUnavailable of the job's `pods` pods at the same time. Says
-// minAvailable and not maxUnavailable: the latter counts against .spec of /scale, which is
-// maxUnits, not the plan.
+// Lets at most runPolicy.disruptionBudget.maxUnavailable of the job's `pods` pods be evicted at the same time. Written
+// as minAvailable, because Kubernetes computes maxUnavailable from spec.replicas of /scale, which is maxUnits and not
+// the plan's number of pods.
 kube::Object DisruptionBudget(const TrainingJob& job, int pods);
-// The stored profile of one pool: JSON of medley.profile.v1.Profile. Owned by nobody, reused by
-// later jobs.
+// The stored profile of one pool: JSON of medley.profile.v1.Profile. It has no owner reference, so that later jobs can
+// reuse it.
 kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, const std::string& pool,
                               const std::string& profile_json);
 
-// The token in a Secret as the API server gives it back (base64 in `data`); empty when there is
-// none.
+// Decodes the token from a Secret as the API server returns it (base64 in `data`); empty when it has no token.
 std::string TokenOf(const kube::Object& secret);
 
 }  // namespace medley::ops

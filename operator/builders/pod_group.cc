@@ -36,7 +36,7 @@ kube::Object PodGroup(const TrainingJob& job, PodGroupKind kind, int members) {
   kube::Object group(PodGroups(kind), {job.key().ns, PodGroupName(job.name())});
   group.SetLabel(kJobNameLabel, job.name());
   group.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
-  group.SetController(job.object).IgnoreError();  // a new object has no other controller
+  group.SetController(job.object).IgnoreError();  // cannot fail: a new object has no other controller
   kube::Json spec = {{"minMember", members}};
   if (kind == PodGroupKind::kVolcano) {
     if (!job.run_policy.queue.empty()) spec["queue"] = job.run_policy.queue;

@@ -1,7 +1,7 @@
-// Gang scheduling: the PodGroup by which a scheduler places all members of a plan, or none. Pure.
+// Gang scheduling: builds the PodGroup with which a scheduler places either all members of a plan or none. Pure.
 //
-// The group holds trainers and servers. The coordinator is not in it: members are made for its
-// address, so a group that waited for it and them together would wait for ever. Sources: Volcano's
+// The group contains the trainers and the parameter servers, not the coordinator: the operator creates members only
+// when it knows the coordinator's address, so a group of all of them would never be complete. Sources: Volcano's
 // scheduling.volcano.sh/v1beta1, scheduler-plugins' scheduling.x-k8s.io/v1alpha1 (coscheduling).
 #pragma once
 
@@ -15,13 +15,13 @@ enum class PodGroupKind { kSchedulerPlugins, kVolcano };
 
 kube::Resource PodGroups(PodGroupKind kind);
 
-// What spec.runPolicy.schedulingPolicy asks for; nothing: no group.
+// The kind of PodGroup that spec.runPolicy.schedulingPolicy requests; nullopt: none.
 std::optional<PodGroupKind> WantedPodGroup(const RunPolicy& policy);
 
-// Of `members` pods.
+// A PodGroup for `members` pods.
 kube::Object PodGroup(const TrainingJob& job, PodGroupKind kind, int members);
 
-// Makes a member pod of the job one of its group.
+// Adds `pod`, a member of the job, to the job's PodGroup.
 void JoinPodGroup(const TrainingJob& job, PodGroupKind kind, kube::Object& pod);
 
 }  // namespace medley::ops

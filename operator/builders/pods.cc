@@ -30,7 +30,7 @@ Json Labels(const TrainingJob& job, const Shape& shape) {
   labels[kJobNameLabel] = job.name();
   labels[kRoleLabel] = ToString(shape.role);
   if (shape.pool != nullptr) labels[kPoolLabel] = shape.pool->name;
-  // Volcano reads its queue from the PodGroup.
+  // With Volcano the PodGroup names the queue.
   if (!job.run_policy.queue.empty() && WantedPodGroup(job.run_policy) != PodGroupKind::kVolcano)
     labels["kueue.x-k8s.io/queue-name"] = job.run_policy.queue;
   labels.update(shape.labels);
@@ -87,7 +87,7 @@ Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape
   return spec;
 }
 
-// Sets `entry` in a list of env, replacing one of the same name.
+// Adds `entry` to a list of environment variables; replaces an entry with the same name.
 void SetEnv(Json& env, const Json& entry) {
   for (Json& existing : env) {
     if (existing.value("name", "") == entry["name"]) {
@@ -98,8 +98,8 @@ void SetEnv(Json& env, const Json& entry) {
   env.push_back(entry);
 }
 
-// Order of power: template over the operator's defaults, the pool over the template, the contract
-// over all.
+// Precedence, highest first: the variables of the worker's contract (worker_env.h), the pool, the user's template, the
+// operator's defaults.
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
   spec = OverlayPodSpec(std::move(spec), job.template_spec);
   FillRestricted(spec);
@@ -118,7 +118,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
                                   shape.name,        shape.pool != nullptr ? shape.pool->name : "",
                                   shape.coordinator, CheckpointDir(job)};
     for (const Json& entry : WorkerEnv(settings, identity)) {
-      // The number of threads is a default that pool and template may change.
+      // OMP_NUM_THREADS is only a default: pool and template may set it.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";
       const bool set = std::any_of(env.begin(), env.end(), [&](const Json& e) { return e["name"] == entry["name"]; });
       if (!is_default || !set) SetEnv(env, entry);
@@ -136,7 +136,7 @@ kube::Object Build(const TrainingJob& job, const WorkerSettings& settings, const
   Json spec = PodSpec(job, settings, shape);
   Finish(job, settings, shape, spec);
   json["spec"] = std::move(spec);
-  pod.SetController(job.object).IgnoreError();  // a new object has no other controller
+  pod.SetController(job.object).IgnoreError();  // cannot fail: a new object has no other controller
   return pod;
 }
 

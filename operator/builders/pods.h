@@ -1,8 +1,8 @@
-// The pods of a job. Pure: the same input gives the same object, byte for byte.
+// Builds the pods of a job. Pure: the same input gives the same object, byte for byte.
 //
-// All are restricted (non-root, no capabilities, seccomp RuntimeDefault, read-only root, no API
-// token). The coordinator restarts in place, keeping its address; members and profilers never do:
-// the operator replaces them.
+// All pods meet the Pod Security Standard `restricted` (non-root, no capabilities, seccomp RuntimeDefault) and have a
+// read-only root file system and no API token. The coordinator's container restarts in its pod, so it keeps its
+// address. Members and profilers have restartPolicy Never: the operator replaces their pods.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ namespace medley::ops {
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings);
 
-// `coordinator`: "ip:port". `generation` is the one for which the pod is made.
+// `coordinator`: "ip:port". `generation`: the generation for which the pod is created.
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
                        const WorkerSettings& settings, const std::string& coordinator, int64_t generation);
 
 kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings);
 
-// Where the job's checkpoints lie in every pod; empty without a volume. Named after the job's UID,
-// so that jobs may share a volume.
+// The folder of the job's checkpoints, the same in every pod; empty when the job has no checkpoint volume. Its name
+// contains the job's UID, so that jobs can share a volume.
 std::string CheckpointDir(const TrainingJob& job);
 
-// The coordinator that a member pod was made for; empty when it names none.
+// The address of the coordinator for which a member pod was created; empty when the pod names none.
 std::string CoordinatorOf(const kube::Object& pod);
 
 }  // namespace medley::ops

@@ -11,7 +11,7 @@ void FillRestricted(Json& pod_spec) {
       if (!container.is_object()) continue;
       Json& context = container["securityContext"];
       if (context.is_null()) context = Json::object();
-      if (!context.is_object()) continue;  // the API server says what it is
+      if (!context.is_object()) continue;  // invalid: the API server will refuse the pod
       if (!context.contains("allowPrivilegeEscalation")) context["allowPrivilegeEscalation"] = false;
       if (!context.contains("capabilities")) context["capabilities"] = {{"drop", {"ALL"}}};
     }

@@ -6,8 +6,8 @@
 namespace medley::ops {
 namespace {
 
-// The places of a plan, without names.
-std::vector<MemberSlot> Places(const model::ExecutionPlan& plan) {
+// The slots of a plan, without pod names.
+std::vector<MemberSlot> UnnamedSlots(const model::ExecutionPlan& plan) {
   std::vector<MemberSlot> places;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     int rank = 0;
@@ -34,7 +34,7 @@ std::string NewName(std::string_view job, const MemberSlot& place, const std::se
 
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held, const std::vector<std::string>& reserved) {
-  std::vector<MemberSlot> places = Places(plan);
+  std::vector<MemberSlot> places = UnnamedSlots(plan);
   std::vector<bool> used(held.size(), false);
   std::set<std::string> taken(reserved.begin(), reserved.end());
   for (const MemberSlot& slot : held) taken.insert(slot.member);

@@ -1,9 +1,8 @@
-// Which pod takes which place of a plan. Pure.
+// Assigns pods to the slots of a plan. Pure.
 //
-// Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A move to another plan reuses pods of
-// the same role and pool, whatever stage they held before, so that make-before-break needs units
-// only for what is really new: a pool at its limit can change its stage. Sources: api.md, "Objects
-// the operator makes".
+// Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A switch to another plan reuses pods of the same role and
+// pool, whatever their stage was, so that only additional slots need free units: a job can change the stages of a pool
+// that is at its limit. Source: docs/api.md, "Objects the operator makes".
 #pragma once
 
 #include <string>
@@ -14,9 +13,9 @@
 
 namespace medley::ops {
 
-// Trainers by (stage, index), then servers by index. `held`: the slots whose pods exist or are
-// being made; each is used at most once, preferred in this order: the same place, then the same
-// role and pool. `reserved`: further pod names that may not be given to a new pod.
+// Returns the slots of trainers by (stage, index), then those of servers by index. `held`: the slots whose pods exist
+// or are being created. Each of these pods is used at most once: for the same slot if the plan has it, else for a slot of
+// the same role and pool. `reserved`: further names that no new pod may get.
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held = {},
                                     const std::vector<std::string>& reserved = {});

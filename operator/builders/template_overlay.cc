@@ -14,7 +14,7 @@ using kube::Json;
 constexpr char kDirective[] = "$patch";
 constexpr char kRetainKeys[] = "$retainKeys";
 
-// Merge key of a list field; empty: the list replaces.
+// Merge key of a list field; empty: the template's list replaces the pod's list.
 std::string MergeKey(const std::string& field) {
   static const std::map<std::string, std::string> keys = {
       {"containers", "name"},
@@ -35,7 +35,7 @@ std::string MergeKey(const std::string& field) {
   return found == keys.end() ? "" : found->second;
 }
 
-// Lists whose entries keep only what the template says of them.
+// True for lists whose merged entries keep only the fields of the template's entry.
 bool RetainsKeys(const std::string& field) { return field == "volumes" || field == "resourceClaims"; }
 
 std::string Directive(const Json& value) {
@@ -44,7 +44,7 @@ std::string Directive(const Json& value) {
              : "";
 }
 
-// Directives are no part of the pod.
+// A copy of `value` without directives, which must not reach the pod.
 Json WithoutDirectives(const Json& value) {
   if (value.is_array()) {
     Json list = Json::array();

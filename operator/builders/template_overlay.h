@@ -1,4 +1,4 @@
-// The user's pod template laid over a pod: Kubernetes' strategic merge patch of a PodSpec. Pure.
+// Merges the user's pod template into a pod by the rules of Kubernetes' strategic merge patch of a PodSpec. Pure.
 //
 // Objects merge field by field and null removes, as in RFC 7386. Lists merge entry by entry where
 // Kubernetes' types have a patchMergeKey:
@@ -9,17 +9,18 @@
 //   containerPort  ports                   ip           hostAliases
 //   topologyKey    topologySpreadConstraints
 //
-// Volumes and resource claims keep only the fields of the template's entry (patchStrategy
-// retainKeys), so that an emptyDir becomes a claim. Every other list replaces, but for tolerations,
-// which are added: replacing them would take a pod off its pool. Directives: "$patch": "delete" or
-// "replace" in an object or in an entry of a list, and "$retainKeys".
+// A merged volume or resource claim keeps only the fields of the template's entry (patchStrategy retainKeys), so that a
+// template can turn an emptyDir into a persistentVolumeClaim. Every other list of the template replaces the pod's list,
+// except tolerations, which are appended: replacing them would keep the pod off the nodes of its pool. Directives:
+// "$patch": "delete" or "replace" in an object or in an entry of a list, and "$retainKeys".
 #pragma once
 
 #include "kube/object.h"
 
 namespace medley::ops {
 
-// A container of the template without a name is the worker's; the worker cannot be removed.
+// A container of the template without a name is merged into the worker's container. The template cannot remove the
+// worker's container.
 kube::Json OverlayPodSpec(kube::Json base, const kube::Json& overlay);
 
 }  // namespace medley::ops

@@ -1,9 +1,8 @@
-// The command line contract of `medley-worker`: its role in the arguments, everything else in the
-// environment. Pure.
+// How a pod starts `medley-worker`: the role is an argument, everything else is in the environment. Pure.
 //
-// Processes find each other by address: each pod has an IP of its own and listens on the same port.
-// The operator waits for the coordinator's pod IP and puts "IP:PORT" into the members' environment,
-// so that no name service is needed; the headless Service is for people and policies.
+// Processes find each other by IP address: each pod has its own IP, and all listen on the same port. The operator waits
+// for the coordinator's pod IP and sets "IP:PORT" in the members' environment, so that no DNS is needed. The headless
+// Service exists for users and policies only.
 #pragma once
 
 #include <string>
@@ -19,7 +18,7 @@ struct WorkerSettings {
   int metrics_port = 0;                              // 0: off
   std::string image_pull_policy = "";                // empty: Kubernetes decides by the tag
   std::vector<std::string> image_pull_secrets = {};  // names, in the job's namespace
-  // Where the NetworkPolicies of jobs look for the operator and for scrapers; empty: everywhere.
+  // The namespaces of the operator and of metrics scrapers, for the jobs' NetworkPolicies; empty: any.
   std::string operator_namespace = "";
   std::string metrics_namespace = "";
 };
@@ -34,12 +33,12 @@ struct WorkerIdentity {
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";
-// Writable, unlike the root. Not /tmp: nodes that rewrite mount paths must not touch data that lies
-// there.
+// A writable folder; the root file system is read-only. Not /tmp, because localcluster/node rewrites mount paths and
+// must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
 
-// Entries of a container's env.
+// The environment variables of the worker's container.
 kube::Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity);
 
 }  // namespace medley::ops

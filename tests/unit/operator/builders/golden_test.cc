@@ -1,5 +1,5 @@
-// Objects of a job as data: tests/golden/operator/*.json. MEDLEY_GOLDEN_UPDATE=1 rewrites the
-// files, for review.
+// Compares the objects of a job with tests/golden/operator/*.json. With MEDLEY_GOLDEN_UPDATE=1 the test writes these
+// files instead; review the difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -65,7 +65,7 @@ TEST_F(GoldenTest, Others) {
   ExpectGolden("profile-configmap", ProfileConfigMap("ml", "00ff", "v100-spot", "{}"));
 }
 
-TEST_F(GoldenTest, TheContractBeatsTheTemplate) {
+TEST_F(GoldenTest, TheWorkersContractOverridesTheTemplate) {
   const kube::Object pod = MemberPod(job_, {"m", Role::kTrainer, "v100-spot", 0, 0}, pool_, settings_, "10.0.0.7:1", 1);
   EXPECT_EQ(pod.label(kRoleLabel), "trainer");
   EXPECT_EQ(pod.String("/spec/nodeSelector/gpu"), "v100");

@@ -51,7 +51,7 @@ TEST(PodGroupTest, SchedulerPluginsGroupCounts) {
   EXPECT_EQ(pod.label("scheduling.x-k8s.io/pod-group"), "adult");
 }
 
-TEST(DisruptionBudgetTest, LeavesWhatEvictionsMayNotTake) {
+TEST(DisruptionBudgetTest, MinAvailableIsPodsLessMaxUnavailable) {
   Json json = SampleJobJson();
   EXPECT_EQ(DisruptionBudget(ReadJob(json), 5).At("/spec/minAvailable"), 4);
   json["spec"]["runPolicy"]["disruptionBudget"]["maxUnavailable"] = 3;
@@ -59,7 +59,7 @@ TEST(DisruptionBudgetTest, LeavesWhatEvictionsMayNotTake) {
   EXPECT_EQ(DisruptionBudget(ReadJob(json), 2).At("/spec/minAvailable"), 0);
 }
 
-TEST(NetworkPolicyTest, NamespacesBoundWhoReachesTheJob) {
+TEST(NetworkPolicyTest, OnlyTheNamedNamespacesReachTheJob) {
   const TrainingJob job = ReadJob(SampleJobJson());
   const Json open = JobNetworkPolicy(job, {"i", 7070, 9090}).At("/spec/ingress");
   ASSERT_EQ(open.size(), 3u);
@@ -85,7 +85,7 @@ TEST(ImageTest, PullPolicyAndSecretsAreDefaultsThatATemplateExtends) {
     EXPECT_EQ(pod.At("/spec/containers/0/imagePullPolicy"), "IfNotPresent");
     EXPECT_EQ(pod.At("/spec/imagePullSecrets"), (Json{{{"name", "site"}}, {{"name", "team"}}}));
   }
-  json = SampleJobJson();  // says Always
+  json = SampleJobJson();  // its template sets imagePullPolicy: Always
   EXPECT_EQ(CoordinatorPod(ReadJob(json), settings).At("/spec/containers/0/imagePullPolicy"), "Always");
 }
 

@@ -1,4 +1,4 @@
-// Every requirement of the Pod Security Standards, level restricted (v1.34), of every kind of pod.
+// Checks every requirement of the Pod Security Standards, level restricted (v1.34), for every kind of pod.
 #include "operator/builders/restricted.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ Json At(const Json& json, const char* pointer) {
   return json.contains(at) ? json.at(at) : Json();
 }
 
-// Of one container; what the pod says counts where the container is silent.
+// The requirements for one container. A setting of the pod applies when the container does not have it.
 void CheckContainer(const Json& pod, const Json& container, std::vector<std::string>& broken) {
   const auto require = [&](bool holds, const char* what) {
     if (!holds) broken.emplace_back(what);
@@ -81,7 +81,7 @@ std::vector<std::string> Violations(const Json& pod) {
   return broken;
 }
 
-// Medley's own part; beyond what restricted asks.
+// What Medley's own container has in addition to `restricted`.
 void ExpectHardened(const kube::Object& pod) {
   EXPECT_EQ(pod.At("/spec/automountServiceAccountToken"), false);
   EXPECT_EQ(pod.At("/spec/enableServiceLinks"), false);
@@ -105,7 +105,7 @@ TEST_F(RestrictedTest, EveryPodPassesEveryRequirement) {
   }
 }
 
-TEST_F(RestrictedTest, SidecarsOfATemplateGetWhatTheyDoNotSay) {
+TEST_F(RestrictedTest, SidecarsOfATemplateGetTheMissingSettings) {
   const auto pods = Pods(Json::parse(R"({
     "initContainers": [{"name": "fetch", "image": "i", "securityContext": {"runAsUser": 7}}],
     "containers": [{"name": "sidecar", "image": "s"},
@@ -118,7 +118,7 @@ TEST_F(RestrictedTest, SidecarsOfATemplateGetWhatTheyDoNotSay) {
   }
 }
 
-TEST_F(RestrictedTest, WhatATemplateSaysStaysAndIsSeen) {
+TEST_F(RestrictedTest, SettingsOfATemplateAreKeptAndDetected) {
   const std::pair<const char*, const char*> breaks[] = {
       {R"({"hostNetwork": true})", "host namespaces"},
       {R"({"containers": [{"securityContext": {"privileged": true}}]})", "privileged containers"},

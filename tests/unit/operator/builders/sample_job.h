@@ -1,4 +1,4 @@
-// A job and a pool with something in every part that builders read.
+// A job and a pool that set every field that the builders read.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -85,7 +85,7 @@ TEST(TemplateOverlayTest, NoDirectiveReachesAPod) {
   EXPECT_EQ(merged, Json::parse(R"({"affinity": {}, "containers": [{"name": "s", "env": [{"name": "B"}]}]})"));
 }
 
-TEST(TemplateOverlayTest, TheWorkerStays) {
+TEST(TemplateOverlayTest, TheTemplateCannotRemoveTheWorker) {
   const char* base = R"({"containers": [{"name": "worker", "image": "a"}]})";
   for (const char* overlay :
        {R"({"containers": [{"name": "worker", "$patch": "delete"}]})", R"({"containers": [{"$patch": "delete"}]})",
@@ -97,7 +97,9 @@ TEST(TemplateOverlayTest, TheWorkerStays) {
   }
 }
 
-TEST(TemplateOverlayTest, JunkChangesNothing) { EXPECT_EQ(Overlay(R"({"a": 1})", "[]"), Json::parse(R"({"a": 1})")); }
+TEST(TemplateOverlayTest, AnOverlayOfAWrongTypeChangesNothing) {
+  EXPECT_EQ(Overlay(R"({"a": 1})", "[]"), Json::parse(R"({"a": 1})"));
+}
 
 }  // namespace
 }  // namespace medley::ops
