@@ -2,7 +2,7 @@
 //
 // Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A switch to another plan reuses pods of the same role and
 // pool, whatever their stage was, so that only additional slots need free units: a job can change the stages of a pool
-// that is at its limit. Source: docs/api.md, "Objects the operator makes".
+// that is at its limit. Source: docs/api.md, "Objects of a job".
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 namespace medley::ops {
 
 // Returns the slots of trainers by (stage, index), then those of servers by index. `held`: the slots whose pods exist
-// or are being created. Each of these pods is used at most once: for the same slot if the plan has it, else for a slot of
-// the same role and pool. `reserved`: further names that no new pod may get.
+// or are being created. Each of these pods is used at most once: for the same slot if the plan has it, else for a slot
+// of the same role and pool. `reserved`: further names that no new pod may get.
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held = {},
                                     const std::vector<std::string>& reserved = {});

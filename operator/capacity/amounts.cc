@@ -9,7 +9,7 @@ namespace medley::ops {
 namespace {
 
 constexpr double kMost = 9e18;
-constexpr double kNoise = 1e-6;  // of a decimal fraction as a double, in thousandths
+constexpr double kNoise = 1e-6;  // rounding error of a decimal fraction as a double, in thousandths
 
 bool IsCpu(std::string_view name) { return name == "cpu" || name == "requests.cpu" || name == "limits.cpu"; }
 

@@ -8,7 +8,7 @@
 namespace medley::ops {
 namespace {
 
-constexpr size_t kMaxMemo = 256;  // far more than pools times templates
+constexpr size_t kMaxCachedFree = 256;  // far more than there are pairs of a pool and a pod template
 
 int Bounded(int64_t units) { return static_cast<int>(std::clamp<int64_t>(units, 0, kUnbounded)); }
 
@@ -17,7 +17,7 @@ int Bounded(int64_t units) { return static_cast<int>(std::clamp<int64_t>(units, 
 bool CapacityView::PodFacts::operator==(const PodFacts& other) const {
   const auto all = [](const PodFacts& f) {
     return std::tie(f.node, f.amounts, f.subject.priority_class, f.subject.terminating, f.subject.best_effort, f.job,
-                    f.role, f.pool, f.going);
+                    f.role, f.pool, f.terminating);
   };
   return all(*this) == all(other);
 }
@@ -31,7 +31,7 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
   const PodDemand demand = DemandOf(pod);
   facts.amounts = demand.amounts;
   facts.subject = {demand.priority_class, demand.terminating, demand.best_effort};
-  facts.going = pod.deleting();
+  facts.terminating = pod.deleting();
   const std::string job = pod.label(kJobNameLabel);
   const std::string role = pod.label(kRoleLabel);
   if (job.empty() || role.empty()) return facts;
@@ -89,7 +89,7 @@ bool CapacityView::ErasePodLocked(const kube::Key& key) {
   if (found == pods_.end()) return false;
   const PodFacts& pod = found->second;
   Count(pod, -1);
-  going_.erase(key);
+  terminating_.erase(key);
   if (const auto node = nodes_.find(pod.node); node != nodes_.end()) {
     node->second.pods.erase(key);
     if (node->second.pods.empty() && !node->second.facts) nodes_.erase(node);
@@ -113,7 +113,7 @@ bool CapacityView::PutPod(const kube::Object& object) {
   ErasePodLocked(key);
   Count(*facts, 1);
   if (!facts->node.empty()) nodes_[facts->node].pods.insert(key);
-  if (facts->going) going_.insert(key);
+  if (facts->terminating) terminating_.insert(key);
   if (!facts->job.name.empty()) job_pods_[facts->job].insert(key);
   pods_[key] = *std::move(facts);
   ++revision_;
@@ -169,10 +169,10 @@ int64_t CapacityView::OnNodes(const PodDemand& unit, bool empty) const {
 }
 
 int64_t CapacityView::FreeOf(const PodDemand& unit) const {
-  if (memo_.size() > kMaxMemo) memo_.clear();
-  Memo& memo = memo_[unit.Fingerprint()];
-  if (memo.revision != revision_) memo = {revision_, OnNodes(unit, false)};
-  return memo.free;
+  if (cached_free_.size() > kMaxCachedFree) cached_free_.clear();
+  CachedFree& cached = cached_free_[unit.Fingerprint()];
+  if (cached.revision != revision_) cached = {revision_, OnNodes(unit, false)};
+  return cached.free;
 }
 
 int64_t CapacityView::FreeWithout(const PodDemand& unit, const std::vector<const PodFacts*>& own) const {
@@ -206,13 +206,13 @@ std::vector<const CapacityView::PodFacts*> CapacityView::OwnPods(const kube::Key
   return own;
 }
 
-int CapacityView::OthersLeaving(const std::string& pool, const kube::Key& job) const {
-  std::set<kube::Key> leaving = going_;
+int CapacityView::UnitsOthersWillRelease(const std::string& pool, const kube::Key& job) const {
+  std::set<kube::Key> released = terminating_;
   for (const std::string& name : noticed_) {
     const std::set<kube::Key>& pods = nodes_.at(name).pods;
-    leaving.insert(pods.begin(), pods.end());
+    released.insert(pods.begin(), pods.end());
   }
-  return static_cast<int>(std::count_if(leaving.begin(), leaving.end(), [&](const kube::Key& key) {
+  return static_cast<int>(std::count_if(released.begin(), released.end(), [&](const kube::Key& key) {
     const PodFacts& pod = pods_.at(key);
     return pod.role == Role::kUnit && pod.pool == pool && pod.job != job;
   }));
@@ -256,10 +256,10 @@ JobUnits CapacityView::UnitsFor(const ResourcePool& pool, const PodDemand& unit,
   };
   const auto found = pools_.find(pool.name);
   const PoolCount count = found == pools_.end() ? PoolCount{} : found->second;
-  const int others = count.units - mine(false) - OthersLeaving(pool.name, job);
+  const int others = count.units - mine(false) - UnitsOthersWillRelease(pool.name, job);
   JobUnits units{Bounded(pool.limit - others), "spec.limit of pool " + pool.name};
   if (pool.scaling == PoolScaling::kNodes) {
-    // Units of other jobs that still wait for a node will take one.
+    // Units of other jobs that still wait for a node will take free ones.
     const int64_t free = FreeWithout(unit, own) - (count.waiting - mine(true));
     if (free < units.units) units = {Bounded(free), "free nodes of pool " + pool.name};
   }

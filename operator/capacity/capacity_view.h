@@ -1,14 +1,14 @@
-// The cluster as capacity sees it, kept up to date change by change, and the units that a pool has
-// and a job may hold.
+// The nodes, pods and quotas of the cluster, updated change by change, and the units computed from them: those that a
+// pool has, and those that a job may hold.
 //
-//   free units of a pool = sum over nodes of how often a unit fits beside what is bound there
+//   free units of a pool = sum over nodes of how many units fit beside the pods bound to the node
 //
-// counted node by node (halves of two nodes make no unit), over nodes that are ready, have no
-// notice (notices.h), and that selectors, affinity and taints allow. A job may hold what is free
-// and what it holds already, bounded by the pool's limit and the namespace's quotas. An answer
-// costs the nodes once after each change, and otherwise only the job's own pods.
+// The sum is over nodes that are ready, have no notice (notices.h) and are allowed by selectors, affinity and taints. A
+// unit must fit on one node, so half a unit on each of two nodes counts as none. A job may hold the free units and
+// those that it holds already, at most the pool's limit and what the namespace's quotas allow. After a change the first
+// answer visits all nodes; later answers visit only the job's own pods.
 //
-// Thread-safe. Owner: CapacityWatch, which feeds it; or a test.
+// Thread-safe. Owner: CapacityWatch, which updates it, or a test.
 #pragma once
 
 #include <map>
@@ -27,12 +27,12 @@ namespace medley::ops {
 
 struct JobUnits {
   int units = 0;
-  std::string bound;  // what bounds them: "free nodes of pool p", "ResourceQuota q: pods"
+  std::string bound;  // what limits them: "free nodes of pool p", "ResourceQuota q: pods"
 };
 
 class CapacityView {
  public:
-  // True when anything changed that capacity depends on.
+  // The Put and Erase functions return true when something changed that capacity depends on.
   bool PutNode(const kube::Object& node);
   bool EraseNode(const std::string& name);
   bool PutPod(const kube::Object& pod);
@@ -42,58 +42,58 @@ class CapacityView {
   void PutLimitRange(const kube::Object& limit_range);
   void EraseLimitRange(const kube::Key& key);
 
-  // What `pod`, as it would be created, asks for: with the defaults of its namespace.
+  // What `pod` will request once it is created, with the defaults of its namespace's LimitRanges.
   PodDemand Demand(const kube::Object& pod) const;
 
-  // For the pool's status. `free` is bounded by the limit, and for pools that an autoscaler fills
-  // by that alone.
+  // For the pool's status. `free` is at most what the pool's limit leaves; in an autoscaled pool it is exactly that.
   PoolUnits UnitsOf(const ResourcePool& pool, const PodDemand& unit) const;
-  // Units that the job may hold, those that it holds included, without those on nodes that go.
+  // Units that the job may hold, including those that it holds, without those on nodes with a notice.
   JobUnits UnitsFor(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const;
 
   std::optional<Notice> NoticeOf(const std::string& node) const;
-  // Not ready; false for a node that is not known.
+  // True for a node that is not ready; false for an unknown node.
   bool IsDown(const std::string& node) const;
-  // Jobs of which a pod is there.
+  // Jobs with a pod on the node.
   std::set<kube::Key> JobsOn(const std::string& node) const;
-  // Nodes with a notice that would take such a pod nevertheless, because it tolerates all.
+  // Nodes with a notice on which the scheduler could still place such a pod, because its tolerations cover the taint.
   std::vector<std::string> NodesToAvoid(const PodDemand& unit) const;
 
  private:
-  enum class Role { kNone, kUnit, kProfiler };  // of what jobs may rearrange
+  enum class Role { kNone, kUnit, kProfiler };  // of pods whose resources a job may reassign
   struct PodFacts {
-    std::string node;  // bound, or nominated; empty: waits
+    std::string node;  // bound or nominated; empty: the pod waits for a node
     PodAmounts amounts;
     QuotaSubject subject;
-    kube::Key job;  // empty: none of Medley's
+    kube::Key job;  // empty: the pod does not belong to a TrainingJob
     Role role = Role::kNone;
     std::string pool;
-    bool going = false;
+    bool terminating = false;
     bool operator==(const PodFacts& other) const;
   };
   struct Node {
-    std::optional<NodeFacts> facts;  // none: pods were seen before their node
+    std::optional<NodeFacts> facts;  // none: the view has seen pods of the node, but not the node
     Amounts used;
     std::set<kube::Key> pods;
   };
   struct PoolCount {
     int units = 0;
-    int waiting = 0;  // of them, without a node
+    int waiting = 0;  // those without a node
   };
-  struct Memo {
+  struct CachedFree {
     uint64_t revision = 0;
     int64_t free = 0;
   };
 
-  static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // none: it has ended
+  static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // none: the pod has ended
   bool ErasePodLocked(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(const PodFacts& pod, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t FreeOf(const PodDemand& unit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t OnNodes(const PodDemand& unit, bool empty) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Units of other jobs that go soon: what replaces them may be there already.
-  int OthersLeaving(const std::string& pool, const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Units of other jobs whose pods are terminating or on nodes with a notice. They do not count against the pool's
+  // limit, because their replacements may exist already.
+  int UnitsOthersWillRelease(const std::string& pool, const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<const PodFacts*> OwnPods(const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Units on nodes once `own` pods are away, bound or not.
+  // Free units on nodes if the `own` pods, bound or not, were deleted.
   int64_t FreeWithout(const PodDemand& unit, const std::vector<const PodFacts*>& own) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BoundByQuotas(const PodDemand& unit, const std::string& ns, const std::vector<const PodFacts*>& own,
@@ -105,11 +105,11 @@ class CapacityView {
   std::map<kube::Key, PodFacts> pods_ ABSL_GUARDED_BY(mutex_);
   std::map<kube::Key, std::set<kube::Key>> job_pods_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, PoolCount> pools_ ABSL_GUARDED_BY(mutex_);
-  std::set<kube::Key> going_ ABSL_GUARDED_BY(mutex_);      // pods
-  std::set<std::string> noticed_ ABSL_GUARDED_BY(mutex_);  // nodes
+  std::set<kube::Key> terminating_ ABSL_GUARDED_BY(mutex_);  // pods
+  std::set<std::string> noticed_ ABSL_GUARDED_BY(mutex_);    // nodes
   std::map<kube::Key, QuotaFacts> quotas_ ABSL_GUARDED_BY(mutex_);
   std::map<kube::Key, kube::Object> limit_ranges_ ABSL_GUARDED_BY(mutex_);
-  mutable std::map<std::string, Memo> memo_ ABSL_GUARDED_BY(mutex_);  // by fingerprint
+  mutable std::map<std::string, CachedFree> cached_free_ ABSL_GUARDED_BY(mutex_);  // by PodDemand::Fingerprint
 };
 
 }  // namespace medley::ops

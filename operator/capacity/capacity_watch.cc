@@ -9,7 +9,7 @@ constexpr char kJobs[] = "jobs";
 constexpr char kPools[] = "pools";
 constexpr base::nanoseconds kPoll = base::milliseconds(5);
 
-// Room for somebody: a limit that moved, or use that went down.
+// True when the change may allow more units: another limit or scope, or less use.
 bool FreesSomething(const QuotaFacts& before, const QuotaFacts& now) {
   if (before.hard != now.hard || before.scopes != now.scopes) return true;
   for (const auto& [name, used] : before.used) {
@@ -21,7 +21,9 @@ bool FreesSomething(const QuotaFacts& before, const QuotaFacts& now) {
 }  // namespace
 
 CapacityWatch::CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools, base::Clock& clock)
-    : options_(std::move(options)), teller_(options_, jobs, pools), controller_({.name = "capacity"}, teller_, clock) {}
+    : options_(std::move(options)),
+      requeuer_(options_, jobs, pools),
+      controller_({.name = "capacity"}, requeuer_, clock) {}
 
 CapacityWatch::~CapacityWatch() { Stop(); }
 
@@ -48,8 +50,11 @@ absl::Status CapacityWatch::WaitForSync(base::nanoseconds timeout, std::stop_tok
   base::CondVar never;
   base::MutexLock lock(mutex);
   for (base::nanoseconds waited{0}; !synced(); waited += kPoll) {
-    if (stop.stop_requested()) return base::Cancelled("wait for the view of capacity: stopped");
-    if (waited >= timeout) return base::DeadlineExceeded("the view of capacity was not filled");
+    if (stop.stop_requested()) return base::Cancelled("waiting for the capacity view: stopped");
+    if (waited >= timeout)
+      return base::DeadlineExceeded(
+          "the capacity view was not filled within {} s: the API server is slow or unavailable",
+          base::ToSeconds(timeout));
     never.WaitFor(mutex, stop, kPoll, [] { return false; });
   }
   return absl::OkStatus();
@@ -60,18 +65,18 @@ void CapacityWatch::Stop() {
   controller_.Stop();
 }
 
-void CapacityWatch::TellJobs(const std::string& ns) { controller_.EnqueueAfter({ns, kJobs}, options_.debounce); }
+void CapacityWatch::RequeueJobs(const std::string& ns) { controller_.EnqueueAfter({ns, kJobs}, options_.debounce); }
 
-void CapacityWatch::TellPools() { controller_.EnqueueAfter({"", kPools}, options_.debounce); }
+void CapacityWatch::RequeuePools() { controller_.EnqueueAfter({"", kPools}, options_.debounce); }
 
 void CapacityWatch::NodeChanged(const std::string& name, const std::optional<Notice>& before, bool changed) {
   if (!changed) return;
-  // Who runs there has seconds.
+  // The jobs on this node may have only seconds to move.
   if (view_.NoticeOf(name) != before) {
     for (const kube::Key& job : view_.JobsOn(name)) options_.enqueue_job(job);
   }
-  TellJobs("");
-  TellPools();
+  RequeueJobs("");
+  RequeuePools();
 }
 
 kube::EventHandler CapacityWatch::NodeHandler() {
@@ -92,13 +97,15 @@ kube::EventHandler CapacityWatch::NodeHandler() {
 }
 
 kube::EventHandler CapacityWatch::PodHandler() {
-  const auto tell = [this](bool changed) {
-    if (changed) TellPools();
+  const auto requeue = [this](bool changed) {
+    if (changed) RequeuePools();
   };
   kube::EventHandler handler;
-  handler.on_add = [this, tell](const kube::ObjectPtr& pod, bool) { tell(view_.PutPod(*pod)); };
-  handler.on_update = [this, tell](const kube::ObjectPtr&, const kube::ObjectPtr& now) { tell(view_.PutPod(*now)); };
-  handler.on_delete = [this, tell](const kube::ObjectPtr& pod, bool) { tell(view_.ErasePod(pod->key())); };
+  handler.on_add = [this, requeue](const kube::ObjectPtr& pod, bool) { requeue(view_.PutPod(*pod)); };
+  handler.on_update = [this, requeue](const kube::ObjectPtr&, const kube::ObjectPtr& now) {
+    requeue(view_.PutPod(*now));
+  };
+  handler.on_delete = [this, requeue](const kube::ObjectPtr& pod, bool) { requeue(view_.ErasePod(pod->key())); };
   return handler;
 }
 
@@ -106,15 +113,15 @@ kube::EventHandler CapacityWatch::QuotaHandler() {
   kube::EventHandler handler;
   handler.on_add = [this](const kube::ObjectPtr& quota, bool) {
     view_.PutQuota(*quota);
-    TellJobs(quota->key().ns);
+    RequeueJobs(quota->key().ns);
   };
   handler.on_update = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
     view_.PutQuota(*now);
-    if (FreesSomething(QuotaFactsOf(*before), QuotaFactsOf(*now))) TellJobs(now->key().ns);
+    if (FreesSomething(QuotaFactsOf(*before), QuotaFactsOf(*now))) RequeueJobs(now->key().ns);
   };
   handler.on_delete = [this](const kube::ObjectPtr& quota, bool) {
     view_.EraseQuota(quota->key());
-    TellJobs(quota->key().ns);
+    RequeueJobs(quota->key().ns);
   };
   return handler;
 }
@@ -122,19 +129,19 @@ kube::EventHandler CapacityWatch::QuotaHandler() {
 kube::EventHandler CapacityWatch::LimitRangeHandler() {
   const auto put = [this](const kube::Object& limit_range) {
     view_.PutLimitRange(limit_range);
-    TellJobs(limit_range.key().ns);
+    RequeueJobs(limit_range.key().ns);
   };
   kube::EventHandler handler;
   handler.on_add = [put](const kube::ObjectPtr& object, bool) { put(*object); };
   handler.on_update = [put](const kube::ObjectPtr&, const kube::ObjectPtr& now) { put(*now); };
   handler.on_delete = [this](const kube::ObjectPtr& object, bool) {
     view_.EraseLimitRange(object->key());
-    TellJobs(object->key().ns);
+    RequeueJobs(object->key().ns);
   };
   return handler;
 }
 
-absl::StatusOr<Result> CapacityWatch::Teller::Reconcile(const kube::Key& key) {
+absl::StatusOr<Result> CapacityWatch::Requeuer::Reconcile(const kube::Key& key) {
   if (key.name == kPools) {
     for (const kube::Key& pool : pools_.Keys()) options_.enqueue_pool(pool);
     return Result{};

@@ -1,13 +1,13 @@
-// Feeds a CapacityView from informers, and says who shall look again when capacity changed:
-// jobs on a node that got a notice at once, everybody else after a debounce, so that a burst of
-// changes (a node pool that scales, a namespace that fills) is one look.
+// Updates a CapacityView from informers and requeues jobs and pools when capacity has changed: the jobs on a node that
+// got a notice at once, all others after a debounce, so that a burst of changes (a node pool that scales, many new
+// pods) causes one reconciliation.
 //
-//   node, quota, limit range --> view --> [debounce] --> enqueue_job(all, or of a namespace)
-//   pod                      --> view --> [debounce] --> enqueue_pool(all)
+//   node               --> view --> [debounce] --> enqueue_job(all), enqueue_pool(all)
+//   quota, limit range --> view --> [debounce] --> enqueue_job(all of the namespace)
+//   pod                --> view --> [debounce] --> enqueue_pool(all)
 //
-// Pods of others that come and go are no reason to plan again: jobs look at their units whenever
-// they are looked at. Thread-safe. Owner: OperatorApp. Order: AddSources, informers start,
-// WaitForSync, Start, Stop.
+// A change of another workload's pods does not requeue jobs: every reconciliation of a job reads its units anyway.
+// Thread-safe. Owner: OperatorApp. Order of calls: AddSources, start of the informers, WaitForSync, Start, Stop.
 #pragma once
 
 #include <functional>
@@ -36,12 +36,12 @@ class CapacityWatch {
     kube::Informer& limit_ranges;
   };
 
-  // `jobs` and `pools`: whom to tell. Borrowed.
+  // `jobs` and `pools`: the objects to requeue. Borrowed.
   CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools, base::Clock& clock);
   ~CapacityWatch();
 
   absl::Status AddSources(const Sources& sources);
-  // Until the view holds all that the informers first listed. Errors: DeadlineExceeded, Cancelled.
+  // Waits until the view holds all objects of the informers' first lists. Errors: DeadlineExceeded, Cancelled.
   absl::Status WaitForSync(base::nanoseconds timeout, std::stop_token stop) const;
   absl::Status Start(std::stop_token stop) { return controller_.Start(std::move(stop)); }
   void Stop();  // idempotent
@@ -49,10 +49,10 @@ class CapacityWatch {
   const CapacityView& view() const { return view_; }
 
  private:
-  // Keys: {namespace or "", "jobs"}, {"", "pools"}.
-  class Teller final : public Reconciler {
+  // Requeues jobs or pools. Keys: {namespace, "jobs"} ({"", "jobs"}: all jobs) and {"", "pools"}.
+  class Requeuer final : public Reconciler {
    public:
-    Teller(const Options& options, const kube::Store& jobs, const kube::Store& pools)
+    Requeuer(const Options& options, const kube::Store& jobs, const kube::Store& pools)
         : options_(options), jobs_(jobs), pools_(pools) {}
     absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
@@ -67,14 +67,14 @@ class CapacityWatch {
   kube::EventHandler QuotaHandler();
   kube::EventHandler LimitRangeHandler();
   void NodeChanged(const std::string& name, const std::optional<Notice>& before, bool changed);
-  void TellJobs(const std::string& ns);
-  void TellPools();
+  void RequeueJobs(const std::string& ns);
+  void RequeuePools();
 
   const Options options_;
   CapacityView view_;
-  Teller teller_;
+  Requeuer requeuer_;
   Controller controller_;
-  std::vector<std::pair<kube::Informer*, kube::HandlerId>> handlers_;  // fixed after AddSources
+  std::vector<std::pair<kube::Informer*, kube::HandlerId>> handlers_;  // constant after AddSources
 };
 
 }  // namespace medley::ops

@@ -117,11 +117,10 @@ bool Allows(const NodeFacts& node, const PodDemand& demand) {
 void KeepOff(const std::vector<std::string>& nodes, kube::Object& pod) {
   if (nodes.empty()) return;
   Json& terms = pod.mutable_json()[Json::json_pointer(
-      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
-      "nodeSelectorTerms")];
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms")];
   if (!terms.is_array() || terms.empty()) terms = Json::array({Json::object()});
   for (Json& term : terms) {
-    for (const std::string& node : nodes) {  // a field takes one value at a time
+    for (const std::string& node : nodes) {  // matchFields allows only one value
       term["matchFields"].push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
     }
   }

@@ -21,11 +21,11 @@ constexpr std::array kTaints = {
     Sign{"aws-node-termination-handler/rebalance-recommendation", Kind::kSpot},
     Sign{"aws-node-termination-handler/scheduled-maintenance", Kind::kDraining},
     Sign{"aws-node-termination-handler/asg-lifecycle-termination", Kind::kDraining},
-    // GKE: 15 s are left on spot machines.
+    // GKE; spot machines then have 15 s left.
     Sign{"cloud.google.com/impending-node-termination", Kind::kSpot},
     // AKS node auto-drain.
     Sign{"remediator.kubernetes.azure.com/unschedulable", Kind::kSpot},
-    // Karpenter, since v1 and before.
+    // Karpenter, v1 and earlier.
     Sign{"karpenter.sh/disrupted", Kind::kDraining},
     Sign{"karpenter.sh/disruption", Kind::kDraining},
     // Cluster autoscaler.
@@ -35,7 +35,7 @@ constexpr std::array kTaints = {
     Sign{"node.kubernetes.io/out-of-service", Kind::kDraining},
 };
 
-// AKS node problem detector, from Azure's scheduled events; a freeze of seconds is none.
+// AKS node problem detector, from Azure's scheduled events. A freeze is not listed: it lasts only seconds.
 constexpr std::array kConditions = {
     Sign{"PreemptScheduled", Kind::kSpot},
     Sign{"TerminateScheduled", Kind::kSpot},
@@ -44,7 +44,7 @@ constexpr std::array kConditions = {
 };
 
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
-// Handlers of Azure's scheduled events name their taints and conditions by it.
+// Handlers of Azure's scheduled events use taints whose keys contain this.
 constexpr std::string_view kScheduledEvents = "scheduledevent";
 
 std::string Lower(std::string text) {

@@ -1,8 +1,8 @@
-// Signs that a node, or a pod, is about to go. Pure.
+// Notices: signs that a node, or a pod, is about to be lost. Pure.
 //
-// A node with a notice offers no units, and what of a job runs there moves at once, before it dies.
-// Clouds and autoscalers announce it by a taint, a node condition, a cordon, or the deletion of the
-// node; see docs/capacity.md for the list and who sets each.
+// A node with a notice offers no units, and the operator moves the members on it to other nodes at once. Clouds and
+// autoscalers announce the loss by a taint, a node condition, a cordon or the deletion of the node; docs/capacity.md
+// lists the signs and who sets them.
 #pragma once
 
 #include <optional>
@@ -24,23 +24,23 @@ std::vector<Taint> TaintsOf(const kube::Object& node);
 
 struct Notice {
   enum class Kind {
-    kSpot,       // the cloud takes the machine back, within seconds or minutes
-    kDraining,   // somebody empties the node: an autoscaler, an upgrade, kubectl cordon
-    kDisrupted,  // this pod alone: evicted, preempted, deleted
-    kLost        // the node does not answer for long
+    kSpot,       // spot interruption: the cloud takes the machine back within seconds or minutes
+    kDraining,   // the node is being drained: by an autoscaler, an upgrade, kubectl cordon
+    kDisrupted,  // only this pod is affected: evicted, preempted or deleted
+    kLost        // the node has not been ready for a long time
   };
   Kind kind = Kind::kDraining;
-  bool certain = true;  // false: only a cordon, the pods there may live on
+  bool certain = true;  // false: only a cordon, so the pods may stay
   std::string sign;     // "taint aws-node-termination-handler/spot-itn"
   bool operator==(const Notice&) const = default;
 };
 
-// "SpotNotice", "NodeDraining", "PodDisrupted", "NodeLost": reasons of Events and conditions.
+// The reason of Events and conditions: SpotNotice, NodeDraining, PodDisrupted or NodeLost.
 const char* ReasonOf(Notice::Kind kind);
 
-// The most urgent of a node's signs.
+// The most urgent sign of the node.
 std::optional<Notice> NoticeOf(const kube::Object& node);
-// Of the pod itself: condition DisruptionTarget.
+// The sign of the pod itself: condition DisruptionTarget.
 std::optional<Notice> PodNoticeOf(const kube::Object& pod);
 
 }  // namespace medley::ops

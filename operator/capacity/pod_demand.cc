@@ -22,7 +22,7 @@ Amounts RequestsOf(const Json& resources) {
 
 Amounts LimitsOf(const Json& resources) { return ReadAmounts(Field(resources, "limits")); }
 
-// A resize in flight holds what was allocated until it is over.
+// During a resize the pod holds what is allocated to it until the resize has finished.
 void RaiseToAllocated(const Json& statuses, const Json& container, Amounts& requests) {
   if (!statuses.is_array()) return;
   for (const Json& status : statuses) {
@@ -33,14 +33,14 @@ void RaiseToAllocated(const Json& statuses, const Json& container, Amounts& requ
 
 bool IsSidecar(const Json& init_container) { return Field(init_container, "restartPolicy") == "Always"; }
 
-// `read`: the amounts of one container.
+// `read` returns the amounts of one container.
 template <typename Read>
 Amounts Sum(const kube::Object& pod, const Read& read) {
   Amounts sum;
   for (const Json& container : pod.At("/spec/containers")) {
     Add(read(container, "/status/containerStatuses"), sum);
   }
-  Amounts sidecars;  // that run while the init container of the moment runs
+  Amounts sidecars;  // that run beside the current init container
   Amounts largest;
   for (const Json& container : pod.At("/spec/initContainers")) {
     const Amounts own = read(container, "/status/initContainerStatuses");
@@ -85,7 +85,7 @@ PodAmounts AmountsOf(const kube::Object& pod) {
   ReplaceByPodLevel(LimitsOf(pod_level), amounts.limits);
   for (const auto& [name, amount] : ReadAmounts(pod.At("/spec/overhead"))) {
     amounts.requests[name] += amount;
-    // A resource without a limit stays without one.
+    // A resource without a limit is left without one.
     const auto limit = amounts.limits.find(name);
     if (limit != amounts.limits.end()) limit->second += amount;
   }

@@ -1,12 +1,11 @@
-// What a pod asks of a node and of quotas: the rules of the Kubernetes scheduler. Pure.
+// What a pod requests from a node and from quotas, by the rules of the Kubernetes scheduler. Pure.
 //
 //   request = max(containers + sidecars, the largest init container with the sidecars before it)
 //             + overhead
 //
-// A pod-level request stands in for the containers' sum; a container that names only a limit
-// requests that. Source: k8s.io/component-helpers/resource (PodRequests, PodLimits), KEP-753
-// (sidecars), KEP-2837 (pod-level resources), KEP-1287 (resize: the greater of wanted and
-// allocated).
+// A pod-level request replaces the sum over the containers. A container that has only a limit requests that amount.
+// Sources: k8s.io/component-helpers/resource (PodRequests, PodLimits), KEP-753 (sidecars), KEP-2837 (pod-level
+// resources), KEP-1287 (resize: the larger of the desired and the allocated amount).
 #pragma once
 
 #include <string>
@@ -25,8 +24,8 @@ struct PodAmounts {
 
 PodAmounts AmountsOf(const kube::Object& pod);
 
-// What admission adds to containers that do not say: `default` and `defaultRequest` of a
-// LimitRange's entries of type Container. Overhead of a RuntimeClass is not foreseen.
+// Applies the defaults that admission adds to containers without requests or limits: `default` and `defaultRequest` of
+// a LimitRange's entries of type Container. Does not add the overhead of a RuntimeClass.
 void ApplyLimitRange(const kube::Object& limit_range, kube::Object& pod);
 
 struct PodDemand {
@@ -34,11 +33,11 @@ struct PodDemand {
   kube::Json node_selector = kube::Json::object();
   kube::Json node_terms;  // nodeSelectorTerms of the required node affinity; null: none
   kube::Json tolerations = kube::Json::array();
-  std::string node_name;       // it wants this node alone
-  std::string priority_class;  // for scopes of quotas
-  bool terminating = false;    // has activeDeadlineSeconds
-  bool best_effort = false;    // names no cpu and no memory at all
-  // Equal for demands that fit in the same places.
+  std::string node_name;       // set when the pod may run on this node only
+  std::string priority_class;  // for the scopes of quotas
+  bool terminating = false;    // quota scope Terminating: the pod has activeDeadlineSeconds
+  bool best_effort = false;    // quota scope BestEffort: no requests or limits of cpu or memory
+  // Equal for demands that fit on the same nodes.
   std::string Fingerprint() const;
 };
 

@@ -14,7 +14,7 @@ bool Matches(const Json& expression, const QuotaSubject& pod) {
   if (scope == "NotTerminating") return !pod.terminating;
   if (scope == "BestEffort") return pod.best_effort;
   if (scope == "NotBestEffort") return !pod.best_effort;
-  // Terms across namespaces: a job's own pods have none.
+  // CrossNamespacePodAffinity: the pods of a job have no such terms.
   if (scope != "PriorityClass") return false;
   const std::string op = kube::GetString(expression, "operator");
   const bool has = !pod.priority_class.empty();
@@ -29,7 +29,7 @@ bool Matches(const Json& expression, const QuotaSubject& pod) {
 struct Measure {
   enum class Of { kNothing, kPods, kRequests, kLimits } of = Of::kNothing;
   std::string resource;
-  bool must_be_named = false;  // admission refuses pods that do not say
+  bool must_be_named = false;  // admission refuses pods that do not set it
 };
 
 Measure MeasureOf(std::string_view name) {
@@ -41,7 +41,7 @@ Measure MeasureOf(std::string_view name) {
        {std::pair<std::string_view, Of>{"requests.", Of::kRequests}, {"limits.", Of::kLimits}}) {
     if (name.substr(0, prefix.size()) != prefix) continue;
     const std::string_view resource = name.substr(prefix.size());
-    if (resource == "storage") return {};  // of volume claims
+    if (resource == "storage") return {};  // counts volume claims, not pods
     return {of, std::string(resource), resource == "cpu" || resource == "memory"};
   }
   if (name.substr(0, 10) == "hugepages-") return {Of::kRequests, std::string(name), false};
@@ -100,7 +100,7 @@ QuotaRoom RoomOf(const QuotaFacts& quota, const PodDemand& unit, const Amounts& 
       units = std::max<int64_t>(0, hard - used) / wanted;
     } else if (measure.must_be_named && !named.contains(measure.resource)) {
       units = 0;
-      bound += ", which a unit does not name";
+      bound += ", which the units of the pool do not set";
     }
     if (units < room.units) room = {units, std::move(bound)};
   }

@@ -1,9 +1,9 @@
-// How many units the ResourceQuotas of a namespace leave. Pure.
+// How many further units the ResourceQuotas of a namespace allow. Pure.
 //
-// Admission compares status.used and the new pod with status.hard, per quota whose scopes match the
-// pod. The controller that counts `used` lags behind, so what is left is an upper bound: a create
-// may still be refused (403, "exceeded quota"). Source: k8s.io/apiserver quota/v1,
-// kubernetes/pkg/quota/v1/evaluator/core (podEvaluator).
+// For each quota whose scopes match the pod, admission refuses the pod when status.used plus the pod exceeds
+// status.hard. The controller that updates status.used lags behind, so the result is an upper bound: the API server may
+// still refuse a pod (403, "exceeded quota"). Sources: k8s.io/apiserver quota/v1 and the podEvaluator in
+// kubernetes/pkg/quota/v1/evaluator/core.
 #pragma once
 
 #include <string>
@@ -16,15 +16,16 @@ namespace medley::ops {
 
 struct QuotaFacts {
   kube::Key key;
-  Amounts hard;  // by the quota's own names: requests.cpu, pods, ...
+  Amounts hard;  // by the quota's names: requests.cpu, pods, ...
   Amounts used;
-  kube::Json scopes = kube::Json::array();  // matchExpressions; those of spec.scopes with Exists
+  kube::Json scopes =
+      kube::Json::array();  // matchExpressions; an entry of spec.scopes becomes one with operator Exists
   bool operator==(const QuotaFacts&) const = default;
 };
 
 QuotaFacts QuotaFactsOf(const kube::Object& quota);
 
-// What scopes ask of a pod.
+// The properties of a pod that scopes select by.
 struct QuotaSubject {
   std::string priority_class;
   bool terminating = false;
@@ -32,15 +33,15 @@ struct QuotaSubject {
 };
 bool CountsAgainst(const QuotaFacts& quota, const QuotaSubject& pod);
 
-// What a pod counts under the quota's name; 0 for names that count other things.
+// How much a pod uses of the quota's resource `name`; 0 when the name does not concern pods.
 int64_t QuotaUsage(std::string_view name, const PodAmounts& pod);
 
 struct QuotaRoom {
   int64_t units = 1'000'000'000;
-  std::string bound;  // "ResourceQuota q: requests.cpu"; empty: not bounded
+  std::string bound;  // "ResourceQuota q: requests.cpu"; empty: no limit
 };
 
-// `own`: sum over the pods that the units replace, by the quota's names; they are given back.
+// `own`: what the pods that the units replace use, by the quota's names; it counts as free.
 QuotaRoom RoomOf(const QuotaFacts& quota, const PodDemand& unit, const Amounts& own);
 
 }  // namespace medley::ops

@@ -42,7 +42,7 @@ void KeepList(Json& object, const char* field, std::initializer_list<std::string
   for (Json& entry : object[field]) KeepFields(entry, names);
 }
 
-// Where the pod stands is read from few conditions.
+// The operator reads the phase and the conditions PodScheduled, DisruptionTarget and Ready.
 void TrimStatus(Json& status) {
   KeepFields(status, {"phase", "reason", "podIP", "nominatedNodeName", "conditions", "containerStatuses"});
   KeepList(status, "conditions", {"type", "status", "reason"});
@@ -68,10 +68,10 @@ void TrimStatus(Json& status) {
   }
 }
 
-// One container that asks for all that the pod asks for, with the one variable that is read.
+// One container that requests everything that the pod requests, with the one environment variable that is read.
 Json Folded(const kube::Object& pod, const PodAmounts& amounts) {
   Json container = {{"name", kWorkerContainer}, {"resources", Json::object()}};
-  Amounts beyond;  // a limit requests its own amount
+  Amounts beyond;  // requests that differ from their limit; a limit alone requests its own amount
   for (const auto& [name, amount] : amounts.requests) {
     const auto limit = amounts.limits.find(name);
     if (limit == amounts.limits.end() || limit->second != amount) beyond[name] = amount;

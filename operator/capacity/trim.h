@@ -1,19 +1,19 @@
-// What the caches keep of objects that are many: only what the operator reads. Pure.
+// Removes from cached objects all fields that the operator does not read. Pure.
 //
-// A pod of a real cluster takes tens of kilobytes as JSON in memory; of others' pods only place and
-// requests matter, of Medley's own also state, owner and the coordinator that they were made for.
+// A pod of a real cluster takes tens of kilobytes as JSON in memory. Of other workloads' pods the operator reads only
+// the node and the requests; of Medley's own pods also the status, the owner and the coordinator's address.
 #pragma once
 
 #include "kube/object.h"
 
 namespace medley::ops {
 
-// The amounts of resources (pod_demand.h) are the same before and after.
+// Does not change what AmountsOf (pod_demand.h) returns.
 void TrimPod(kube::Object& pod);
 void TrimNode(kube::Object& node);
-// By kind: the transform of the operator's informers.
+// Trims by kind; the operator's informers apply it to every object.
 void Trim(const kube::Resource& resource, kube::Object& object);
-// managedFields and what kubectl apply remembers: nobody reads them here.
+// Removes managedFields and kubectl's last-applied-configuration.
 void TrimAny(kube::Object& object);
 
 }  // namespace medley::ops
