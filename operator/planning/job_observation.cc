@@ -7,7 +7,7 @@
 namespace medley::ops {
 namespace {
 
-// Index of the stage that computes longest.
+// Index of the stage with the largest compute time.
 size_t Slowest(const std::vector<StageTimes>& stages) {
   const auto slowest = std::max_element(stages.begin(), stages.end(), [](const StageTimes& a, const StageTimes& b) {
     return a.compute_seconds < b.compute_seconds;
@@ -15,8 +15,8 @@ size_t Slowest(const std::vector<StageTimes>& stages) {
   return static_cast<size_t>(slowest - stages.begin());
 }
 
-// The part of the planning question that tells how measurements compare; pools and goals do not.
-model::PlanRequest Question(const TrainingJob& job, const model::Profile& profile) {
+// The part of a plan request that predictions depend on; pools and goals are left out.
+model::PlanRequest RequestWithProfile(const TrainingJob& job, const model::Profile& profile) {
   model::PlanRequest request;
   request.model = profile.model;
   request.profile_id = profile.id;
@@ -48,7 +48,7 @@ std::optional<model::JobObservation> BuildJobObservation(const TrainingJob& job,
   const auto merged = MergeProfiles(profiles);
   if (!merged.ok()) return std::nullopt;
   model::JobObservation out;
-  out.request = Question(job, *merged);
+  out.request = RequestWithProfile(job, *merged);
   out.throughput = seen.throughput;
   out.batch_size = job.batch_size;
   out.server_units = record.plan.servers ? record.plan.servers->units : 0;

@@ -1,4 +1,4 @@
-// What a running job measured, as the scheduling service wants to hear it. Pure.
+// Builds from a running job's measurements the observation that the scheduling service learns from. Pure.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace medley::ops {
 
-// True when `seen` describes the record's plan alone and complete: the plan is in force, no generation is being
-// prepared, no member is missing and every stage is measured. Only then its measurements may be compared with the
-// prediction.
+// True when the measurements in `seen` can be compared with the predictions for the record's plan: the job trains by
+// this plan, no generation is being prepared, no member is missing, and every stage has been measured.
 bool IsComparable(const PlanRecord& record, const Observation& seen);
 
-// The observation of a comparable moment; nothing when it is none, when a stage has units of several pools (its mean
-// tells of no type), or when the profiles do not fit the plan. `profiles`: one a pool of the plan's stages, as
-// measured.
+// Returns nullopt when the measurements are not comparable, when a stage has units of several pools (the mean over
+// unlike machines describes none of them), or when the profiles do not fit the plan. `profiles`: the measured profile
+// of each pool of the plan's stages.
 //
-// Communication is told for the slowest stage alone, and only where it takes longer than computing: what the others
-// report is waiting for that stage, and what is hidden behind computing does not show.
+// Reports communication time only for the slowest stage, and only when it exceeds the compute time. The other stages'
+// communication time is mostly waiting for the slowest stage, and communication that overlaps with computation does not
+// change the throughput.
 std::optional<model::JobObservation> BuildJobObservation(const TrainingJob& job, const PlanRecord& record,
                                                          const Observation& seen,
                                                          const std::vector<model::Profile>& profiles);
 
-// The names of the pools that the stages run on, each once.
+// The names of the pools that the stages run on, without duplicates.
 std::vector<std::string> TrainerPools(const PlanRecord& record);
 
 }  // namespace medley::ops

@@ -5,9 +5,9 @@
 namespace medley::ops {
 namespace {
 
-constexpr double kSteady = 0.2;  // share by which a measured throughput varies
+constexpr double kSteady = 0.2;  // relative change of a throughput that counts as normal variation
 
-// What of an observation nobody waits for.
+// A copy without the fields that change with normal progress.
 Observation WithoutProgress(Observation seen) {
   seen.step = 0;
   seen.samples_done = 0;

@@ -1,4 +1,4 @@
-// What a job really does, as its coordinator tells it (medley.job.v1.Observation). Immutable value.
+// What a coordinator reports about its job (medley.job.v1.Observation). Immutable value.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ enum class JobPhase {
 struct GenerationSwitch {
   int64_t from_generation = 0;
   int64_t to_generation = 0;
-  std::string reason;  // the coordinator's sentence, or the plan's word
-  std::string cause;   // one word: the plan's, or MemberLost, ExchangeBroken, ...
+  std::string reason;  // the coordinator's sentence, or the plan's reason
+  std::string cause;   // CamelCase: the plan's reason, or MemberLost, ExchangeBroken, ...
   double pause_seconds = 0;
   bool recovery = false;
   int64_t lost_steps = 0;
@@ -33,12 +33,12 @@ struct GenerationSwitch {
   bool operator==(const GenerationSwitch&) const = default;
 };
 
-// Means of one step over the last seconds.
+// The mean times of one step, over the last seconds.
 struct StageTimes {
   int units = 0;
   double compute_seconds = 0;  // 0: not measured yet
   double comm_seconds = 0;     // waiting for activations, gradients, rows, reduction
-  double throughput = 0;       // samples/s that the computation alone would allow
+  double throughput = 0;       // samples/s that the stage would reach without communication
   bool operator==(const StageTimes&) const = default;
 };
 
@@ -46,13 +46,13 @@ struct Observation {
   JobPhase phase = JobPhase::kUnknown;
   int64_t generation = 0;       // in force
   int64_t next_generation = 0;  // being prepared; 0: none
-  int64_t plan_generation = 0;  // of the accepted plan that the generation in force runs; 0: none yet
+  int64_t plan_generation = 0;  // generation number of the plan that the generation in force runs; 0: none yet
   int64_t step = 0;
   int64_t samples_done = 0;
   int64_t samples_total = 0;  // 0: not known yet
   double throughput = 0;      // samples/s
   double loss = 0;
-  std::vector<StageTimes> stages;  // as the plan's
+  std::vector<StageTimes> stages;  // in the order of the plan's stages
   std::map<std::string, double> metrics;
   double usd_spent = 0;
   double usd_first_plan = 0;
@@ -63,12 +63,12 @@ struct Observation {
   int64_t bad_rows = 0;
   int64_t last_checkpoint_step = 0;
   bool retryable = false;
-  int64_t leader_term = 0;  // the newest that the coordinator has served
+  int64_t leader_term = 0;  // the newest that the coordinator has seen
   bool operator==(const Observation&) const = default;
 };
 
-// Whether a job must be looked at because of `now`, or whether it is progress as expected: steps, losses, money, a
-// throughput within a fifth of what it was. `before` null: nothing was known.
+// True when the job needs a reconciliation because of `now`. False when `now` differs from `before` only by normal
+// progress: steps, losses, money, and a throughput within a fifth of the earlier one. `before` null: true.
 bool IsNews(const Observation* before, const Observation& now);
 
 }  // namespace medley::ops

@@ -53,7 +53,8 @@ void ObservationSender::Run(std::stop_token stop) {
       }
     }
     for (int64_t i = 0; i < dropped; ++i) {
-      on_answer_(base::ResourceExhausted("{} jobs' observations wait already", options_.capacity));
+      on_answer_(base::ResourceExhausted("observation dropped: those of {} jobs are waiting to be sent already",
+                                         options_.capacity));
     }
     if (found) on_answer_(send_(next, stop));
   }

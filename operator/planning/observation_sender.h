@@ -1,8 +1,8 @@
-// Sends what jobs measured to the scheduling service, in the background: nothing waits for it, nothing fails with it.
-// Thread-safe.
+// Sends jobs' measurements to the scheduling service in the background. Best effort: callers never wait, and a failure
+// here never affects a job. Thread-safe. One thread.
 //
-// At most one observation a job waits, the newest; at most `capacity` jobs wait, more are dropped and counted. One that
-// could not be sent is dropped: the next one tells more. One thread.
+// Keeps the newest unsent observation of each job, for at most `capacity` jobs; further ones are dropped and counted.
+// An observation that could not be sent is dropped, because the job's next observation replaces it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,16 +24,17 @@ class ObservationSender {
     size_t capacity = 256;  // jobs
   };
   using Send = std::function<absl::StatusOr<model::Prediction>(const model::JobObservation&, std::stop_token)>;
-  // Called from the sender's thread with each answer, and with Dropped's error for one that did not fit.
+  // Called from the sender's thread with the response to each observation, and with ResourceExhausted for each dropped
+  // one.
   using OnAnswer = std::function<void(const absl::StatusOr<model::Prediction>&)>;
 
   ObservationSender(Options options, Send send, OnAnswer on_answer);
   ~ObservationSender();  // Stop
 
   void Start();
-  void Stop();  // idempotent; joins; what waits is dropped
+  void Stop();  // idempotent; joins the thread and drops unsent observations
 
-  // Takes the place of an older one of the same job (job_uid).
+  // Replaces an unsent older observation of the same job (job_uid).
   void Offer(model::JobObservation observation);
 
  private:
@@ -45,7 +46,7 @@ class ObservationSender {
   base::Mutex mutex_;
   base::CondVar changed_;
   std::map<std::string, model::JobObservation> waiting_ ABSL_GUARDED_BY(mutex_);  // by job_uid
-  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;                                   // not told yet
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;                                   // not yet reported to on_answer_
   std::jthread thread_;
 };
 

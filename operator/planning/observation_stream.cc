@@ -27,8 +27,8 @@ constexpr base::Backoff::Options kBackoff{.first = base::milliseconds(200), .max
 
 }  // namespace
 
-// Each step starts the one operation that is in flight; Proceed, from the loop's thread, ends it and takes the next.
-// A call is started by that thread too, so that all of it belongs to one thread.
+// Exactly one asynchronous operation is in flight. When it ends, the loop's thread calls Proceed, which handles the
+// result and starts the next operation. That thread also starts the call, so only one thread uses the call.
 class ObservationStream::Steps {
  public:
   Steps(grpc::CompletionQueue& queue, const std::shared_ptr<grpc::Channel>& channel, std::string token, uint64_t seed,
@@ -70,9 +70,9 @@ class ObservationStream::Steps {
   std::unique_ptr<grpc::ClientAsyncReader<pb::WatchObservationsResponse>> reader_ ABSL_GUARDED_BY(mutex_);
   grpc::Status status_ ABSL_GUARDED_BY(mutex_);
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
-  // Of the operation in flight, and of the loop's thread when it has ended.
+  // Used by gRPC while an operation is in flight, and by the loop's thread after it has ended.
   pb::WatchObservationsResponse response_;
-  bool heard_ = false;  // of this call
+  bool heard_ = false;  // this call has delivered an observation
 };
 
 void ObservationStream::Steps::Proceed(bool ok) {

@@ -1,11 +1,11 @@
-// The observations of one coordinator: a call that is made again whenever it ends. No thread of its own: a loop
-// serves the streams of all jobs, of which there may be thousands.
+// Receives the observations of one coordinator over a streaming call, which is started again whenever it ends. A stream
+// has no thread of its own: one StreamLoop serves the streams of all jobs, of which there may be thousands.
 //
 //   Call --connected, started--> Read --an observation--> Read ...
 //     ^                           | ended
 //     +---- pause ---- Finish <---+
 //
-// A call waits for a connection, which its channel tries to make with a backoff of its own.
+// A call waits until its channel is connected; the channel reconnects with its own backoff.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class Observation;
 
 namespace medley::ops {
 
-// One thread that carries on the streams. It outlives them. Thread-safe.
+// The thread that serves the streams. Must outlive them. Thread-safe.
 class StreamLoop {
  public:
   StreamLoop();
@@ -35,11 +35,11 @@ class StreamLoop {
 
 class ObservationStream {
  public:
-  // Called from the loop's thread, which all streams share: it must not wait. `first`: of its call.
+  // Called from the loop's thread, which all streams share, so it must not block. `first`: the first of its call.
   using OnObservation = std::function<void(const job::v1::Observation& observation, bool first)>;
   ObservationStream(StreamLoop& loop, std::shared_ptr<grpc::Channel> channel, std::string token, uint64_t seed,
                     OnObservation on_observation);
-  // Cancels and waits until no callback runs; not from a callback.
+  // Cancels the call and waits until no callback runs. Must not be called from a callback.
   ~ObservationStream();
 
  private:

@@ -16,7 +16,7 @@ MoveDecision Conclude(MoveDecision decision, bool move, const char* reason, std:
   return decision;
 }
 
-// USD to train `samples` at that speed and price.
+// Cost in USD of training `samples` at that throughput and price.
 double CostOf(double samples, double throughput, double usd_per_hour) {
   return throughput > 0 ? samples / throughput / 3600 * usd_per_hour : 0;
 }
@@ -49,22 +49,23 @@ MoveDecision DecideMove(const MoveInputs& in) {
   d.saving_usd = d.stay_usd - d.move_usd;
   const double percent = d.stay_usd > 0 ? 100 * d.saving_usd / d.stay_usd : 0;
   const std::string numbers = fmt::format(
-      "staying costs {} for the remaining {:.0f} samples, moving {}: saves {} ({:.1f} %), the move "
-      "costs {}",
+      "staying costs {} for the remaining {:.0f} samples; the other plan costs {}, which saves {} ({:.1f} %); the move "
+      "itself costs {}",
       Usd(d.stay_usd), in.remaining_samples, Usd(d.move_usd), Usd(d.saving_usd), percent, Usd(d.move_cost_usd));
-  if (in.same_plan) return Conclude(d, false, "SamePlan", "the present plan is still the best");
+  if (in.same_plan) return Conclude(d, false, "SamePlan", "the present plan is still the best one");
   if (in.remaining_samples <= 0) return Conclude(d, false, "NothingLeft", "no samples are left to train");
-  if (in.forced) return Conclude(d, true, "Forced", "the present plan does not serve any more; " + numbers);
+  if (in.forced) return Conclude(d, true, "Forced", "the present plan cannot reach the goal or cannot run; " + numbers);
   if (d.saving_usd <= d.move_cost_usd) return Conclude(d, false, "CostsMoreThanItSaves", numbers);
   if (d.saving_usd < in.min_saving * d.stay_usd) {
-    return Conclude(
-        d, false, "SavingTooSmall",
-        fmt::format("{}; less than the {:.1f} % of spec.elasticity.replan.minSaving", numbers, 100 * in.min_saving));
+    return Conclude(d, false, "SavingTooSmall",
+                    fmt::format("{}; the saving is less than spec.elasticity.replan.minSaving, {:.1f} %", numbers,
+                                100 * in.min_saving));
   }
   if (in.seconds_since_last_move < in.cooldown_seconds) {
-    return Conclude(d, false, "Cooldown",
-                    fmt::format("{}; the last move was {:.0f} s ago, spec.elasticity.replan.cooldown asks for {:.0f} s",
-                                numbers, in.seconds_since_last_move, in.cooldown_seconds));
+    return Conclude(
+        d, false, "Cooldown",
+        fmt::format("{}; the last move was {:.0f} s ago, less than spec.elasticity.replan.cooldown, {:.0f} s", numbers,
+                    in.seconds_since_last_move, in.cooldown_seconds));
   }
   return Conclude(d, true, "Saves", numbers);
 }

@@ -1,12 +1,11 @@
-// Whether to move a running job to another plan. Pure.
+// Decides whether to move a running job to another plan. Pure.
 //
-// Move when  saving over the remaining samples > cost of the move,  the saving is at least
-// `min_saving` of what staying would cost, and the last move for money is a cooldown ago. Cost of
-// the move = standing still (measured pause) and running two sets of pods (warm-up), both at $/s,
-// and training lost samples again. What the candidate will reach is its estimate times what the
-// present plan reaches of its own estimate, so that a model that is wrong for both does not make
-// jobs wander. A forced move (the present plan cannot reach the goal any more, or cannot run) needs
-// no saving.
+// Moves when the saving over the remaining samples exceeds the cost of the move, the saving is at least `min_saving`
+// of the cost of staying, and the last move to save money was at least a cooldown ago. The cost of the move is the
+// pause (measured) and the warm-up, during which two sets of pods run, both at the candidate's price, and the cost of
+// training lost samples again. The candidate's throughput is taken as its estimate times the measured over the
+// estimated throughput of the present plan, so that an error of the cost model in both does not cause moves. A forced
+// move (the present plan cannot reach the goal any more, or cannot run) needs no saving.
 #pragma once
 
 #include <optional>
@@ -18,18 +17,18 @@ namespace medley::ops {
 
 struct MoveInputs {
   double remaining_samples = 0;
-  // The present plan at the prices of now.
+  // The present plan at current prices.
   double current_usd_per_hour = 0;
-  double current_throughput = 0;  // measured; 0: not yet, its estimate counts
+  double current_throughput = 0;  // measured; 0: not measured yet, the estimate counts
   double current_estimated_throughput = 0;
   // The candidate.
   double candidate_usd_per_hour = 0;
   double candidate_estimated_throughput = 0;
   bool same_plan = false;  // the candidate is the present plan
   // Cost of a move.
-  double pause_seconds = 1;     // training stands still
-  double warm_up_seconds = 10;  // new pods are paid and do not train yet
-  double lost_samples = 0;      // to be trained again
+  double pause_seconds = 1;     // no training
+  double warm_up_seconds = 10;  // new pods cost money and do not train yet
+  double lost_samples = 0;      // trained again after the move
   // Policy.
   double min_saving = 0.1;  // share of the cost of staying
   double cooldown_seconds = 300;
@@ -45,16 +44,17 @@ struct MoveDecision {
   double move_usd = 0;  // from now to the end on the candidate, without the move itself
   double move_cost_usd = 0;
   double saving_usd = 0;  // stay_usd - move_usd
-  std::string sentence;   // for an Event: the numbers, either way
+  std::string sentence;   // for an Event: the numbers behind the decision
 };
 
 MoveDecision DecideMove(const MoveInputs& inputs);
 
-// What today's predictions say of the present plan, to compare candidates with: `estimated` when it was made, unless
-// the service has corrected its predictions by measurements since. Then `measured` over the ratio that is left.
+// The throughput that current predictions give the present plan, for the comparison with candidates: `estimated`, the
+// number from the time of planning, unless the scheduling service has corrected its predictions by measurements since.
+// Then it is `measured` divided by the remaining ratio of measured to predicted throughput.
 double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction);
 
-// True when measurements changed the profile of some type before it was planned with.
+// True when the scheduling service corrected the profile of at least one pool by measurements.
 bool IsCorrected(const std::optional<model::Prediction>& prediction);
 
 }  // namespace medley::ops

@@ -128,7 +128,8 @@ void SchedulerClient::SetConnected(bool connected) {
     if (connected_ == connected) return;
     connected_ = connected;
   }
-  log::Info(connected ? "scheduling service is there" : "scheduling service is away", {{"address", options_.address}});
+  log::Info(connected ? "scheduling service connected" : "scheduling service is unavailable",
+            {{"address", options_.address}});
   if (on_change_) on_change_();
 }
 
@@ -150,7 +151,7 @@ bool SchedulerClient::FollowOnce(std::stop_token stop) {
     if (on_change_) on_change_();
   }
   const absl::Status ended = rpc::FromGrpc(reader->Finish());
-  log::Debug("catalog stream ended", {{"status", base::ToString(ended)}});
+  log::Debug("the stream of the price catalog ended", {{"status", base::ToString(ended)}});
   return heard;
 }
 

@@ -1,8 +1,7 @@
-// The scheduling service over gRPC: plans, and the price catalog followed in the background.
-// Thread-safe.
+// A client of the scheduling service: requests plans, and watches the price catalog in the background. Thread-safe.
 //
-// Stateless but for the last catalog. A service that is away is an error of code Unavailable
-// (IsSchedulerAway), never a wait: callers try again when they are told that the catalog came back.
+// Its only state is the last catalog. When the service is unavailable, calls fail at once with an error that
+// IsSchedulerAway recognises; callers retry when `on_change` reports that the service is connected again.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,7 +28,7 @@ namespace medley::ops {
 
 struct PriceEntry {
   std::optional<model::Offering> offering;
-  std::string resource_type;  // set when the feed names a type instead of an offering
+  std::string resource_type;  // set when the feed names a pool instead of an offering
   double usd_per_instance_hour = 0;
   double usd_per_unit_hour = 0;
   std::string source;
@@ -44,44 +43,43 @@ struct PriceCatalog {
 
 struct UnitPrice {
   double usd_per_unit_hour = 0;
-  std::string source;  // "spec", or the feed's
+  std::string source;  // "spec", or the name of the feed
   std::string price_time;
 };
 
-// The price of one unit of `pool`: its own, or the catalog's for its offering, or for its name.
-// Nothing: unpriced. Pure.
+// The price of one unit of `pool`: the fixed price in its spec, else the catalog's price for its offering, else the
+// catalog's price for its name. nullopt: the pool has no price. Pure.
 std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* catalog);
 
 class SchedulerClient {
  public:
   struct Options {
     std::string address;                              // host:port
-    base::nanoseconds plan_slack = base::seconds(5);  // beyond the planner's own time budget
+    base::nanoseconds plan_slack = base::seconds(5);  // added to the planner's time budget
     base::nanoseconds observe_timeout = base::seconds(5);
     uint64_t seed = 1;
-    std::string token;                  // shown with every call; empty: none
+    std::string token;                  // bearer token, sent with every call; empty: none
     std::optional<rpc::ClientTls> tls;  // none: plain text
   };
   SchedulerClient(Options options, base::Clock& clock);
   ~SchedulerClient();
 
-  // Follows the catalog until Stop; `on_change` is called from the follower's thread after each new
-  // catalog, and after the service went away or came back.
+  // Watches the catalog until Stop. Calls `on_change` from its own thread after each new catalog, and after the
+  // connection was lost or established.
   void Start(std::function<void()> on_change);
   void Stop();  // idempotent; joins
 
-  // Errors: Unavailable (away), InvalidArgument (the request), NotFound (planner), as the service
-  // says.
+  // Errors, as returned by the service: Unavailable, InvalidArgument (the request), NotFound (an unknown planner).
   absl::StatusOr<model::PlanResult> Plan(const model::PlanRequest& request, std::stop_token stop);
-  // Tells what a job measured; the answer says how good predictions of its model are. Errors: as Plan.
+  // Reports a job's measurements; the response says how accurate the predictions for its model are. Errors: as Plan.
   absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::stop_token stop);
-  // The last one heard; null before the first.
+  // The last catalog received; null before the first.
   std::shared_ptr<const PriceCatalog> catalog() const;
   bool connected() const;
 
  private:
   void Follow(std::stop_token stop);
-  bool FollowOnce(std::stop_token stop);  // true: something was heard
+  bool FollowOnce(std::stop_token stop);  // true: a catalog was received
   void SetConnected(bool connected);
 
   const Options options_;
@@ -94,7 +92,7 @@ class SchedulerClient {
   std::jthread thread_;
 };
 
-// The scheduling service did not answer, as opposed to refusing.
+// True when the scheduling service did not respond; false when it refused the request.
 bool IsSchedulerAway(const absl::Status& status);
 
 }  // namespace medley::ops

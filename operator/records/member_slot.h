@@ -1,4 +1,4 @@
-// A place of a plan and the pod that takes it; ConfigMap `JOB-plan` lists them. Immutable value.
+// A slot of a plan and the pod that fills it. ConfigMap `JOB-plan` lists all slots. Immutable value.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct MemberSlot {
   std::string member;  // pod name
   Role role = Role::kTrainer;
   std::string pool;
-  int stage = 0;  // trainers
-  int index = 0;  // rank within the stage, or shard
+  int stage = 0;  // trainers only
+  int index = 0;  // a trainer's rank within the stage, or a server's shard
   bool operator==(const MemberSlot&) const = default;
 };
 

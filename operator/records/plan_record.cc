@@ -76,7 +76,7 @@ kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record) {
   kube::Object map(kube::resources::ConfigMaps(), {job.key().ns, PlanConfigMapName(job.name())});
   map.SetLabel(kJobNameLabel, job.name());
   map.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
-  map.SetController(job.object).IgnoreError();  // a new object has no other controller
+  map.SetController(job.object).IgnoreError();  // cannot fail: a new object has no other controller
   plan::v1::ExecutionPlan proto;
   model::ToProto(record.plan, proto);
   const Json json = {{"slots", SlotsJson(record.slots)},
@@ -103,7 +103,7 @@ absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map) {
   if (!plan.ok()) return base::Annotate(plan.status(), where + ": plan.json");
   record.plan = *std::move(plan);
   const Json json = Json::parse(config_map.String("/data/record.json"), nullptr, false);
-  if (!json.is_object()) return base::InvalidArgument("{}: record.json is no JSON object", where);
+  if (!json.is_object()) return base::InvalidArgument("{}: record.json is not a JSON object", where);
   record.slots = ReadSlots(json.value("slots", Json::array()));
   const Json prices = json.value("usdPerUnitHour", Json::object());
   for (const auto& [pool, price] : prices.items()) {

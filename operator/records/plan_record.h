@@ -1,6 +1,5 @@
-// The plan that a job runs or moves to, with the pods that carry it: kept in ConfigMap JOB-plan, so
-// that an operator that starts anew, or another leader, goes on where this one stopped. Immutable
-// value; conversions are pure.
+// The plan that a job runs or is switching to, with its pods. ConfigMap JOB-plan stores it, so that a restarted
+// operator or another leader can continue from it. Immutable value; conversions are pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,18 +19,18 @@ namespace medley::ops {
 struct PlanRecord {
   model::ExecutionPlan plan;  // with job_uid and generation
   std::vector<MemberSlot> slots;
-  std::map<std::string, double> usd_per_unit_hour;  // by pool, as planned with
+  std::map<std::string, double> usd_per_unit_hour;  // pool -> the price that the plan was computed with
   std::vector<std::string> layer_names;
-  std::vector<double> stage_throughput;               // samples/s expected of each stage
-  std::vector<PlanStatus::Alternative> alternatives;  // the best plans on one pool alone
+  std::vector<double> stage_throughput;               // samples/s, estimated for each stage
+  std::vector<PlanStatus::Alternative> alternatives;  // the best plans that use one pool only
   std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...
   std::string accepted_at;                            // RFC 3339
-  int64_t spec_generation = 0;                        // of the job for which it was made
-  // The coordinator process that was last counted, for restarts.
+  int64_t spec_generation = 0;                        // the job's metadata.generation that the plan was computed for
+  // The coordinator's pod and its container restarts when restarts were last counted.
   std::string coordinator_uid;
   int coordinator_restarts = 0;
 
-  // At today's `prices`; a pool without a price counts as planned.
+  // The plan's cost per hour at `prices` (by pool); a pool without an entry counts with the price in the record.
   double UsdPerHour(const std::map<std::string, double>& prices) const;
   int Trainers() const;
 };
@@ -39,7 +38,7 @@ struct PlanRecord {
 kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record);
 absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map);
 
-// The same stages, groups, servers and schedule: a move between the two would change nothing.
+// True when the stages, groups, servers and schedule are equal, so that a switch would change nothing.
 bool SameShape(const model::ExecutionPlan& a, const model::ExecutionPlan& b);
 
 }  // namespace medley::ops

@@ -15,8 +15,8 @@ double PoolPrice(const PoolOffer& offer) {
   return price > 0 ? price : std::numeric_limits<double>::max();
 }
 
-// The pool that the job names, else the cheapest CPU pool (pools with a fixed price first), else
-// the first.
+// The pool for parameter servers: the one that the job names, else the cheapest CPU pool (pools with a fixed price
+// first), else the first pool.
 std::string ServerPool(const TrainingJob& job, const std::vector<PoolOffer>& offers) {
   if (!job.server_pool.empty()) return job.server_pool;
   const PoolOffer* best = nullptr;
@@ -80,19 +80,21 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
 }
 
 absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& profiles) {
-  if (profiles.empty()) return base::InvalidArgument("no profiles to merge");
+  if (profiles.empty()) return base::InvalidArgument("merging profiles: the list is empty");
   model::Profile merged = profiles.front();
   for (size_t p = 1; p < profiles.size(); ++p) {
     const model::Profile& other = profiles[p];
     if (other.model.layers.size() != merged.model.layers.size()) {
-      return base::InvalidArgument("profiles {} and {} have {} and {} layers", merged.id, other.id,
-                                   merged.model.layers.size(), other.model.layers.size());
+      return base::InvalidArgument(
+          "merging profiles {} and {}: they have {} and {} layers, so they are of different models", merged.id,
+          other.id, merged.model.layers.size(), other.model.layers.size());
     }
     for (size_t l = 0; l < other.model.layers.size(); ++l) {
       model::Layer& layer = merged.model.layers[l];
       if (layer.name != other.model.layers[l].name) {
-        return base::InvalidArgument("profiles {} and {}: layer {} is '{}' and '{}'", merged.id, other.id, l,
-                                     layer.name, other.model.layers[l].name);
+        return base::InvalidArgument(
+            "merging profiles {} and {}: layer {} is '{}' and '{}', so they are of different models", merged.id,
+            other.id, l, layer.name, other.model.layers[l].name);
       }
       for (const model::LayerProfile& numbers : other.model.layers[l].profiles) layer.profiles.push_back(numbers);
     }

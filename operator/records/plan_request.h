@@ -1,4 +1,4 @@
-// A planning question from a job, its profile and the pools that it may use. Pure.
+// Builds a plan request from a job, its profile and the pools that it may use. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,33 +11,33 @@
 
 namespace medley::ops {
 
-// A pool, and how many units of it this job may hold (what is free, and what it holds already).
+// A pool, and how many of its units this job may hold: the free ones and those that it holds already.
 struct PoolOffer {
   const ResourcePool* pool = nullptr;
   int units = 0;
-  std::string bound;  // what bounds them, in words
+  std::string bound;  // what limits them, in words
 };
 
-// How far the job is.
+// What the job has done and spent so far.
 struct JobProgress {
   double remaining_samples = 0;  // 0: all of them
   double elapsed_seconds = 0;
   double spent_usd = 0;
-  // Measured over estimated throughput of the present plan; the profile's times are divided by it.
-  // 1: as measured alone.
+  // Measured throughput over estimated throughput of the present plan; the profile's times are divided by it. 1: use
+  // the profile unchanged.
   double calibration = 1;
 };
 
-// `offers`: at least one. Deadline and budget shrink by what is used up; a goal that has passed
-// stays as a tiny one, so that the answer says why it cannot be met.
+// `offers`: at least one. The request's deadline and budget are what is left of the job's. When nothing is left, the
+// request asks for a tiny amount, so that the response explains why the goal cannot be met.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
                                     const std::vector<PoolOffer>& offers, const JobProgress& progress);
 
-// One profile out of one for each pool: layers of the first, with the numbers of all. Errors:
-// InvalidArgument when they are not of the same model.
+// Merges the profiles of several pools into one: the layers of the first with the numbers of all. Errors:
+// InvalidArgument when the profiles are of different models.
 absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& profiles);
 
-// Names of the layers, for plans in words.
+// The names of the layers, for the description of plans.
 std::vector<std::string> LayerNames(const model::Model& model);
 
 }  // namespace medley::ops

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> ProfileJsonInLog(std::string_view log) {
     if (line.substr(0, prefix.size()) == prefix) return std::string(line.substr(prefix.size()));
     end = newline == std::string_view::npos ? 0 : newline;
   }
-  return base::NotFound("the log has no line that begins with {}", prefix);
+  return base::NotFound("the profiler's log has no line that begins with '{}'", prefix);
 }
 
 absl::StatusOr<model::Profile> ParseProfile(std::string_view json, std::string_view pool) {
@@ -29,7 +29,8 @@ absl::StatusOr<model::Profile> ParseProfile(std::string_view json, std::string_v
   for (const model::Layer& layer : profile.model.layers) {
     const bool measured = std::any_of(layer.profiles.begin(), layer.profiles.end(),
                                       [&](const model::LayerProfile& p) { return p.resource_type == pool; });
-    if (!measured) return base::InvalidArgument("the profile has no numbers of layer '{}' for '{}'", layer.name, pool);
+    if (!measured)
+      return base::InvalidArgument("the profile has no numbers of layer '{}' on pool '{}'", layer.name, pool);
   }
   return profile;
 }

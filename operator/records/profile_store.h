@@ -1,4 +1,4 @@
-// Profiles as text: the line that a profiler prints, and the ConfigMap that keeps it. Pure.
+// Reads profiles from text: from the line that a profiler prints and from the ConfigMap that stores it. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,11 +14,11 @@ namespace medley::ops {
 // The JSON of the last line "MEDLEY-PROFILE {json}" of a log. Errors: NotFound.
 absl::StatusOr<std::string> ProfileJsonInLog(std::string_view log);
 
-// Profile JSON (medley.profile.v1.Profile). Errors: InvalidArgument; a profile without numbers for
-// `pool` is one.
+// Reads a profile from JSON (medley.profile.v1.Profile). Errors: InvalidArgument, also for a profile that lacks the
+// numbers of a layer on `pool`.
 absl::StatusOr<model::Profile> ParseProfile(std::string_view json, std::string_view pool);
 
-// The last line of a log that says something, for messages; at most 500 bytes.
+// The last line of a log that is not blank, for messages; at most 500 bytes.
 std::string LastLine(std::string_view log);
 
 }  // namespace medley::ops
