@@ -29,7 +29,7 @@ absl::Status Controller::AddSource(kube::Informer& informer, KeyMapper map, Upda
     const bool resync = before->resource_version() == now->resource_version();
     if (!resync && filter != nullptr && !filter(*before, *now)) return;
     add(*now, resync ? kLow : 0);
-    if (!resync) add(*before, 0);  // an owner that was, deduplicated by the queue
+    if (!resync) add(*before, 0);  // the old owner may be another one; the queue drops duplicates
   };
   handler.on_delete = [add](const kube::ObjectPtr& last, bool) { add(*last, 0); };
   auto id = informer.AddHandler(std::move(handler));
@@ -48,7 +48,7 @@ absl::Status Controller::Start(std::stop_token stop) {
   {
     base::MutexLock lock(mutex_);
     if (started_ || stopped_) {
-      return base::FailedPrecondition("start controller '{}': it was started or stopped before", name_);
+      return base::FailedPrecondition("start controller '{}': it has been started or stopped before", name_);
     }
     started_ = true;
     sources = sources_;
@@ -97,7 +97,7 @@ absl::StatusOr<Result> Controller::Run(const kube::Key& key) {
   } catch (const std::exception& error) {
     what = error.what();
   } catch (...) {
-    what = "not a std::exception";
+    what = "it is not a std::exception";
   }
   if (metrics_ != nullptr) metrics_->OnException();
   return base::Internal("reconcile '{}': exception: {}", key.ToString(), what);
@@ -112,7 +112,7 @@ void Controller::Finish(const kube::Key& key, const absl::StatusOr<Result>& resu
     log::Warn("reconcile failed", {{"controller", name_},
                                    {"key", key.ToString()},
                                    {"error", base::ToString(result.status())},
-                                   {"again", terminal ? "no" : "yes"}});
+                                   {"retry", terminal ? "no" : "yes"}});
     if (terminal) {
       queue_.Forget(key);
     } else {

@@ -1,8 +1,12 @@
-// A named reconciler with its queue, sources and workers (controller-runtime's Controller).
+// Runs a reconciler for the keys in a queue, with sources that fill the queue and workers that empty it (as
+// controller-runtime's Controller). By the result of a reconciliation the key is:
 //
-//   error -> again with growing waits | terminal error -> counted only | requeue_after -> then | OK -> done
+//   an error                requeued with exponential backoff
+//   a terminal error        not requeued; the error is counted and logged
+//   OK with requeue_after   requeued after that delay
+//   OK                      not requeued
 //
-// Thread-safe. Add sources before Start; Start waits until their caches are filled.
+// Thread-safe. Call AddSource before Start; Start waits until the caches of the sources are filled.
 #pragma once
 
 #include <atomic>
@@ -17,12 +21,12 @@
 
 namespace medley::ops {
 
-// What a controller counts. Calls come from worker threads. Owner: telemetry.
+// Receives what a controller counts; called from worker threads. operator/telemetry implements it.
 class ControllerMetrics {
  public:
   enum class Outcome { kSuccess, kRequeueAfter, kError, kTerminalError };
   virtual ~ControllerMetrics() = default;
-  virtual void OnStart() {}  // before each OnReconcile
+  virtual void OnStart() {}  // before each reconciliation; OnReconcile follows
   virtual void OnReconcile(Outcome, base::nanoseconds /*duration*/) {}
   virtual void OnException() {}
 };
@@ -38,22 +42,22 @@ class Controller {
     ControllerMetrics* metrics = nullptr;         // borrowed, may be null
   };
 
-  // All borrowed but the options.
+  // Borrows `reconciler` and `clock`.
   Controller(Options options, Reconciler& reconciler, base::Clock& clock);
   ~Controller();
 
   const std::string& name() const { return name_; }
-  // Each change of `informer`'s objects enqueues the keys that `map` gives; an update those of both states.
-  // Objects of the first list and resyncs wait behind real changes.
+  // Each change of an object of `informer` enqueues the keys that `map` returns for it; an update enqueues those of the
+  // old and of the new object. Keys from the first list and from resyncs have a lower priority than keys from changes.
   absl::Status AddSource(kube::Informer& informer, KeyMapper map, UpdateFilter filter = nullptr);
-  // From outside of the API: plans that arrived, timers.
-  // `priority`: below 0, behind what changed.
+  // For causes other than changes of objects: new plans, timers. A `priority` below 0 puts the key behind keys from
+  // changes.
   void Enqueue(const kube::Key& key, int priority = 0);
   void EnqueueAfter(const kube::Key& key, base::nanoseconds delay);
 
   // Waits for the caches, then starts the workers. Errors: DeadlineExceeded, Cancelled, FailedPrecondition.
   absl::Status Start(std::stop_token stop = {});
-  // Idempotent: refuses further keys, waits for running reconciliations, joins, leaves its sources.
+  // Idempotent. Refuses further keys, waits for running reconciliations, joins the workers and removes its handlers.
   void Stop();
   size_t QueueLength() const { return queue_.Length(); }
 

@@ -11,8 +11,8 @@
 namespace medley::ops {
 namespace {
 
-constexpr size_t kMaxMessage = 1024;  // the API refuses more
-constexpr size_t kMaxName = 200;      // of the object, so that the suffix fits into 253
+constexpr size_t kMaxMessage = 1024;  // the API server refuses longer messages
+constexpr size_t kMaxName = 200;      // of the object's name, so that it and the suffix fit into 253
 constexpr int kTries = 3;
 
 const char* TypeName(EventRecorder::Type type) { return type == EventRecorder::Type::kNormal ? "Normal" : "Warning"; }
@@ -28,7 +28,7 @@ kube::Json Involved(const kube::Object& object) {
   return involved;
 }
 
-// At most `limit` bytes, not ending inside of a UTF-8 character.
+// The first `limit` bytes at most, cut at the boundary of a UTF-8 character.
 std::string Cut(std::string_view text, size_t limit) {
   if (text.size() <= limit) return std::string(text);
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
@@ -96,14 +96,14 @@ void EventRecorder::Run(std::stop_token stop) {
     absl::Status status;
     for (int tries = 0; tries < kTries; ++tries) {
       status = Write(event);
-      // Only what another try may cure; a namespace that ends refuses events for good.
+      // Retry only transient errors. A terminating namespace, for example, refuses all Events.
       if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) break;
       if (!clock_.SleepFor(backoff.Next(), stop)) return;
     }
     backoff.Reset();
     if (!status.ok()) {
       ++dropped_;
-      log::Warn("event not written", {{"reason", event.reason}, {"error", base::ToString(status)}});
+      log::Warn("an Event could not be written", {{"reason", event.reason}, {"error", base::ToString(status)}});
     }
   }
 }
@@ -114,7 +114,7 @@ absl::Status EventRecorder::Write(const Pending& event) {
   if (known == known_.end() || event.at - known->second.last > options_.window) return Create(event, id);
   const kube::Json patch = {{"count", known->second.count + 1}, {"lastTimestamp", base::FormatTime(event.at)}};
   const auto patched = client_.Patch(kube::resources::Events(), known->second.key, kube::PatchType::kMerge, patch);
-  if (kube::IsNotFound(patched.status())) return Create(event, id);  // the server forgot it
+  if (kube::IsNotFound(patched.status())) return Create(event, id);  // the Event has expired on the API server
   if (!patched.ok()) return patched.status();
   ++known->second.count;
   known->second.last = event.at;

@@ -1,8 +1,9 @@
-// core/v1 Events for people: what happened to an object and why (client-go's record with aggregation).
+// Writes core/v1 Events: what happened to an object and why (as client-go's record package, with aggregation).
 //
-// Record never blocks on the API and never fails its caller: events wait in a bounded queue for one
-// thread; what does not fit, or exceeds the rate of its object, is dropped and counted. The same (object,
-// type, reason, message) within 10 minutes is one Event whose count grows. Thread-safe.
+// Best effort: Record never waits for the API server and reports no errors. One thread writes the Events from a bounded
+// queue. Events that do not fit into the queue, or that exceed the rate for their object, are dropped and counted.
+// Repetitions of the same (object, type, reason, message) within 10 minutes increase the count of one Event.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -23,19 +24,19 @@ class EventRecorder {
   struct Options {
     std::string component = "medley-operator";
     size_t queue_capacity = 1024;
-    size_t remembered = 4096;  // events whose counts are kept
-    double burst = 25;         // for one object
-    double per_second = 1.0 / 30;
+    size_t remembered = 4096;      // Events whose counts are remembered
+    double burst = 25;             // Events of one object
+    double per_second = 1.0 / 30;  // of one object, after the burst
     base::nanoseconds window = std::chrono::minutes(10);
     uint64_t seed = 1;
   };
   enum class Type { kNormal, kWarning };
 
   EventRecorder(kube::Client& client, base::Clock& clock, Options options);
-  ~EventRecorder();  // gives up what is queued
+  ~EventRecorder();  // drops queued Events
 
   void Record(const kube::Object& object, Type type, std::string_view reason, std::string_view message);
-  // Waits until all that was recorded is written or given up. False: `timeout` (real time) passed.
+  // Waits until every recorded Event is written or dropped. False: `timeout` (real time) has passed.
   bool Flush(base::nanoseconds timeout);
   int64_t dropped() const { return dropped_; }
 
@@ -70,8 +71,8 @@ class EventRecorder {
   std::deque<Pending> queue_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Bucket> buckets_ ABSL_GUARDED_BY(mutex_);
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<Id, Known> known_;  // of the thread alone
-  uint64_t sequence_ = 0;      // of the thread alone
+  std::map<Id, Known> known_;  // used by the thread only
+  uint64_t sequence_ = 0;      // used by the thread only
   std::jthread thread_;
 };
 

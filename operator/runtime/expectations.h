@@ -1,10 +1,10 @@
-// A guard against stale caches: what a controller has asked for and not yet seen (kube's
-// controller_utils.go and kueue's expectations). Thread-safe.
+// A guard against stale caches: the creations and deletions that a controller has sent and its cache does not show yet
+// (as Kubernetes' controller_utils.go and kueue's expectations). Thread-safe.
 //
 //   expectations.ExpectCreations(job, 3);   // then create; each failed create: CreationObserved(job)
 //   expectations.ExpectDeletion(job, uid);  // then delete; failed delete: DeletionObserved(job, uid)
 //   informer: on_add -> CreationObserved(owner); on_delete, or deletionTimestamp -> DeletionObserved
-//   if (!expectations.Satisfied(job)) only write status: the cache is behind.
+//   if (!expectations.Satisfied(job)) write the status only: the cache is stale.
 #pragma once
 
 #include <absl/status/status.h>
@@ -24,19 +24,19 @@ class Expectations {
  public:
   explicit Expectations(base::Clock& clock, base::nanoseconds timeout = std::chrono::minutes(5));
 
-  // Adds to what is open.
+  // Adds to the open expectations of `parent`.
   void ExpectCreations(const kube::Key& parent, int count);
   void ExpectDeletion(const kube::Key& parent, const std::string& child_uid);
-  // A child appeared, or its creation failed or was skipped. Below zero stays zero.
+  // The cache shows a new child, or a creation failed or was skipped. The count never drops below zero.
   void CreationObserved(const kube::Key& parent);
-  // A child is gone or going (each UID counts once), or its deletion failed.
+  // A child is terminating or deleted (each UID counts once), or its deletion failed.
   void DeletionObserved(const kube::Key& parent, const std::string& child_uid);
-  // Nothing is open, or what is open is older than the timeout.
+  // True when no expectation is open, or when the open ones are older than the timeout.
   bool Satisfied(const kube::Key& parent) const;
-  // The parent is gone.
+  // Drops all expectations of a parent that was deleted.
   void Forget(const kube::Key& parent);
 
-  // For an informer's handler: a child first seen while terminating counts as deleted, not as created.
+  // For the handlers of an informer. A child that is first seen terminating counts as deleted, not as created.
   void ObserveAdd(const kube::Key& parent, const kube::Object& child);
   void ObserveUpdate(const kube::Key& parent, const kube::Object& child);
   void ObserveDelete(const kube::Key& parent, const kube::Object& child);
@@ -53,11 +53,11 @@ class Expectations {
   std::map<kube::Key, Open> open_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Calls `create(i)` for i in [0, count) in batches of 1, 2, 4, ... and stops after the first batch in which
-// one failed: a quota that is full costs one call, not `count`. At most `burst` are tried.
+// Calls `create(i)` for i in [0, count) in batches of 1, 2, 4, ... and stops after the first batch with a failure, so
+// that a full quota costs one call instead of `count`. Makes at most `burst` calls.
 struct SlowStartResult {
   int succeeded = 0;
-  int tried = 0;        // count - tried were skipped: their expectations must be lowered too
+  int tried = 0;        // the caller must also call CreationObserved for the count - tried skipped ones
   absl::Status status;  // the first error
 };
 SlowStartResult SlowStart(int count, const std::function<absl::Status(int)>& create, int burst = 500);

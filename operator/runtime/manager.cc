@@ -8,7 +8,7 @@
 namespace medley::ops {
 namespace {
 
-// How long past its lease a leader that does not renew may live before it is unhealthy.
+// A leader that has not renewed its Lease is unhealthy when the Lease expired this long ago.
 constexpr base::nanoseconds kTolerance = base::seconds(20);
 
 absl::Status RunChecks(const std::map<std::string, Manager::Check>& checks) {
@@ -43,7 +43,7 @@ absl::Status Manager::Elect(kube::Client& client, kube::LeaderElector::Options o
   callbacks.on_stopped_leading = [this] {
     if (!election_stop_.stop_requested()) End(base::Aborted("the lead was lost"));
   };
-  callbacks.on_new_leader = [](const std::string& holder) { log::Info("leader", {{"identity", holder}}); };
+  callbacks.on_new_leader = [](const std::string& holder) { log::Info("new leader", {{"identity", holder}}); };
   MEDLEY_ASSIGN_OR_RETURN(elector_,
                           kube::LeaderElector::Create(client, clock_, std::move(options), std::move(callbacks)));
   AddHealthCheck("leader election", [this] { return elector_->Check(kTolerance); });
@@ -73,13 +73,13 @@ absl::Status Manager::Start(std::stop_token stop) {
   if (status.ok() && elector_ == nullptr) status = StartControllers(stop);
   if (!status.ok()) {
     const absl::Status ended = Stop();
-    if (!ended.ok()) log::Warn("stop after a failed start", {{"error", base::ToString(ended)}});
+    if (!ended.ok()) log::Warn("stopping after a failed start", {{"error", base::ToString(ended)}});
     return status;
   }
   if (elector_ != nullptr) {
     election_ = std::jthread([this] {
       const absl::Status led = elector_->Run(election_stop_.get_token());
-      if (!led.ok()) log::Error("election ended", {{"error", base::ToString(led)}});
+      if (!led.ok()) log::Error("the leader election ended", {{"error", base::ToString(led)}});
     });
   }
   base::MutexLock lock(mutex_);
@@ -87,7 +87,7 @@ absl::Status Manager::Start(std::stop_token stop) {
   return absl::OkStatus();
 }
 
-// The guarded work of the leader: the controllers, from their start to their end.
+// Runs while this process leads: starts the controllers, waits for `stop` and stops them.
 void Manager::Lead(std::stop_token stop) {
   const absl::Status started = StartControllers(stop);
   if (started.ok()) {
@@ -135,8 +135,8 @@ absl::Status Manager::Stop() {
   const base::nanoseconds took = clock_.Steady() - began;
   if (took <= grace_) return absl::OkStatus();
   base::MutexLock lock(mutex_);
-  return base::DeadlineExceeded("stopping took {} s, more than the grace of {} s; longest: {}", base::ToSeconds(took),
-                                base::ToSeconds(grace_), slowest_);
+  return base::DeadlineExceeded("stopping took {} s, more than the grace period of {} s; the slowest part was {}",
+                                base::ToSeconds(took), base::ToSeconds(grace_), slowest_);
 }
 
 absl::Status Manager::Wait(std::stop_token stop) {
@@ -174,7 +174,7 @@ absl::Status Manager::Ready() const {
   std::map<std::string, Check> checks;
   {
     base::MutexLock lock(mutex_);
-    if (!started_) return base::Unavailable("not all parts have started");
+    if (!started_) return base::Unavailable("some parts have not started yet");
     checks = ready_;
   }
   return RunChecks(checks);

@@ -1,12 +1,13 @@
-// Starts the parts of a program in order and stops them in the reverse order (controller-runtime's Manager).
-// It owns no part. Add, Elect, Start, Run, Wait and Stop from one thread; the rest from any.
+// Starts the parts of a program in order and stops them in the reverse order (as controller-runtime's Manager).
+// Does not own the parts. Call Add, Elect, Start, Run, Wait and Stop from one thread; the other functions are
+// thread-safe.
 //
 // Order of start: servers (health, metrics), caches (each until synced), other parts, leader election, controllers.
 //
 //   without Elect:  Start: +servers +caches +others +controllers
 //   with Elect:     Start: +servers +caches +others, and the election begins; this process is ready as a standby.
-//                   elected: +controllers     Stop: -controllers, Lease given up, -others -caches -servers
-//                   lead lost: Wait returns at once, nothing is stopped: the program should exit, non-zero
+//                   elected: +controllers     Stop: -controllers, release of the Lease, -others -caches -servers
+//                   leadership lost: Wait returns at once and stops nothing; the program must exit with an error
 #pragma once
 
 #include <absl/status/status.h>
@@ -41,31 +42,32 @@ class Manager {
 
   // Before Start.
   void Add(Part part);
-  // Before Start: controllers then run only while this process leads. `client` is borrowed and the election's alone.
-  // Adds health check "leader election". Errors: those of LeaderElector::Create.
+  // Before Start. Controllers then run only while this process leads. Borrows `client`, which must be used by nothing
+  // else. Adds the health check "leader election". Errors: those of LeaderElector::Create.
   absl::Status Elect(kube::Client& client, kube::LeaderElector::Options options);
-  // Any time. A later check of the same name replaces the earlier.
+  // At any time. A check replaces an earlier one of the same name.
   void AddHealthCheck(const std::string& name, Check check);
   void AddReadyCheck(const std::string& name, Check check);
 
-  // Starts all, but controllers of a manager with an election; when one fails, stops those that run and returns its
-  // error.
+  // Starts all parts; with an election all except the controllers. When a part fails to start, stops the running parts
+  // and returns the error.
   absl::Status Start(std::stop_token stop);
-  // Between Start and Stop: blocks until `stop` (OK), or until the lead is lost (Aborted) or a controller could not be
-  // started after the election (its error).
+  // Between Start and Stop: blocks until `stop` (OK), until this process no longer leads (Aborted), or until a
+  // controller failed to start after the election (its error).
   absl::Status Wait(std::stop_token stop);
-  // Stops in reverse order. DeadlineExceeded when it took longer than the grace: the caller should exit.
+  // Stops all parts in reverse order. DeadlineExceeded: it took longer than `grace`; the caller must exit.
   absl::Status Stop();
-  // Start, Wait, Stop. After an error of Wait nothing is stopped: no grace for one who lost the lead.
+  // Start, Wait, Stop. After an error of Wait nothing is stopped, because a former leader must exit at once.
   absl::Status Run(std::stop_token stop);
 
-  // Whether the controllers may write: OK without an election. See LeaderElector::Guard.
+  // OK when the controllers may write: this process leads, or there is no election. See LeaderElector::Guard.
   absl::Status Guard() const;
   bool leading() const;
-  int64_t term() const;            // of this process's lead; 0 without an election
-  void HeardOfTerm(int64_t term);  // see LeaderElector
+  int64_t term() const;            // leader term of this process; 0 without an election
+  void HeardOfTerm(int64_t term);  // see LeaderElector::HeardOfTerm
 
-  // The first failing check, "NAME: why". Ready also needs Start to have finished; a standby is ready.
+  // OK, or the error of the first failing check as "NAME: error". Ready also requires that Start has finished; a
+  // standby is ready.
   absl::Status Healthy() const;
   absl::Status Ready() const;
 
@@ -80,7 +82,7 @@ class Manager {
   const base::nanoseconds grace_;
   std::vector<Part> parts_;
   std::vector<const Part*> running_;              // in the order of start
-  std::vector<const Part*> controllers_;          // those that run; of the thread that leads, when there is an election
+  std::vector<const Part*> controllers_;          // those that run; with an election used by its thread only
   std::unique_ptr<kube::LeaderElector> elector_;  // null: no election
   std::stop_source election_stop_;
   std::jthread election_;
@@ -91,7 +93,7 @@ class Manager {
   base::nanoseconds longest_stop_ ABSL_GUARDED_BY(mutex_){0};
   std::string slowest_ ABSL_GUARDED_BY(mutex_);  // the part whose stop took the longest
   base::CondVar changed_;
-  absl::Status ended_ ABSL_GUARDED_BY(mutex_);  // an error ends Wait
+  absl::Status ended_ ABSL_GUARDED_BY(mutex_);  // an error makes Wait return it
 };
 
 }  // namespace medley::ops

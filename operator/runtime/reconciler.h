@@ -1,5 +1,5 @@
-// What a controller runs for a key. An implementation reads caches, computes the whole desired state and
-// writes the difference; it may be called at any time, for any key, any number of times.
+// The interface that a controller calls for a key. An implementation reads caches, computes the whole desired state and
+// writes the difference. It must work when called at any time, for any key, any number of times.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,12 +18,12 @@ struct Result {
 class Reconciler {
  public:
   virtual ~Reconciler() = default;
-  // Never called twice at once for one key; for different keys from as many threads as the controller has.
-  // An error: tried again with growing waits, unless Terminal. An object that is gone is success.
+  // Never runs twice at the same time for one key; for different keys it runs on all workers of the controller.
+  // An error is retried with exponential backoff unless it is Terminal. Must return OK when the object does not exist.
   virtual absl::StatusOr<Result> Reconcile(const kube::Key& key) = 0;
 };
 
-// Marks an error that trying again cannot cure: it is counted and logged, and the key waits for a change.
+// Marks an error that a retry cannot fix. The controller counts and logs it and does not requeue the key.
 absl::Status Terminal(const absl::Status& status);
 bool IsTerminal(const absl::Status& status);
 

@@ -14,7 +14,7 @@ absl::Status RetryOnConflict(base::Clock& clock, uint64_t seed, std::stop_token 
   for (int tries = 1;; ++tries) {
     absl::Status status = attempt();
     if (!kube::IsConflict(status) || tries == kTries) return status;
-    if (!clock.SleepFor(backoff.Next(), stop)) return base::Cancelled("retry of a conflict: stopped");
+    if (!clock.SleepFor(backoff.Next(), stop)) return base::Cancelled("retrying a conflicting update: stopped");
   }
 }
 

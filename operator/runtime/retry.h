@@ -1,4 +1,4 @@
-// Read, change, write, and again when somebody else wrote in between (client-go's RetryOnConflict).
+// Reads, changes and writes an object; retries when another client wrote it meanwhile (client-go's RetryOnConflict).
 #pragma once
 
 #include <functional>
@@ -8,13 +8,13 @@
 
 namespace medley::ops {
 
-// Calls `attempt` up to 5 times, 10 ms (+-10 %) apart, while it returns a conflict; it must read anew each
-// time. Returns its last status; Cancelled when stopped.
+// Calls `attempt` up to 5 times, 10 ms (+-10 %) apart, while it returns a conflict. `attempt` must read the object each
+// time. Returns the last status; Cancelled when stopped.
 absl::Status RetryOnConflict(base::Clock& clock, uint64_t seed, std::stop_token stop,
                              const std::function<absl::Status()>& attempt);
 
-// Gets `key`, lets `change` alter a copy, writes it with its resourceVersion as precondition
-// (`subresource`: "" or "status"). No write when `change` changed nothing. Returns the object as stored.
+// Gets the object `key`, calls `change` with a copy, and updates the object with its resourceVersion as precondition
+// (`subresource`: "" or "status"). Does not write when `change` changed nothing. Returns the stored object.
 absl::StatusOr<kube::Object> UpdateWithRetry(kube::Client& client, const kube::Resource& resource, const kube::Key& key,
                                              std::string_view subresource, base::Clock& clock, uint64_t seed,
                                              std::stop_token stop,

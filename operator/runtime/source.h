@@ -1,4 +1,4 @@
-// From a change of an object to the keys to reconcile. All functions returned are pure and thread-safe.
+// Maps a changed object to the keys to reconcile. The returned functions are pure and thread-safe.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@ namespace medley::ops {
 
 using KeyMapper = std::function<std::vector<kube::Key>(const kube::Object&)>;
 
-// The object itself.
+// Maps an object to its own key.
 KeyMapper MapSelf();
-// Its controller owner, when that has the group and kind of `owners`' resource, and unless the owner that
-// the cache holds under the name has another UID.
+// Maps an object to its controller (owner reference with controller: true) when that has the group and kind of
+// `owners`' resource. Returns no key when the cache holds an owner with the same name and another UID.
 KeyMapper MapController(const kube::Informer& owners);
 
-// Which updates count. Null: all.
+// True for updates that enqueue keys. Null: all updates.
 using UpdateFilter = std::function<bool(const kube::Object& before, const kube::Object& now)>;
-// metadata.generation changed (the spec, not the status), or deletion began, or it is another object (UID).
+// True when metadata.generation changed (the spec, not the status), when the object became terminating, or when it is
+// another object (UID).
 UpdateFilter GenerationChanged();
 
 }  // namespace medley::ops
