@@ -21,9 +21,9 @@ ReconcileMetrics::ReconcileMetrics(metrics::Registry& registry, const std::strin
       errors_(registry.GetCounter("controller_runtime_reconcile_errors_total", "Reconciliations that failed",
                                   {{"controller", controller}})),
       terminal_errors_(registry.GetCounter("controller_runtime_terminal_reconcile_errors_total",
-                                           "Reconciliations that failed and are not tried again",
+                                           "Reconciliations that failed and are not retried",
                                            {{"controller", controller}})),
-      panics_(registry.GetCounter("controller_runtime_reconcile_panics_total", "Exceptions out of reconcilers",
+      panics_(registry.GetCounter("controller_runtime_reconcile_panics_total", "Exceptions thrown by reconcilers",
                                   {{"controller", controller}})),
       active_(registry.GetGauge("controller_runtime_active_workers", "Reconciliations that run now",
                                 {{"controller", controller}})),
@@ -60,19 +60,21 @@ void ReconcileMetrics::OnReconcile(Outcome outcome, base::nanoseconds duration) 
 void ReconcileMetrics::OnException() { panics_.Increment(); }
 
 WorkQueueMetrics::WorkQueueMetrics(metrics::Registry& registry, const std::string& controller)
-    : adds_(registry.GetCounter("workqueue_adds_total", "Keys put into the queue", QueueLabels(controller))),
+    : adds_(registry.GetCounter("workqueue_adds_total", "Keys added to the queue", QueueLabels(controller))),
       retries_(
-          registry.GetCounter("workqueue_retries_total", "Keys put back after a failure", QueueLabels(controller))),
-      depth_(registry.GetGauge("workqueue_depth", "Keys that wait", QueueLabels(controller))),
-      latency_(registry.GetHistogram("workqueue_queue_duration_seconds", "How long a key waited",
+          registry.GetCounter("workqueue_retries_total", "Keys requeued after a failure", QueueLabels(controller))),
+      depth_(registry.GetGauge("workqueue_depth", "Keys that wait in the queue", QueueLabels(controller))),
+      latency_(registry.GetHistogram("workqueue_queue_duration_seconds", "How long a key waited in the queue",
                                      metrics::LatencyBounds(), QueueLabels(controller))),
-      work_(registry.GetHistogram("workqueue_work_duration_seconds", "How long a key was worked on",
+      work_(registry.GetHistogram("workqueue_work_duration_seconds", "How long the reconciliation of a key took",
                                   metrics::LatencyBounds(), QueueLabels(controller))),
-      unfinished_(registry.GetGauge("workqueue_unfinished_work_seconds",
-                                    "Time that the work in progress has taken so far, of all workers",
-                                    QueueLabels(controller))),
+      unfinished_(
+          registry.GetGauge("workqueue_unfinished_work_seconds",
+                            "Time that the reconciliations in progress have taken so far, summed over all workers",
+                            QueueLabels(controller))),
       longest_(registry.GetGauge("workqueue_longest_running_processor_seconds",
-                                 "Time that the longest work in progress has taken so far", QueueLabels(controller))) {}
+                                 "Time that the longest reconciliation in progress has taken so far",
+                                 QueueLabels(controller))) {}
 
 void WorkQueueMetrics::OnAdd() { adds_.Increment(); }
 void WorkQueueMetrics::OnRetry() { retries_.Increment(); }

@@ -1,5 +1,5 @@
-// Metrics of one controller and its queue under controller-runtime's and client-go's names, so that the
-// dashboards and alerts that people have for operators work. Thread-safe. Owner: OperatorApp.
+// Metrics of one controller and its queue, with the names of controller-runtime and client-go, so that existing
+// dashboards and alerts for operators work. Thread-safe. Owner: OperatorApp.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace medley::ops {
 
 class ReconcileMetrics final : public ControllerMetrics {
  public:
-  // `workers`: how many reconcile at the same time at most.
+  // `workers`: the most reconciliations at the same time.
   ReconcileMetrics(metrics::Registry& registry, const std::string& controller, int workers);
   void OnStart() override;
   void OnReconcile(Outcome outcome, base::nanoseconds duration) override;

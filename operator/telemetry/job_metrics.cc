@@ -25,26 +25,28 @@ constexpr Value kValues[] = {
     {"medley_job_loss", Kind::kGauge, "Mean loss of the last steps", &JobSnapshot::loss},
     {"medley_job_target_samples", Kind::kGauge, "Samples to train in all: rows times epochs",
      &JobSnapshot::target_samples},
-    {"medley_job_progress_ratio", Kind::kGauge, "Share of the samples that is trained", &JobSnapshot::progress_ratio},
-    {"medley_job_remaining_seconds", Kind::kGauge, "Until the last sample, at the throughput of now",
+    {"medley_job_progress_ratio", Kind::kGauge, "Share of the samples that has been trained",
+     &JobSnapshot::progress_ratio},
+    {"medley_job_remaining_seconds", Kind::kGauge, "Estimated seconds until the last sample, at the current throughput",
      &JobSnapshot::remaining_seconds},
-    {"medley_job_generation", Kind::kGauge, "Generation in force of the runtime", &JobSnapshot::generation},
+    {"medley_job_generation", Kind::kGauge, "Generation in force", &JobSnapshot::generation},
     {"medley_job_plan_generation", Kind::kGauge, "Generation of the plan that was accepted last",
      &JobSnapshot::plan_generation},
     {"medley_job_committed_step", Kind::kGauge, "Steps that every member has applied", &JobSnapshot::step},
     {"medley_job_checkpoint_step", Kind::kGauge, "Step of the last complete checkpoint", &JobSnapshot::checkpoint_step},
-    {"medley_job_bad_rows", Kind::kGauge, "Rows of the data that were refused", &JobSnapshot::bad_rows},
-    {"medley_job_missing_members", Kind::kGauge, "Places of the plan whose pod is not there",
+    {"medley_job_bad_rows", Kind::kGauge, "Rows of the training data that were refused as malformed",
+     &JobSnapshot::bad_rows},
+    {"medley_job_missing_members", Kind::kGauge, "Slots of the plan without a running pod",
      &JobSnapshot::missing_members},
     {"medley_job_restarts_total", Kind::kCounter, "Restarts of the whole job from its last checkpoint",
      &JobSnapshot::restarts},
     {"medley_job_cost_usd_total", Kind::kCounter, "USD spent: units held times the prices paid",
      &JobSnapshot::cost_usd},
     {"medley_job_saved_usd", Kind::kGauge,
-     "USD less than what the first plan would have cost for the same samples; negative: more", &JobSnapshot::saved_usd},
+     "USD saved compared with the first plan, for the same samples; negative: it cost more", &JobSnapshot::saved_usd},
     {"medley_job_budget_usd", Kind::kGauge, "spec.objective.budgetUsd", &JobSnapshot::budget_usd},
     {"medley_job_max_usd_per_hour", Kind::kGauge, "spec.objective.maxUsdPerHour", &JobSnapshot::max_usd_per_hour},
-    {"medley_job_deadline_timestamp_seconds", Kind::kGauge, "When spec.objective.deadline is over, Unix time",
+    {"medley_job_deadline_timestamp_seconds", Kind::kGauge, "When spec.objective.deadline ends, Unix time",
      &JobSnapshot::deadline_timestamp},
     {"medley_job_price_timestamp_seconds", Kind::kGauge, "Time of the prices that the plan was made with",
      &JobSnapshot::price_timestamp},
@@ -67,7 +69,7 @@ metrics::LabelPairs Of(const kube::Key& job, metrics::LabelPairs more) {
 void JobMetrics::Set(const kube::Key& job, JobSnapshot snapshot, base::WallTime now) {
   base::MutexLock lock(mutex_);
   Entry& entry = jobs_[job];
-  if (!entry.seen.uid.empty() && entry.seen.uid != snapshot.uid) entry = Entry();  // another job of that name
+  if (!entry.seen.uid.empty() && entry.seen.uid != snapshot.uid) entry = Entry();  // another job with the same name
   const bool more = snapshot.samples && *snapshot.samples > entry.most_samples.value_or(-1);
   if (more) entry.most_samples = snapshot.samples;
   const bool begins = snapshot.phase == "Running" && entry.seen.phase != "Running";
@@ -132,7 +134,7 @@ void JobMetrics::WriteValues(TextPage& page) const {
 }
 
 void JobMetrics::WriteState(TextPage& page) const {
-  page.Family("medley_job_phase", Kind::kGauge, "1 for the phase that the job is in");
+  page.Family("medley_job_phase", Kind::kGauge, "1 for the current phase of the job");
   for (const auto& [job, entry] : jobs_) page.Sample(Of(job, {{"phase", entry.seen.phase}}), 1);
   page.Family("medley_job_condition", Kind::kGauge, "1 for the status and reason of each of the job's conditions");
   for (const auto& [job, entry] : jobs_) {
@@ -144,7 +146,7 @@ void JobMetrics::WriteState(TextPage& page) const {
 }
 
 void JobMetrics::WritePlans(TextPage& page) const {
-  page.Family("medley_job_plan_info", Kind::kGauge, "Always 1; the labels tell the plan in one line");
+  page.Family("medley_job_plan_info", Kind::kGauge, "Always 1; the labels describe the plan in one line");
   for (const auto& [job, entry] : jobs_) {
     const JobSnapshot& seen = entry.seen;
     if (!seen.plan.empty()) page.Sample(Of(job, {{"planner", seen.planner}, {"plan", seen.plan}}), 1);
@@ -171,7 +173,7 @@ void JobMetrics::WriteStages(TextPage& page) const {
       {"medley_job_stage_predicted_samples_per_second", "Throughput that the plan expects of the stage",
        &JobSnapshot::Stage::predicted_throughput},
       {"medley_job_stage_throughput_samples_per_second",
-       "Samples per second that the stage's measured computation alone would allow", &JobSnapshot::Stage::throughput},
+       "Samples per second that the stage would reach without communication", &JobSnapshot::Stage::throughput},
       {"medley_job_stage_compute_seconds", "Computation of the stage per step, mean of the last seconds",
        &JobSnapshot::Stage::compute_seconds},
       {"medley_job_stage_communication_seconds",
@@ -193,8 +195,7 @@ void JobMetrics::WriteStages(TextPage& page) const {
 
 void JobMetrics::WriteSwitches(TextPage& page) const {
   page.Family("medley_job_pause_seconds", Kind::kSummary,
-              "Generation switches, and how long training stood still for them; since this "
-              "operator started");
+              "Generation switches and how long training paused for them, since this operator started");
   for (const auto& [job, entry] : jobs_) {
     for (const auto& [kind, switches] :
          {std::pair("rescale", &entry.rescales), std::pair("recovery", &entry.recoveries)}) {

@@ -1,9 +1,8 @@
-// medley_job_*: one set of series for each job that this operator runs, gone with the job. Thread-safe.
-// Owner: OperatorMetrics.
+// medley_job_*: one set of series for each job that this operator reconciles. Thread-safe. Owner: OperatorMetrics.
 //
-// Written from the last snapshots at each scrape, so that no series outlives what it tells of. A job has
-// about 30 series, 8 for its conditions and 7 for each stage. Only the operator that reconciles (the
-// leader) has snapshots; so sums over operators count nothing twice.
+// Each scrape is written from the last snapshot of each job, so the series end when the job is deleted. A job has
+// about 30 series, 8 for its conditions and 7 for each stage. Only the operator that reconciles (the leader) has
+// snapshots, so sums over replicas of the operator count no job twice.
 #pragma once
 
 #include <map>
@@ -21,7 +20,7 @@ namespace medley::ops {
 class JobMetrics {
  public:
   void Set(const kube::Key& job, JobSnapshot snapshot, base::WallTime now);
-  // A generation switch that was not counted before.
+  // Counts a generation switch. Call it once for each switch.
   void AddSwitch(const kube::Key& job, bool recovery, double pause_seconds, double lost_steps);
   void Remove(const kube::Key& job);
   void Write(metrics::TextPage& page) const;
@@ -38,10 +37,10 @@ class JobMetrics {
   };
   struct Entry {
     JobSnapshot seen;
-    // Samples of the surviving state go back when a job is rolled back; a counter must not. This is the
-    // most that there ever were: samples that are trained again do not count again.
+    // The most samples that any snapshot reported. A rollback lowers the job's number of samples, but a counter must
+    // not decrease: samples that are trained again do not count again.
     std::optional<double> most_samples;
-    std::optional<double> progress_timestamp;  // when there were more than before, or it began to run
+    std::optional<double> progress_timestamp;  // Unix seconds when most_samples last grew or the job began to run
     Switches rescales;
     Switches recoveries;
     double lost_steps = 0;

@@ -1,5 +1,5 @@
-// What metrics tell of one job: a value, filled by the pass over the job. Absent: not known, or there is
-// no such goal. Money is USD, times are Unix seconds.
+// The data for the metrics of one job. Value; each reconciliation of the job fills it. An absent field is unknown, or
+// the job has no such goal. Money is in USD, times are Unix seconds.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ struct JobSnapshot {
     std::string stage;
     std::string pool;  // several are joined by "+"
     std::optional<double> predicted_throughput;
-    std::optional<double> throughput;  // that its computation alone would reach
+    std::optional<double> throughput;  // that the stage would reach without communication
     std::optional<double> compute_seconds;
     std::optional<double> communication_seconds;
   };
@@ -50,7 +50,7 @@ struct JobSnapshot {
   // Measured.
   std::optional<double> throughput;
   std::optional<double> loss;
-  std::optional<double> samples;  // in the surviving state
+  std::optional<double> samples;  // that the current state contains; a rollback lowers it
   std::optional<double> target_samples;
   std::optional<double> progress_ratio;
   std::optional<double> remaining_seconds;

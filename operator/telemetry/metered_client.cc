@@ -14,7 +14,7 @@ MeteredClient::MeteredClient(kube::Client& client, base::Clock& clock, metrics::
 void MeteredClient::Counted(const char* method, const absl::Status& status, int code_of_success) {
   const int code = status.ok() ? code_of_success : kube::HttpCode(status);
   registry_
-      .GetCounter("rest_client_requests_total", "Calls of the Kubernetes API",
+      .GetCounter("rest_client_requests_total", "Calls of the Kubernetes API by method and response code",
                   {{"code", code > 0 ? std::to_string(code) : "<error>"}, {"method", method}})
       .Increment();
 }
@@ -66,7 +66,7 @@ absl::Status MeteredClient::Delete(const kube::Resource& resource, const kube::K
 absl::Status MeteredClient::Watch(const kube::Resource& resource, const kube::WatchOptions& options,
                                   std::stop_token stop, const std::function<bool(kube::WatchEvent)>& on_event) {
   absl::Status status = client_.Watch(resource, options, std::move(stop), on_event);
-  Counted("GET", status, 200);  // how long it lasted says nothing
+  Counted("GET", status, 200);  // no duration: a stream lasts as long as its reader wants
   return status;
 }
 

@@ -1,8 +1,8 @@
-// A client of the Kubernetes API that counts what goes through it, under client-go's names:
+// A client of the Kubernetes API that counts its calls in metrics with client-go's names:
 // rest_client_requests_total{code, method} and rest_client_request_duration_seconds{verb}. Thread-safe.
 //
-// Counts calls as the operator makes them; what the client below retries by itself shows as duration. A
-// call that no server answered has the code "<error>", as in client-go. A watch and a stream count when they end.
+// Counts the operator's calls; retries by the wrapped client are not counted, but are part of the duration. A call
+// without a response has the code "<error>", as in client-go. A watch and a stream are counted when they end.
 #pragma once
 
 #include "common/base/clock.h"
@@ -13,7 +13,7 @@ namespace medley::ops {
 
 class MeteredClient final : public kube::Client {
  public:
-  // All borrowed.
+  // Borrows all arguments.
   MeteredClient(kube::Client& client, base::Clock& clock, metrics::Registry& registry);
 
   absl::StatusOr<kube::Object> Get(const kube::Resource& resource, const kube::Key& key) override;

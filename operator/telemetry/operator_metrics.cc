@@ -9,20 +9,19 @@ namespace {
 constexpr const char* kPhases[] = {"Pending",   "Profiling",  "Starting", "Running", "Rescaling",
                                    "Suspended", "Restarting", "Complete", "Failed"};
 constexpr char kPoolPrice[] = "medley_pool_usd_per_unit_hour";
-constexpr char kPoolPriceHelp[] = "Price of a unit of the pool; no series: not known";
+constexpr char kPoolPriceHelp[] = "Price of a unit of the pool; no series: the price is unknown";
 constexpr char kPoolUnits[] = "medley_pool_units";
 constexpr char kPoolUnitsHelp[] =
-    "Units of the pool: limit (spec.limit), capacity (that nodes hold), used (by Medley), free "
-    "(that another pod "
-    "could take)";
+    "Units of the pool: limit (spec.limit), capacity (that fit on its nodes), used (by jobs), free "
+    "(that further pods could take)";
 
 metrics::Counter& Plans(metrics::Registry& registry, const std::string& result) {
-  return registry.GetCounter("medley_operator_plans_total", "Plans asked for, by the answer", {{"result", result}});
+  return registry.GetCounter("medley_operator_plans_total", "Plan requests by their result", {{"result", result}});
 }
 
 metrics::Counter& Replans(metrics::Registry& registry, const std::string& decision) {
   return registry.GetCounter("medley_operator_replans_total",
-                             "Other plans considered for running jobs, by what was decided", {{"decision", decision}});
+                             "Candidate plans for running jobs, by the decision about them", {{"decision", decision}});
 }
 
 metrics::Counter& Switches(metrics::Registry& registry, const std::string& kind) {
@@ -32,7 +31,7 @@ metrics::Counter& Switches(metrics::Registry& registry, const std::string& kind)
 
 metrics::Histogram& SwitchPauses(metrics::Registry& registry, const std::string& kind) {
   return registry.GetHistogram("medley_operator_generation_switch_pause_seconds",
-                               "How long training stood still for a generation switch", metrics::LatencyBounds(),
+                               "How long training paused for a generation switch", metrics::LatencyBounds(),
                                {{"kind", kind}});
 }
 
@@ -45,7 +44,7 @@ metrics::Counter& Spent(metrics::Registry& registry) {
 }
 
 metrics::Counter& PodsCreated(metrics::Registry& registry) {
-  return registry.GetCounter("medley_operator_pods_created_total", "Pods made");
+  return registry.GetCounter("medley_operator_pods_created_total", "Pods created");
 }
 
 metrics::Counter& StatusWrites(metrics::Registry& registry) {
@@ -53,13 +52,13 @@ metrics::Counter& StatusWrites(metrics::Registry& registry) {
 }
 
 metrics::Counter& Observations(metrics::Registry& registry, const std::string& result) {
-  return registry.GetCounter("medley_operator_observations_total", "Measurements told to the scheduling service",
-                             {{"result", result}});
+  return registry.GetCounter("medley_operator_observations_total",
+                             "Observations of jobs sent to the scheduling service, by result", {{"result", result}});
 }
 
 }  // namespace
 
-// Every series whose labels are known is there from the start, so that rates see the first event.
+// Creates every series with known labels at the start, so that rates include the first event.
 OperatorMetrics::OperatorMetrics(metrics::Registry& registry) : registry_(registry) {
   for (const char* result : {"accepted", "infeasible", "refused", "unavailable"}) Plans(registry_, result);
   for (const char* decision :
@@ -84,9 +83,11 @@ void OperatorMetrics::SetLeader(bool leader) {
 }
 
 void OperatorMetrics::SetScheduler(bool connected, int64_t catalog_revision) {
-  registry_.GetGauge("medley_operator_scheduler_connected", "1: the scheduling service sends prices to this operator")
+  registry_
+      .GetGauge("medley_operator_scheduler_connected", "1: this operator receives prices from the scheduling service")
       .Set(connected ? 1 : 0);
-  registry_.GetGauge("medley_operator_catalog_revision", "Revision of the price catalog that this operator heard last")
+  registry_
+      .GetGauge("medley_operator_catalog_revision", "Revision of the last price catalog that this operator received")
       .Set(static_cast<double>(catalog_revision));
 }
 

@@ -1,6 +1,6 @@
-// The operator's metrics, each made once; docs/metrics.md lists them. Thread-safe. Owner: OperatorApp.
+// The operator's metrics; docs/metrics.md lists them. Thread-safe. Owner: OperatorApp.
 //
-// Names of jobs are labels of medley_job_* alone (see JobMetrics).
+// Only medley_job_* (see JobMetrics) has names of jobs as labels.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ class OperatorMetrics {
   explicit OperatorMetrics(metrics::Registry& registry);
 
   JobMetrics& jobs() { return jobs_; }
-  // Whether this operator is the one that reconciles; true until told otherwise.
+  // True when this operator reconciles, false when it stands by. Before the first call the metric says true.
   void SetLeader(bool leader);
-  // Whether the stream of prices from the scheduling service is there, and the revision heard last.
+  // Whether the stream of prices from the scheduling service is connected, and the last catalog revision received.
   void SetScheduler(bool connected, int64_t catalog_revision);
   // `result`: accepted, infeasible, refused, unavailable.
   void CountPlan(const std::string& result);
@@ -31,10 +31,10 @@ class OperatorMetrics {
   void CountStatusWrite();
   // `result`: accepted, refused, unavailable, dropped.
   void CountObservation(const std::string& result);
-  // Of the model that was observed last: measured over predicted throughput before and after correction, and the
-  // relative error after it.
+  // For the model of the last observation: measured over predicted throughput before and after correction, and the
+  // relative error after correction.
   void SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error);
-  // Objects in the caches, by resource.
+  // The number of cached objects of a resource.
   void SetCached(const std::string& resource, size_t objects);
   struct Pool {
     double usd_per_unit_hour = 0;  // 0: not known
@@ -46,11 +46,11 @@ class OperatorMetrics {
   void SetPool(const std::string& pool, const Pool& values);
   void RemovePool(const std::string& pool);
 
-  // The page of a scrape: all of the registry, the jobs, the process.
+  // The page of a scrape: the metrics of the registry, of the jobs and of the process.
   std::string Text();
 
  private:
-  void CountJobs();  // phases that no job is in become 0
+  void CountJobs();  // sets the phases without jobs to 0
 
   metrics::Registry& registry_;
   JobMetrics jobs_;
