@@ -21,7 +21,7 @@ find_package(benchmark REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
-# gloo ships no usable CMake package in Debian: a plain library and headers.
+# Debian's gloo has no usable CMake package, so find its library and headers.
 find_library(GLOO_LIBRARY gloo REQUIRED)
 find_path(GLOO_INCLUDE gloo/allreduce.h REQUIRED)
 add_library(medley_gloo INTERFACE)
@@ -37,7 +37,8 @@ add_library(medley_torch INTERFACE)
 target_include_directories(medley_torch SYSTEM INTERFACE ${TORCH_INCLUDE} ${TORCH_INCLUDE}/torch/csrc/api/include)
 target_link_libraries(medley_torch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRARY} ${C10_LIBRARY} glog gflags)
 
-# oneDNN: LibTorch links it already. Its sgemm knows processors that Debian's OpenBLAS takes for a Pentium 4.
+# oneDNN: LibTorch links it already. Its sgemm supports processors that Debian's OpenBLAS does not recognise
+# and treats as a Pentium 4.
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
 add_library(medley_dnnl INTERFACE)

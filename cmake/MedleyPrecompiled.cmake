@@ -1,12 +1,14 @@
-# Headers that nearly every file includes, compiled once for programs and once for tests: a third of a cold build.
+# Precompiles headers that nearly every file includes, once for programs and once for tests. This saves a third of a
+# cold build.
 #
-# Every file still includes what it uses: builds with clang (fuzzers) have no precompiled headers. GNU only, for ccache's
-# sake. Torch has none (docs/adr/0005): one file a folder includes it.
+# Every file must still include what it uses, because builds with clang (fuzzers) have no precompiled headers. GCC only,
+# because of ccache. Torch's headers are not precompiled: only worker/model includes them. See
+# docs/adr/0008-precompiled-headers.md.
 
 set(precompiled_common <absl/status/status.h> <absl/status/statusor.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm>
     <functional> <map> <memory> <optional> <string> <thread> <vector>)
 
-# What uses a precompiled header must be compiled with the flags that it was compiled with: -Winvalid-pch tells.
+# A target must be compiled with the same flags as the precompiled header that it uses; -Winvalid-pch reports if not.
 function(medley_compile_alike NAME)
   target_compile_options(${NAME} PRIVATE -fPIC -pthread -fpch-preprocess)
   target_link_libraries(${NAME} PRIVATE fmt::fmt medley_warnings)
@@ -24,8 +26,8 @@ function(medley_precompile KIND)
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   medley_compile_alike(${name})
   target_precompile_headers(${name} PRIVATE ${precompiled_common} ${A_HEADERS})
-  # What ccache takes for the precompiled header, which holds its checkout's path and so never is the same twice. Headers
-  # of the system that change are seen all the same: they are named as dependencies of each file.
+  # ccache hashes this file instead of the precompiled header, which contains the path of its checkout and so differs
+  # between checkouts. Changes of system headers are still detected: each object depends on them.
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.gch.sum CONTENT
     "${KIND} ${precompiled_common} ${A_HEADERS} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MEDLEY_SANITIZE}\n")
 endfunction()

@@ -1,11 +1,11 @@
-# The only ways to make targets. One library a folder; its name is the folder's path with underscores.
+# All targets are made by these functions. Each folder is one library, named by the folder's path with underscores.
 #
 #   medley_library(NAME common_base SRCS a.cc HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [DATA_ENV NAME=VALUE...] [LABELS ...] [TIMEOUT s])
 
-# Sources of a target are compiled in batches, which share their headers: a third of the processor time of single files.
-# Names in anonymous namespaces must therefore be unique in a folder. -DMEDLEY_UNITY=OFF compiles single files (clangd).
+# The sources of a target are compiled in batches, so that headers are parsed once a batch: this takes a third of the
+# processor time of single files. Names in anonymous namespaces must therefore be unique in a folder. -DMEDLEY_UNITY=OFF compiles single files (clangd).
 option(MEDLEY_UNITY "Compile the sources of a target in batches" ON)
 set(MEDLEY_UNITY_BATCH 8)
 
@@ -44,7 +44,7 @@ function(medley_test)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} medley_warnings GTest::gmock GTest::gtest GTest::gtest_main)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")  # what tests test is compiled as it is shipped, they themselves are not
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")  # the tests only: the code under test keeps -O2
     target_compile_options(${A_NAME} PRIVATE -O1)
   endif()
   medley_use_precompiled(${A_NAME} tests)
@@ -58,7 +58,7 @@ function(medley_test)
   endif()
   set(patience 1)
   if(MEDLEY_SANITIZE)
-    # Sanitized programs run and start several times slower: bounds of waits grow (common/base/testing/patience.h).
+    # Programs with sanitizers are several times slower, so timeouts are longer (common/base/testing/patience.h).
     set(patience 3)
     set(log "log_path=${CMAKE_BINARY_DIR}/sanitizer-reports/report")
     set(tsan "TSAN_OPTIONS=${log}:ignore_noninstrumented_modules=1:halt_on_error=1")

@@ -1,4 +1,4 @@
-# Language, warnings, sanitizers, ccache, linker: everything that is the same for every target.
+# Settings for all targets: language, warnings, sanitizers, ccache, linker.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -13,8 +13,8 @@ set(MEDLEY_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Precompiled headers and __TIME__ need the sloppiness; hash_dir off lets checkouts share the cache; depend mode spares a
-  # run of the preprocessor for what is not cached.
+  # Precompiled headers and __TIME__ need the sloppiness. NOHASHDIR lets checkouts share the cache. Depend mode avoids a
+  # run of the preprocessor on a cache miss.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_PCH_EXTSUM=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
@@ -30,11 +30,12 @@ target_compile_options(medley_warnings INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
   $<$<BOOL:${MEDLEY_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # A batch of sources is one translation unit, so GCC takes each source for a header with types in anonymous namespaces.
+  # A batch of sources is one translation unit. GCC therefore treats each source as a header and would warn about types
+  # in anonymous namespaces.
   target_compile_options(medley_warnings INTERFACE -Wno-subobject-linkage)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # These give false alarms about std::string's operator+ in GCC 12 (its bug 105651), and ASan finds what they look for.
+  # GCC 12 reports these falsely for std::string's operator+ (GCC bug 105651). ASan finds real errors of these kinds.
   target_compile_options(medley_warnings INTERFACE
     -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()

@@ -1,4 +1,4 @@
-# STEP=clear empties the folder REPORTS; STEP=reports prints what is in it and fails unless that is nothing.
+# STEP=clear empties the folder REPORTS. STEP=reports prints the files in it, and fails if there are any.
 if(STEP STREQUAL "clear")
   file(REMOVE_RECURSE ${REPORTS})
   file(MAKE_DIRECTORY ${REPORTS})
@@ -10,6 +10,6 @@ else()
   endforeach()
   list(LENGTH reports count)
   if(count GREATER 0)
-    message(FATAL_ERROR "${count} processes ended with a sanitizer's report")
+    message(FATAL_ERROR "${count} processes wrote a sanitizer report; they are printed above")
   endif()
 endif()
