@@ -2,10 +2,12 @@
 #
 #   medley_library(NAME common_base SRCS a.cc HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
-#   medley_test(NAME base_test SRCS a_test.cc DEPS ... [DATA_ENV NAME=VALUE...] [LABELS ...] [TIMEOUT s])
+#   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
+#               [TIMEOUT seconds])
 
 # The sources of a target are compiled in batches, so that headers are parsed once a batch: this takes a third of the
-# processor time of single files. Names in anonymous namespaces must therefore be unique in a folder. -DMEDLEY_UNITY=OFF compiles single files (clangd).
+# processor time of single files. Names in anonymous namespaces must therefore be unique in a folder.
+# -DMEDLEY_UNITY=OFF compiles single files (for clangd).
 option(MEDLEY_UNITY "Compile the sources of a target in batches" ON)
 set(MEDLEY_UNITY_BATCH 8)
 

@@ -7,7 +7,7 @@ namespace {
 
 const base::WallTime kNoon{base::seconds(1'700'000'000)};
 
-TEST(ConditionsTest, TransitionTimeMovesOnlyWithTheStatus) {
+TEST(ConditionsTest, TransitionTimeChangesOnlyWithTheStatus) {
   Conditions conditions;
   EXPECT_TRUE(conditions.Set("Planned", ConditionStatus::kUnknown, "Profiling", "measuring", 1, kNoon));
   const std::string first = conditions.Find("Planned")->last_transition_time;
@@ -27,7 +27,7 @@ TEST(ConditionsTest, SurvivesJson) {
   EXPECT_EQ(Conditions::FromJson(conditions.ToJson()), conditions);
 }
 
-TEST(ConditionsTest, JunkIsNoCondition) {
+TEST(ConditionsTest, SkipsMalformedEntries) {
   EXPECT_TRUE(Conditions::FromJson(kube::Json(7)).all().empty());
   EXPECT_TRUE(Conditions::FromJson(kube::Json::parse(R"([1, {"status": "True"}])")).all().empty());
 }

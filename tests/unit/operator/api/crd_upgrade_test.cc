@@ -1,5 +1,4 @@
-// A newer CRD takes every object that an older one stored: compared schema by schema, without a
-// server.
+// The current CRDs accept every object that an older version accepted. Compares the schemas, without a server.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -13,9 +12,9 @@ namespace {
 using kube::Json;
 using testing::IsEmpty;
 
-// Bounds that were narrowed, and why no stored job minds: the operator refused the values before as
-// InvalidModel, so that none of them ever ran. API servers keep objects whose old values are only
-// carried along (validation ratcheting, Kubernetes v1.30).
+// Bounds that were narrowed on purpose. The operator refused these values as InvalidModel already, so no job ran with
+// them, and API servers keep stored objects whose invalid values do not change (validation ratcheting, Kubernetes
+// v1.30).
 const std::set<std::string>& Narrowed() {
   static const std::set<std::string> paths = {
       "spec.data.train.format: enum no longer holds \"libsvm\"",
@@ -80,7 +79,7 @@ class Comparison {
   }
 };
 
-TEST(CrdUpgradeTest, EverythingThatAnOlderSchemaTookIsTakenStill) {
+TEST(CrdUpgradeTest, ObjectsOfOlderSchemasAreStillValid) {
   for (const char* file : {"trainingjobs.yaml", "resourcepools.yaml"}) {
     const Json before = LoadYaml(std::string("tests/data/crds/0.1/") + file);
     const Json after = LoadYaml(std::string("deploy/crds/") + file);
@@ -95,7 +94,7 @@ TEST(CrdUpgradeTest, EverythingThatAnOlderSchemaTookIsTakenStill) {
   }
 }
 
-TEST(CrdUpgradeTest, AComparisonFindsWhatIsNarrower) {
+TEST(CrdUpgradeTest, TheComparisonFindsNarrowedFields) {
   const Json before = Json::parse(
       R"({"type": "object", "properties": {"a": {"type": "integer", "maximum": 9}, "b": {"type": "string"},
           "c": {"type": "string", "enum": ["x", "y"]}}})");

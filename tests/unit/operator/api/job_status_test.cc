@@ -40,7 +40,7 @@ TEST(JobStatusTest, SurvivesJson) {
   EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());
 }
 
-// An API server cuts off what its schema does not know.
+// An API server removes fields that its schema does not have.
 void ExpectKnown(const kube::Json& value, const kube::Json& schema, const std::string& path) {
   if (value.is_array()) {
     for (const kube::Json& item : value) ExpectKnown(item, schema.at("items"), path + "[]");
@@ -52,7 +52,7 @@ void ExpectKnown(const kube::Json& value, const kube::Json& schema, const std::s
   }
 }
 
-TEST(JobStatusTest, TheSchemaKnowsEveryField) {
+TEST(JobStatusTest, TheSchemaHasEveryField) {
   const kube::Json crd = LoadYaml("deploy/crds/trainingjobs.yaml");
   const kube::Json& schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
   ExpectKnown(Full().ToJson(), schema["properties"]["status"], "status");
@@ -65,7 +65,7 @@ TEST(JobStatusTest, MoneyIsAQuantityString) {
   EXPECT_EQ(json["phase"], "Running");
 }
 
-TEST(JobStatusTest, NumbersAreShownAsPeopleWriteThem) {
+TEST(JobStatusTest, NumbersHaveFewDecimals) {
   JobStatus status;
   for (int tenths : {36596, 48180, 3, 999999}) {
     status.observed.emplace();

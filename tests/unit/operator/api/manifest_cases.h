@@ -1,5 +1,4 @@
-// The cases of tests/data/manifests (its README says what they mean). Values; dies on a malformed
-// one.
+// Reads the cases of tests/data/manifests, whose README explains them. Values. Aborts on a malformed case.
 #pragma once
 
 #include <set>
@@ -13,25 +12,25 @@ namespace medley::ops {
 struct ManifestCase {
   std::string name;  // of the file
   kube::Object manifest;
-  kube::Json update;  // null: it is the creation that is refused
+  kube::Json update;  // null: the creation is refused, not an update
   std::string schema, rule, world;
   kube::Json condition;  // null, or {type, status, reason, message}
 
   bool is_pool() const { return manifest.kind() == "ResourcePool"; }
   // The manifest after `update`.
   kube::Object Updated() const;
-  // What the operator's own validation says of it, the update included.
+  // The messages of the operator's own validation, including those for the update.
   std::vector<std::string> Validate() const;
 };
 
-// tests/data/crds/VERSION, or deploy/crds when it is empty, as text.
+// The text of a CRD in tests/data/crds/VERSION, or in deploy/crds when the version is empty.
 std::string CrdText(const std::string& file, const std::string& version = "");
-kube::Json LoadYaml(const std::string& path);  // from the root of the tree
+kube::Json LoadYaml(const std::string& path);  // relative to the root of the source tree
 
 std::vector<kube::Object> GoodManifests();
 std::vector<ManifestCase> BadManifests();
 
-// The sentences of all rules of a CRD.
+// The messages of all CEL rules of a CRD.
 std::set<std::string> RuleSentences(const std::string& crd_file);
 
 }  // namespace medley::ops

@@ -33,7 +33,7 @@ TEST(ResourcePoolTest, ReadsEverything) {
   EXPECT_FALSE(pool->Allows("default"));
 }
 
-TEST(ResourcePoolTest, AQuantityThatIsNoneIsNamed) {
+TEST(ResourcePoolTest, TheErrorNamesAnInvalidQuantity) {
   EXPECT_THAT(ResourcePool::FromObject(Pool(R"({"unit": {"resources": {"cpu": "four"}}})")),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.unit.resources[cpu]")));
 }

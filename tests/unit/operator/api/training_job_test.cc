@@ -62,7 +62,7 @@ TEST(TrainingJobTest, ReadsEverything) {
   EXPECT_EQ(job->template_metadata["labels"]["team"], "ads");
 }
 
-TEST(TrainingJobTest, AWrongTypeIsNamedByItsPath) {
+TEST(TrainingJobTest, TheErrorHasThePathOfAWrongType) {
   EXPECT_THAT(
       TrainingJob::FromObject(Job(R"({"runPolicy": {"backoffLimit": "six"}})")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.runPolicy.backoffLimit must be an integer")));

@@ -1,5 +1,6 @@
-// Every sentence of the CRDs, broken by a manifest of tests/data/manifests: what CEL refuses on a
-// real server (tests/integration/operator/manifests_test.cc), Validate refuses here.
+// Every CEL rule of the CRDs has a manifest in tests/data/manifests that breaks it. A real API server refuses these
+// manifests by CEL (tests/integration/operator/manifests_test.cc); here ValidateTrainingJob and
+// ValidateResourcePool refuse them with the same messages.
 #include "operator/api/validate.h"
 
 #include <gmock/gmock.h>
@@ -36,21 +37,21 @@ TEST(ValidateTest, GoodManifestsBreakNoRuleAndAreRead) {
   }
 }
 
-TEST(ValidateTest, EachManifestThatARuleRefusesGetsItsSentenceAndNoOther) {
+TEST(ValidateTest, EachBadManifestGetsExactlyTheMessageOfItsRule) {
   for (const ManifestCase& bad : BadManifests()) {
     if (bad.rule.empty()) continue;
     EXPECT_THAT(bad.Validate(), ElementsAre(bad.rule)) << bad.name;
   }
 }
 
-TEST(ValidateTest, WhatOnlyTheClusterKnowsBreaksNoRule) {
+TEST(ValidateTest, ManifestsThatOnlyTheClusterCanRefuseBreakNoRule) {
   for (const ManifestCase& bad : BadManifests()) {
     if (bad.condition.is_null()) continue;
     EXPECT_THAT(bad.Validate(), IsEmpty()) << bad.name;
   }
 }
 
-TEST(ValidateTest, NoSentenceOfTheCrdsIsWithoutAManifest) {
+TEST(ValidateTest, EveryRuleOfTheCrdsHasAManifest) {
   std::set<std::string> jobs, pools;
   for (const ManifestCase& bad : BadManifests()) {
     if (!bad.rule.empty()) (bad.is_pool() ? pools : jobs).insert(bad.rule);
@@ -59,7 +60,7 @@ TEST(ValidateTest, NoSentenceOfTheCrdsIsWithoutAManifest) {
   EXPECT_EQ(RuleSentences("resourcepools.yaml"), pools);
 }
 
-TEST(ValidateTest, CheckpointsMayLieInAnyVolumeThatPodsShare) {
+TEST(ValidateTest, CheckpointsMayUseAnyVolumeThatPodsShare) {
   for (const char* source : {"persistentVolumeClaim", "hostPath", "nfs", "csi", "cephfs"}) {
     Json job = GoodJob().json();
     job["spec"]["checkpoint"]["volume"] = {{source, Json::object()}, {"mountPath", "/ck"}};
@@ -67,7 +68,7 @@ TEST(ValidateTest, CheckpointsMayLieInAnyVolumeThatPodsShare) {
   }
 }
 
-TEST(ValidateTest, DefaultsThatAServerAddedAreNoChange) {
+TEST(ValidateTest, DefaultsAddedByTheServerAreNotAnUpdate) {
   const Json before = GoodJob().json()["spec"];
   Json after = before;
   after["training"] = {{"seed", 1}};

@@ -46,7 +46,7 @@ TEST_F(CapacityViewTest, UnitsAreCountedNodeByNode) {
   view_.PutPod(Pod("p", "j", "trainer", "n1"));
   view_.PutPod(Pod("q", "", "", "n2", "1500m"));
   const PoolUnits units = view_.UnitsOf(pool_, unit_);
-  EXPECT_EQ(units.capacity, 3);  // 2 + 1: halves of two nodes make no unit
+  EXPECT_EQ(units.capacity, 3);  // 2 + 1: half a unit on each of two nodes is none
   EXPECT_EQ(units.used, 1);
   EXPECT_EQ(units.free, 1);
 }
@@ -58,7 +58,7 @@ TEST_F(CapacityViewTest, ANodeWithoutCpuNumbersHasEnoughButNoOtherResource) {
   EXPECT_EQ(Free(), 0);
 }
 
-TEST_F(CapacityViewTest, NodesThatDoNotServe) {
+TEST_F(CapacityViewTest, NodesThatCannotBeUsedHaveNoUnits) {
   view_.PutNode(Node("n", R"({"cpu": "8"})", R"({"unschedulable": true})"));
   EXPECT_EQ(Free(), 0);
   view_.PutNode(Node("n", R"({"cpu": "8"})"));
@@ -71,7 +71,7 @@ TEST_F(CapacityViewTest, NodesThatDoNotServe) {
   EXPECT_EQ(Free(), 0);
 }
 
-TEST_F(CapacityViewTest, AJobMayKeepWhatItHoldsButItsCoordinatorStays) {
+TEST_F(CapacityViewTest, AJobMayReuseItsUnitsButNotItsCoordinator) {
   view_.PutNode(Node("n", R"({"cpu": "8"})"));
   view_.PutPod(Pod("m1", "mine", "trainer", "n"));
   view_.PutPod(Pod("m2", "mine", "server", "n"));
@@ -85,7 +85,7 @@ TEST_F(CapacityViewTest, AJobMayKeepWhatItHoldsButItsCoordinatorStays) {
   EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).bound, "spec.limit of pool a");
 }
 
-TEST_F(CapacityViewTest, UnitsOnANodeThatGoesAreNobodys) {
+TEST_F(CapacityViewTest, UnitsOnANodeWithANoticeDoNotCount) {
   view_.PutNode(Node("n1", R"({"cpu": "4"})"));
   view_.PutNode(Node("n2", R"({"cpu": "4"})"));
   view_.PutPod(Pod("m1", "mine", "trainer", "n1"));
@@ -96,7 +96,7 @@ TEST_F(CapacityViewTest, UnitsOnANodeThatGoesAreNobodys) {
   EXPECT_EQ(For("mine"), 2);
   EXPECT_EQ(view_.JobsOn("n1"), (std::set<kube::Key>{{"ns", "mine"}}));
   EXPECT_EQ(view_.NoticeOf("n1")->sign, "taint karpenter.sh/disrupted");
-  // A pod that is about to go does not hold the pool's limit against the one that replaces it.
+  // A terminating pod does not count against the pool's limit, because its replacement may exist already.
   pool_.limit = 2;
   EXPECT_EQ(For("third"), 1);
   EXPECT_TRUE(view_.NodesToAvoid(unit_).empty());
@@ -112,13 +112,13 @@ TEST_F(CapacityViewTest, UnitsThatWaitForANodeWillTakeOne) {
   EXPECT_EQ(Free(), 3);
 }
 
-TEST_F(CapacityViewTest, AutoscaledPoolsAreBoundedByTheLimitAlone) {
+TEST_F(CapacityViewTest, OnlyTheLimitBoundsAutoscaledPools) {
   pool_.scaling = PoolScaling::kAutoscaled;
   EXPECT_EQ(For("mine"), 10);
   EXPECT_EQ(Free(), 10);
 }
 
-TEST_F(CapacityViewTest, QuotasOfTheNamespaceBoundToo) {
+TEST_F(CapacityViewTest, QuotasOfTheNamespaceAlsoLimit) {
   pool_.scaling = PoolScaling::kAutoscaled;
   const auto quota = [](const char* ns, const char* hard, const char* used) {
     return kube::Object(Json{{"metadata", {{"name", "q"}, {"namespace", ns}}},
@@ -128,7 +128,7 @@ TEST_F(CapacityViewTest, QuotasOfTheNamespaceBoundToo) {
   view_.PutQuota(quota("else", R"({"pods": "0"})", "{}"));
   EXPECT_EQ(For("mine"), 10);
   view_.PutQuota(quota("ns", R"({"requests.cpu": "9"})", R"({"requests.cpu": "3"})"));
-  EXPECT_EQ(For("mine"), 4);  // 6 left and 2 of its own
+  EXPECT_EQ(For("mine"), 4);  // 6 left by the quota, and 2 that the job holds
   EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).bound, "ResourceQuota q: requests.cpu");
   view_.EraseQuota({"ns", "q"});
   EXPECT_EQ(For("mine"), 10);

@@ -23,7 +23,7 @@ Numbers Requests(const Json& container) {
   return numbers;
 }
 
-// The most that the pod uses at any time of its life.
+// The most that the pod uses at any time.
 Numbers PeakOf(const Json& pod) {
   Numbers peak;
   std::vector<Json> running;
@@ -95,7 +95,7 @@ bool Admits(const Json& node, const Json& unit) {
   }
   const Json spec = unit.at("spec");
   for (const Json& taint : node.at("spec").value("taints", Json::array())) {
-    if (taint["key"] == "karpenter.sh/disrupted") return false;  // it goes
+    if (taint["key"] == "karpenter.sh/disrupted") return false;  // the node is being drained
     if (taint["effect"] == "PreferNoSchedule") continue;
     if (!Tolerated(taint, spec.value("tolerations", Json::array()))) return false;
   }
@@ -145,7 +145,7 @@ class Room {
 int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, const std::string& job) const {
   int held = 0;
   int waiting = 0;
-  std::map<std::string, Numbers> used;  // of quotas
+  std::map<std::string, Numbers> used;  // by quota
   for (const auto& [name, quota] : quotas) {
     for (const auto& [key, text] : quota["status"]["used"].items()) used[name][key] = Number(text);
   }
@@ -176,7 +176,7 @@ int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, co
     held += leaves ? 0 : 1;
     waiting += node.empty() ? 1 : 0;
   }
-  for (auto& [name, numbers] : used) {  // counted before some of the job's pods came
+  for (auto& [name, numbers] : used) {  // the quota may have been counted before some of the job's pods existed
     for (auto& [key, value] : numbers) value = std::max(0.0, value);
   }
   std::vector<Room> rooms;
@@ -186,7 +186,7 @@ int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, co
   const auto place = [&] {
     return std::any_of(rooms.begin(), rooms.end(), [&](Room& room) { return room.TakeIfFits(peak); });
   };
-  for (int i = 0; i < waiting; ++i) place();  // units of others come first
+  for (int i = 0; i < waiting; ++i) place();  // waiting units of other jobs are placed first
   int placed = 0;
   while (held + placed < limit) {
     bool admitted = true;

@@ -1,5 +1,5 @@
-// A cluster scheduled the slow way, to compare with: pods are lived through in time, units are
-// placed one by one, quotas admit one by one. Shares no code with operator/capacity. Pure.
+// A slow reference implementation of capacity: it simulates each pod's containers over time, places units one by one
+// and admits pods to quotas one by one. Shares no code with operator/capacity. Pure.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ struct NaiveCluster {
   std::map<std::string, kube::Json> pods;  // by name, all of namespace "ns"
   std::map<std::string, kube::Json> quotas;
 
-  // How many pods like `unit` can still be created and bound, when the pods of `job` that may move
-  // are away; `limit`: units of the pool in all. `job` empty: nobody is away, no quota asks.
+  // How many pods like `unit` could be created and bound if the movable pods of `job` were deleted. `limit`: the pool's
+  // limit. `job` empty: no pods are deleted and no quota applies.
   int Place(const kube::Json& unit, int limit, const std::string& pool, const std::string& job) const;
 };
 

@@ -39,7 +39,7 @@ TEST(NoticesTest, TaintsOfCloudsAndAutoscalers) {
   }
 }
 
-TEST(NoticesTest, OrdinaryTaintsAreNone) {
+TEST(NoticesTest, OrdinaryTaintsAreNotNotices) {
   for (const char* key : {"nvidia.com/gpu", "kubernetes.azure.com/scalesetpriority",
                           "DeletionCandidateOfClusterAutoscaler", "node.kubernetes.io/memory-pressure"}) {
     EXPECT_FALSE(Tainted(key).has_value()) << key;
@@ -47,7 +47,7 @@ TEST(NoticesTest, OrdinaryTaintsAreNone) {
   EXPECT_FALSE(Of("{}").has_value());
 }
 
-TEST(NoticesTest, ACordonIsNotCertainAndYieldsToABetterSign) {
+TEST(NoticesTest, ACordonIsUncertainAndOtherSignsTakePrecedence) {
   const auto cordon = Of(R"({"unschedulable": true})");
   ASSERT_TRUE(cordon.has_value());
   EXPECT_FALSE(cordon->certain);

@@ -22,7 +22,7 @@ TEST(AmountsTest, CpuIsCountedInMillicoresAndTheRestRoundedUp) {
   EXPECT_EQ(ReadAmounts(WriteAmounts({{"cpu", 1234}, {"memory", 77}})), (Amounts{{"cpu", 1234}, {"memory", 77}}));
 }
 
-TEST(PodDemandTest, InitContainersCountByTheirGreatest) {
+TEST(PodDemandTest, TheLargestInitContainerCounts) {
   EXPECT_EQ(Requests(R"({
     "initContainers": [{"resources": {"requests": {"cpu": "2", "memory": "1Gi"}}},
                        {"resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}],
@@ -59,14 +59,14 @@ TEST(PodDemandTest, OverheadPodLevelResourcesAndLimits) {
   EXPECT_EQ(amounts.limits, (Amounts{{"cpu", 1250}, {"nvidia.com/gpu", 1}}));
 }
 
-TEST(PodDemandTest, AResizeInFlightHoldsWhatIsAllocated) {
+TEST(PodDemandTest, DuringAResizeTheAllocatedAmountCounts) {
   kube::Object pod = Pod(R"({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]})");
   pod.mutable_json()["status"] =
       Json::parse(R"({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]})");
   EXPECT_EQ(AmountsOf(pod).requests, (Amounts{{"cpu", 3000}}));
 }
 
-TEST(PodDemandTest, LimitRangesFillInWhatContainersDoNotSay) {
+TEST(PodDemandTest, LimitRangesSetMissingRequestsAndLimits) {
   kube::Object pod = Pod(R"({"containers": [{"resources": {"requests": {"cpu": "2"}}}, {}]})");
   ApplyLimitRange(kube::Object(Json::parse(R"({"spec": {"limits": [
       {"type": "Pod", "max": {"cpu": "9"}},

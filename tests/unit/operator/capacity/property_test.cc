@@ -15,7 +15,7 @@ class World {
  public:
   explicit World(uint64_t seed) : rng_(seed) {}
 
-  // Changes one thing, in the naive cluster and in the view.
+  // Makes one random change, to the naive cluster and to the view.
   void Change() {
     const uint64_t what = rng_.Below(10);
     if (what < 3) {
@@ -165,7 +165,7 @@ class World {
       hard["pods"] = std::to_string(rng_.Below(40));
       used["pods"] = "0";
     }
-    // Counted as the controller does, over all pods of the namespace.
+    // Counts use as the quota controller does, over all pods of the namespace.
     double cpu = 0;
     int count = 0;
     for (const auto& [name, pod] : naive_.pods) {
@@ -197,7 +197,7 @@ TEST(CapacityPropertyTest, AgreesWithPlacingUnitsOneByOne) {
       const Json unit = world.Unit();
       const ResourcePool pool = world.Pool();
       const PodDemand demand = world.view().Demand(kube::Object(unit));
-      // As the quota stood when it was counted: used may be lower than what is held by now.
+      // The quota may have been counted earlier, so status.used may be lower than the current use.
       const JobUnits job = world.view().UnitsFor(pool, demand, {"ns", "mine"});
       ASSERT_EQ(job.units, world.naive().Place(unit, pool.limit, pool.name, "mine"))
           << "step " << step << ", bound by " << job.bound << "\n"
@@ -206,7 +206,7 @@ TEST(CapacityPropertyTest, AgreesWithPlacingUnitsOneByOne) {
       answers += job.units;
     }
   }
-  EXPECT_GT(answers, 1000);  // the clusters are not all full
+  EXPECT_GT(answers, 1000);  // fails if nearly all random clusters are full
 }
 
 }  // namespace

@@ -34,21 +34,21 @@ TEST(QuotaTest, EachNameIsMeasuredInItsOwnWay) {
   EXPECT_EQ(Units(R"({"pods": "3"})", R"({"pods": "1"})"), 2);
   EXPECT_EQ(Units(R"({"count/pods": "1"})", R"({"count/pods": "1"})"), 0);
   EXPECT_GT(Units(R"({"services": "0", "requests.storage": "0", "count/jobs.batch": "0"})", "{}"), 1000);
-  EXPECT_EQ(Units(R"({"pods": "1"})", R"({"pods": "4"})"), 0);  // lowered below what is used
+  EXPECT_EQ(Units(R"({"pods": "1"})", R"({"pods": "4"})"), 0);  // the quota is lower than its use
 }
 
-TEST(QuotaTest, TheTightestBoundsAndSaysItsName) {
+TEST(QuotaTest, TheTightestResourceLimitsAndIsNamed) {
   const QuotaRoom room = RoomOf(Quota(R"({"pods": "9", "requests.cpu": "4"})", "{}"), Unit(), {});
   EXPECT_EQ(room.units, 2);
   EXPECT_EQ(room.bound, "ResourceQuota q: requests.cpu");
 }
 
-TEST(QuotaTest, WhatTheJobHoldsIsGivenBack) {
+TEST(QuotaTest, UnitsOfTheJobCountAsFree) {
   const QuotaFacts quota = Quota(R"({"requests.cpu": "8"})", R"({"requests.cpu": "8"})");
   EXPECT_EQ(RoomOf(quota, Unit(), {{"requests.cpu", 4000}}).units, 2);
 }
 
-TEST(QuotaTest, APodThatDoesNotNameMemoryIsRefusedWhereMemoryIsCounted) {
+TEST(QuotaTest, APodWithoutAMemoryRequestIsRefusedByAMemoryQuota) {
   PodDemand unit = Unit();
   unit.amounts.requests.erase("memory");
   unit.amounts.limits.clear();
@@ -57,7 +57,7 @@ TEST(QuotaTest, APodThatDoesNotNameMemoryIsRefusedWhereMemoryIsCounted) {
   EXPECT_GT(RoomOf(Quota(R"({"requests.amd.com/gpu": "0"})", "{}"), unit, {}).units, 1000);
 }
 
-TEST(QuotaTest, BeforeTheControllerHasSeenItTheSpecCounts) {
+TEST(QuotaTest, WithoutAStatusTheSpecCounts) {
   const QuotaFacts quota = QuotaFactsOf(
       kube::Object(Json::parse(R"({"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"pods": "2"}}})")));
   EXPECT_EQ(RoomOf(quota, Unit(), {}).units, 2);
@@ -94,7 +94,7 @@ TEST(QuotaTest, ScopeSelectorsOfPriorityClasses) {
   EXPECT_TRUE(selects("DoesNotExist", ""));
 }
 
-TEST(QuotaTest, AQuotaThatDoesNotCountTheUnitDoesNotBoundIt) {
+TEST(QuotaTest, AQuotaOnOtherResourcesDoesNotLimit) {
   const QuotaFacts quota = Quota(R"({"pods": "0"})", "{}", R"({"scopes": ["BestEffort"]})");
   EXPECT_GT(RoomOf(quota, Unit(), {}).units, 1000);
 }

@@ -11,9 +11,9 @@ namespace {
 
 using kube::Json;
 
-// Bytes that a JSON value takes beside itself: nodes of maps, elements of arrays, strings.
+// The heap memory of a JSON value: nodes of maps, elements of arrays, strings.
 size_t HeapBytes(const Json& json) {
-  constexpr size_t kMapNode = 32 + sizeof(std::string) + sizeof(Json) + 16;  // with malloc's own
+  constexpr size_t kMapNode = 32 + sizeof(std::string) + sizeof(Json) + 16;  // including malloc's header
   size_t bytes = 0;
   const auto text = [](const std::string& s) { return s.size() < 16 ? 0 : s.size() + 17; };
   if (json.is_object()) {
@@ -28,7 +28,7 @@ size_t HeapBytes(const Json& json) {
   return bytes;
 }
 
-// A pod as a real API server shows it, with what admission, scheduler and kubelet add.
+// A pod as a real API server returns it, with the fields that admission, scheduler and kubelet add.
 kube::Object RunningPod() {
   kube::Object owner(TrainingJobs(), {"team", "adult"});
   owner.mutable_json()["metadata"]["uid"] = "7c6f2a8e-0f43-4a6c-9a0e-1d2b3c4d5e6f";
@@ -84,7 +84,7 @@ TEST(TrimTest, APodKeepsWhatTheOperatorReads) {
   EXPECT_EQ(again.json(), trimmed.json());
 }
 
-// 10,000 pods in 150 MiB beside everything else: an eighth of the bar for a pod's JSON.
+// The operator must hold 10,000 pods in 150 MiB in all, so the JSON of a pod must stay well below 15 KiB.
 TEST(TrimTest, APodIsSmall) {
   kube::Object own = RunningPod();
   kube::Object other = own;

@@ -28,7 +28,7 @@ class JobObservationTest : public testing::Test {
       record_.slots.push_back(slot);
     }
     seen_.phase = JobPhase::kTraining;
-    seen_.generation = 3;  // the plan's generation 2, run anew after a member was lost
+    seen_.generation = 3;  // a recovery runs the plan of generation 2 as generation 3
     seen_.plan_generation = 2;
     seen_.throughput = 50000;
     seen_.stages = {{3, 0.010, 0.020}, {2, 0.030, 0.002}};
@@ -54,7 +54,7 @@ class JobObservationTest : public testing::Test {
   std::vector<model::Profile> profiles_;
 };
 
-TEST_F(JobObservationTest, SaysWhatWasMeasured) {
+TEST_F(JobObservationTest, HasTheMeasurements) {
   const auto o = BuildJobObservation(job_, record_, seen_, profiles_);
   ASSERT_TRUE(o);
   EXPECT_THAT(model::Validate(*o), IsOk());
@@ -65,13 +65,14 @@ TEST_F(JobObservationTest, SaysWhatWasMeasured) {
   EXPECT_EQ(o->server_units, 1);
   EXPECT_DOUBLE_EQ(o->usd_per_hour, 4 * 0.1 + 2 * 1);
   ASSERT_EQ(o->stages.size(), 2u);
-  EXPECT_EQ(o->stages[0], (model::StageMeasurement{0, 0, "cpu", 3, 0.010, 0}));  // waits for the other stage
-  EXPECT_EQ(o->stages[1], (model::StageMeasurement{1, 2, "gpu", 2, 0.030, 0}));  // hides what it communicates
+  // Stage 0 waits for stage 1, and stage 1 communicates while it computes: neither time is reported.
+  EXPECT_EQ(o->stages[0], (model::StageMeasurement{0, 0, "cpu", 3, 0.010, 0}));
+  EXPECT_EQ(o->stages[1], (model::StageMeasurement{1, 2, "gpu", 2, 0.030, 0}));
   EXPECT_EQ(o->request.training.profile_batch_size, 2048);
   EXPECT_EQ(o->request.model.layers[2].profiles.size(), 2u);
 }
 
-TEST_F(JobObservationTest, CommunicationOfTheSlowestStageWhereItShows) {
+TEST_F(JobObservationTest, HasTheSlowestStagesCommunicationWhenItExceedsComputation) {
   seen_.stages[1].comm_seconds = 0.045;
   const auto o = BuildJobObservation(job_, record_, seen_, profiles_);
   ASSERT_TRUE(o);
@@ -79,7 +80,7 @@ TEST_F(JobObservationTest, CommunicationOfTheSlowestStageWhereItShows) {
   EXPECT_EQ(o->stages[1].comm_seconds, 0.045);
 }
 
-TEST_F(JobObservationTest, NothingWhileAnythingIsUnderWay) {
+TEST_F(JobObservationTest, NothingDuringASwitchOrWithMissingMeasurements) {
   const auto refused = [this](auto change) {
     const Observation before = seen_;
     change();
@@ -93,12 +94,12 @@ TEST_F(JobObservationTest, NothingWhileAnythingIsUnderWay) {
   refused([this] { seen_.missing_members = {"j-0"}; });
   refused([this] { seen_.throughput = 0; });
   refused([this] { seen_.stages[0].compute_seconds = 0; });
-  refused([this] { seen_.stages[0].units = 2; });  // runs with fewer members
+  refused([this] { seen_.stages[0].units = 2; });  // the stage runs with fewer members
   refused([this] { seen_.stages.pop_back(); });
   EXPECT_TRUE(IsComparable(record_, seen_));
 }
 
-TEST_F(JobObservationTest, NothingOfStagesWithSeveralPoolsOrProfilesThatDoNotFit) {
+TEST_F(JobObservationTest, NothingForStagesWithSeveralPoolsOrOtherProfiles) {
   EXPECT_EQ(TrainerPools(record_), (std::vector<std::string>{"cpu", "gpu"}));
   EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, {}));
   EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, {Profile("cpu")}));

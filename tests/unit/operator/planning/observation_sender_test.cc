@@ -21,7 +21,7 @@ model::JobObservation Of(const std::string& job, int64_t generation) {
   return o;
 }
 
-// A service that answers when it is told to, and remembers what it heard.
+// A service that responds only when the test lets it, and records what it received.
 class Service {
  public:
   ObservationSender::Send Sending() {
@@ -64,16 +64,16 @@ class Service {
   std::vector<absl::Status> answers_;
 };
 
-TEST(ObservationSenderTest, NewestOfAJobCountsAndTheRestIsDropped) {
+TEST(ObservationSenderTest, KeepsTheNewestOfEachJobAndDropsTheRest) {
   Service service;
   ObservationSender sender({.capacity = 2}, service.Sending(), service.Answers());
   sender.Start();
   sender.Offer(Of("a", 1));
-  service.Heard(1);  // under way; nobody waited for it
+  service.Heard(1);  // being sent; Offer did not wait for it
   sender.Offer(Of("b", 1));
   sender.Offer(Of("b", 2));
   sender.Offer(Of("c", 1));
-  sender.Offer(Of("d", 1));  // does not fit
+  sender.Offer(Of("d", 1));  // dropped: two jobs are waiting already
   service.Open();
   EXPECT_EQ(service.Heard(3), (std::vector<std::pair<std::string, int64_t>>{{"a", 1}, {"b", 2}, {"c", 1}}));
   const std::vector<absl::Status> answers = service.AnswersHeard(4);

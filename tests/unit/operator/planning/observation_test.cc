@@ -27,7 +27,7 @@ Observation With(const std::function<void(Observation&)>& change) {
 
 TEST(ObservationTest, TheFirstIsNews) { EXPECT_TRUE(IsNews(nullptr, Training())); }
 
-TEST(ObservationTest, ProgressIsNone) {
+TEST(ObservationTest, ProgressIsNotNews) {
   const Observation before = Training();
   EXPECT_FALSE(IsNews(&before, before));
   EXPECT_FALSE(IsNews(&before, With([](Observation& o) {
@@ -43,7 +43,7 @@ TEST(ObservationTest, ProgressIsNone) {
   })));
 }
 
-TEST(ObservationTest, WhatAJobMustBeLookedAtForIs) {
+TEST(ObservationTest, ChangesThatNeedAReconciliationAreNews) {
   const Observation before = Training();
   const std::function<void(Observation&)> changes[] = {
       [](Observation& o) { o.phase = JobPhase::kRecovering; },
@@ -67,7 +67,7 @@ TEST(ObservationTest, WhatAJobMustBeLookedAtForIs) {
   for (size_t i = 0; i < std::size(changes); ++i) EXPECT_TRUE(IsNews(&before, With(changes[i]))) << i;
 }
 
-TEST(ObservationTest, AThroughputThatWasNotMeasuredIsNewsWhenItIs) {
+TEST(ObservationTest, TheFirstMeasuredThroughputIsNews) {
   const Observation before = With([](Observation& o) { o.throughput = 0; });
   EXPECT_FALSE(IsNews(&before, before));
   EXPECT_TRUE(IsNews(&before, Training()));

@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// An hour left at 1 USD/h; the candidate halves the price.
+// One hour of training is left at 1 USD/h; the candidate costs half.
 MoveInputs Half() {
   MoveInputs in;
   in.remaining_samples = 3.6e6;
@@ -32,7 +32,8 @@ TEST(ReplanDecisionTest, HandWorkedNumbers) {
   EXPECT_THAT(d.sentence, HasSubstr("saves 0.5 USD (50.0 %)"));
 }
 
-// Predictions that were corrected since are compared with what is measured, not with the estimate of old.
+// When predictions have been corrected since, candidates are compared with the measured throughput, not with the old
+// estimate.
 TEST(ReplanDecisionTest, CorrectedPredictionsAreNotCorrectedAgain) {
   EXPECT_EQ(PresentEstimate(1000, 600, std::nullopt), 1000);
   EXPECT_EQ(PresentEstimate(1000, 600, model::Prediction{2, 0.6, 0.6, 0.4, {{"cpu", 1, 1, 2}}}), 1000);
@@ -42,7 +43,7 @@ TEST(ReplanDecisionTest, CorrectedPredictionsAreNotCorrectedAgain) {
 
 TEST(ReplanDecisionTest, NearTheEndTheMoveCostsMoreThanItSaves) {
   MoveInputs in = Half();
-  in.remaining_samples = 30000;  // half a minute
+  in.remaining_samples = 30000;  // half a minute of training
   const MoveDecision d = DecideMove(in);
   EXPECT_FALSE(d.move);
   EXPECT_EQ(d.reason, "CostsMoreThanItSaves");
@@ -54,7 +55,7 @@ TEST(ReplanDecisionTest, LostSamplesArePaidAgain) {
   EXPECT_EQ(DecideMove(in).reason, "CostsMoreThanItSaves");
 }
 
-TEST(ReplanDecisionTest, HysteresisAsksForASavingAndACooldown) {
+TEST(ReplanDecisionTest, AMoveNeedsMinSavingAndACooldown) {
   MoveInputs in = Half();
   in.candidate_usd_per_hour = 0.95;
   EXPECT_EQ(DecideMove(in).reason, "SavingTooSmall");
@@ -75,8 +76,8 @@ TEST(ReplanDecisionTest, AForcedMoveNeedsNoSaving) {
   EXPECT_EQ(DecideMove(in).reason, "SamePlan");
 }
 
-// A model that promises twice what machines do promises it of the candidate, too.
-TEST(ReplanDecisionTest, AWrongModelDoesNotMakeJobsWander) {
+// A cost model that predicts twice the real throughput does so for the candidate, too.
+TEST(ReplanDecisionTest, AWrongCostModelDoesNotCauseMoves) {
   MoveInputs in = Half();
   in.candidate_usd_per_hour = 1;
   in.current_estimated_throughput = 2000;
@@ -93,7 +94,7 @@ TEST(ReplanDecisionTest, NothingLeftOrNothingKnownIsNoMove) {
   EXPECT_FALSE(DecideMove(MoveInputs()).move);
 }
 
-// Property: what is decided never depends on the unit of money.
+// Property: the decision does not depend on the unit of money.
 TEST(ReplanDecisionTest, ScalingAllPricesChangesNoDecision) {
   for (const double candidate : {0.1, 0.5, 0.85, 0.91, 0.99, 1.5}) {
     for (const double scale : {1e-3, 1.0, 1e3}) {

@@ -42,13 +42,13 @@ TEST(PlanRecordTest, SurvivesItsConfigMap) {
   EXPECT_TRUE(SameShape(read->plan, Record().plan));
 }
 
-TEST(PlanRecordTest, PricesOfNowBeatThoseOfThePlan) {
+TEST(PlanRecordTest, CurrentPricesReplaceThoseOfThePlan) {
   EXPECT_DOUBLE_EQ(Record().UsdPerHour({}), 3 * 0.04);
   EXPECT_DOUBLE_EQ(Record().UsdPerHour({{"cpu", 1}}), 3);
   EXPECT_EQ(Record().Trainers(), 2);
 }
 
-TEST(PlanRecordTest, JunkIsAnErrorThatNamesTheConfigMap) {
+TEST(PlanRecordTest, TheErrorOfAMalformedRecordNamesTheConfigMap) {
   kube::Object map(kube::resources::ConfigMaps(), {"n", "j-plan"});
   map.mutable_json()["data"] = {{"plan.json", "{"}, {"record.json", "{}"}};
   EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("n/j-plan")));

@@ -50,7 +50,7 @@ class PlanRequestTest : public testing::Test {
   model::Profile profile_;
 };
 
-TEST_F(PlanRequestTest, SaysEverythingTheJobAsksFor) {
+TEST_F(PlanRequestTest, HasEverythingThatTheJobRequests) {
   const auto r = BuildPlanRequest(job_, profile_, {{&gpu_, 2}, {&dear_, 3}, {&cpu_, 4}}, {});
   EXPECT_EQ(r.training.profile_batch_size, 64);
   EXPECT_EQ(r.training.TotalSamples(), 3000);
@@ -65,22 +65,22 @@ TEST_F(PlanRequestTest, SaysEverythingTheJobAsksFor) {
   EXPECT_EQ(r.planner.name, "auto");
   EXPECT_EQ(r.planner.seed, 5u);
   ASSERT_EQ(r.resources.size(), 3u);
-  EXPECT_EQ(r.resources[0].price_per_unit_hour, 0);  // the service fills it in from its catalog
+  EXPECT_EQ(r.resources[0].price_per_unit_hour, 0);  // the service takes the price from its catalog
   EXPECT_EQ(r.resources[0].limit, 2);
   EXPECT_EQ(r.server_type, "cpu");  // the cheapest CPU pool
 }
 
-TEST_F(PlanRequestTest, GoalsShrinkByWhatIsUsedUp) {
+TEST_F(PlanRequestTest, GoalsAreWhatIsLeftOfThem) {
   const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {500, 600, 1.5, 1});
   EXPECT_EQ(r.training.TotalSamples(), 500);
   EXPECT_EQ(r.constraints.deadline_seconds, 3000);
   EXPECT_EQ(r.constraints.budget_usd, 3.5);
   const auto late = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {500, 7200, 9, 1});
-  EXPECT_GT(late.constraints.deadline_seconds, 0);  // 0 would mean: none
+  EXPECT_GT(late.constraints.deadline_seconds, 0);  // 0 would mean: no deadline
   EXPECT_GT(late.constraints.budget_usd, 0);
 }
 
-TEST_F(PlanRequestTest, CalibrationStretchesTheProfile) {
+TEST_F(PlanRequestTest, CalibrationScalesTheProfile) {
   const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {500, 0, 0, 0.5});
   EXPECT_DOUBLE_EQ(r.model.layers[0].profiles[0].compute_seconds, 0.4);
   EXPECT_EQ(r.model.layers[0].profiles[0].origin, "calibrated");

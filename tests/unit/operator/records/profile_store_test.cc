@@ -11,7 +11,7 @@ using base::StatusIs;
 constexpr char kProfile[] =
     R"({"id": "p", "model": {"layers": [{"name": "fc", "kind": "OTHER", "profiles": [{"resourceType": "cpu", "computeSeconds": 1}]}]}})";
 
-TEST(ProfileStoreTest, TheLastLineCounts) {
+TEST(ProfileStoreTest, TheLastProfileLineCounts) {
   EXPECT_THAT(ProfileJsonInLog("x\nMEDLEY-PROFILE {1}\nMEDLEY-PROFILE {2}\ntail\n"), IsOkAndHolds(std::string("{2}")));
   EXPECT_THAT(ProfileJsonInLog("MEDLEY-PROFILE {1}"), IsOkAndHolds(std::string("{1}")));
   EXPECT_THAT(ProfileJsonInLog("no MEDLEY-PROFILE {1}\n"), StatusIs(absl::StatusCode::kNotFound));

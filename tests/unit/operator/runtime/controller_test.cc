@@ -1,4 +1,4 @@
-// Section E of the client's checklist.
+// Tests the items of section E of docs/kube-client.md.
 #include "operator/runtime/controller.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ class ControllerTest : public testing::Test {
     options.reflector.watch_list = false;
     return std::make_unique<kube::Informer>(client_, clock_, std::move(options));
   }
-  // Moves time until the key was reconciled `n` times.
+  // Advances the clock until the key has been reconciled `n` times.
   void AdvanceUntil(int n) {
     base::SystemClock real;
     const auto deadline = real.Steady() + seconds(20);
@@ -178,7 +178,7 @@ TEST_F(ControllerTest, E1_ExceptionsAreCaughtCountedAndTreatedAsErrors) {
   EXPECT_EQ(metrics_.exceptions, 2);
 }
 
-// A limiter that tells what it was asked.
+// A rate limiter that records its calls.
 class SpyLimiter : public kube::RateLimiter {
  public:
   SpyLimiter(std::atomic<int>& failures, std::atomic<int>& forgotten) : failures_(failures), forgotten_(forgotten) {}
@@ -242,11 +242,11 @@ TEST_F(ControllerTest, E1_OneWorkerByDefaultAndAKeyIsNeverOnTwo) {
   ASSERT_THAT(controller_->Start(), base::IsOk());
   controller_->Enqueue(key_);
   ASSERT_TRUE(reconciler_.WaitForCalls(key_, 1));
-  controller_->Enqueue(key_);  // while it is worked on: once more, afterwards
+  controller_->Enqueue(key_);  // while it is being reconciled: it is reconciled once more afterwards
   controller_->Enqueue(key_);
   const Key other{"ns", "other"};
   controller_->Enqueue(other);
-  ASSERT_TRUE(reconciler_.WaitForCalls(other, 1));  // a different key runs beside it
+  ASSERT_TRUE(reconciler_.WaitForCalls(other, 1));  // a different key is reconciled at the same time
   EXPECT_EQ(reconciler_.Calls(key_), 1);
   {
     base::MutexLock lock(mutex);
@@ -268,7 +268,7 @@ TEST_F(ControllerTest, E2_OwnerMappingAndSelf) {
   ASSERT_THAT(jobs_->WaitForSync(seconds(20), {}), base::IsOk());
   const KeyMapper map = MapController(*jobs_);
   EXPECT_EQ(map(PodOf(job, "2")), std::vector<Key>{key_});
-  EXPECT_TRUE(map(PodOf(Job("j", "older", "1", 1), "2")).empty());  // the UID of another
+  EXPECT_TRUE(map(PodOf(Job("j", "older", "1", 1), "2")).empty());  // the owner has another UID
   EXPECT_EQ(map(PodOf(Job("unseen", "u9", "1", 1), "2")), (std::vector<Key>{{"ns", "unseen"}}));
   kube::Object foreign = Job("j", "u1", "1", 1);
   foreign.mutable_json()["apiVersion"] = "other.dev/v1";
@@ -308,7 +308,7 @@ TEST_F(ControllerTest, E2_ATombstoneEnqueuesTheOwnerThatWasLastSeen) {
   kube::Object gone;
   gone.mutable_json() = {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}};
   client_.ScriptWatch({.events = {{WatchEvent::Type::kError, gone}}});
-  client_.ScriptList(kube::ObjectList{{}, "20", ""});  // it went while nobody watched
+  client_.ScriptList(kube::ObjectList{{}, "20", ""});  // it was deleted while no watch was open
   pods_ = MakeInformer(kube::resources::Pods());
   Controller& controller = Make();
   ASSERT_THAT(controller.AddSource(*pods_, MapController(*jobs_)), base::IsOk());
@@ -346,7 +346,7 @@ TEST_F(ControllerTest, E5_WorkersStartOnlyAfterTheCaches) {
   options.sync_timeout = base::milliseconds(10);
   Controller controller(std::move(options), reconciler_, clock_);
   ASSERT_THAT(controller.AddSource(*pods_, MapSelf()), base::IsOk());
-  pods_->Start();  // its list has no answer
+  pods_->Start();  // its list gets no response
   controller.Enqueue(key_);
   EXPECT_THAT(controller.Start(),
               base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("start controller 'slow'")));

@@ -29,13 +29,13 @@ class EventRecorderTest : public testing::Test {
   base::FakeClock clock_;
   kube::FakeClient client_;
   kube::Object job_;
-  // Written by the recorder's thread, read after Flush.
+  // Written by the recorder's thread; the test reads it after Flush.
   std::vector<kube::Object> created_;
   std::vector<std::pair<kube::Key, kube::Json>> patched_;
   bool forgotten_ = false;
 };
 
-TEST_F(EventRecorderTest, WritesWhatPeopleRead) {
+TEST_F(EventRecorderTest, WritesTheFieldsOfAnEvent) {
   EventRecorder recorder(client_, clock_, {});
   recorder.Record(job_, Type::kWarning, "Infeasible", "no pool has enough units");
   Flush(recorder);
@@ -100,11 +100,11 @@ TEST_F(EventRecorderTest, NeverFailsItsCaller) {
   EXPECT_EQ(recorder.dropped(), 1);
 }
 
-TEST_F(EventRecorderTest, DestructionGivesUpWhatWaits) {
+TEST_F(EventRecorderTest, TheDestructorDropsQueuedEvents) {
   client_.on_create = [](const kube::Object&) -> absl::StatusOr<kube::Object> { return base::Unavailable("down"); };
   EventRecorder recorder(client_, clock_, {});
   recorder.Record(job_, Type::kNormal, "R", "m");
-  ASSERT_TRUE(clock_.WaitForSleepers(1));  // between two tries
+  ASSERT_TRUE(clock_.WaitForSleepers(1));  // between two attempts
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Section F of the client's checklist.
+// Tests the items of section F of docs/kube-client.md.
 #include "operator/runtime/expectations.h"
 
 #include "common/base/testing/fake_clock.h"
@@ -29,7 +29,7 @@ TEST_F(ExpectationsTest, F1_CreationsAndFailedCreatesLower) {
   expectations_.ObserveAdd(kJob, Child("1"));
   expectations_.ObserveAdd(kJob, Child("2"));
   EXPECT_FALSE(expectations_.Satisfied(kJob));
-  expectations_.CreationObserved(kJob);  // the third failed
+  expectations_.CreationObserved(kJob);  // the third creation failed
   EXPECT_TRUE(expectations_.Satisfied(kJob));
   expectations_.CreationObserved(kJob);  // below zero stays zero
   expectations_.ExpectCreations(kJob, 1);
@@ -54,7 +54,7 @@ TEST_F(ExpectationsTest, F2_DeletionTimestampAndDeleteCountOnce) {
   expectations_.ObserveUpdate(kJob, Child("1", true));
   expectations_.ObserveDelete(kJob, Child("1", true));
   EXPECT_FALSE(expectations_.Satisfied(kJob));
-  expectations_.ObserveUpdate(kJob, Child("2"));  // not deleting
+  expectations_.ObserveUpdate(kJob, Child("2"));  // not terminating
   EXPECT_FALSE(expectations_.Satisfied(kJob));
   expectations_.DeletionObserved(kJob, "2");  // its delete failed
   EXPECT_TRUE(expectations_.Satisfied(kJob));

@@ -156,7 +156,7 @@ TEST_F(ElectedManagerTest, E5_AStandbyIsReadyAndHealthyAndRunsNoController) {
   EXPECT_FALSE(manager_.leading());
   EXPECT_THAT(manager_.Guard(), base::StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(Seen(), (std::vector<std::string>{"+http", "+cache", "+other"}));
-  clock_.Advance(base::seconds(16));  // the other was not heard of again
+  clock_.Advance(base::seconds(16));  // the other holder did not renew the Lease
   ASSERT_TRUE(WaitFor("+controller"));
   EXPECT_EQ(manager_.term(), 7);
   ASSERT_THAT(manager_.Stop(), base::IsOk());
@@ -178,9 +178,9 @@ TEST_F(ElectedManagerTest, E5_ALostLeadEndsWaitAtOnceWithoutGrace) {
   down_ = true;
   clock_.Advance(base::seconds(10));
   EXPECT_THAT(manager_.Wait({}), base::StatusIs(absl::StatusCode::kAborted, testing::HasSubstr("lost")));
-  EXPECT_TRUE(stuck);  // nobody waited for it
+  EXPECT_TRUE(stuck);  // Wait returned without waiting for it
   EXPECT_FALSE(manager_.leading());
-  clock_.Advance(base::seconds(26));  // and when the process does not end:
+  clock_.Advance(base::seconds(26));  // if the process does not exit:
   EXPECT_THAT(manager_.Healthy(),
               base::StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("leader election")));
   {

@@ -20,7 +20,7 @@ kube::Object Versioned(int version) {
 }
 
 TEST(RetryTest, E3_FiveTriesOnConflictOnly) {
-  base::SystemClock clock;  // waits of 10 ms
+  base::SystemClock clock;  // real: the pauses are 10 ms
   int calls = 0;
   EXPECT_TRUE(kube::IsConflict(RetryOnConflict(clock, 1, {}, [&] {
     ++calls;
@@ -40,7 +40,7 @@ TEST(RetryTest, E3_FiveTriesOnConflictOnly) {
   EXPECT_EQ(calls, 1);
 }
 
-// Sleeps take no time; they are kept.
+// A clock that records sleeps and does not wait.
 class LeapingClock final : public base::Clock {
  public:
   base::WallTime Now() const override { return {}; }

@@ -36,7 +36,7 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   return seen;
 }
 
-TEST(JobMetricsTest, EveryLabelAndValueIsThere) {
+TEST(JobMetricsTest, HasEveryLabelAndValue) {
   JobMetrics metrics;
   metrics.Set({"ml", "adult"}, Running(1000), At(50));
   const std::string page = Page(metrics);
@@ -65,7 +65,7 @@ TEST(JobMetricsTest, EveryLabelAndValueIsThere) {
                            "# TYPE medley_job_samples_total counter\n", "# TYPE medley_job_pause_seconds summary\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
-  // What is not known has no series, rather than a zero.
+  // An unknown value has no series, instead of a zero.
   EXPECT_THAT(page, Not(HasSubstr("medley_job_budget_usd")));
   EXPECT_THAT(page, Not(HasSubstr("medley_job_stage_compute_seconds{namespace=\"ml\",job=\"adult\",stage=\"1\"")));
 }
@@ -82,7 +82,7 @@ TEST(JobMetricsTest, ADeletedJobHasNoSeries) {
   EXPECT_EQ(Page(metrics), "");
 }
 
-TEST(JobMetricsTest, CountersDoNotGoBackWhenTheJobDoes) {
+TEST(JobMetricsTest, CountersDoNotDecreaseInARollback) {
   JobMetrics metrics;
   metrics.Set({"ml", "adult"}, Running(1000), At(10));
   metrics.Set({"ml", "adult"}, Running(600), At(20));  // rolled back to a checkpoint
@@ -91,7 +91,7 @@ TEST(JobMetricsTest, CountersDoNotGoBackWhenTheJobDoes) {
   metrics.Set({"ml", "adult"}, Running(1200), At(30));
   EXPECT_THAT(Page(metrics), HasSubstr("medley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1200\n"));
   EXPECT_THAT(Page(metrics), HasSubstr("last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 30\n"));
-  // Another job of the same name begins anew.
+  // Another job with the same name starts from zero.
   metrics.Set({"ml", "adult"}, Running(5, "u2"), At(40));
   EXPECT_THAT(Page(metrics), HasSubstr("medley_job_samples_total{namespace=\"ml\",job=\"adult\"} 5\n"));
 }
@@ -123,7 +123,7 @@ TEST(OperatorMetricsTest, ADeletedPoolHasNoSeries) {
   metrics.SetPool("cpu", {0.05, 8, 6, 2, 4});
   EXPECT_THAT(metrics.Text(), HasSubstr("medley_pool_units{pool=\"cpu\",state=\"free\"} 4\n"));
   EXPECT_THAT(metrics.Text(), HasSubstr("medley_pool_usd_per_unit_hour{pool=\"cpu\"} 0.05\n"));
-  metrics.SetPool("cpu", {0, 8, 6, 2, 4});  // the price is not known any more
+  metrics.SetPool("cpu", {0, 8, 6, 2, 4});  // the price has become unknown
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("medley_pool_usd_per_unit_hour{")));
   metrics.RemovePool("cpu");
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("pool=\"cpu\"")));

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Answers every call with `status`, or an empty success.
+// Returns `status` from every call; when it is OK, an empty result.
 class OneAnswer final : public kube::Client {
  public:
   absl::Status status;
@@ -80,7 +80,7 @@ TEST_F(MeteredClientTest, SuccessByMethod) {
                            "rest_client_requests_total{code=\"200\",method=\"PUT\"} 1\n",
                            "rest_client_requests_total{code=\"200\",method=\"PATCH\"} 1\n",
                            "rest_client_requests_total{code=\"200\",method=\"DELETE\"} 1\n",
-                           // Not the watch and the stream: their length says nothing.
+                           // Not for a watch and a stream: their duration means nothing.
                            "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
