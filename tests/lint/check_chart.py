@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""charts/medley and what is made from it: the link to the CRDs, the table of values, the schema, deploy/medley.yaml.
+"""Checks charts/medley and the files generated from it: link to the CRDs, table of values, schema, deploy/medley.yaml.
 
-    tests/lint/check_chart.py           says what is not up to date
-    tests/lint/check_chart.py --write   brings it up to date (./dev manifests)
+    tests/lint/check_chart.py           lists the files that are out of date
+    tests/lint/check_chart.py --write   writes them (./dev manifests)
 
-values.yaml is the one source of keys, defaults and descriptions; values.schema.json adds types. deploy/medley.yaml is the
-chart rendered with deploy/values.yaml; that part needs helm and is left out, loudly, where there is none.
+values.yaml is the only source of keys, defaults and descriptions; values.schema.json adds types. deploy/medley.yaml is
+the chart rendered with deploy/values.yaml; without helm this file is not checked, and a line says so.
 """
 import json
 import os
@@ -19,7 +19,7 @@ import yaml  # Debian's python3-yaml
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHART = os.path.join(ROOT, "charts/medley")
 BEGIN, END = "<!-- values: made by ./dev manifests -->", "<!-- end of values -->"
-# Of the newest Kubernetes that the chart is tested with; a helm without one of its own assumes 1.20.
+# The newest Kubernetes version that the chart is tested with. Without it helm may assume 1.20.
 KUBE_VERSION = "1.34.0"
 
 
@@ -63,7 +63,7 @@ def at(values, path):
 
 
 def undescribed(values, described, path=()):
-    """Paths of values that no comment covers, their own or that of a key around them."""
+    """The paths of values that have no comment, neither their own nor one of an enclosing key."""
     if path in described:
         return []
     if isinstance(values, dict) and values:
@@ -89,7 +89,7 @@ def put_descriptions(schema, described):
 
 
 def schema_gaps(schema, values, described, path=()):
-    """What the schema and the values do not agree on."""
+    """The differences between the schema and the values."""
     problems = []
     properties = schema.get("properties")
     if properties is None:
@@ -102,7 +102,7 @@ def schema_gaps(schema, values, described, path=()):
     for key, part in properties.items():
         here = path + (key,)
         if key == "global" and not path:
-            continue  # helm's own
+            continue  # a key of helm itself
         if key not in values:
             if path not in described:
                 problems.append(f"{'.'.join(here)}: in values.schema.json, not in values.yaml")
@@ -124,10 +124,10 @@ def render(helm):
 
 
 def wanted():
-    """{file: what it should hold}, problems that writing cannot mend."""
+    """Returns ({file: its wanted content}, the problems that --write cannot fix)."""
     files, problems = {}, []
     if os.path.realpath(os.path.join(CHART, "crds")) != os.path.realpath(os.path.join(ROOT, "deploy/crds")):
-        problems.append("charts/medley/crds: not the link to deploy/crds, the one source of the definitions")
+        problems.append("charts/medley/crds: must be a link to deploy/crds, the only source of the CRDs")
     text = read(os.path.join(CHART, "values.yaml"))
     values, described = yaml.safe_load(text), described_values(text)
     problems += [f"values.yaml: {'.'.join(path)} has no comment" for path in undescribed(values, described)]
@@ -144,7 +144,7 @@ def wanted():
     if helm:
         files[os.path.join(ROOT, "deploy/medley.yaml")] = render(helm)
     else:
-        print("check_chart: SKIPPED deploy/medley.yaml: there is no helm (tests/cluster/kubernetes/build tools makes one)")
+        print("check_chart: SKIPPED deploy/medley.yaml: helm is missing (`tests/cluster/kubernetes/build tools` builds it)")
     return files, problems
 
 
@@ -160,7 +160,7 @@ def main():
                 file.write(text)
             print(f"wrote {name}")
         else:
-            problems.append(f"{name}: not up to date: run ./dev manifests")
+            problems.append(f"{name}: out of date: run ./dev manifests")
     for problem in problems:
         print(problem)
     print(f"check_chart: {len(files)} files, {len(problems)} problems")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The CRDs of deploy/crds: structural, bounded, and every field explained, so that `kubectl explain` reads well.
+"""Checks the CRDs of deploy/crds: structural schemas, bounds, and a description of every field for `kubectl explain`.
 
 `check_crds.py --write` also writes the reference tables of docs/api.md, which must be up to date.
 """
@@ -28,14 +28,14 @@ def fields(schema, path):
 
 
 def inner(schema, path):
-    """Items and map values are explained by their field, but what is in them by itself."""
+    """True for paths that need a description: not items and map values themselves, but the fields in them."""
     yield path, schema
     yield from fields(schema, path)
 
 
 def check_field(path, field):
     if path in ("apiVersion", "kind", "metadata"):
-        return  # Kubernetes explains them
+        return  # Kubernetes documents these
     anonymous = path.endswith(("[]", "{}"))
     text = field.get("description", "")
     if not anonymous and not text:
@@ -96,7 +96,7 @@ def constant(value):
 
 
 def table(schema, part):
-    """Markdown: a row a field below `part` ('spec' or 'status')."""
+    """A Markdown table with a row for each field below `part` ('spec' or 'status')."""
     rows = ["| field | type | default | meaning |", "|---|---|---|---|"]
     required = {}
     for path, field in [("", schema), *fields(schema, "")]:
@@ -135,7 +135,7 @@ def main():
         document = file.read()
     begin, end = "<!-- reference: tests/lint/check_crds.py --write -->\n", "<!-- end of reference -->"
     if begin not in document or end not in document:
-        problems.append(f"{DOCUMENT}: no markers for the reference")
+        problems.append(f"{DOCUMENT}: the markers around the reference are missing")
     else:
         head, rest = document.split(begin, 1)
         fresh = head + begin + reference(crds) + end + rest.split(end, 1)[1]
@@ -143,7 +143,7 @@ def main():
             with open(os.path.join(ROOT, DOCUMENT), "w", encoding="utf-8") as file:
                 file.write(fresh)
         elif fresh != document:
-            problems.append(f"{DOCUMENT}: the reference is old: run tests/lint/check_crds.py --write")
+            problems.append(f"{DOCUMENT}: the reference is out of date: run tests/lint/check_crds.py --write")
     for problem in problems:
         print(problem)
     print(f"check_crds: {len(crds)} kinds, {len(problems)} problems")

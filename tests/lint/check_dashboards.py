@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Grafana dashboards: what deploy/dashboards makes, whole, without overlaps, and asking for metrics that there are."""
+"""Checks the Grafana dashboards of deploy/dashboards: complete, without overlaps, and using existing metrics."""
 import glob
 import json
 import os
@@ -18,7 +18,7 @@ WORDS = re.compile(r"\b((?:medley|controller_runtime|workqueue|rest_client|proce
 
 
 def plain(query, variables=()):
-    """The query as Prometheus gets it, variables standing for anything."""
+    """The query as Prometheus gets it, with some value for each variable."""
     for macro, value in MACROS.items():
         query = query.replace(macro, value)
     for name in variables:
@@ -39,7 +39,7 @@ def targets(dashboard):
 
 
 def series_of(query):
-    """Names of series that a query asks for: no labels, no values of labels."""
+    """The names of the series in a query, without labels and their values."""
     bare = re.sub(r"\{[^}]*\}", "", query)
     bare = re.sub(r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)", "", bare)
     return set(WORDS.findall(bare))
@@ -50,7 +50,7 @@ def check_grid(panels):
     for panel in panels:
         grid = panel["gridPos"]
         if grid["w"] < 1 or grid["h"] < 1 or grid["x"] < 0 or grid["x"] + grid["w"] > COLUMNS:
-            problems.append(f"panel {panel['id']}: outside of the grid")
+            problems.append(f"panel {panel['id']}: is outside the grid")
         for x in range(grid["x"], grid["x"] + grid["w"]):
             for y in range(grid["y"], grid["y"] + grid["h"]):
                 if (x, y) in taken:
@@ -63,21 +63,21 @@ def check_grid(panels):
 def check_panel(panel):
     problems = []
     if not panel.get("title"):
-        problems.append("no title")
+        problems.append("has no title")
     if panel["type"] == "row":
         return problems
     if not panel.get("description"):
-        problems.append("no description")
+        problems.append("has no description")
     if not panel["fieldConfig"]["defaults"].get("unit"):
-        problems.append("no unit")
+        problems.append("has no unit")
     if not panel.get("targets"):
-        problems.append("no query")
+        problems.append("has no query")
     for part in [panel, *panel.get("targets", [])]:
         if part.get("datasource") != {"type": "prometheus", "uid": "${datasource}"}:
             problems.append("a data source that is not the variable")
     letters = [target["refId"] for target in panel.get("targets", [])]
     if len(letters) != len(set(letters)):
-        problems.append("two queries of one letter")
+        problems.append("two queries have the same letter")
     return problems
 
 
@@ -86,9 +86,9 @@ def check_variables(dashboard):
     variables = dashboard["templating"]["list"]
     names = [variable["name"] for variable in variables]
     if names[:1] != ["datasource"] or variables[0]["type"] != "datasource":
-        problems.append("the first variable is not the data source")
+        problems.append("the first variable must be the data source")
     if len(names) != len(set(names)):
-        problems.append("a variable is there twice")
+        problems.append("two variables have the same name")
     asked = json.dumps([dashboard["panels"], [v.get("query") for v in variables]])
     for variable in variables:
         for field in ("label", "description"):
@@ -100,12 +100,12 @@ def check_variables(dashboard):
             problems.append(f"variable {variable['name']}: a data source that is not the variable")
     for name in set(re.findall(r"\$\{?([a-z]+)\b", " ".join(t["expr"] for _, t in targets(dashboard)))):
         if name not in names:
-            problems.append(f"variable {name} is used and not defined")
+            problems.append(f"variable {name} is used but not defined")
     return problems
 
 
 def check_queries(named):
-    """`named`: {where: query}. Prometheus' own parser reads them as recording rules."""
+    """Parses the queries with promtool, as recording rules. `named`: {where: query}."""
     rules = [{"record": f"q{index}", "expr": query} for index, query in enumerate(named.values())]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", prefix="medley-queries-") as file:
         json.dump({"groups": [{"name": "queries", "rules": rules}]}, file)
@@ -120,7 +120,7 @@ def check_queries(named):
 
 def main():
     if not os.access(PROMTOOL, os.X_OK):
-        print(f"check_dashboards: {PROMTOOL} is missing: install Debian's package prometheus (./dev does)")
+        print(f"check_dashboards: {PROMTOOL} is missing: install Debian's package prometheus, as ./dev does")
         return 1
     problems = []
     made = subprocess.run([sys.executable, os.path.join(ROOT, "deploy", "dashboards", "make.py"), "--check"],
@@ -134,7 +134,7 @@ def main():
         variables = [variable["name"] for variable in dashboard["templating"]["list"]]
         ids = [panel["id"] for panel in dashboard["panels"]]
         if len(ids) != len(set(ids)):
-            problems.append(f"{file}: an id is there twice")
+            problems.append(f"{file}: two panels have the same id")
         problems += [f"{file}: {problem}" for problem in check_grid(dashboard["panels"]) + check_variables(dashboard)]
         for panel in dashboard["panels"]:
             problems += [f"{file}: {panel.get('title')}: {problem}" for problem in check_panel(panel)]
@@ -145,7 +145,7 @@ def main():
     for what in ("uid", "title"):
         values = [dashboard[what] for dashboard in found.values()]
         if len(values) != len(set(values)):
-            problems.append(f"two dashboards of one {what}")
+            problems.append(f"two dashboards have the same {what}")
     with open(os.path.join(ROOT, "charts", "medley", "alerts", "medley.yaml"), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if "summary:" not in line and "description:" not in line and "alert:" not in line and not line.startswith("#"):

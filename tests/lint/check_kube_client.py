@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/kube-client.md: every item of the checklist has a row, and every test that it names is in the tree."""
+"""Checks docs/kube-client.md: every item of the checklist has a row, and every test that it names exists."""
 import os
 import re
 import sys
@@ -28,7 +28,7 @@ def main():
             if row is None:
                 problems.append(f"docs/kube-client.md: no row for {letter}{number}")
             elif not re.search(r"`\w*_\w+`|`Test\w+`|`[A-Z]\w{12,}`", row.group(0).split("|")[3]):
-                problems.append(f"docs/kube-client.md: {letter}{number} names no test")
+                problems.append(f"docs/kube-client.md: {letter}{number} does not name a test")
     named = set()
     for row in re.findall(r"^\|.*$", doc, re.M):
         last = row.rstrip("|").split("|")[-1]

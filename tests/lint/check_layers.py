@@ -17,7 +17,7 @@ ARROWS = {
     "kube": ["common/base"],
     "common/rpc": ["common/base", "common/model"],
     "common/metrics": ["common/base", "common/model"],
-    # A Kubernetes API server and a node on one machine: Kubernetes only, nothing of Medley's own types.
+    # A Kubernetes API server and a node on one machine; must not know Medley's types.
     "localcluster": ["common/base", "kube"],
     "operator": ["common", "kube", "proto", "operator"],
     "scheduler-service": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
@@ -28,7 +28,7 @@ ARROWS = {
     "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
                                   "scheduler-service/policy_net"],
     "scheduler-service/feeds": ["common/base", "common/model", "common/metrics", "scheduler-service/catalog"],
-    # Datasheets, analytic profiles, calibration: pure as well.
+    # Datasheets, analytic profiles, calibration: also pure.
     "scheduler-service/profile": ["common/base", "common/model", "scheduler-service/cost"],
     "worker": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
@@ -41,7 +41,7 @@ ARROWS = {
             "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog"],
     "operator/api": ["common/base", "common/model", "kube"],
-    # What the cluster keeps of a job, read by the operator and by the command line: pure.
+    # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/model", "kube", "operator/api", "operator/records"],
 }
@@ -61,7 +61,7 @@ HEAVY = {
 }
 HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/|Eigen/"
 HEADER_EXCEPTIONS = {"worker/model/torch.h"}
-# Conversions to the wire form that live beside what they convert, in a folder that does not know it otherwise.
+# Conversions from and to protobuf in folders whose other files must not include it.
 WIRE_EXCEPTIONS = {"scheduler-service/planner/pareto_proto.h", "scheduler-service/planner/pareto_proto.cc"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
@@ -99,11 +99,11 @@ def main():
                     if re.match(pattern, include) and not under(folder, allowed):
                         problems.append(f"{path}: {include} is allowed only in {', '.join(allowed)}")
                 if not path.startswith(TOP):
-                    continue  # tests may include what they test
+                    continue  # tests may include any folder
                 rule = folder_rule(folder)
                 if include.startswith("medley/"):
                     if not under("proto", ARROWS[rule]) and path not in WIRE_EXCEPTIONS:
-                        problems.append(f"{path}: {rule} must not know the wire form ({include})")
+                        problems.append(f"{path}: {rule} must not include the wire form ({include})")
                     continue
                 if not include.startswith(TOP):
                     continue

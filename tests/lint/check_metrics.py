@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every metric of the sources is in docs/metrics.md and the other way round; names follow Prometheus' conventions."""
+"""Checks that docs/metrics.md lists the metrics of the sources, and that names follow Prometheus' conventions."""
 import os
 import re
 import subprocess
@@ -11,10 +11,10 @@ ROOT = metric_names.ROOT
 FOLDERS = ("common/", "operator/", "scheduler-service/", "worker/", "cli/")
 LITERAL = re.compile(r'"((?:medley|controller_runtime|workqueue|rest_client|process|leader_election)_[a-z0-9_]+)"')
 KINDS = ("counter", "gauge", "histogram", "summary")
-# Prometheus: seconds, bytes, ratios; never another power of them. "per_hour" is how machines are sold.
+# Prometheus' base units are seconds, bytes and ratios, without prefixes. Machines are sold "per_hour".
 NOT_BASE = re.compile(r"_(ms|us|ns|millis|milliseconds|microseconds|nanoseconds|minutes|hours|days|kb|mb|gb|kib|mib|gib|"
                       r"kilobytes|megabytes|percent|cents)(_|$)")
-MANY = {"uid", "pod", "member", "generation", "step", "id", "time", "message"}  # labels without a bound
+MANY = {"uid", "pod", "member", "generation", "step", "id", "time", "message"}  # labels with an unbounded number of values
 WITH_JOB = re.compile(r"^medley_job_")
 
 
@@ -39,24 +39,24 @@ def in_sources():
 def naming(metric):
     problems = []
     if metric.kind not in KINDS:
-        problems.append(f"{metric.kind} is no type")
+        problems.append(f"{metric.kind} is not a type of metric")
     if (metric.kind == "counter") != metric.name.endswith("_total"):
-        problems.append("counters end in _total, and nothing else does")
+        problems.append("counters, and only counters, must end in _total")
     if NOT_BASE.search(metric.name):
-        problems.append("not a base unit (seconds, bytes, ratio)")
+        problems.append("the unit must be a base unit (seconds, bytes, ratio)")
     if re.search(r"_(bucket|sum|count|info_total)$", metric.name):
-        problems.append("ends like a part of a histogram")
+        problems.append("the name ends like a part of a histogram")
     if metric.name.endswith("_timestamp_seconds") and metric.kind != "gauge":
-        problems.append("a time is a gauge")
+        problems.append("a timestamp must be a gauge")
     for label in metric.labels:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", label) or label in ("le", "quantile"):
             problems.append(f"label {label}")
         if label in MANY:
-            problems.append(f"label {label} has no bound")
+            problems.append(f"label {label} has an unbounded number of values")
     if {"namespace", "job"} & metric.labels and not WITH_JOB.match(metric.name):
-        problems.append("only medley_job_* tells of single jobs: its series go with the job")
+        problems.append("only medley_job_* may have job labels, because its series end with the job")
     if not metric.tells.strip():
-        problems.append("says nothing")
+        problems.append("the description is empty")
     return problems
 
 
@@ -73,7 +73,7 @@ def main():
             problems.append(f"{path}: {name} is not in docs/metrics.md")
     for name, metric in documented.items():
         if name not in sources:
-            problems.append(f"docs/metrics.md: {name}: no source has it")
+            problems.append(f"docs/metrics.md: {name}: no source file defines it")
         problems += [f"docs/metrics.md: {name}: {problem}" for problem in naming(metric)]
     for problem in problems:
         print(problem)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""buf's STANDARD rules that matter here, and a comment on every message, enum, service and RPC."""
+"""Checks the rules of buf's STANDARD category that apply here, and comments on messages, enums, services and RPCs."""
 import os
 import re
 import sys

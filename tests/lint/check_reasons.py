@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Reasons of conditions: those that the controllers set are those of operator/api/reasons.h, and docs/troubleshooting.md has
-a section for each and for no other."""
+"""Checks that the controllers set only reasons that operator/api/reasons.h lists, and that docs/troubleshooting.md has
+a section for each of them and for no other."""
 import os
 import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REASON = r'"([A-Z][a-z]+(?:[A-Z][a-z]+)*)"'
-# Calls of the controllers that set a condition's reason, or hand one on.
+# Calls of the controllers that set or pass on the reason of a condition.
 CALLS = re.compile(r"\b(?:SetCondition|conditions\.Set|Finish|Restart|refuse|Accept|Consider)\s*\(")
 ASSIGNED = re.compile(r"\breason\s*=\s*" + REASON + r'|return\s+' + REASON + ";")
-# Strings of those calls that are no reasons.
+# Strings in those calls that are not reasons of conditions.
 NOT_REASONS = {"ReplanConsidered"}
 
 
@@ -20,7 +20,7 @@ def listed():
 
 
 def arguments(text, start):
-    """From the opening parenthesis at `start` to the one that closes it; strings are kept."""
+    """The text from the opening parenthesis at `start` to the matching one; parentheses in strings do not count."""
     depth, i, quoted = 0, start, False
     while i < len(text):
         c = text[i]
@@ -45,7 +45,7 @@ def used():
     found = {}
     folder = os.path.join(ROOT, "operator/controllers")
     files = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".cc")]
-    files.append(os.path.join(ROOT, "operator/capacity/notices.cc"))  # whose reasons the controllers hand on
+    files.append(os.path.join(ROOT, "operator/capacity/notices.cc"))  # the controllers pass these reasons on
     for file in files:
         name = os.path.relpath(file, ROOT)
         text = open(file, encoding="utf-8").read()
@@ -69,7 +69,7 @@ def main():
     problems = []
     reasons = listed()
     for reason in sorted({r for r in reasons if reasons.count(r) > 1}):
-        problems.append(f"operator/api/reasons.h: {reason} is there twice")
+        problems.append(f"operator/api/reasons.h: {reason} is listed twice")
     for reason, name in sorted(used().items()):
         if reason not in reasons:
             problems.append(f"{name}: reason {reason} is not in operator/api/reasons.h")
@@ -77,7 +77,7 @@ def main():
     for reason in sorted(set(reasons) - set(sections)):
         problems.append(f"docs/troubleshooting.md: no section '### {reason}'")
     for reason in sorted(set(sections) - set(reasons)):
-        problems.append(f"docs/troubleshooting.md: {reason} is no reason of operator/api/reasons.h")
+        problems.append(f"docs/troubleshooting.md: {reason} is not in operator/api/reasons.h")
     for problem in problems:
         print(problem)
     print(f"check_reasons: {len(reasons)} reasons, {len(problems)} problems")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sizes, forbidden calls, READMEs, names: the parts of CONTRIBUTING.md that a program can check."""
+"""Checks the rules of CONTRIBUTING.md that a program can check: sizes, forbidden calls, READMEs, names."""
 import os
 import re
 import subprocess
@@ -42,10 +42,10 @@ def main():
         text = open(os.path.join(ROOT, path), encoding="utf-8").read()
         lines = text.split("\n")
         if len(lines) - 1 > MAX_LINES:
-            problems.append(f"{path}: {len(lines) - 1} lines, more than {MAX_LINES}: one idea a file")
+            problems.append(f"{path}: {len(lines) - 1} lines, more than {MAX_LINES}: split the file")
         if path.endswith(".h") and "#pragma once" not in text:
             problems.append(f"{path}: no #pragma once")
-        raw_end = None  # what closes the raw string that we are in: data, not code
+        raw_end = None  # the end of the raw string that the line is in: its content is data, not code
         for number, line in enumerate(lines, 1):
             if raw_end is None:
                 opened = re.search(r'R"([^(\s"]*)\(', line)

@@ -1,4 +1,4 @@
-"""docs/metrics.md as data: what check_metrics, check_dashboards and tests/integration/observability hold others to."""
+"""Reads docs/metrics.md, for check_metrics, check_dashboards and tests/integration/observability."""
 import os
 import re
 
@@ -13,12 +13,12 @@ class Metric:
         self.name, self.kind, self.labels, self.tells = name, kind, labels, tells
 
     def series(self):
-        """Names under which queries find it."""
+        """The names of its series in queries."""
         return [self.name + suffix for suffix in SUFFIXES.get(self.kind, ("",))]
 
 
 def documented(path=PAGE):
-    """{name: Metric}, in the page's order. ValueError: a row that looks like a metric and is not whole, or a name twice."""
+    """Returns {name: Metric} in the page's order. Raises ValueError for an incomplete or a repeated row."""
     found = {}
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

@@ -1,5 +1,5 @@
-"""Every alert fires when it should and is silent when it should be (alert_cases.yaml), by promtool; and each is whole: a
-summary, a description, a severity, and a place in docs/runbook.md. Debian's prometheus and python3-yaml."""
+"""Tests with promtool that every alert fires exactly when it should (alert_cases.yaml), and that each has a summary, a
+description, a severity and a section in docs/runbook.md. Needs Debian's prometheus and python3-yaml."""
 import os
 import re
 import subprocess
@@ -34,12 +34,12 @@ class RulesTest(unittest.TestCase):
         done = promtool("check", "rules", "--lint-fatal", RULES)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_each_is_whole(self):
+    def test_each_is_complete(self):
         with open(RUNBOOK, encoding="utf-8") as file:
             headings = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").strip().lower()).replace(" ", "-")
                         for line in file if line.startswith("#")}
         names = [rule["alert"] for rule in alerts()]
-        self.assertEqual(len(names), len(set(names)), "an alert is there twice")
+        self.assertEqual(len(names), len(set(names)), "two alerts have the same name")
         for rule in alerts():
             with self.subTest(rule["alert"]):
                 self.assertTrue(rule["alert"].startswith("Medley"))
@@ -49,11 +49,11 @@ class RulesTest(unittest.TestCase):
                 page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
                 self.assertTrue(page.endswith("/docs/runbook.md"), page)
                 self.assertEqual(anchor, rule["alert"].lower())
-                self.assertIn(anchor, headings, "docs/runbook.md has no such section")
+                self.assertIn(anchor, headings, "docs/runbook.md does not have this section")
 
 
 class CasesTest(unittest.TestCase):
-    """promtool compares annotations word by word; it gets the rules without them, and the live test looks at the words."""
+    """The rules without annotations, because promtool compares these word by word; live_test.py checks them."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="medley-alerts-test-")
@@ -72,7 +72,7 @@ class CasesTest(unittest.TestCase):
         return path
 
     def run_all(self, expect):
-        """promtool's exit status and words for all cases; `expect` gives the labels to expect of a case."""
+        """Runs promtool on all cases and returns its exit status and output. `expect` returns the labels expected in a case."""
         tests = []
         for case in load(CASES):
             for kind in ("fires", "silent"):

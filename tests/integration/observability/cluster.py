@@ -1,4 +1,4 @@
-"""What the live test needs: `medley run --keep` with a real kubectl, more processes beside it, and a real Prometheus."""
+"""Processes for the live test: `medley run --keep` with a real kubectl, further programs, and a real Prometheus."""
 import json
 import os
 import re
@@ -13,14 +13,14 @@ import urllib.request
 
 SOURCE = os.environ["MEDLEY_SOURCE_DIR"]
 BIN = os.environ["MEDLEY_BIN_DIR"]
-PATIENCE = float(os.environ.get("MEDLEY_PATIENCE_SECONDS", "900"))  # a bound for busy machines, not a wait
+PATIENCE = float(os.environ.get("MEDLEY_PATIENCE_SECONDS", "900"))  # an upper bound, for busy machines
 PROMETHEUS = "/usr/bin/prometheus"
 PROMTOOL = "/usr/bin/promtool"
 LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def wait_for(what, condition, end=None):
-    """The first value of `condition` that is true."""
+    """Calls `condition` until it returns a true value, and returns that."""
     end = time.monotonic() + PATIENCE if end is None else end
     while time.monotonic() < end:
         value = condition()
@@ -44,7 +44,7 @@ def read(path):
 
 
 def write(path, text):
-    """Whole, or not at all: readers look at it at any time."""
+    """Writes the file atomically, because other processes read it at any time."""
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
     os.rename(path + ".new", path)
@@ -58,7 +58,7 @@ def unused_port():
 
 
 class Processes:
-    """Those that a test starts: each is ended, whatever happens."""
+    """The processes that a test starts; all are ended at its end, also after a failure."""
 
     def __init__(self, folder):
         self.folder, self.running = folder, {}
@@ -95,7 +95,7 @@ class Processes:
 
 
 class Cluster:
-    """`medley run --keep` and what it started. `manifests`: pools and one job that ends soon."""
+    """`medley run --keep` and the processes that it starts. `manifests`: pools and one short job."""
 
     def __init__(self, files, manifest):
         self.folder = tempfile.mkdtemp(prefix="medley-observability-test-")
@@ -112,7 +112,7 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def operator(self):
-        """127.0.0.1:PORT of its page."""
+        """127.0.0.1:PORT of its metrics."""
         found = wait_for("the operator's port", lambda: self.processes.alive("medley") and re.search(
             r"http port (\d+)", read(os.path.join(self.run, "operator.log"))))
         return f"127.0.0.1:{found.group(1)}"
@@ -143,7 +143,7 @@ class Cluster:
         return [pod for pod in found if pod.get("status", {}).get("phase") == "Running"]
 
     def process_of(self, pod):
-        """Process id of a pod's container: the one whose environment names it."""
+        """The process id of a pod's container: the process whose environment has the pod's name."""
         name = pod["metadata"]["name"]
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
@@ -159,7 +159,7 @@ class Cluster:
         return None
 
     def children(self, program):
-        """Processes that `medley run` itself started."""
+        """The processes that `medley run` started directly."""
         found = []
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -171,7 +171,7 @@ class Cluster:
 
 
 class Prometheus:
-    """Debian's, on a port of its own. Targets can be added later."""
+    """Debian's Prometheus on a free port. Targets can be added while it runs."""
 
     def __init__(self, processes, folder, rules):
         self.processes, self.folder, self.port = processes, folder, unused_port()
@@ -184,7 +184,7 @@ global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 rule_files: [rules.yml]
 scrape_configs:
 - job_name: medley
-  honor_labels: true  # namespace and job are the job's
+  honor_labels: true  # the labels namespace and job name a TrainingJob
   file_sd_configs: [{{files: [{self.targets}], refresh_interval: 1s}}]
 """)
         processes.start("prometheus", PROMETHEUS, "--config.file=" + os.path.join(folder, "prometheus.yml"),
@@ -219,14 +219,14 @@ scrape_configs:
         return self.api("query", query=query)["result"]
 
     def over(self, query, start, end):
-        """Samples that are numbers, of all series between two times."""
+        """The finite samples of all series between two times."""
         step = max(1, int((end - start) / 5000))
         series = self.api("query_range", query=query, start=start, end=end, step=step)["result"]
         return [value for one in series for _, value in one["values"] if value != "NaN"]
 
 
 def families(page):
-    """{name: (type, help, {labels of its samples})} of a page of metrics."""
+    """Parses a page of metrics into {name: (type, help, {labels of its samples})}."""
     found, kinds, helps = {}, {}, {}
     for line in page.splitlines():
         if line.startswith("# HELP "):

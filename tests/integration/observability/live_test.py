@@ -1,8 +1,8 @@
-"""A real Prometheus scrapes a live run: every query of every dashboard has data, alerts fire when they are provoked, and
-docs/metrics.md tells what processes really export. Needs Debian's prometheus, kubernetes-client and python3-yaml.
+"""A real Prometheus scrapes a real run: every query of every dashboard has data, alerts fire when they are provoked,
+and docs/metrics.md lists exactly what the processes export. Needs Debian's prometheus, kubernetes-client and python3-yaml.
 
-One story, because it takes a minute or two to live through; each test looks at what was seen of it. Alerts that cannot be provoked
-here without breaking what the others need are in UNIT_ONLY; tests/integration/observability/alerts_test.py provokes those alone.
+One scenario of a minute or two runs once, and every test checks what was recorded. Alerts that cannot be provoked here
+without disturbing the others are in UNIT_ONLY; alerts_test.py in this folder tests them.
 """
 import os
 import re
@@ -22,10 +22,10 @@ import metric_names
 from cluster import (BIN, PROMETHEUS, PROMTOOL, SOURCE, Cluster, Prometheus, families, get, read, wait_for, write)
 
 RULES = os.path.join(SOURCE, "charts/medley/alerts/medley.yaml")
-# Needs failures of the API server or of many requests, which would take what the other alerts are provoked with.
+# These need failures of the API server or of many requests, with which the other alerts could not be provoked.
 UNIT_ONLY = {"MedleyReconcileErrors", "MedleyReconcilePanics", "MedleyQueueBacklog", "MedleyKubernetesApiErrors",
              "MedleySchedulerErrors", "MedleyPlanningSlow", "MedleyJobRestarting"}
-# Not exported before something rare happens, which does not happen here.
+# Exported only after rare events, which do not happen here.
 RARE = {"medley_price_rejected_total", "medley_rest_connections_ended_total", "medley_state_write_errors_total",
         "medley_operator_prediction_ratio", "medley_operator_prediction_error_ratio"}
 
@@ -66,7 +66,7 @@ def job(name, objective, epochs=1, data=None, **spec):
 
 
 def quick(text):
-    """The rules with seconds for minutes."""
+    """The rules with all minutes replaced by seconds."""
     rules = yaml.safe_load(text)
     for group in rules["groups"]:
         for rule in group["rules"]:
@@ -76,7 +76,7 @@ def quick(text):
 
 
 class Story:
-    """What happens, and what was seen: pages by process, alerts that fired, when it began and ended."""
+    """The scenario and its record: metrics pages by process, alerts that fired, times of its begin and end."""
 
     def __init__(self):
         first = job("small", {"maxUsdPerHour": "5"})
@@ -144,13 +144,13 @@ class Story:
         wait_for("another plan is considered", lambda: self.prometheus.now("sum(medley_operator_replans_total) > 0"))
 
     def ask_too_much(self):
-        """Goals that the plan in force misses and no other reaches."""
+        """Sets goals that neither the plan in force nor any other plan reaches."""
         self.cluster.kubectl("patch", "trainingjob", "long", "--type=merge", "-p",
                              '{"spec": {"objective": {"minThroughput": 1000000000, "budgetUsd": "0.000001", "deadline": "1s"}}}')
         self.fires("MedleyJobThroughputBelowGoal", "MedleyJobBudgetNearlySpent", "MedleyJobMissesDeadline")
 
     def stop_the_prices(self):
-        """A second scheduling service, whose only source goes away and whose state was damaged."""
+        """Starts a second scheduling service with a damaged state file, and removes its only source of prices."""
         folder, processes = self.cluster.folder, self.cluster.processes
         prices = write(os.path.join(folder, "list.yaml"), PRICES % "0.20")
         state = os.path.join(folder, "state")
@@ -171,7 +171,7 @@ class Story:
         self.look("scheduler", address)
 
     def start_a_second_operator(self):
-        """It looks at a namespace without jobs, elects nobody, and knows no scheduling service."""
+        """Starts a second operator for a namespace without jobs, without election and without a scheduling service."""
         processes = self.cluster.processes
         processes.start("second-operator", os.path.join(BIN, "medley-operator"), "--kubeconfig", self.cluster.kubeconfig,
                         "--namespace", "nowhere", "--scheduler", "127.0.0.1:1")
@@ -187,7 +187,7 @@ class Story:
         self.cluster.apply(
             {"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": "unpriced"},
              "spec": {"class": "CPU", "unit": {"resources": {"cpu": "1"}}, "limit": 2, "price": {"offering": nowhere}}},
-            job("dear", {"maxUsdPerHour": "0.000001"}, resources={"pools": ["local"]}),
+            job("expensive", {"maxUsdPerHour": "0.000001"}, resources={"pools": ["local"]}),
             job("lost", {"maxUsdPerHour": "5"}, resources={"pools": ["atlantis"]}),
             job("bad", {"maxUsdPerHour": "5"}, data=absent, resources={"pools": ["local"]}))
         self.fires("MedleyPoolWithoutPrice", "MedleyPlanInfeasible", "MedleyJobNotPlanned", "MedleyJobFailed")
@@ -196,7 +196,7 @@ class Story:
         self.fires("MedleyJobWaitsForPods")
 
     def stand_still(self):
-        """Trainers that hang: the job runs, and does not train."""
+        """Suspends the trainers' processes: the job is Running, but does not train."""
         stopped = [self.cluster.process_of(pod) for pod in self.cluster.pods("long", "trainer")]
         stopped = [pid for pid in stopped if pid]
         for pid in stopped:
@@ -208,11 +208,11 @@ class Story:
                 try:
                     os.kill(pid, signal.SIGCONT)
                 except ProcessLookupError:
-                    pass  # the job went on without it
+                    pass  # the job has replaced this trainer
 
     def delete(self, operator):
         self.before_deletion = get(f"http://{operator}/metrics")
-        for name in ("long", "small", "dear", "lost", "bad", "homeless"):
+        for name in ("long", "small", "expensive", "lost", "bad", "homeless"):
             self.cluster.kubectl("delete", "trainingjob", name, "--wait=false")
         self.cluster.kubectl("delete", "resourcepool", "unpriced", "--wait=false")
         self.after_deletion = wait_for("no series of a job is left", lambda: (
@@ -277,7 +277,7 @@ class LiveTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertTrue(self.story.fired.get(name))
 
-    def test_rules_have_no_errors_and_words_are_whole(self):
+    def test_rules_have_no_errors_and_complete_texts(self):
         for group in self.story.prometheus.api("rules")["groups"]:
             for rule in group["rules"]:
                 with self.subTest(rule["name"]):
@@ -287,7 +287,7 @@ class LiveTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertNotRegex(" ".join(words.values()), r"error expanding|<no value>|%!|\{\{")
 
-    def test_the_documentation_tells_what_is_exported(self):
+    def test_the_documentation_lists_what_is_exported(self):
         documented = metric_names.documented()
         seen = {}
         for pages in self.story.pages.values():
@@ -302,7 +302,7 @@ class LiveTest(unittest.TestCase):
                 self.assertEqual(kind, documented[name].kind)
                 if labels or name not in RARE:
                     self.assertEqual(labels, documented[name].labels)
-        self.assertEqual(set(documented) - set(seen) - RARE, set(), "documented, and not exported")
+        self.assertEqual(set(documented) - set(seen) - RARE, set(), "documented but not exported")
 
     def test_pages_pass_the_linter_of_prometheus(self):
         for process, pages in self.story.pages.items():
@@ -310,7 +310,7 @@ class LiveTest(unittest.TestCase):
                 done = subprocess.run([PROMTOOL, "check", "metrics"], input=pages[-1], capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
-    def test_series_go_with_their_job(self):
+    def test_series_end_with_their_job(self):
         self.assertIn('job="long"', self.story.before_deletion)
         self.assertNotIn('job="', self.story.after_deletion)
         self.assertNotIn('pool="unpriced"', self.story.after_deletion)
