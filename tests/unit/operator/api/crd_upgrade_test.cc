@@ -52,7 +52,7 @@ class Comparison {
     for (const auto& [name, field] : fields.items()) {
       const std::string below = path.empty() ? name : path + "." + name;
       if (!after["properties"].contains(name)) {
-        Add(below, "is gone");
+        Add(below, "was removed");
       } else {
         Compare(below, field, after["properties"][name]);
       }
@@ -103,7 +103,7 @@ TEST(CrdUpgradeTest, TheComparisonFindsNarrowedFields) {
           "c": {"type": "string", "enum": ["x"]}}})");
   Comparison comparison;
   comparison.Compare("", before, after);
-  EXPECT_THAT(comparison.problems, testing::UnorderedElementsAre(": a is required now", "a: maximum", "b: is gone",
+  EXPECT_THAT(comparison.problems, testing::UnorderedElementsAre(": a is required now", "a: maximum", "b: was removed",
                                                                  "c: enum no longer holds \"y\""));
 }
 

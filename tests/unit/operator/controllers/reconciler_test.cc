@@ -17,7 +17,7 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
   SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
   CoordinatorLinks links(1, [](const kube::Key&, bool) {});
   ObservationSender observations(
-      {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("nobody"); },
+      {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("no service"); },
       [](const absl::StatusOr<model::Prediction>&) {});
   EventRecorder events(client, clock, {});
   Expectations expectations(clock);
@@ -35,10 +35,10 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
                      metrics,
                      [] { return uint64_t{1}; },
                      {}};
-  const auto job = JobReconciler(deps, {}).Reconcile({"ns", "gone"});
+  const auto job = JobReconciler(deps, {}).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());
-  const auto pool = PoolReconciler(deps).Reconcile({"", "gone"});
+  const auto pool = PoolReconciler(deps).Reconcile({"", "absent"});
   ASSERT_THAT(pool, base::IsOk());
   EXPECT_FALSE(pool->requeue_after.has_value());
 }

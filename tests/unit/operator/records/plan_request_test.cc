@@ -20,9 +20,9 @@ class PlanRequestTest : public testing::Test {
     job_ = *job;
     cpu_.name = "cpu";
     cpu_.usd_per_unit_hour = 0.04;
-    dear_ = cpu_;
-    dear_.name = "dear";
-    dear_.usd_per_unit_hour = 0.4;
+    expensive_ = cpu_;
+    expensive_.name = "expensive";
+    expensive_.usd_per_unit_hour = 0.4;
     gpu_.name = "gpu";
     gpu_.cls = model::ResourceClass::kGpu;
     gpu_.memory_bytes = 1e9;
@@ -46,12 +46,12 @@ class PlanRequestTest : public testing::Test {
   }
 
   TrainingJob job_;
-  ResourcePool cpu_, dear_, gpu_;
+  ResourcePool cpu_, expensive_, gpu_;
   model::Profile profile_;
 };
 
 TEST_F(PlanRequestTest, HasEverythingThatTheJobRequests) {
-  const auto r = BuildPlanRequest(job_, profile_, {{&gpu_, 2}, {&dear_, 3}, {&cpu_, 4}}, {});
+  const auto r = BuildPlanRequest(job_, profile_, {{&gpu_, 2}, {&expensive_, 3}, {&cpu_, 4}}, {});
   EXPECT_EQ(r.training.profile_batch_size, 64);
   EXPECT_EQ(r.training.TotalSamples(), 3000);
   EXPECT_EQ(r.training.state_factor, 4);

@@ -305,9 +305,9 @@ TEST_F(ControllerTest, E2_ATombstoneEnqueuesTheOwnerThatWasLastSeen) {
   ASSERT_THAT(jobs_->WaitForSync(seconds(20), {}), base::IsOk());
   ASSERT_TRUE(client_.WaitForWatches(1));
   client_.ScriptList(kube::ObjectList{{PodOf(Job("a", "ua", "1", 1), "11")}, "11", ""});
-  kube::Object gone;
-  gone.mutable_json() = {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}};
-  client_.ScriptWatch({.events = {{WatchEvent::Type::kError, gone}}});
+  kube::Object expired;
+  expired.mutable_json() = {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}};
+  client_.ScriptWatch({.events = {{WatchEvent::Type::kError, expired}}});
   client_.ScriptList(kube::ObjectList{{}, "20", ""});  // it was deleted while no watch was open
   pods_ = MakeInformer(kube::resources::Pods());
   Controller& controller = Make();
