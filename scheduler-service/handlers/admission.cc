@@ -14,7 +14,7 @@ Admission::Admission(const Options& options, metrics::Registry& metrics, const b
       wait_seconds_(metrics.GetHistogram("medley_scheduler_wait_seconds", "Time a request waited for its turn",
                                          metrics::LatencyBounds())) {}
 
-absl::StatusOr<Admission::Slot> Admission::Enter(std::stop_token stop, base::SteadyTime deadline) {
+absl::StatusOr<Admission::Permit> Admission::Enter(std::stop_token stop, base::SteadyTime deadline) {
   const base::SteadyTime begin = clock_.Steady();
   base::MutexLock lock(mutex_);
   if (closed_) return base::Unavailable("the service is stopping");
@@ -43,7 +43,7 @@ absl::StatusOr<Admission::Slot> Admission::Enter(std::stop_token stop, base::Ste
   ++running_;
   Show();
   wait_seconds_.Observe(base::ToSeconds(clock_.Steady() - begin));
-  return Slot(this);
+  return Permit(this);
 }
 
 void Admission::Leave() {

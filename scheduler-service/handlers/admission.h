@@ -1,7 +1,7 @@
 // How many requests are answered at once, and how many wait for their turn.
 //
-//   MEDLEY_ASSIGN_OR_RETURN(const Admission::Slot slot, admission.Enter(stop, deadline));
-//   ... the work; the slot is free again when `slot` ends
+//   MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission.Enter(stop, deadline));
+//   ... the work; the permit is free again when `permit` ends
 //
 // First come, first served. Thread-safe. Slots must not outlive the admission.
 #pragma once
@@ -27,12 +27,12 @@ class Admission {
     base::nanoseconds max_wait = base::seconds(1);
   };
 
-  class Slot {
+  class Permit {
    public:
-    explicit Slot(Admission* admission) : admission_(admission) {}
-    Slot(Slot&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
-    Slot& operator=(Slot&&) = delete;
-    ~Slot() {
+    explicit Permit(Admission* admission) : admission_(admission) {}
+    Permit(Permit&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
+    Permit& operator=(Permit&&) = delete;
+    ~Permit() {
       if (admission_ != nullptr) admission_->Leave();
     }
 
@@ -43,9 +43,9 @@ class Admission {
   // Borrows both.
   Admission(const Options& options, metrics::Registry& metrics, const base::Clock& clock);
 
-  // Waits for a slot. Errors: ResourceExhausted (too many wait already, or max_wait has passed), DeadlineExceeded,
+  // Waits for a permit. Errors: ResourceExhausted (too many wait already, or max_wait has passed), DeadlineExceeded,
   // Cancelled (stop), Unavailable (closed).
-  absl::StatusOr<Slot> Enter(std::stop_token stop, base::SteadyTime deadline);
+  absl::StatusOr<Permit> Enter(std::stop_token stop, base::SteadyTime deadline);
   // From now on nobody enters; those that wait are told so.
   void Close();
   // Waits until nobody is inside; false when that took longer than `timeout`.

@@ -9,11 +9,11 @@
 
 namespace medley::sched {
 
-// Which prices, observations and policies an answer rests on. An answer of another generation is out of date.
-struct Generation {
+// Which prices, observations and policies an answer rests on. An answer of another input_version is out of date.
+struct InputVersion {
   int64_t catalog_revision = 0;
-  uint64_t learned = 0;  // grows when a correction or a policy changes
-  bool operator==(const Generation&) const = default;
+  uint64_t learned_state = 0;  // grows when a correction or a policy changes
+  bool operator==(const InputVersion&) const = default;
 };
 
 struct Call {
@@ -22,9 +22,9 @@ struct Call {
   base::SteadyTime deadline = base::SteadyTime::max();
 
   // Set by the handler:
-  bool reproducible = false;  // the same request of the same generation gets the same answer: may be kept
+  bool reproducible = false;  // the same request of the same input_version gets the same answer: may be kept
   bool cached = false;        // the answer was kept from an earlier call
-  Generation generation;
+  InputVersion input_version;
   std::string planner;  // a name of the registry, or empty
 };
 

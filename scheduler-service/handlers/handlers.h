@@ -17,7 +17,7 @@
 #include "scheduler-service/handlers/admission.h"
 #include "scheduler-service/handlers/call.h"
 #include "scheduler-service/handlers/call_record.h"
-#include "scheduler-service/handlers/learned.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/handlers/result_cache.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/profile/hardware.h"
@@ -29,7 +29,7 @@ struct Context {
   const Registry& planners;
   CatalogStore& catalog;
   const HardwareCatalog& hardware;
-  Learned& learned;
+  LearnedStateStore& learned_state;
   metrics::Registry& metrics;
   const base::Clock& clock;
 };
@@ -62,7 +62,7 @@ class Handlers {
                            scheduler::v1::WatchCatalogResponse& out);
 
   // What an answer given now rests on.
-  Generation generation() const;
+  InputVersion input_version() const;
   // The doors keep answers in their own form here.
   ResultCache& cache() { return cache_; }
   const CallRecord& record() const { return record_; }

@@ -14,7 +14,7 @@ absl::Status Handlers::Observe(const pb::ObserveRequest& in, Call& call, pb::Obs
     MEDLEY_ASSIGN_OR_RETURN(model::JobObservation observation, model::FromProto(in));
     MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(observation.request, context_.hardware));
     ResolvePrices(*context_.catalog.Get(), observation.request);  // policies learn from money
-    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned.Observe(observation));
+    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned_state.Observe(observation));
     model::ToProto(prediction, *out.mutable_prediction());
     return absl::OkStatus();
   });

@@ -14,8 +14,8 @@ constexpr char kExtension[] = ".policy";
 
 }  // namespace
 
-std::map<std::string, PolicyStore::Kept> PolicyStore::List(const std::map<std::string, Kept>& known) const {
-  std::map<std::string, Kept> out;
+std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(const std::map<std::string, LoadedPolicy>& known) const {
+  std::map<std::string, LoadedPolicy> out;
   std::error_code error;
   for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
     if (file->path().extension() != kExtension || out.size() >= kMaxPolicies) continue;
@@ -42,12 +42,12 @@ std::map<std::string, PolicyStore::Kept> PolicyStore::List(const std::map<std::s
 
 void PolicyStore::Scan() {
   if (folder_.empty()) return;
-  std::map<std::string, Kept> known;
+  std::map<std::string, LoadedPolicy> known;
   {
     base::MutexLock lock(mutex_);
     known = policies_;
   }
-  std::map<std::string, Kept> found = List(known);
+  std::map<std::string, LoadedPolicy> found = List(known);
   const auto equal = [](const auto& a, const auto& b) {
     return a.first == b.first && a.second.policy == b.second.policy;
   };
@@ -55,7 +55,7 @@ void PolicyStore::Scan() {
   if (same) return;
   base::MutexLock lock(mutex_);
   policies_ = std::move(found);
-  ++generation_;
+  ++version_;
 }
 
 PolicyStore::Policy PolicyStore::Find(const std::string& name) const {
@@ -71,9 +71,9 @@ std::string PolicyStore::Names() const {
   return out.empty() ? "none" : out;
 }
 
-uint64_t PolicyStore::generation() const {
+uint64_t PolicyStore::version() const {
   base::MutexLock lock(mutex_);
-  return generation_;
+  return version_;
 }
 
 }  // namespace medley::sched

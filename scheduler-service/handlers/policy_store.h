@@ -28,20 +28,20 @@ class PolicyStore {
   Policy Find(const std::string& name) const;
   std::string Names() const;  // "a, b", for messages
   // Grows when a policy comes, changes or goes.
-  uint64_t generation() const;
+  uint64_t version() const;
 
  private:
-  struct Kept {
+  struct LoadedPolicy {
     std::filesystem::file_time_type changed;
     uintmax_t size = 0;
     Policy policy;
   };
-  std::map<std::string, Kept> List(const std::map<std::string, Kept>& known) const;
+  std::map<std::string, LoadedPolicy> List(const std::map<std::string, LoadedPolicy>& known) const;
 
   const std::filesystem::path folder_;
   mutable base::Mutex mutex_;
-  std::map<std::string, Kept> policies_ ABSL_GUARDED_BY(mutex_);
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, LoadedPolicy> policies_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace medley::sched

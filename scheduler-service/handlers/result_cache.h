@@ -1,7 +1,7 @@
-// Answers that were given before: the same bytes for the same question, as long as prices, corrections and policies
+// Answers that were given before: the same bytes for the same request, as long as prices, corrections and policies
 // are the same.
 //
-// A question is a kind ("Plan", "POST /v1/plan json") and bytes; they are compared themselves, the hash only finds
+// A request is a kind ("Plan", "POST /v1/plan json") and bytes; they are compared themselves, the hash only finds
 // them. Bounded by the bytes of questions and answers; the least recently used ones go first. Thread-safe.
 #pragma once
 
@@ -25,10 +25,10 @@ class ResultCache {
   // `max_bytes` 0: keeps nothing. Borrows the metrics.
   ResultCache(size_t max_bytes, metrics::Registry& metrics);
 
-  // Null when it is not known, or was given under another generation (then it is forgotten).
-  Answer Find(std::string_view kind, std::string_view question, const Generation& generation);
+  // Null when it is not known, or was given under another input_version (then it is forgotten).
+  Answer Find(std::string_view kind, std::string_view request, const InputVersion& input_version);
   // An answer larger than an eighth of the cache is not kept.
-  void Insert(std::string_view kind, std::string_view question, const Generation& generation, std::string answer);
+  void Insert(std::string_view kind, std::string_view request, const InputVersion& input_version, std::string answer);
 
   size_t bytes() const;
 
@@ -36,10 +36,10 @@ class ResultCache {
   struct Entry {
     uint64_t hash;
     std::string kind;
-    std::string question;
-    Generation generation;
+    std::string request;
+    InputVersion input_version;
     Answer answer;
-    size_t Bytes() const { return kOverhead + kind.size() + question.size() + answer->size(); }
+    size_t Bytes() const { return kOverhead + kind.size() + request.size() + answer->size(); }
   };
   using Entries = std::list<Entry>;
   static constexpr size_t kOverhead = 256;  // nodes, control blocks

@@ -5,7 +5,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
-#include "scheduler-service/online/student.h"
+#include "scheduler-service/online/policy_trainer.h"
 #include "scheduler-service/policy_net/byte_stream.h"
 
 namespace medley::sched {
@@ -16,7 +16,7 @@ constexpr std::string_view kOwn = "online";
 constexpr size_t kMostLayers = 1024;
 constexpr size_t kMostName = 1024;
 
-StudentOptions OptionsOf(const OnlineLearner::Options& o) {
+PolicyTrainerOptions OptionsOf(const OnlineLearner::Options& o) {
   return {o.most_schedules, o.first_rounds, o.rounds, o.hidden_units};
 }
 
@@ -67,15 +67,15 @@ std::string OnlineLearner::NameOf(const model::PlanRequest& request) {
                      base::HashHex(shape));
 }
 
-std::unique_ptr<PolicyStudent> OnlineLearner::NewStudent(const Problem& problem) const {
+std::unique_ptr<PolicyTrainer> OnlineLearner::NewTrainer(const Problem& problem) const {
   const model::PlanRequest& request = problem.request();
-  auto student = std::make_unique<PolicyStudent>(
+  auto trainer = std::make_unique<PolicyTrainer>(
       OptionsOf(options_), IsElman(request) ? policy_net::CellKind::kElman : policy_net::CellKind::kLstm);
   if (!request.planner.recurrent.policy.empty()) {
     auto policy = policy_net::PolicyFromBytes(request.planner.recurrent.policy);
-    if (policy.ok()) student->Begin(problem, std::move(*policy));
+    if (policy.ok()) trainer->WarmStart(problem, std::move(*policy));
   }
-  return student;
+  return trainer;
 }
 
 absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
@@ -92,29 +92,29 @@ absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
 
   const std::string name = NameOf(observation.request);
   const base::MutexLock lock(learning_);
-  auto& student = students_[name];
-  if (student == nullptr) student = NewStudent(*problem);
+  auto& trainer = trainers_[name];
+  if (trainer == nullptr) trainer = NewTrainer(*problem);
   const int64_t number = ++observations_;
   const absl::Status learned =
-      student->Learn(*problem, schedule, log_cost, number + static_cast<int64_t>(options_.seed << 32));
+      trainer->Train(*problem, schedule, log_cost, number + static_cast<int64_t>(options_.seed << 32));
   if (!learned.ok()) {
-    if (student->policy().parameters.empty()) students_.erase(name);
+    if (trainer->policy().parameters.empty()) trainers_.erase(name);
     return learned;
   }
-  if (students_.size() > options_.most_models) {
-    const auto oldest = std::min_element(students_.begin(), students_.end(), [](const auto& a, const auto& b) {
+  if (trainers_.size() > options_.most_models) {
+    const auto oldest = std::min_element(trainers_.begin(), trainers_.end(), [](const auto& a, const auto& b) {
       return a.second->observed() < b.second->observed();
     });
     const base::MutexLock reading(reading_);
     published_.erase(oldest->first);
-    students_.erase(oldest);
+    trainers_.erase(oldest);
   }
-  Publish(name, *student);
+  Publish(name, *trainer);
   return absl::OkStatus();
 }
 
-void OnlineLearner::Publish(const std::string& name, const PolicyStudent& student) {
-  Snapshot snapshot{policy_net::ToBytes(student.policy()), student.ToBytes()};
+void OnlineLearner::Publish(const std::string& name, const PolicyTrainer& trainer) {
+  Snapshot snapshot{policy_net::ToBytes(trainer.policy()), trainer.ToBytes()};
   const base::MutexLock lock(reading_);
   published_[name] = std::move(snapshot);
 }
@@ -170,24 +170,24 @@ absl::Status OnlineLearner::Load(std::string_view bytes) {
   if (count > options_.most_models) {
     return base::InvalidArgument("policies: {} of them, at most {} are kept", count, options_.most_models);
   }
-  std::map<std::string, std::unique_ptr<PolicyStudent>> students;
+  std::map<std::string, std::unique_ptr<PolicyTrainer>> trainers;
   int64_t latest = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = in.TakeString(in.Take<uint32_t>());
-    auto student = PolicyStudent::FromBytes(in.TakeString(in.Take<uint64_t>()), OptionsOf(options_));
-    if (!student.ok()) return base::Annotate(student.status(), fmt::format("policies: '{}'", name));
-    latest = std::max(latest, student->observed() & 0xffffffff);
-    students[name] = std::make_unique<PolicyStudent>(std::move(*student));
+    auto trainer = PolicyTrainer::FromBytes(in.TakeString(in.Take<uint64_t>()), OptionsOf(options_));
+    if (!trainer.ok()) return base::Annotate(trainer.status(), fmt::format("policies: '{}'", name));
+    latest = std::max(latest, trainer->observed() & 0xffffffff);
+    trainers[name] = std::make_unique<PolicyTrainer>(std::move(*trainer));
   }
   if (in.cut_short() || in.left() != 0) return base::InvalidArgument("policies: {} bytes left over", in.left());
   const base::MutexLock lock(learning_);
-  students_ = std::move(students);
+  trainers_ = std::move(trainers);
   observations_ = latest;
   {
     const base::MutexLock reading(reading_);
     published_.clear();
   }
-  for (const auto& [name, student] : students_) Publish(name, *student);
+  for (const auto& [name, trainer] : trainers_) Publish(name, *trainer);
   return absl::OkStatus();
 }
 

@@ -27,7 +27,7 @@
 
 namespace medley::sched {
 
-class PolicyStudent;
+class PolicyTrainer;
 
 class OnlineLearner {
  public:
@@ -60,16 +60,16 @@ class OnlineLearner {
   absl::Status Load(std::string_view bytes);
 
  private:
-  struct Snapshot {  // what readers see of a student
+  struct Snapshot {  // what readers see of a trainer
     std::string policy;
-    std::string bytes;  // the whole student
+    std::string bytes;  // the whole trainer
   };
-  std::unique_ptr<PolicyStudent> NewStudent(const Problem& problem) const;
-  void Publish(const std::string& name, const PolicyStudent& student);
+  std::unique_ptr<PolicyTrainer> NewTrainer(const Problem& problem) const;
+  void Publish(const std::string& name, const PolicyTrainer& trainer);
 
   const Options options_;
   base::Mutex learning_;  // held first
-  std::map<std::string, std::unique_ptr<PolicyStudent>> students_ ABSL_GUARDED_BY(learning_);
+  std::map<std::string, std::unique_ptr<PolicyTrainer>> trainers_ ABSL_GUARDED_BY(learning_);
   int64_t observations_ ABSL_GUARDED_BY(learning_) = 0;
   mutable base::Mutex reading_;
   std::map<std::string, Snapshot, std::less<>> published_ ABSL_GUARDED_BY(reading_);

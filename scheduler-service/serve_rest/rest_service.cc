@@ -161,8 +161,8 @@ std::unique_ptr<HttpAnswer> RestService::Page(const HttpRequest& request, const 
 
 std::unique_ptr<HttpAnswer> RestService::Cached(Begun& begun, std::string_view body) {
   const base::SteadyTime start = context_.clock.Steady();
-  begun.call.generation = context_.handlers.generation();
-  auto kept = context_.handlers.cache().Find(begun.kind, body, begun.call.generation);
+  begun.call.input_version = context_.handlers.input_version();
+  auto kept = context_.handlers.cache().Find(begun.kind, body, begun.call.input_version);
   if (kept == nullptr) return nullptr;
   begun.call.cached = true;
   context_.handlers.record().Answered(begun.route->rpc, begun.call, absl::OkStatus(),
@@ -185,7 +185,7 @@ HttpAnswer RestService::Work(Begun& begun, const std::string& body) {
     answer = ErrorAnswer(status);
   } else {
     if (begun.call.reproducible && !begun.kind.empty()) {
-      context_.handlers.cache().Insert(begun.kind, body, begun.call.generation, json);
+      context_.handlers.cache().Insert(begun.kind, body, begun.call.input_version, json);
     }
     answer = TextAnswer(200, std::move(json), kJsonType);
   }

@@ -87,7 +87,7 @@ class GrpcTest : public testing::Test {
   CatalogStore catalog_;
   Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
-  Learned learned_{"", false, metrics_};
+  LearnedStateStore learned_{"", false, metrics_};
   Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_},
                      {.admission = {.max_running = 1, .max_waiting = 0, .max_wait = base::seconds(1)}}};
   RequestIds ids_{1};

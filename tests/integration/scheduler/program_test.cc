@@ -103,7 +103,7 @@ TEST(ProgramTest, BadInputIsStatusOne) {
 TEST(ProgramTest, SchedulerRefusesABadAddress) {
   const Ended ended = Start("medley-scheduler", "--grpc-listen nowhere");
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.output, HasSubstr("--grpc-listen: 'nowhere' is not HOST:PORT"));
+  EXPECT_THAT(ended.output, HasSubstr("--grpc-listen: 'nowhere' must have the form HOST:PORT"));
 }
 
 }  // namespace

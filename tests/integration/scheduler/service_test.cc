@@ -88,7 +88,7 @@ class ServiceTest : public testing::Test {
   CatalogStore catalog_;
   const Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
-  Learned learned_{"", false, metrics_};
+  LearnedStateStore learned_{"", false, metrics_};
   Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_}, {}};
   RequestIds ids_{1};
   std::stop_source stop_;

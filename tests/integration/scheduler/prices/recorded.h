@@ -55,7 +55,7 @@ class Replay {
     traits.period = base::nanoseconds(0);
     options.jitter = 0;
     options.backoff = {base::nanoseconds(0), base::nanoseconds(1), 2, 0};
-    std::vector<FeedSlot> slots(1);
+    std::vector<ConfiguredFeed> slots(1);
     slots[0].feed = std::make_unique<ScriptedFeed>("replay", traits, [this](base::WallTime, std::stop_token) {
       return FetchResult{answer_, {}};
     });

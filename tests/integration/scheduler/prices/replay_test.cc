@@ -199,7 +199,7 @@ TEST(ReplayTest, FourYearsOfGcpWeekByWeek) {
     publishes += told.series.size() - 1;
   }
   EXPECT_GT(publishes, 300u);
-  // Tokyo's H100 fell from 11.16 to 2.87 in one step: doubted by one poll, believed by the next.
+  // Tokyo's H100 fell from 11.16 to 2.87 in one step: unconfirmed by one poll, believed by the next.
   EXPECT_EQ(replay.Count("medley_price_rejected_total", {{"source", "replay"}, {"reason", "step"}}), 1);
   // The one that prices.md speaks of: 2.55 to 6.33 USD/h.
   const std::vector<double> h100 = Published(replay.store_, "gcp/us-central1//a3-highgpu-1g/spot");

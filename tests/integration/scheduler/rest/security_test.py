@@ -104,18 +104,18 @@ class SecurityTest(unittest.TestCase):
     def test_bad_certificates(self):
         _, certificate, _ = make_certificates(self.folder)
         _, _, other_key = make_certificates(self.folder, "other")
-        self.assertIn("go together", self.refuses("--tls-cert", certificate))
+        self.assertIn("must be given together", self.refuses("--tls-cert", certificate))
         self.assertIn("certificate", self.refuses("--tls-cert", certificate, "--tls-key", other_key))
         self.assertIn("PEM", self.refuses("--tls-cert", self.file("x", "x"), "--tls-key", other_key))
 
     def test_others_are_not_let_in_by_mistake(self):
         for flag in ("--rest-listen", "--grpc-listen"):
             said = self.refuses(flag, "0.0.0.0:0")
-            self.assertIn(f"{flag}: others can reach 0.0.0.0", said)
+            self.assertIn(f"{flag}: 0.0.0.0 is not a loopback address", said)
         tokens = self.file("tokens", TOKEN)
-        self.assertIn("others can reach", self.refuses("--rest-listen", ":0", "--token-file", tokens))
+        self.assertIn("is not a loopback address", self.refuses("--rest-listen", ":0", "--token-file", tokens))
         _, certificate, key = make_certificates(self.folder)
-        self.assertIn("others can reach", self.refuses("--rest-listen", ":0", "--tls-cert", certificate, "--tls-key", key))
+        self.assertIn("is not a loopback address", self.refuses("--rest-listen", ":0", "--tls-cert", certificate, "--tls-key", key))
         with running("--insecure", host="0.0.0.0") as scheduler:
             self.assertEqual(request(scheduler, "GET", "/healthz").code, 200)
         with running("--tls-cert", certificate, "--tls-key", key, "--token-file", tokens, host="0.0.0.0") as scheduler:

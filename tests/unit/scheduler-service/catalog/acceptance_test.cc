@@ -75,7 +75,7 @@ TEST_F(AcceptanceTest, AStepOfThreeTimesWaitsForASecondAnswer) {
   EXPECT_EQ(Known("b"), 1.1);
   Confirm(clock_.Now(), prices_);  // "unchanged" is a second answer
   EXPECT_EQ(Known("b"), 0.3);
-  EXPECT_TRUE(prices_.doubted.empty());
+  EXPECT_TRUE(prices_.unconfirmed.empty());
   Take({Spot("a", 1.2), Spot("b", 0.3)});  // 3.2 / 1.2 < 3: at once
   EXPECT_EQ(Known("a"), 1.2);
 }

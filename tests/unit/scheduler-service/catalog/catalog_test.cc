@@ -46,7 +46,7 @@ TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
   EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, "
                     "pricePerUnitHour: 2}]"),
-              StatusIs(kInvalid, HasSubstr("is there twice")));
+              StatusIs(kInvalid, HasSubstr("appears twice")));
   EXPECT_THAT(Parse("entries: []"), StatusIs(kInvalid, HasSubstr("must not be empty")));
 }
 

@@ -62,7 +62,7 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
       {"feeds: [{name: a, type: file}]", "feeds[0].path: is required"},
       {"feeds: [{type: file, path: p}]", "feeds[0].name: is required"},
       {"feeds: [{name: a, type: ftp, path: p}]", "feeds[0].type: must be one of file, is 'ftp'"},
-      {"feeds: [{name: a, type: file, path: p}, {name: a, type: file, path: p}]", "feeds[1].name: 'a' is there twice"},
+      {"feeds: [{name: a, type: file, path: p}, {name: a, type: file, path: p}]", "feeds[1].name: 'a' appears twice"},
       {"feeds: [{name: a, type: file, path: p, period: 5}]", "feeds[0].period: must be a string"},
       {"feeds: [{name: a, type: file, path: p, period: soon}]", "feeds[0].period: 'soon' is not a duration"},
       {"feeds: [{name: a, type: file, path: p, priority: 1.5}]", "feeds[0].priority: must be an integer"},
@@ -74,7 +74,7 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
       {feed + "overrides: [{price: 1}]", "overrides[0].match: is required"},
       {feed + "resources: [{name: a, match: {gpu: x}}]", "resources[0].match.gpu: unknown field"},
       {feed + "resources: [{name: a, match: {}, unit: rack}]", "resources[0].unit: must be one of gpu, core, instance"},
-      {feed + "resources: [{name: a, match: {}}, {name: a, match: {}}]", "resources[1].name: 'a' is there twice"},
+      {feed + "resources: [{name: a, match: {}}, {name: a, match: {}}]", "resources[1].name: 'a' appears twice"},
   };
   for (const auto& [text, message] : bad) EXPECT_THAT(Parse(text), StatusIs(kInvalid, HasSubstr(message))) << text;
 }

@@ -26,10 +26,10 @@ class PollerTest : public testing::Test {
   ~PollerTest() override { std::filesystem::remove_all(folder_); }
 
   // Answers from the front of `answers_`; the last one again and again.
-  std::vector<FeedSlot> Feeds() {
+  std::vector<ConfiguredFeed> Feeds() {
     FeedTraits traits;
     traits.period = minutes(15);
-    std::vector<FeedSlot> slots(1);
+    std::vector<ConfiguredFeed> slots(1);
     slots[0].feed = std::make_unique<ScriptedFeed>("src", traits, [this](base::WallTime now, std::stop_token) {
       asked_.push_back(now);
       FetchResult result = answers_.front();
@@ -168,7 +168,7 @@ TEST_F(PollerTest, ACorruptFileIsIgnored) {
 
 TEST_F(PollerTest, AHangingFeedHoldsUpNobody) {
   answers_ = {Price(1)};
-  std::vector<FeedSlot> feeds = Feeds();
+  std::vector<ConfiguredFeed> feeds = Feeds();
   std::latch hanging(1);
   feeds.emplace_back().feed =
       std::make_unique<ScriptedFeed>("hangs", FeedTraits(), [&](base::WallTime, std::stop_token stop) {

@@ -60,11 +60,11 @@ TEST(ResultCacheTest, ManyThreads) {
     threads.emplace_back([&cache, t] {
       for (int i = 0; i < 2000; ++i) {
         const std::string question = std::to_string((i * (t + 1)) % 97);
-        const Generation generation{i / 500, 0};
-        if (const auto kept = cache.Find("Plan", question, generation)) {
+        const InputVersion input_version{i / 500, 0};
+        if (const auto kept = cache.Find("Plan", question, input_version)) {
           EXPECT_EQ(*kept, question + "!");
         } else {
-          cache.Insert("Plan", question, generation, question + "!");
+          cache.Insert("Plan", question, input_version, question + "!");
         }
       }
     });

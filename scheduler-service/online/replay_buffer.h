@@ -14,27 +14,27 @@
 namespace medley::sched {
 
 // A schedule that ran. Types are numbered by who keeps it.
-struct Measured {
+struct MeasuredSchedule {
   std::vector<int> schedule;
   double log_cost = 0;         // USD a sample
   double log_probability = 0;  // under the policy of the time
   int64_t observed = 0;        // number of the last observation
-  bool operator==(const Measured&) const = default;
+  bool operator==(const MeasuredSchedule&) const = default;
 };
 
-class MeasuredCosts {
+class ReplayBuffer {
  public:
-  explicit MeasuredCosts(size_t most) : most_(most) {}
+  explicit ReplayBuffer(size_t most) : most_(most) {}
 
   // Adds a measurement; returns its entry's place.
   void Add(std::vector<int> schedule, double log_cost, double log_probability, int64_t number);
-  const std::vector<Measured>& all() const { return all_; }
-  void set_all(std::vector<Measured> all) { all_ = std::move(all); }
-  const Measured* Find(const std::vector<int>& schedule) const;
+  const std::vector<MeasuredSchedule>& all() const { return all_; }
+  void set_all(std::vector<MeasuredSchedule> all) { all_ = std::move(all); }
+  const MeasuredSchedule* Find(const std::vector<int>& schedule) const;
 
  private:
   const size_t most_;
-  std::vector<Measured> all_;
+  std::vector<MeasuredSchedule> all_;
 };
 
 // The part of the work of `schedule` (types of `problem`) on each type, by what one unit costs; sums to 1.

@@ -1,4 +1,4 @@
-#include "scheduler-service/handlers/learned.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 
 #include "common/base/log.h"
 #include "common/base/status.h"
@@ -12,32 +12,32 @@ constexpr base::seconds kPeriod{5};
 
 }  // namespace
 
-Learned::Learned(const std::filesystem::path& folder, bool online, metrics::Registry& metrics)
+LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool online, metrics::Registry& metrics)
     : files_(folder, metrics),
       metrics_(metrics),
       policies_(folder.empty() ? folder : folder / "policies"),
       learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {
-  for (const char* result : {"learned", "refused"}) Lessons(result);
-  Errors();
-  Models().Set(0);
+  for (const char* result : {"learned", "refused"}) TrainingCounter(result);
+  ErrorHistogram();
+  ModelGauge().Set(0);
 }
 
-metrics::Counter& Learned::Lessons(const std::string& result) {
+metrics::Counter& LearnedStateStore::TrainingCounter(const std::string& result) {
   return metrics_.GetCounter("medley_policy_lessons_total", "Observations that policies were to learn from",
                              {{"result", result}});
 }
 
-metrics::Histogram& Learned::Errors() {
+metrics::Histogram& LearnedStateStore::ErrorHistogram() {
   return metrics_.GetHistogram("medley_prediction_error_ratio",
                                "How far corrected predictions are from what jobs measured, relative",
                                {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1});
 }
 
-metrics::Gauge& Learned::Models() {
+metrics::Gauge& LearnedStateStore::ModelGauge() {
   return metrics_.GetGauge("medley_calibrated_models", "Models that observations are kept of");
 }
 
-absl::Status Learned::Open() {
+absl::Status LearnedStateStore::Open() {
   MEDLEY_RETURN_IF_ERROR(files_.Open());
   policies_.Scan();
   const auto read = [this](const char* name, auto& into) {
@@ -52,10 +52,10 @@ absl::Status Learned::Open() {
   return absl::OkStatus();
 }
 
-void Learned::Keep(base::Clock& clock, std::stop_token stop) {
+void LearnedStateStore::Run(base::Clock& clock, std::stop_token stop) {
   base::SteadyTime next = clock.Steady() + kPeriod;
   while (!stop.stop_requested()) {
-    Teach(stop);
+    TrainPolicies(stop);
     if (clock.Steady() < next) continue;
     next = clock.Steady() + kPeriod;
     policies_.Scan();
@@ -63,23 +63,23 @@ void Learned::Keep(base::Clock& clock, std::stop_token stop) {
   }
 }
 
-void Learned::Teach(std::stop_token stop) {
-  model::JobObservation lesson;
+void LearnedStateStore::TrainPolicies(std::stop_token stop) {
+  model::JobObservation observation;
   {
     base::MutexLock lock(mutex_);
-    const bool there = lessons_came_.WaitFor(mutex_, stop, base::seconds(1),
-                                             [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !lessons_.empty(); });
-    if (!there) return;
-    lesson = std::move(lessons_.front());
-    lessons_.pop_front();
+    const bool ready = pending_changed_.WaitFor(mutex_, stop, base::seconds(1),
+                                             [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !pending_observations_.empty(); });
+    if (!ready) return;
+    observation = std::move(pending_observations_.front());
+    pending_observations_.pop_front();
   }
-  const absl::Status status = learner_->Observe(lesson);
-  Lessons(status.ok() ? "learned" : "refused").Increment();
-  if (status.ok()) ++taught_;
-  if (!status.ok()) log::Debug("no lesson for policies", {{"error", base::ToString(status)}});
+  const absl::Status status = learner_->Observe(observation);
+  TrainingCounter(status.ok() ? "learned" : "refused").Increment();
+  if (status.ok()) ++trained_;
+  if (!status.ok()) log::Debug("no observation for policies", {{"error", base::ToString(status)}});
 }
 
-absl::Status Learned::ResolvePolicy(model::PlanRequest& request) const {
+absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request) const {
   model::RecurrentOptions& recurrent = request.planner.recurrent;
   if (recurrent.policy_name.empty() || !recurrent.policy.empty()) return absl::OkStatus();
   if (const PolicyStore::Policy policy = policies_.Find(recurrent.policy_name)) {
@@ -93,26 +93,26 @@ absl::Status Learned::ResolvePolicy(model::PlanRequest& request) const {
                                recurrent.policy_name, policies_.Names(), base::Message(online));
 }
 
-void Learned::Save() {
-  const uint64_t taught = taught_.load();
-  if (learner_ != nullptr && taught_saved_.exchange(taught) != taught) files_.Save(kOnline, learner_->Save());
+void LearnedStateStore::Save() {
+  const uint64_t trained = trained_.load();
+  if (learner_ != nullptr && trained_saved_.exchange(trained) != trained) files_.Save(kOnline, learner_->Save());
   const uint64_t observed = observed_.load();
   if (saved_.exchange(observed) == observed) return;
   files_.Save(kCalibration, calibrator_.Save());
 }
 
-absl::StatusOr<model::Prediction> Learned::Observe(const model::JobObservation& observation) {
+absl::StatusOr<model::Prediction> LearnedStateStore::Observe(const model::JobObservation& observation) {
   auto prediction = calibrator_.Observe(observation);
   if (!prediction.ok()) return prediction;
   ++observed_;
   if (learner_ != nullptr) {
     base::MutexLock lock(mutex_);
-    lessons_.push_back(observation);
-    if (lessons_.size() > kMaxLessons) lessons_.pop_front();
-    lessons_came_.NotifyOne();
+    pending_observations_.push_back(observation);
+    if (pending_observations_.size() > kMaxPendingObservations) pending_observations_.pop_front();
+    pending_changed_.NotifyOne();
   }
-  Errors().Observe(prediction->relative_error);
-  Models().Set(calibrator_.models());
+  ErrorHistogram().Observe(prediction->relative_error);
+  ModelGauge().Set(calibrator_.models());
   return prediction;
 }
 

@@ -8,43 +8,43 @@
 #include <vector>
 
 #include "scheduler-service/cost/problem.h"
-#include "scheduler-service/online/measured.h"
+#include "scheduler-service/online/replay_buffer.h"
 #include "scheduler-service/policy_net/trained_policy.h"
 
 namespace medley::sched {
 
-struct StudentOptions {
+struct PolicyTrainerOptions {
   size_t most_schedules = 0;
   int first_rounds = 0;
   int rounds = 0;
   int hidden_units = 0;
 };
 
-class PolicyStudent {
+class PolicyTrainer {
  public:
-  PolicyStudent(const StudentOptions& options, policy_net::CellKind cell)
-      : options_(options), cell_(cell), measured_(options.most_schedules) {}
+  PolicyTrainer(const PolicyTrainerOptions& options, policy_net::CellKind cell)
+      : options_(options), cell_(cell), replay_buffer_(options.most_schedules) {}
 
   // Takes `schedule` (types of `problem`) with its cost in, and improves the policy. `number` counts observations and
   // seeds the draws. Errors: as InputsOf.
-  absl::Status Learn(const Problem& problem, const std::vector<int>& schedule, double log_cost, int64_t number);
+  absl::Status Train(const Problem& problem, const std::vector<int>& schedule, double log_cost, int64_t number);
 
   const policy_net::TrainedPolicy& policy() const { return policy_; }
   // A policy to begin with, before the first Learn; ignored when it does not fit.
-  void Begin(const Problem& problem, policy_net::TrainedPolicy policy);
+  void WarmStart(const Problem& problem, policy_net::TrainedPolicy policy);
   int64_t observed() const { return observed_; }
 
   std::string ToBytes() const;
-  static absl::StatusOr<PolicyStudent> FromBytes(std::string_view bytes, const StudentOptions& options);
+  static absl::StatusOr<PolicyTrainer> FromBytes(std::string_view bytes, const PolicyTrainerOptions& options);
 
  private:
   // Makes room for types that the policy does not know: it begins anew then; measurements stay.
-  void Fit(const Problem& problem);
+  void AddNewTypes(const Problem& problem);
 
-  StudentOptions options_;
+  PolicyTrainerOptions options_;
   policy_net::CellKind cell_;
   policy_net::TrainedPolicy policy_;  // no actions: none yet
-  MeasuredCosts measured_;            // schedules in actions of the policy
+  ReplayBuffer replay_buffer_;            // schedules in actions of the policy
   int64_t observed_ = 0;
 };
 
