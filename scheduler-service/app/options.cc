@@ -11,10 +11,13 @@ void AddServing(CLI::App& app, Options& o) {
   app.add_option("--grpc-listen", o.grpc_listen, "HOST:PORT for gRPC; port 0 picks a free port")->capture_default_str();
   app.add_option("--rest-listen", o.rest_listen, "HOST:PORT for REST and the web page; port 0 picks a free port")
       ->capture_default_str();
-  auto* prices = app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV); the service reloads it when it changes");
-  app.add_option("--catalog-config", o.catalog_config, "configuration of price feeds and resource types (docs/prices.md)")
+  auto* prices =
+      app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV); the service reloads it when it changes");
+  app.add_option("--catalog-config", o.catalog_config,
+                 "configuration of price feeds and resource types (docs/prices.md)")
       ->excludes(prices);
-  app.add_option("--port-file", o.port_file, "write the gRPC and REST ports to this file as JSON once the service is ready");
+  app.add_option("--port-file", o.port_file,
+                 "write the gRPC and REST ports to this file as JSON once the service is ready");
   app.add_option("--state-dir", o.state_dir,
                  "directory for corrections and policies, kept across restarts; requests may use the policies in "
                  "policies/NAME.policy by name");
@@ -37,7 +40,8 @@ void AddLimits(CLI::App& app, Options& o) {
   app.add_option("--max-wait-seconds", o.max_wait_seconds, "seconds that a request may wait in the queue")
       ->check(CLI::Range(0.0, 60.0))
       ->capture_default_str();
-  app.add_option("--max-planning-seconds", o.max_planning_seconds, "upper bound of one request's planning time, in seconds")
+  app.add_option("--max-planning-seconds", o.max_planning_seconds,
+                 "upper bound of one request's planning time, in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   app.add_option("--cache-mib", o.cache_mib, "size of the response cache in MiB; 0 disables it")
@@ -60,7 +64,8 @@ void AddLimits(CLI::App& app, Options& o) {
 void AddSecurity(CLI::App& app, Options& o) {
   app.add_option("--tls-cert", o.tls_cert, "certificate chain (PEM); the service reloads it when it changes");
   app.add_option("--tls-key", o.tls_key, "private key of the certificate (PEM)");
-  app.add_option("--tls-client-ca", o.tls_client_ca, "CA certificate (PEM); clients must present a certificate that it signed");
+  app.add_option("--tls-client-ca", o.tls_client_ca,
+                 "CA certificate (PEM); clients must present a certificate that it signed");
   app.add_option("--token-file", o.token_file, "file with one bearer token per line; callers must send one of them");
   app.add_option("--open-paths", o.open_paths, "REST paths that need no token, besides the web page's files")
       ->delimiter(',')

@@ -23,8 +23,8 @@
 namespace medley::sched {
 
 struct AcceptanceOptions {
-  double max_step = 3;             // largest factor, up or down, by which one answer may move a price
-  double min_share_of_last = 0.8;  // smallest share of the number of prices in the last good complete answer
+  double max_step = 3;                  // largest factor, up or down, by which one answer may move a price
+  double min_share_of_last = 0.8;       // smallest share of the number of prices in the last good complete answer
   double max_spot_of_on_demand = 1.05;  // spot prices above this multiple of the on-demand price are reduced to it
   base::nanoseconds forget_after = std::chrono::hours(168);  // keys that were not confirmed for this long are dropped
   bool authoritative = false;                                // see FeedTraits
@@ -32,7 +32,7 @@ struct AcceptanceOptions {
 
 // The accepted prices of one source.
 struct AcceptedPrices {
-  std::map<std::string, CatalogEntry> known;    // by KeyOf; observed_at and source are set
+  std::map<std::string, CatalogEntry> known;        // by KeyOf; observed_at and source are set
   std::map<std::string, CatalogEntry> unconfirmed;  // by key; prices that moved too far and need confirmation
   std::set<std::string> answered;                   // keys of the last accepted answer; Confirm needs them
   size_t complete_size = 0;                         // number of prices in the last good complete answer

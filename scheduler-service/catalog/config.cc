@@ -128,7 +128,8 @@ absl::Status ReadResource(ConfigNode& node, ResourceRule& out) {
 }
 
 // Reads the fields that all feeds have in common; the feed's factory reads the others.
-absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<std::string>& names, ConfiguredFeed& out) {
+absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<std::string>& names,
+                      ConfiguredFeed& out) {
   const std::string name = node.String("name");
   const std::string type = node.String("type");
   if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' appears twice", name));

@@ -49,8 +49,8 @@ std::string ResultOf(const absl::Status& status) {
 
 }  // namespace
 
-Poller::Poller(PollerOptions options, std::vector<ConfiguredFeed> feeds, CatalogStore& store, metrics::Registry& metrics,
-               base::Clock& clock)
+Poller::Poller(PollerOptions options, std::vector<ConfiguredFeed> feeds, CatalogStore& store,
+               metrics::Registry& metrics, base::Clock& clock)
     : options_(std::move(options)),
       store_(store),
       metrics_(metrics),
@@ -168,8 +168,7 @@ void Poller::ApplySnapshot(FeedState& state, const Snapshot& snapshot) {
   const AcceptanceReport report = book_.Take(state.index, snapshot, clock_.Now());
   for (const auto& [reason, times] : report.reasons) CountRejected(state.feed->name(), reason, times);
   for (const absl::Status& warning : snapshot.warnings) {
-    log::Warn("price answer is incomplete",
-              {{"source", state.feed->name()}, {"error", base::Message(warning)}});
+    log::Warn("price answer is incomplete", {{"source", state.feed->name()}, {"error", base::Message(warning)}});
   }
   for (const std::string& note : report.notes) {
     log::Warn(report.taken ? "price rejected or corrected" : "price answer rejected, keeping the last good prices",
@@ -268,7 +267,8 @@ void Poller::Save(bool always) {
   }
   const absl::Status saved = SaveLastGood(options_.last_good, last);
   if (saved.ok()) return;
-  log::Warn("saving the last-good price file failed", {{"file", options_.last_good.string()}, {"error", base::Message(saved)}});
+  log::Warn("saving the last-good price file failed",
+            {{"file", options_.last_good.string()}, {"error", base::Message(saved)}});
   CountRejected("last-good", "unwritable", 1);
 }
 

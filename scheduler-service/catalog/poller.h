@@ -38,8 +38,8 @@ namespace medley::sched {
 
 struct PollerOptions {
   BookOptions book;
-  std::filesystem::path last_good;                   // file for the last good prices; empty: they are not saved
-  base::nanoseconds tick = std::chrono::seconds(5);  // how often staleness and hysteresis are re-evaluated
+  std::filesystem::path last_good;                          // file for the last good prices; empty: they are not saved
+  base::nanoseconds tick = std::chrono::seconds(5);         // how often staleness and hysteresis are re-evaluated
   base::nanoseconds save_every = std::chrono::minutes(10);  // even without a change, so that ages survive a restart
   double jitter = 0.1;                                      // as a share of the period
   base::Backoff::Options backoff{std::chrono::seconds(1), std::chrono::minutes(15), 2, 0.2};

@@ -15,7 +15,9 @@ Handlers::Handlers(const Context& context, const Options& options)
       cache_(options.cache_bytes, context.metrics),
       record_(context.metrics) {}
 
-InputVersion Handlers::input_version() const { return {context_.catalog.Get()->revision, context_.learned_state.version()}; }
+InputVersion Handlers::input_version() const {
+  return {context_.catalog.Get()->revision, context_.learned_state.version()};
+}
 
 absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRequest& in) const {
   Prepared out;

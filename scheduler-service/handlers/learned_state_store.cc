@@ -67,8 +67,9 @@ void LearnedStateStore::TrainPolicies(std::stop_token stop) {
   model::JobObservation observation;
   {
     base::MutexLock lock(mutex_);
-    const bool ready = pending_changed_.WaitFor(mutex_, stop, base::seconds(1),
-                                             [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !pending_observations_.empty(); });
+    const bool ready = pending_changed_.WaitFor(mutex_, stop, base::seconds(1), [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return !pending_observations_.empty();
+    });
     if (!ready) return;
     observation = std::move(pending_observations_.front());
     pending_observations_.pop_front();

@@ -14,7 +14,8 @@ constexpr char kExtension[] = ".policy";
 
 }  // namespace
 
-std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(const std::map<std::string, LoadedPolicy>& known) const {
+std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(
+    const std::map<std::string, LoadedPolicy>& known) const {
   std::map<std::string, LoadedPolicy> out;
   std::error_code error;
   for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {

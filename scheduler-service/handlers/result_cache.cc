@@ -21,7 +21,8 @@ ResultCache::ResultCache(size_t max_bytes, metrics::Registry& metrics)
       evictions_(metrics.GetCounter("medley_scheduler_cache_evictions_total", "Answers forgotten for want of room")),
       bytes_gauge_(metrics.GetGauge("medley_scheduler_cache_bytes", "Bytes of questions and answers that are kept")) {}
 
-ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view request, const InputVersion& input_version) {
+ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view request,
+                                      const InputVersion& input_version) {
   if (max_bytes_ == 0) return nullptr;
   const uint64_t hash = HashOf(kind, request);
   base::MutexLock lock(mutex_);

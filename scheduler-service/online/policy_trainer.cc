@@ -37,7 +37,7 @@ policy_net::ReinforceOptions RoundOptions(const Problem& problem, bool first, in
 class TrainingRun {
  public:
   TrainingRun(const Problem& problem, const policy_net::PolicyInputs& inputs, const ActionMap& map,
-         const ReplayBuffer& measured, policy_net::RecurrentPolicy<float>& policy)
+              const ReplayBuffer& measured, policy_net::RecurrentPolicy<float>& policy)
       : problem_(problem),
         inputs_(inputs),
         map_(map),
@@ -71,7 +71,9 @@ class TrainingRun {
     return schedule;
   }
 
-  double ModelledLogCost(const std::vector<int>& schedule) { return cost_.Of(schedule) - std::log(problem_.total_samples()); }
+  double ModelledLogCost(const std::vector<int>& schedule) {
+    return cost_.Of(schedule) - std::log(problem_.total_samples());
+  }
 
   void FitCorrection() {
     std::vector<std::vector<double>> shares;
@@ -174,7 +176,8 @@ void PolicyTrainer::AddNewTypes(const Problem& problem) {
 absl::Status PolicyTrainer::Train(const Problem& problem, const std::vector<int>& schedule, double log_cost,
                                   int64_t number) {
   AddNewTypes(problem);
-  if (!replay_buffer_.all().empty() && replay_buffer_.all()[0].schedule.size() != schedule.size()) replay_buffer_.set_all({});
+  if (!replay_buffer_.all().empty() && replay_buffer_.all()[0].schedule.size() != schedule.size())
+    replay_buffer_.set_all({});
   MEDLEY_ASSIGN_OR_RETURN(const policy_net::PolicyInputs inputs, InputsOf(problem, policy_));
   MEDLEY_ASSIGN_OR_RETURN(const ActionMap map, MapActions(problem, policy_));
   base::Rng rng(base::Mix64(static_cast<uint64_t>(number)));

@@ -44,7 +44,7 @@ class PolicyTrainer {
   PolicyTrainerOptions options_;
   policy_net::CellKind cell_;
   policy_net::TrainedPolicy policy_;  // no actions: none yet
-  ReplayBuffer replay_buffer_;            // schedules in actions of the policy
+  ReplayBuffer replay_buffer_;        // schedules in actions of the policy
   int64_t observed_ = 0;
 };
 

@@ -11,7 +11,8 @@ constexpr int kSweeps = 100;
 }  // namespace
 
 const MeasuredSchedule* ReplayBuffer::Find(const std::vector<int>& schedule) const {
-  const auto found = std::find_if(all_.begin(), all_.end(), [&](const MeasuredSchedule& m) { return m.schedule == schedule; });
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&](const MeasuredSchedule& m) { return m.schedule == schedule; });
   return found == all_.end() ? nullptr : &*found;
 }
 
@@ -24,8 +25,9 @@ void ReplayBuffer::Add(std::vector<int> schedule, double log_cost, double log_pr
     return;
   }
   if (all_.size() >= most_) {
-    all_.erase(std::min_element(all_.begin(), all_.end(),
-                                [](const MeasuredSchedule& a, const MeasuredSchedule& b) { return a.observed < b.observed; }));
+    all_.erase(std::min_element(all_.begin(), all_.end(), [](const MeasuredSchedule& a, const MeasuredSchedule& b) {
+      return a.observed < b.observed;
+    }));
   }
   all_.push_back({std::move(schedule), log_cost, log_probability, number});
 }

@@ -63,7 +63,7 @@ TEST_F(AwsCredentialsTest, Environment) {
 
 TEST_F(AwsCredentialsTest, NothingIsSetUp) {
   env_["HOME"] = folder_ / "nowhere";
-  EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("no credentials of AWS")));
+  EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("no AWS credentials")));
   EXPECT_THAT(Make({.kind = "file"})->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("nowhere")));
   EXPECT_THAT(Make({.kind = "web-identity"})->Get(now_, {}),
               StatusIs(StatusCode::kUnauthenticated, HasSubstr("AWS_ROLE_ARN")));

@@ -70,9 +70,9 @@ TEST(AzurePageTest, ErrorsNameItemAndField) {
   bad = plain;
   bad.since = "soon";
   refused(AzureBody({bad}, ""), "Items[0].effectiveStartDate: 'soon' is not a time");
-  refused(R"({"Items":[{"skuName":"x"}]})", "Items[0].productName: absent");
+  refused(R"({"Items":[{"skuName":"x"}]})", "Items[0].productName: is missing");
   refused(R"({"Items":null})", "answer.Items: null, want an array");
-  refused(R"({"error":{"code":"BadRequest"}})", "answer.Items: absent");
+  refused(R"({"error":{"code":"BadRequest"}})", "answer.Items: is missing");
   const std::string whole = AzureBody({plain}, "");
   refused(whole.substr(0, whole.size() / 2), "not JSON at byte");
 }

@@ -73,18 +73,20 @@ TEST_F(FactoryTest, EverythingSet) {
 TEST_F(FactoryTest, ErrorsNameTheField) {
   Refused("prometheus", "{}", "endpoint: is required");
   Refused("prometheus", "endpoint: prometheus:9090", "endpoint: must be an absolute http or https URL");
-  Refused("prometheus", "{endpoint: 'http://p', karpenter: false, opencost: false}", "both off");
+  Refused("prometheus", "{endpoint: 'http://p', karpenter: false, opencost: false}",
+          "karpenter: must be true if opencost is false");
   Refused("prometheus", "{endpoint: 'http://p', endpiont: x}", "endpiont");
   Refused("prometheus", "{endpoint: 'http://p', timeout: 0s}", "timeout");
-  Refused("prometheus", "{endpoint: 'http://p', maxMegabytes: 65}", "maxMegabytes: must be within 1 and 64");
-  Refused("prometheus", "{endpoint: 'http://p', proxy: 'http://q', proxyFromEnvironment: true}", "exclude one another");
+  Refused("prometheus", "{endpoint: 'http://p', maxMegabytes: 65}", "maxMegabytes: must be between 1 and 64");
+  Refused("prometheus", "{endpoint: 'http://p', proxy: 'http://q', proxyFromEnvironment: true}",
+          "proxy: must not be set together with");
   Refused("azure-retail", "{}", "regions: is required");
   Refused("azure-retail", "regions: [\"east' or 1 eq 1\"]", "is not a region");
   Refused("azure-retail", "{regions: [eastus], maxPages: 0}", "maxPages");
   Refused("aws-spot-history", "{}", "regions: is required");
   Refused("aws-spot-history", "{regions: [us-east-1], credentials: magic}", "credentials: must be auto");
-  Refused("aws-spot-history", "{regions: [us-east-1], tokenFile: /t}", "tokenFile: is not used here");
-  Refused("aws-spot-history", "{regions: [us-east-1], endpoint: 'http://x/?a'}", "endpoint: must have no query");
+  Refused("aws-spot-history", "{regions: [us-east-1], tokenFile: /t}", "tokenFile: must not be set");
+  Refused("aws-spot-history", "{regions: [us-east-1], endpoint: 'http://x/?a'}", "endpoint: must not have a query");
   Refused("aws-spot-feed", "endpoint: ftp://x", "endpoint: must be an absolute");
 }
 

@@ -70,7 +70,7 @@ TEST(PromVectorTest, WhatIsNoVectorIsRefused) {
   };
   refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})", "data.resultType: 'scalar'");
   refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "'matrix', want vector");
-  refused(R"({"status":"success"})", "answer.data: absent");
+  refused(R"({"status":"success"})", "answer.data: is missing");
   refused(R"({"status":"later"})", "answer.status: 'later'");
   refused("<html>login</html>", "not JSON at byte 1");
   refused("", "not JSON");
@@ -127,7 +127,8 @@ TEST(KarpenterPricesTest, ImpossiblePricesAreRefused) {
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "-1"));
   EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
   answers.price = Vector(Series(R"("instance_type":"a.large")", "1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("are needed")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("must have the labels")));
 }
 
 std::string Node(const std::string& node, const std::string& type, const std::string& id, const std::string& value) {

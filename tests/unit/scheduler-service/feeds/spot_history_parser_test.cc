@@ -155,9 +155,9 @@ TEST(SpotHistoryXmlTest, ErrorsNameTheRecord) {
 
 TEST(SpotHistoryJsonTest, ErrorsNameTheRecord) {
   EXPECT_THAT(ParseSpotHistoryJson(R"({"SpotPriceHistory":[{"AvailabilityZone":"us-east-1b"}]})"),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("SpotPriceHistory[0].InstanceType: absent")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("SpotPriceHistory[0].InstanceType: is missing")));
   EXPECT_THAT(ParseSpotHistoryJson(R"({"NextToken":""})"),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("answer.SpotPriceHistory: absent")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("answer.SpotPriceHistory: is missing")));
   const std::string whole = Poll(1);
   EXPECT_THAT(ParseSpotHistoryJson(whole.substr(0, 5000)),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("not JSON at byte 500")));
