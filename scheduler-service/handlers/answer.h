@@ -1,4 +1,4 @@
-// The frame around every handler: cache, permit, log, metrics. Internal to handlers/.
+// Wraps every handler: response cache, admission, log line and metrics. Internal to handlers/.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>
@@ -11,7 +11,7 @@
 
 namespace medley::sched {
 
-// The same bytes for equal messages, also of those with maps.
+// Serializes deterministically: equal messages give equal bytes, also if they contain maps.
 inline std::string CanonicalBytes(const google::protobuf::Message& message) {
   std::string bytes;
   {
@@ -30,7 +30,7 @@ absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out&
   const std::string request = CanonicalBytes(in);
   absl::Status status;
   if (const ResultCache::Answer kept = cache_.Find(method, request, call.input_version)) {
-    MEDLEY_CHECK(out.ParseFromString(*kept), "the cache holds what was serialised");
+    MEDLEY_CHECK(out.ParseFromString(*kept), "the cache contains a message that cannot be parsed");
     call.cached = call.reproducible = true;
   } else if (const auto permit = admission_.Enter(call.stop, call.deadline); !permit.ok()) {
     status = permit.status();
@@ -47,7 +47,7 @@ absl::Status Handlers::Read(const char* method, Call& call, Work work) {
   const base::SteadyTime begin = context_.clock.Steady();
   call.input_version = input_version();
   const absl::Status status = work();
-  call.cached = status.ok();  // nothing was worked out: not worth more than a debug line
+  call.cached = status.ok();  // a plain read, so log it at debug level like a cached response
   record_.Answered(method, call, status, base::ToSeconds(context_.clock.Steady() - begin));
   return status;
 }

@@ -1,4 +1,4 @@
-// What every method needs: the question made whole, and the state that an answer rests on.
+// Code that all planning methods share: completing the request, and the version of the state behind a response.
 #include "scheduler-service/handlers/handlers.h"
 
 #include "common/base/status.h"

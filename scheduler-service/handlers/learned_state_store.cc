@@ -17,24 +17,24 @@ LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool o
       metrics_(metrics),
       policies_(folder.empty() ? folder : folder / "policies"),
       learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {
-  for (const char* result : {"learned", "refused"}) TrainingCounter(result);
+  for (const char* result : {"trained", "rejected"}) TrainingCounter(result);
   ErrorHistogram();
   ModelGauge().Set(0);
 }
 
 metrics::Counter& LearnedStateStore::TrainingCounter(const std::string& result) {
-  return metrics_.GetCounter("medley_policy_lessons_total", "Observations that policies were to learn from",
-                             {{"result", result}});
+  return metrics_.GetCounter("medley_policy_training_observations_total",
+                             "Observations for the training of policies, by result", {{"result", result}});
 }
 
 metrics::Histogram& LearnedStateStore::ErrorHistogram() {
   return metrics_.GetHistogram("medley_prediction_error_ratio",
-                               "How far corrected predictions are from what jobs measured, relative",
+                               "Relative difference between corrected predictions and measurements of jobs",
                                {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1});
 }
 
 metrics::Gauge& LearnedStateStore::ModelGauge() {
-  return metrics_.GetGauge("medley_calibrated_models", "Models that observations are kept of");
+  return metrics_.GetGauge("medley_calibrated_models", "Models with observations that correct their profiles");
 }
 
 absl::Status LearnedStateStore::Open() {
@@ -45,7 +45,7 @@ absl::Status LearnedStateStore::Open() {
     if (!bytes) return;
     const absl::Status status = into.Load(*bytes);
     if (!status.ok()) files_.Damaged(name, status);
-    if (status.ok()) log::Info("learned before", {{"file", name}, {"bytes", std::to_string(bytes->size())}});
+    if (status.ok()) log::Info("restored learned state", {{"file", name}, {"bytes", std::to_string(bytes->size())}});
   };
   read(kCalibration, calibrator_);
   if (learner_ != nullptr) read(kOnline, *learner_);
@@ -75,9 +75,9 @@ void LearnedStateStore::TrainPolicies(std::stop_token stop) {
     pending_observations_.pop_front();
   }
   const absl::Status status = learner_->Observe(observation);
-  TrainingCounter(status.ok() ? "learned" : "refused").Increment();
+  TrainingCounter(status.ok() ? "trained" : "rejected").Increment();
   if (status.ok()) ++trained_;
-  if (!status.ok()) log::Debug("no observation for policies", {{"error", base::ToString(status)}});
+  if (!status.ok()) log::Debug("policy training rejected an observation", {{"error", base::ToString(status)}});
 }
 
 absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request) const {
@@ -88,9 +88,9 @@ absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request) const
     return absl::OkStatus();
   }
   const absl::Status online =
-      learner_ == nullptr ? base::NotFound("policies do not learn here") : learner_->Resolve(request);
+      learner_ == nullptr ? base::NotFound("disabled (--learn-online is not set)") : learner_->Resolve(request);
   if (online.ok()) return online;
-  return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown; kept: {}; online: {}",
+  return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown; policy files: {}; online policies: {}",
                                recurrent.policy_name, policies_.Names(), base::Message(online));
 }
 

@@ -1,5 +1,5 @@
-// What the service learns while it runs: corrections of profiles from observations, policies that go on learning
-// from them, and policies that people put there. Thread-safe.
+// The state that the service learns while it runs, saved across restarts: corrections of profiles and policies that are
+// trained on observations. Also gives access to policies that users placed in the state directory. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -21,29 +21,31 @@ namespace medley::sched {
 
 class LearnedStateStore {
  public:
-  // `folder`: where it is kept over restarts; empty: nowhere. `online`: policies learn from observations. Borrows the
+  // `folder` is the state directory; empty: nothing is saved. `online`: train policies on observations. Borrows the
   // metrics.
   LearnedStateStore(const std::filesystem::path& folder, bool online, metrics::Registry& metrics);
 
-  // Reads what earlier runs kept. Errors: the folder cannot be used.
+  // Restores the saved state. Errors: the folder cannot be created or written to. A damaged file is not an error.
   absl::Status Open();
-  // Teaches the policies, saves what changed, and looks for policies, until `stop`.
+  // Trains policies on pending observations, and every 5 s saves changed state and rescans the policy files, until
+  // `stop`.
   void Run(base::Clock& clock, std::stop_token stop);
-  // Writes what has changed since it was written last.
+  // Saves the state that has changed since the last Save.
   void Save();
 
-  // Corrects at once; policies learn from it later, in Run. The request's prices are to be filled in.
+  // Updates the corrections at once and queues the observation for training in Run. The prices of the observation's
+  // request must be filled in.
   absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation);
-  // Replaces planner.recurrent.policyName by the policy's bytes: one of policies(), or one that learned online
-  // ("online": that of the request's own model). Errors: InvalidArgument naming those there are.
+  // Replaces planner.recurrent.policyName by the bytes of that policy: one of policies(), or one that was trained
+  // online ("online" is the one for the request's model). Errors: InvalidArgument listing the known names.
   absl::Status ResolvePolicy(model::PlanRequest& request) const;
   const Calibrator& calibrator() const { return calibrator_; }
   const PolicyStore& policies() const { return policies_; }
-  // Grows when answers may change.
+  // Grows when responses may change.
   uint64_t version() const { return observed_.load() + trained_.load() + policies_.version(); }
 
  private:
-  static constexpr size_t kMaxPendingObservations = 64;  // the oldest ones are dropped
+  static constexpr size_t kMaxPendingObservations = 64;  // if there are more, the oldest ones are dropped
 
   void TrainPolicies(std::stop_token stop);
   metrics::Counter& TrainingCounter(const std::string& result);
@@ -56,7 +58,7 @@ class LearnedStateStore {
   PolicyStore policies_;
   std::atomic<uint64_t> observed_{0};
   std::atomic<uint64_t> saved_{0};
-  const std::unique_ptr<OnlineLearner> learner_;  // null: policies do not learn
+  const std::unique_ptr<OnlineLearner> learner_;  // null if online training is disabled
   std::atomic<uint64_t> trained_{0};
   std::atomic<uint64_t> trained_saved_{0};
   base::Mutex mutex_;

@@ -1,4 +1,4 @@
-// Plan, Pareto, Provision, Evaluate.
+// The handlers Plan, Pareto, Provision and Evaluate.
 #include <algorithm>
 
 #include "common/base/status.h"

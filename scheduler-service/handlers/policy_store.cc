@@ -20,10 +20,10 @@ std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(
   std::error_code error;
   for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
     if (file->path().extension() != kExtension || out.size() >= kMaxPolicies) continue;
-    std::error_code gone;
-    const auto changed = file->last_write_time(gone);
-    const auto size = gone ? 0 : file->file_size(gone);
-    if (gone) continue;
+    std::error_code stat_error;
+    const auto changed = file->last_write_time(stat_error);
+    const auto size = stat_error ? 0 : file->file_size(stat_error);
+    if (stat_error) continue;  // the file was deleted meanwhile
     const std::string name = file->path().stem().string();
     const auto old = known.find(name);
     if (old != known.end() && old->second.changed == changed && old->second.size == size) {
@@ -33,9 +33,9 @@ std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(
     auto bytes = base::ReadFile(file->path(), kMaxBytes);
     if (bytes.ok()) {
       out[name] = {changed, size, std::make_shared<const std::string>(*std::move(bytes))};
-      log::Info("policy read", {{"name", name}, {"bytes", std::to_string(size)}});
+      log::Info("read a policy file", {{"name", name}, {"bytes", std::to_string(size)}});
     } else {
-      log::Warn("policy not read", {{"name", name}, {"error", base::ToString(bytes.status())}});
+      log::Warn("reading a policy file failed", {{"name", name}, {"error", base::ToString(bytes.status())}});
     }
   }
   return out;

@@ -22,7 +22,7 @@ PolicyTrainerOptions OptionsOf(const OnlineLearner::Options& o) {
 
 bool IsElman(const model::PlanRequest& request) { return request.planner.name == "rl-rnn"; }
 
-// The type of each layer. Validate has seen to it that the stages cover the layers.
+// The type of each layer. Validate has checked that the stages cover all layers.
 absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model::JobObservation& observation) {
   std::vector<int> schedule(static_cast<size_t>(problem.layers()), -1);
   for (size_t i = 0; i < observation.stages.size(); ++i) {
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model:
   return schedule;
 }
 
-// USD an hour: as observed, else what the units cost at the request's prices.
+// USD per hour: the observed value if present, else the units at the request's prices.
 double HourlyOf(const Problem& problem, const model::JobObservation& observation) {
   if (observation.usd_per_hour > 0) return observation.usd_per_hour;
   double hourly = observation.server_units * problem.server_price();
@@ -81,14 +81,14 @@ std::unique_ptr<PolicyTrainer> OnlineLearner::NewTrainer(const Problem& problem)
 absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(observation));
   if (observation.request.model.layers.size() > kMostLayers) {
-    return base::ResourceExhausted("model.layers: {} layers, policies learn from at most {}",
+    return base::ResourceExhausted("model.layers: has {} layers, policies can be trained on at most {}",
                                    observation.request.model.layers.size(), kMostLayers);
   }
   auto problem = Problem::Compile(observation.request);
   if (!problem.ok()) return base::Annotate(problem.status(), "request");
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<int> schedule, ScheduleOf(*problem, observation));
   const double log_cost = std::log(HourlyOf(*problem, observation) / 3600 / observation.throughput);
-  if (!std::isfinite(log_cost)) return base::InvalidArgument("usdPerHour: the run has no price");
+  if (!std::isfinite(log_cost)) return base::InvalidArgument("usdPerHour: must be greater than 0, or the request must have prices");
 
   const std::string name = NameOf(observation.request);
   const base::MutexLock lock(learning_);
@@ -125,7 +125,7 @@ absl::StatusOr<std::string> OnlineLearner::Policy(std::string_view name) const {
   if (found != published_.end()) return found->second.policy;
   std::string names;
   for (const auto& [known, snapshot] : published_) names += (names.empty() ? "" : ", ") + known;
-  return base::NotFound("planner.recurrent.policyName: '{}' is unknown, there are: {}", name,
+  return base::NotFound("planner.recurrent.policyName: '{}' is unknown; known policies: {}", name,
                         names.empty() ? "none" : names);
 }
 
@@ -159,16 +159,16 @@ std::string OnlineLearner::Save() const {
 
 absl::Status OnlineLearner::Load(std::string_view bytes) {
   if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + sizeof(uint64_t)) {
-    return base::InvalidArgument("policies: these {} bytes are not saved policies", bytes.size());
+    return base::InvalidArgument("policies: {} bytes are not a file of saved policies", bytes.size());
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   if (policy_net::ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
-    return base::InvalidArgument("policies: the file is damaged (its checksum does not match)");
+    return base::InvalidArgument("policies: the file is damaged: the checksum does not match");
   }
   policy_net::ByteReader in(body.substr(kMagic.size()));
   const auto count = in.Take<uint32_t>();
   if (count > options_.most_models) {
-    return base::InvalidArgument("policies: {} of them, at most {} are kept", count, options_.most_models);
+    return base::InvalidArgument("policies: the file has {}, at most {} are allowed", count, options_.most_models);
   }
   std::map<std::string, std::unique_ptr<PolicyTrainer>> trainers;
   int64_t latest = 0;
@@ -179,7 +179,7 @@ absl::Status OnlineLearner::Load(std::string_view bytes) {
     latest = std::max(latest, trainer->observed() & 0xffffffff);
     trainers[name] = std::make_unique<PolicyTrainer>(std::move(*trainer));
   }
-  if (in.cut_short() || in.left() != 0) return base::InvalidArgument("policies: {} bytes left over", in.left());
+  if (in.cut_short() || in.left() != 0) return base::InvalidArgument("policies: the file is truncated or has {} extra bytes", in.left());
   const base::MutexLock lock(learning_);
   trainers_ = std::move(trainers);
   observations_ = latest;

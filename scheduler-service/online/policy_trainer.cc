@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::string_view kPolicyMagic = "MDLYTRN1";
 constexpr double kRidge = 0.05;
-constexpr double kMostImportance = 2;  // p now / p then
+constexpr double kMostImportance = 2;  // bounds of the importance ratio
 constexpr double kLeastImportance = 0.2;
-constexpr int64_t kDecisions = 1 << 11;  // samples times layers of a round
+constexpr int64_t kDecisions = 1 << 11;  // samples times layers per round
 constexpr double kReplayRate = 0.003;
 
 policy_net::ReinforceOptions RoundOptions(const Problem& problem, bool first, int rounds) {
@@ -26,7 +26,7 @@ policy_net::ReinforceOptions RoundOptions(const Problem& problem, bool first, in
   o.samples_per_round = static_cast<int>(std::clamp<int64_t>(kDecisions / problem.layers(), 4, 48));
   o.learning_rate = 0.01;
   o.baseline_decay = 0.1;
-  o.entropy_bonus = first ? 1 : 0.1;  // reality changes: never quite settled
+  o.entropy_bonus = first ? 1 : 0.1;  // keep exploring, because measured costs change
   o.entropy_decay = std::pow(first ? 0.01 : 0.5, 1.0 / std::max(rounds, 1));
   o.advantage_clip = 10;
   o.clip_norm = 1;
@@ -60,7 +60,7 @@ class TrainingRun {
   }
 
  private:
-  // Empty when the problem lacks a type of it or it is not profiled there now.
+  // Converts actions to types of the problem. Empty if the problem lacks a type or a layer has no profile on its type.
   std::vector<int> Types(const std::vector<int>& actions) const {
     std::vector<int> schedule;
     for (size_t i = 0; i < actions.size(); ++i) {
@@ -88,7 +88,7 @@ class TrainingRun {
     correction_.resize(static_cast<size_t>(problem_.types()));
   }
 
-  // The logarithm of USD a sample: measured, or modelled and corrected.
+  // Natural logarithm of USD per sample: measured, or modelled and corrected.
   double EstimatedLogCost(const std::vector<int>& actions) {
     if (const MeasuredSchedule* m = replay_buffer_.Find(actions)) return m->log_cost;
     const std::vector<int> schedule = Types(actions);
@@ -160,7 +160,7 @@ void PolicyTrainer::AddNewTypes(const Problem& problem) {
     }
   }
   if (names.size() == policy_.actions.size()) return;
-  if (names.size() > policy_net::kMaxActions) {  // begins anew with the types of today
+  if (names.size() > policy_net::kMaxActions) {  // start over with the current types only
     names.clear();
     replay_buffer_.set_all({});
     for (int t = 0; t < problem.types(); ++t) names.push_back(problem.type(t).name);
@@ -218,11 +218,11 @@ std::string PolicyTrainer::ToBytes() const {
 
 absl::StatusOr<PolicyTrainer> PolicyTrainer::FromBytes(std::string_view bytes, const PolicyTrainerOptions& options) {
   if (!bytes.starts_with(kPolicyMagic) || bytes.size() < kPolicyMagic.size() + sizeof(uint64_t)) {
-    return base::InvalidArgument("trainer: these {} bytes are not a policy with its measurements", bytes.size());
+    return base::InvalidArgument("policy trainer: {} bytes are not a saved policy with its measurements", bytes.size());
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   if (policy_net::ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
-    return base::InvalidArgument("trainer: is damaged (its checksum does not match)");
+    return base::InvalidArgument("policy trainer: the data is damaged: the checksum does not match");
   }
   policy_net::ByteReader in(body.substr(kPolicyMagic.size()));
   MEDLEY_ASSIGN_OR_RETURN(policy_net::TrainedPolicy policy,
@@ -243,12 +243,12 @@ absl::StatusOr<PolicyTrainer> PolicyTrainer::FromBytes(std::string_view bytes, c
     const bool known = std::all_of(m.schedule.begin(), m.schedule.end(), [&](int a) { return a < actions; });
     if (!known || m.schedule.size() != (all.empty() ? m.schedule.size() : all[0].schedule.size()) ||
         !std::isfinite(m.log_cost) || !std::isfinite(m.log_probability)) {
-      return base::InvalidArgument("trainer: measurement {} is impossible", i);
+      return base::InvalidArgument("policy trainer: measurement {} is invalid", i);
     }
     all.push_back(std::move(m));
   }
   if (in.cut_short() || in.left() != 0 || all.size() > options.most_schedules) {
-    return base::InvalidArgument("trainer: has {} measurements and {} bytes left over", count, in.left());
+    return base::InvalidArgument("policy trainer: invalid size: {} measurements and {} extra bytes", count, in.left());
   }
   trainer.replay_buffer_.set_all(std::move(all));
   return trainer;

@@ -1,4 +1,4 @@
-// One policy that learns from measurements of one model. Internal to online/. Not thread-safe.
+// Trains the policy of one model on its measurements. Internal to online/. Not thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -25,12 +25,13 @@ class PolicyTrainer {
   PolicyTrainer(const PolicyTrainerOptions& options, policy_net::CellKind cell)
       : options_(options), cell_(cell), replay_buffer_(options.most_schedules) {}
 
-  // Takes `schedule` (types of `problem`) with its cost in, and improves the policy. `number` counts observations and
-  // seeds the draws. Errors: as InputsOf.
+  // Adds `schedule` (types of `problem`) with its measured cost to the replay buffer, and trains the policy. `log_cost`
+  // is the natural logarithm of USD per sample. `number` is the number of the observation and seeds the random draws.
+  // Errors: those of InputsOf.
   absl::Status Train(const Problem& problem, const std::vector<int>& schedule, double log_cost, int64_t number);
 
   const policy_net::TrainedPolicy& policy() const { return policy_; }
-  // A policy to begin with, before the first Learn; ignored when it does not fit.
+  // Sets the initial policy before the first Train. Ignored if the policy does not have the right shape.
   void WarmStart(const Problem& problem, policy_net::TrainedPolicy policy);
   int64_t observed() const { return observed_; }
 
@@ -38,12 +39,13 @@ class PolicyTrainer {
   static absl::StatusOr<PolicyTrainer> FromBytes(std::string_view bytes, const PolicyTrainerOptions& options);
 
  private:
-  // Makes room for types that the policy does not know: it begins anew then; measurements stay.
+  // If the problem has types that the policy does not know, replaces the policy by an untrained one that knows them.
+  // The measurements stay.
   void AddNewTypes(const Problem& problem);
 
   PolicyTrainerOptions options_;
   policy_net::CellKind cell_;
-  policy_net::TrainedPolicy policy_;  // no actions: none yet
+  policy_net::TrainedPolicy policy_;  // without actions before the first Train or WarmStart
   ReplayBuffer replay_buffer_;        // schedules in actions of the policy
   int64_t observed_ = 0;
 };

@@ -5,7 +5,7 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kNewest = 0.3;  // of the moving mean
+constexpr double kNewest = 0.3;  // weight of the newest measurement in the moving average
 constexpr int kSweeps = 100;
 
 }  // namespace

@@ -106,7 +106,7 @@ class EndTest(unittest.TestCase):
             body = {"request": plan, "stages": stages, "throughput": made["throughput"], "usdPerHour": made["costPerHour"],
                     "batchSize": plan["training"]["profileBatchSize"], "serverUnits": made["serverUnits"], "jobUid": "j", "generation": 1}
             self.assertEqual(request(scheduler, "POST", "/v1/observations", body).code, 200)
-            wait_for("learned", lambda: scheduler.metric('medley_policy_lessons_total{result="learned"}') == 1)
+            wait_for("trained", lambda: scheduler.metric('medley_policy_training_observations_total{result="trained"}') == 1)
             self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)
         with running("--state-dir", folder, "--learn-online") as scheduler:
             self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)

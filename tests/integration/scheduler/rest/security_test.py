@@ -52,7 +52,7 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(request(scheduler, "GET", "/readyz").code, 401)
 
     def test_bad_token_files(self):
-        self.assertIn("holds no token", self.refuses("--token-file", self.file("empty", "\n")))
+        self.assertIn("contains no token", self.refuses("--token-file", self.file("empty", "\n")))
         self.assertIn("16 visible", self.refuses("--token-file", self.file("short", "secret\n")))
         self.assertIn("No such file", self.refuses("--token-file", os.path.join(self.folder, "nothing")))
 
