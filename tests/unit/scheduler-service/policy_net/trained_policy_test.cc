@@ -50,7 +50,7 @@ TEST(TrainedPolicyTest, SaysWhatIsWrong) {
   const std::string good = ToBytes(Example());
   ExpectRefused("", "not a policy");
   ExpectRefused("model: {}", "not a policy");
-  ExpectRefused(good.substr(0, 10), "cut short");
+  ExpectRefused(good.substr(0, 10), "truncated");
   ExpectRefused(good.substr(0, good.size() - 1), "damaged");
   std::string version = good;
   version[7] = 9;
@@ -59,10 +59,10 @@ TEST(TrainedPolicyTest, SaysWhatIsWrong) {
   hidden[8 + 1 + 8] = 100;  // the hidden units' lowest byte
   ExpectRefused(Resealed(hidden), "bytes of parameters");
   hidden[8 + 1 + 8 + 3] = 0x7f;
-  ExpectRefused(Resealed(hidden), "impossible sizes");
+  ExpectRefused(Resealed(hidden), "invalid sizes");
   TrainedPolicy twice = Example();
   twice.actions[1] = "cpu";
-  ExpectRefused(ToBytes(twice), "there twice");
+  ExpectRefused(ToBytes(twice), "duplicate");
   TrainedPolicy infinite = Example();
   infinite.parameters[5] = std::numeric_limits<float>::infinity();
   ExpectRefused(ToBytes(infinite), "not finite");
