@@ -180,7 +180,7 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
   json request = json::parse(kRequest);
   request["planner"]["name"] = "oracle";
   EXPECT_THAT(Post("/v1/plan", request.dump()).body,
-              HasSubstr("planner.name: 'oracle' is unknown, there are: auto, exact"));
+              HasSubstr("planner.name: 'oracle' is unknown; known planners: auto, exact"));
 
   grpc::ClientContext context;
   pb::PlanResponse response;

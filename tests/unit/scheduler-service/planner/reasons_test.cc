@@ -102,8 +102,7 @@ TEST(ReasonsTest, AnUnreachableThroughputNamesTheLimitAndTheMost) {
   EXPECT_EQ(reasons[0].constraint, "minThroughput");
   EXPECT_NEAR(reasons[0].available, 15000, 0.1);
   EXPECT_EQ(reasons[0].message,
-            "15000 samples/s is the most that the rest allows, minThroughput asks for 20000: lower "
-            "it to 15000");
+            "reaches at most 15000 samples/s with the other constraints, minThroughput is 20000: lower it to 15000");
   EXPECT_EQ(reasons[1].constraint, "limit");
   EXPECT_EQ(reasons[1].needed, 20);
   EXPECT_EQ(reasons[1].available, 15);
@@ -117,7 +116,7 @@ TEST(ReasonsTest, TwoConflictsGiveTheSmallerOneAndSaySo) {
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_EQ(reasons[0].constraint, "budget");
   EXPECT_NEAR(reasons[0].needed, 2, 1e-5);
-  EXPECT_THAT(reasons[0].message, HasSubstr("(then other constraints stand in the way)"));
+  EXPECT_THAT(reasons[0].message, HasSubstr("(other constraints still make the request infeasible)"));
 }
 
 TEST(ReasonsTest, AHopelessThroughputIsAConflictOfItsOwn) {
