@@ -9,9 +9,8 @@
 // takes some gradient steps on two objectives:
 // 1. Replay of all schedules in the buffer. The weight of a schedule is its advantage (how much cheaper it is than the
 //    mean of the buffer) times the clipped importance ratio (its probability now / when it was measured).
-// 2. REINFORCE on schedules drawn from the policy. Their cost is the measured one if the schedule is in the buffer,
-// else
-//    the cost model's, corrected with the measurements of its types.
+// 2. REINFORCE on schedules drawn from the policy. Their cost is the measured one if the schedule is in the
+//    buffer, else the cost model's, corrected with the measurements of its types.
 // Does no I/O. Memory is bounded: the model whose last observation is the oldest is dropped.
 //
 // Thread-safe. Observe takes tens of milliseconds; calls run one at a time, and the other methods do not wait for them.

@@ -42,7 +42,7 @@ TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
               StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: -1}]"), StatusIs(kInvalid));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: .inf}]"), StatusIs(kInvalid));
-  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("needs an offering or")));
+  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("must have an offering or")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, "
                     "pricePerUnitHour: 2}]"),

@@ -70,7 +70,7 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
       {feed + "acceptance: {maxStep: 1}", "acceptance.maxStep: must be greater than 1"},
       {feed + "machines: [{provider: aws, instanceType: a, memory: much}]", "machines[0].memory:"},
       {feed + "overrides: [{match: {}, priceAdjustment: 10}]", "overrides[0].priceAdjustment: must be a string"},
-      {feed + "overrides: [{match: {}}]", "overrides[0].price: needs either"},
+      {feed + "overrides: [{match: {}}]", "overrides[0].price: must be greater than 0"},
       {feed + "overrides: [{price: 1}]", "overrides[0].match: is required"},
       {feed + "resources: [{name: a, match: {gpu: x}}]", "resources[0].match.gpu: unknown field"},
       {feed + "resources: [{name: a, match: {}, unit: rack}]", "resources[0].unit: must be one of gpu, core, instance"},

@@ -192,17 +192,17 @@ TEST_F(RecurrentTest, SaysWhyAPolicyDoesNotFit) {
   model::PlanRequest request = Large(8, 3);
   request.planner.name = "rl-lstm";
   request.planner.recurrent.policy = Trained(2);
-  ExpectRefused(request, "trained for types t0, t1, resources[2] is 't2'");
+  ExpectRefused(request, "trained for the types t0, t1, but resources[2] is 't2'");
   request.planner.name = "rl-rnn";
-  ExpectRefused(request, "it is of planner rl-lstm, not rl-rnn");
+  ExpectRefused(request, "it belongs to planner rl-lstm, not rl-rnn");
   request.planner.recurrent.policy = "nonsense";
   ExpectRefused(request, "not a policy");
   request.planner.recurrent.policy.clear();
   request.planner.recurrent.inference_only = true;
-  ExpectRefused(request, "needs a policy");
+  ExpectRefused(request, "also needs planner.recurrent.policy");
   request.planner.recurrent.inference_only = false;
   request.planner.recurrent.policy_name = "mine";
-  ExpectRefused(request, "kept by the service");
+  ExpectRefused(request, "only the scheduling service knows policies by name");
 }
 
 TEST_F(RecurrentTest, AutoProvesWhereItCanAndSaysWhoPlanned) {

@@ -173,7 +173,7 @@ TEST(AnalyticRequestTest, ResourcesWithADatasheetGetProfiles) {
   EXPECT_THAT(model::Validate(request), IsOk());
   request.resources[1].hardware = "v1000";
   EXPECT_THAT(base::Message(AddAnalyticProfiles(request, *catalog)),
-              HasSubstr("resources[1].hardware: there is no datasheet 'v1000'; there are cpu,"));
+              HasSubstr("resources[1].hardware: no datasheet is named 'v1000'; known datasheets: cpu,"));
 }
 
 }  // namespace
