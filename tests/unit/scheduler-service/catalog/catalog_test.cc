@@ -36,7 +36,7 @@ TEST(PriceFileTest, EntriesWithDefaults) {
   EXPECT_EQ((*entries)[1].UnitPrice(4), 2);
 }
 
-TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
+TEST(PriceFileTest, AnInvalidEntryRejectsTheWholeFile) {
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: "
                     "0}]"),
               StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
@@ -118,7 +118,7 @@ TEST(FileFeedTest, KeepsTheLastGoodPrices) {
   CatalogConfig config = OneFileConfig(path, base::seconds(5));
   Poller poller(std::move(config.poller), std::move(config.feeds), store, metrics, clock);
   const auto later = [&] {
-    clock.Advance(base::seconds(6));  // above a jittered period
+    clock.Advance(base::seconds(6));  // more than a period with jitter
     poller.Step({});
     return store.Get();
   };
@@ -130,7 +130,7 @@ TEST(FileFeedTest, KeepsTheLastGoodPrices) {
   later();
   EXPECT_EQ(later()->entries[0].price_per_unit_hour, 1);  // the same bad content counts once
   EXPECT_THAT(metrics.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
-  // What a person wrote is told at once: ten times the price, a per cent, and an entry that is gone.
+  // Static prices are published at once: ten times the price, a change of 1 %, and a removed entry.
   for (const double price : {10.0, 10.1, 3.0}) {
     ASSERT_THAT(base::WriteFileAtomic(path, fmt::format("entries: [{{resourceType: a, pricePerUnitHour: {}}}]", price)),
                 IsOk());

@@ -14,7 +14,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 absl::StatusOr<CatalogConfig> Parse(const std::string& text) { return ParseCatalogConfig(text, {}); }
 
-TEST(CatalogConfigTest, Whole) {
+TEST(CatalogConfigTest, AllFields) {
   const auto config = Parse(R"(
 lastGood: /tmp/last.json
 tick: 1s

@@ -36,7 +36,7 @@ TEST(AwsSpotFeedTest, RecordedFeedOf2026) {
   const auto by_key = ByKey(*prices);
   EXPECT_DOUBLE_EQ(by_key.find("aws/us-east-1//p3.2xlarge/spot")->second, 0.5509);
   EXPECT_DOUBLE_EQ(by_key.find("aws/af-south-1//t3.nano/spot")->second, 9.0e-4);  // "9.0E-4"
-  EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);                 // listed twice: both are told
+  EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);                 // listed twice, so both are returned
   // A local zone is a zone of its region.
   const std::string local = "aws/us-east-1/us-east-1-atl-1/";
   EXPECT_THAT(by_key.lower_bound(local)->first, StartsWith(local));
@@ -64,7 +64,7 @@ TEST(AwsSpotFeedTest, JavaScriptForm) {
   EXPECT_THAT(ParseAwsSpotFeed("callback(" + json, {}), StatusIs(StatusCode::kInvalidArgument, HasSubstr("truncated")));
 }
 
-TEST(AwsSpotFeedTest, NotAvailableIsLeftOut) {
+TEST(AwsSpotFeedTest, NotAvailableIsSkipped) {
   const std::string text = Replaced(PriceData("spot_feed_2021.json"), "\"0.0382\"", "\"N/A*\"");
   const auto prices = ParseAwsSpotFeed(text, {});
   ASSERT_THAT(prices, base::IsOk());

@@ -15,9 +15,9 @@ using testing::HasSubstr;
 
 class FactoryTest : public testing::Test {
  protected:
-  // "type" and "name" are read before by the catalog, so they are not in the text here.
+  // The catalog has already read "type" and "name", so the text does not contain them.
   absl::StatusOr<std::unique_ptr<Feed>> Make(const std::string& type, const std::string& yaml) {
-    auto node = ConfigNode::Parse("# YAML\n" + yaml);  // what begins with a brace would be JSON
+    auto node = ConfigNode::Parse("# YAML\n" + yaml);  // the comment prevents parsing as JSON
     if (!node.ok()) return node.status();
     return factories_.at(type)("mine", *std::move(node));
   }
@@ -90,7 +90,7 @@ TEST_F(FactoryTest, ErrorsNameTheField) {
   Refused("aws-spot-feed", "endpoint: ftp://x", "endpoint: must be an absolute");
 }
 
-TEST_F(FactoryTest, StsIsAskedInTheClustersRegion) {
+TEST_F(FactoryTest, StsEndpointIsInTheClustersRegion) {
   const auto feed = Make("aws-spot-history",
                          "regions: [us-east-1]\ncredentials: web-identity\nroleArn: a\n"
                          "webIdentityTokenFile: /dev/null");

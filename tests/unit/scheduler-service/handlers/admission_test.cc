@@ -49,7 +49,7 @@ TEST_F(AdmissionTest, FirstComeFirstServed) {
   EXPECT_EQ(admission.running(), 0);
 }
 
-TEST_F(AdmissionTest, RefusesWhatItHasNoRoomOrTimeFor) {
+TEST_F(AdmissionTest, RejectsWhenTheQueueIsFullOrTheTimeIsUp) {
   Admission admission({.max_running = 1, .max_waiting = 1, .max_wait = base::milliseconds(20)}, metrics_, clock_);
   const auto held = admission.Enter({}, kNever);
   EXPECT_THAT(admission.Enter({}, kNever),
@@ -71,7 +71,7 @@ TEST_F(AdmissionTest, TheStopTokenEndsWaiting) {
   EXPECT_EQ(admission.waiting(), 0);
 }
 
-TEST_F(AdmissionTest, ClosedLetsNobodyInAndTellsThoseThatWait) {
+TEST_F(AdmissionTest, CloseRejectsNewAndWaitingRequests) {
   Admission admission({.max_running = 1, .max_waiting = 2, .max_wait = base::seconds(600)}, metrics_, clock_);
   auto first = admission.Enter({}, kNever);
   std::optional<Admission::Permit> held(*std::move(first));

@@ -19,7 +19,7 @@ class LearnedStateStoreTest : public testing::Test {
   metrics::Registry metrics_;
 };
 
-TEST_F(LearnedStateStoreTest, StateFilesAreWholeOrNotThere) {
+TEST_F(LearnedStateStoreTest, DamagedStateFilesAreIgnored) {
   const StateFiles files(folder_ / "deep" / "state", metrics_);
   ASSERT_THAT(files.Open(), base::IsOk());
   EXPECT_EQ(files.Load("x"), std::nullopt);
@@ -36,7 +36,7 @@ TEST_F(LearnedStateStoreTest, StateFilesAreWholeOrNotThere) {
   EXPECT_THAT(metrics_.Text(), testing::HasSubstr("medley_state_damaged_total{file=\"x\"} 4"));
 }
 
-TEST_F(LearnedStateStoreTest, WithoutAFolderNothingIsKept) {
+TEST_F(LearnedStateStoreTest, WithoutAFolderNothingIsSaved) {
   const StateFiles files("", metrics_);
   EXPECT_THAT(files.Open(), base::IsOk());
   files.Save("x", "y");
@@ -46,7 +46,7 @@ TEST_F(LearnedStateStoreTest, WithoutAFolderNothingIsKept) {
   EXPECT_FALSE(in_a_file.Open().ok());
 }
 
-TEST_F(LearnedStateStoreTest, PoliciesComeChangeAndGo) {
+TEST_F(LearnedStateStoreTest, PolicyFilesAreAddedChangedAndRemoved) {
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "a.policy", "one"), base::IsOk());
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "b.txt", "no policy"), base::IsOk());
   PolicyStore store(folder_);
