@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the requests ctrdnn-16, matchnet-16, 2emb-10 and nce-5 of this folder.
+"""Writes the requests ctrdnn-16, matchnet-16, 2emb-10 and nce-5 in this folder.
 
   examples/plan/generate.py [--medley build/bin/medley] [--check]
 
-The layer tables are those of examples/models, their profiles what `medley profile --analytic` estimates from the
-datasheets `cpu` and `v100`; quotas and prices are those of HeterPS (section 6: 480 cores, 32 V100; 0.04 and 2.42 USD an
-hour). --check writes nothing and fails when a file differs from what would be written.
+The layer tables come from examples/models. `medley profile --analytic` estimates the profiles from the datasheets `cpu`
+and `v100`. Limits and prices are those of HeterPS (section 6: 480 cores, 32 V100; 0.04 and 2.42 USD per hour).
+--check writes nothing and fails if a file differs from the generated one.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 BATCH = 4096
-# The throughput that is asked for: enough that no type alone is as cheap as a mix.
+# The required throughput: high enough that a mix of types is cheaper than each type alone.
 MODELS = {"ctrdnn-16": 500000, "matchnet-16": 100000, "2emb-10": 10000000, "nce-5": 4000000}
 NUMBERS = ("computeSeconds", "computeParallel", "syncSeconds", "transferSeconds", "commParallel", "serverSeconds",
            "activationBytes")

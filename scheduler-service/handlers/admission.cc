@@ -20,8 +20,8 @@ absl::StatusOr<Admission::Permit> Admission::Enter(std::stop_token stop, base::S
   if (closed_) return base::Unavailable("the service is stopping");
   if (running_ >= options_.max_running || !queue_.empty()) {
     if (queue_.size() >= static_cast<size_t>(options_.max_waiting)) {
-      return base::ResourceExhausted("{} requests are being processed and {} wait in the queue: try again later", running_,
-                                     queue_.size());
+      return base::ResourceExhausted("{} requests are being processed and {} wait in the queue: try again later",
+                                     running_, queue_.size());
     }
     const uint64_t ticket = next_ticket_++;
     queue_.push_back(ticket);
@@ -34,10 +34,13 @@ absl::StatusOr<Admission::Permit> Admission::Enter(std::stop_token stop, base::S
     changed_.NotifyAll();  // another request may be first now
     Show();
     if (closed_) return base::Unavailable("the service is stopping");
-    if (stop.stop_requested()) return base::MakeStatus(absl::StatusCode::kCancelled, "the caller cancelled the request");
-    if (!turn && patience == deadline) return base::DeadlineExceeded("the deadline passed while the request waited in the queue");
+    if (stop.stop_requested())
+      return base::MakeStatus(absl::StatusCode::kCancelled, "the caller cancelled the request");
+    if (!turn && patience == deadline)
+      return base::DeadlineExceeded("the deadline passed while the request waited in the queue");
     if (!turn) {
-      return base::ResourceExhausted("the request waited in the queue for {} s: try again later", base::ToSeconds(options_.max_wait));
+      return base::ResourceExhausted("the request waited in the queue for {} s: try again later",
+                                     base::ToSeconds(options_.max_wait));
     }
   }
   ++running_;

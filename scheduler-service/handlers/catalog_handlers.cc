@@ -40,7 +40,8 @@ absl::Status Handlers::ListPrices(const pb::ListPricesRequest& in, Call& call, p
     std::optional<base::WallTime> since;
     if (in.has_since()) {
       const int64_t seconds = in.since().seconds();
-      if (std::abs(seconds) > kMostSeconds) return base::InvalidArgument("since: must be between the years 1840 and 2100");
+      if (std::abs(seconds) > kMostSeconds)
+        return base::InvalidArgument("since: must be between the years 1840 and 2100");
       since = base::WallTime(base::seconds(seconds));
     }
     const int64_t revision = context_.catalog.Get()->revision;

@@ -18,7 +18,8 @@ ResultCache::ResultCache(size_t max_bytes, metrics::Registry& metrics)
     : max_bytes_(max_bytes),
       hits_(metrics.GetCounter(kName, kHelp, {{"result", "hit"}})),
       misses_(metrics.GetCounter(kName, kHelp, {{"result", "miss"}})),
-      evictions_(metrics.GetCounter("medley_scheduler_cache_evictions_total", "Responses evicted because the cache was full")),
+      evictions_(
+          metrics.GetCounter("medley_scheduler_cache_evictions_total", "Responses evicted because the cache was full")),
       bytes_gauge_(metrics.GetGauge("medley_scheduler_cache_bytes", "Bytes of requests and responses in the cache")) {}
 
 ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view request,

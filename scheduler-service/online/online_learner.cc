@@ -88,7 +88,8 @@ absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
   if (!problem.ok()) return base::Annotate(problem.status(), "request");
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<int> schedule, ScheduleOf(*problem, observation));
   const double log_cost = std::log(HourlyOf(*problem, observation) / 3600 / observation.throughput);
-  if (!std::isfinite(log_cost)) return base::InvalidArgument("usdPerHour: must be greater than 0, or the request must have prices");
+  if (!std::isfinite(log_cost))
+    return base::InvalidArgument("usdPerHour: must be greater than 0, or the request must have prices");
 
   const std::string name = NameOf(observation.request);
   const base::MutexLock lock(learning_);
@@ -179,7 +180,8 @@ absl::Status OnlineLearner::Load(std::string_view bytes) {
     latest = std::max(latest, trainer->observed() & 0xffffffff);
     trainers[name] = std::make_unique<PolicyTrainer>(std::move(*trainer));
   }
-  if (in.cut_short() || in.left() != 0) return base::InvalidArgument("policies: the file is truncated or has {} extra bytes", in.left());
+  if (in.cut_short() || in.left() != 0)
+    return base::InvalidArgument("policies: the file is truncated or has {} extra bytes", in.left());
   const base::MutexLock lock(learning_);
   trainers_ = std::move(trainers);
   observations_ = latest;

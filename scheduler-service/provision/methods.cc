@@ -10,7 +10,8 @@ namespace medley::sched {
 const std::vector<ProvisionMethod>& ProvisionMethods() {
   static const std::vector<ProvisionMethod> methods = {
       {"exact", "the cheapest units, found by checking every relevant throughput", &ProvisionExact},
-      {"newton", "HeterPS: balanced stages by Newton's method in one unknown, rounded up and repaired", &ProvisionNewton},
+      {"newton", "HeterPS: balanced stages by Newton's method in one unknown, rounded up and repaired",
+       &ProvisionNewton},
       {"sta-ratio", "1 GPU card : 6 CPU cores that train and serve parameters",
        [](const Problem& problem, std::vector<StageChoice> stages) {
          return ProvisionStatic(problem, std::move(stages), kStaRatio);

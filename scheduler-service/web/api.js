@@ -1,4 +1,4 @@
-// Calls to the service. An error response becomes an Error with the service's message and the path of the invalid field.
+// Calls to the service. An error response becomes an Error with the service's message and the path of the field.
 
 export function setToken(token) {
   if (token) sessionStorage.setItem("token", token);

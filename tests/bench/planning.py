@@ -1,6 +1,6 @@
-"""Figures of planning: what build/bin/planner_bench measured, as rows and tables beside the paper's numbers.
+"""Formats the output of build/bin/planner_bench as rows and tables, beside the numbers of the paper.
 
-Used by tests/bench/run; alone it makes the tables of a file that planner_bench wrote: planning.py FILE.json
+Used by tests/bench/run. Run alone, it prints the tables for an output file of planner_bench: planning.py FILE.json
 """
 import json
 import os
@@ -106,7 +106,7 @@ def quality_table(found):
 
 
 def dearer(found, wanted, reference):
-    """By how much each baseline is dearer than `reference`, at most over the (model, types) that `wanted` takes."""
+    """The largest excess cost of each baseline over `reference`, over the (model, types) that `wanted` selects."""
     cells = {(e["model"], e["types"], e["planner"]): e for e in found if "above" in e}
     out = {}
     for (model, types, planner), e in cells.items():
