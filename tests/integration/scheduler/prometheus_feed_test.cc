@@ -139,9 +139,9 @@ TEST_F(PrometheusFeedTest, SeriesOfADeadExporterDisappear) {
   ASSERT_EQ(Size(FetchUntil([](const FetchResult& r) { return Size(r) == 2; })), 2u);
   exporter_.reset();
   // Prometheus marks the series stale at the next scrape, which fails.
-  const FetchResult gone = FetchUntil([](const FetchResult& r) { return Size(r) == 0; });
-  ASSERT_TRUE(std::holds_alternative<absl::Status>(gone.outcome));
-  EXPECT_THAT(std::get<absl::Status>(gone.outcome), StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
+  const FetchResult result = FetchUntil([](const FetchResult& r) { return Size(r) == 0; });
+  ASSERT_TRUE(std::holds_alternative<absl::Status>(result.outcome));
+  EXPECT_THAT(std::get<absl::Status>(result.outcome), StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
 }
 
 TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {

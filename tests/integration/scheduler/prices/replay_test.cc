@@ -20,7 +20,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 
 // The expected published series of one key: an independent implementation of the hysteresis rule.
-struct Told {
+struct ExpectedSeries {
   double price = 0;
   base::WallTime at;
   std::vector<double> series;
@@ -52,7 +52,7 @@ TEST(ReplayTest, ExactRecordsOfThreeMonths) {
   PollerOptions options;
   options.book.acceptance.forget_after = hours(24 * 365);
   Replay replay(At(rows[0][0]), Replay::Unaging(), options);
-  std::map<std::string, Told> expected;
+  std::map<std::string, ExpectedSeries> expected;
   std::map<std::string, double> last;
   int changes = 0;
   for (const Row& row : rows) {
@@ -67,9 +67,9 @@ TEST(ReplayTest, ExactRecordsOfThreeMonths) {
     }
   }
   size_t publishes = 0;
-  for (const auto& [key, told] : expected) {
-    EXPECT_EQ(Published(replay.store_, key), told.series) << key;
-    publishes += told.series.size() - 1;  // the first price of a zone is not a change
+  for (const auto& [key, wanted] : expected) {
+    EXPECT_EQ(Published(replay.store_, key), wanted.series) << key;
+    publishes += wanted.series.size() - 1;  // the first price of a zone is not a change
     EXPECT_NEAR(replay.Find(key)->price_per_instance_hour, last[key], 0.02 * last[key] + 0.001) << key;
   }
   EXPECT_EQ(expected.size(), 17u);
@@ -187,7 +187,7 @@ class Weeks {
 TEST(ReplayTest, FourYearsOfGcpWeekByWeek) {
   Weeks weeks;
   Replay replay(At(*weeks.times().begin()));
-  std::map<std::string, Told> expected;
+  std::map<std::string, ExpectedSeries> expected;
   for (const std::string& time : weeks.times()) {
     const std::vector<CatalogEntry> list = weeks.UpTo(time);
     replay.Step(At(time), Snapshot{list, true, {}});
@@ -195,9 +195,9 @@ TEST(ReplayTest, FourYearsOfGcpWeekByWeek) {
     for (const CatalogEntry& entry : list) expected[KeyOf(entry)].See(entry.price_per_instance_hour, At(time));
   }
   size_t publishes = 0;
-  for (const auto& [key, told] : expected) {
-    EXPECT_EQ(Published(replay.store_, key), told.series) << key;
-    publishes += told.series.size() - 1;
+  for (const auto& [key, wanted] : expected) {
+    EXPECT_EQ(Published(replay.store_, key), wanted.series) << key;
+    publishes += wanted.series.size() - 1;
   }
   EXPECT_GT(publishes, 300u);
   // Tokyo's H100 fell from 11.16 to 2.87 in one step: one poll leaves it unconfirmed, the next one accepts it.

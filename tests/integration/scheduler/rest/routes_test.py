@@ -211,9 +211,9 @@ class CacheTest(SchemaCase):
         # With other prices, the same bytes get another response.
         self.scheduler.set_prices(PRICES.replace("0.04", "0.08"))
         wait_for("revision 2", lambda: self.ask("GET", "/v1/catalog").json()["catalog"]["revision"] == "2")
-        dearer = self.ask("POST", "/v1/plan", text).json()
-        self.assertEqual(dearer["catalogRevision"], "2")
-        self.assertGreater(dearer["plan"]["costUsd"], first.json()["plan"]["costUsd"])
+        costlier = self.ask("POST", "/v1/plan", text).json()
+        self.assertEqual(costlier["catalogRevision"], "2")
+        self.assertGreater(costlier["plan"]["costUsd"], first.json()["plan"]["costUsd"])
 
     def test_incomplete_responses_are_not_cached(self):
         plan = example(planner={"name": "exact", "timeBudgetSeconds": 1e-6})

@@ -105,15 +105,15 @@ TEST_F(AcceptanceTest, DuplicatesTakeTheLatestThenTheMostExpensive) {
 
 TEST_F(AcceptanceTest, AvailabilityWithoutAPriceKeepsThePrice) {
   Take({Spot("a", 1)});
-  CatalogEntry gone = Spot("a", 0);
-  gone.available = false;
-  gone.unavailable_until = clock_.Now() + base::seconds(180);
-  EXPECT_TRUE(Take({gone}, false).reasons.empty());
+  CatalogEntry unavailable = Spot("a", 0);
+  unavailable.available = false;
+  unavailable.unavailable_until = clock_.Now() + base::seconds(180);
+  EXPECT_TRUE(Take({unavailable}, false).reasons.empty());
   EXPECT_EQ(Known("a"), 1);
   EXPECT_FALSE(prices_.known.begin()->second.available);
   Take({Spot("a", 1)});
   EXPECT_TRUE(prices_.known.begin()->second.available);
-  for (const auto& both : {std::vector{Spot("a", 1.1), gone}, std::vector{gone, Spot("a", 1.2)}}) {
+  for (const auto& both : {std::vector{Spot("a", 1.1), unavailable}, std::vector{unavailable, Spot("a", 1.2)}}) {
     EXPECT_TRUE(Take(both).reasons.empty());  // one entry has the price, the other says it is unavailable
     EXPECT_GT(Known("a"), 1);
     EXPECT_FALSE(prices_.known.begin()->second.available);

@@ -93,10 +93,10 @@ TEST(ResolvePricesTest, OfferingThenName) {
   Catalog catalog;
   catalog.entries = *Parse(R"(entries:
 - {resourceType: cpu, class: CPU, limit: 9, pricePerUnitHour: 0.04}
-- {resourceType: gone, class: GPU, limit: 9, pricePerUnitHour: 1, available: false}
+- {resourceType: unavailable, class: GPU, limit: 9, pricePerUnitHour: 1, available: false}
 - {offering: {provider: aws, instanceType: p3.8xlarge}, pricePerInstanceHour: 8})");
   model::PlanRequest request;
-  request.resources = {{"cpu"}, {"gone"}, {"v100"}, {"mine", model::ResourceClass::kCpu, 7}};
+  request.resources = {{"cpu"}, {"unavailable"}, {"v100"}, {"mine", model::ResourceClass::kCpu, 7}};
   request.resources[2].offering = model::Offering{"aws", "", "", "p3.8xlarge", "", 4};
   ResolvePrices(catalog, request);
   EXPECT_EQ(request.resources[0].price_per_unit_hour, 0.04);

@@ -127,11 +127,11 @@ TEST_F(BookTest, TheCheapestAvailableOfferingMakesTheType) {
   EXPECT_EQ(v100.offering->instance_type, "p3.8xlarge");
   EXPECT_EQ(v100.offering->units_per_instance, 4);
   EXPECT_EQ(v100.limit, 32);
-  CatalogEntry gone = P3("", "spot", 0, "p3.8xlarge");
-  gone.available = false;
-  gone.unavailable_until = clock_.Now() + minutes(3);
+  CatalogEntry unavailable = P3("", "spot", 0, "p3.8xlarge");
+  unavailable.available = false;
+  unavailable.unavailable_until = clock_.Now() + minutes(3);
   Take(2, {P3("", "spot", 3.2, "p3.8xlarge")});
-  Take(2, {gone});  // one source is enough to make it unavailable
+  Take(2, {unavailable});  // one source is enough to make it unavailable
   EXPECT_EQ(Find("v100").offering->zone, "us-east-1b");
   clock_.Advance(minutes(4));
   EXPECT_EQ(Find("v100").offering->instance_type, "p3.8xlarge");
