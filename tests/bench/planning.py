@@ -60,7 +60,7 @@ def provision_table(found):
         rows.append((method, percent(most), "-" if most is None else percent(most / (1 + most)),
                      published.get(method, "-"), sum(v is None for v in values)))
     return table("Figure 4: provisioning of the optimum's schedule, CTRDNN, several throughputs (percent)",
-                 ["method", "more expensive than exact, up to", "exact saves, up to", "paper, up to", "no plan"], rows)
+                 ["method", "excess over exact, up to", "exact saves, up to", "paper, up to", "no plan"], rows)
 
 
 def table2(found):
