@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the requests ctrdnn-16, matchnet-16, 2emb-10 and nce-5 of this folder.
+"""Writes the requests ctrdnn-16, matchnet-16, 2emb-10 and nce-5 in this folder.
 
   examples/plan/generate.py [--medley build/bin/medley] [--check]
 
-The layer tables are those of examples/models. `medley profile --analytic` estimates their profiles from the datasheets
-`cpu` and `v100`. Limits and prices are those of HeterPS (section 6: 480 cores, 32 V100; 0.04 and 2.42 USD per hour).
---check writes nothing and fails when a file differs from what would be written.
+The layer tables come from examples/models. `medley profile --analytic` estimates the profiles from the datasheets `cpu`
+and `v100`. Limits and prices are those of HeterPS (section 6: 480 cores, 32 V100; 0.04 and 2.42 USD per hour).
+--check writes nothing and fails if a file differs from the generated one.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 BATCH = 4096
-# minThroughput of each request, high enough that a mix of types is cheaper than any single type.
+# The required throughput: high enough that a mix of types is cheaper than each type alone.
 MODELS = {"ctrdnn-16": 500000, "matchnet-16": 100000, "2emb-10": 10000000, "nce-5": 4000000}
 NUMBERS = ("computeSeconds", "computeParallel", "syncSeconds", "transferSeconds", "commParallel", "serverSeconds",
            "activationBytes")
@@ -56,8 +56,8 @@ def request(medley, name, throughput):
         with open(out, encoding="utf-8") as file:
             model = json.load(file)["model"]
     layers = "\n".join(layer(table) for table in model["layers"])
-    return f"""# {name} on CPU cores and V100s, written by generate.py. The profile is ANALYTIC: estimated from
-# datasheets, not measured. The layer widths are our reconstruction (examples/models/{name}.yaml).
+    return f"""# {name} on CPU cores and V100s, written by generate.py. The profile is ANALYTIC, estimated from datasheets and not measured;
+# the layer widths are our reconstruction (examples/models/{name}.yaml).
 model:
   name: {name}
   layers:
@@ -89,7 +89,7 @@ def main():
             if file.read() != wanted:
                 stale.append(path)
     for path in stale:
-        print(f"{path}: out of date: run examples/plan/generate.py", file=sys.stderr)
+        print(f"{path}: not what generate.py writes; run it", file=sys.stderr)
     return 1 if stale else 0
 
 

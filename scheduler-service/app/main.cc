@@ -1,5 +1,5 @@
-// medley-scheduler: the scheduling service. Starts, serves until SIGTERM or SIGINT, leaves with 0; with 1 and a
-// sentence when an address is in use or an option is wrong.
+// medley-scheduler: the scheduling service. Serves until SIGTERM or SIGINT and then exits with code 0. If an address is
+// in use or an option is invalid, it prints an error and exits with code 1.
 #include <malloc.h>
 
 #include <csignal>
@@ -13,7 +13,7 @@
 namespace medley::sched {
 namespace {
 
-// Every thread inherits the mask, so that a signal to end reaches sigwait only.
+// Blocks SIGTERM and SIGINT. Every thread inherits the mask, so only sigwait receives these signals.
 sigset_t BlockSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -27,7 +27,7 @@ sigset_t BlockSignals() {
 int Main(int argc, char** argv) {
   Options options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
-  // By default every thread gets an arena of its own, and memory that one frees is not used by another.
+  // By default glibc gives every thread its own arena, and memory freed in one arena is not reused by the others.
   mallopt(M_ARENA_MAX, 4);
   log::Configure("scheduler", log::ParseLevel(options.log_level));
   const sigset_t signals = BlockSignals();

@@ -8,64 +8,69 @@ namespace medley::sched {
 namespace {
 
 void AddServing(CLI::App& app, Options& o) {
-  app.add_option("--grpc-listen", o.grpc_listen, "HOST:PORT for gRPC; port 0: a free one")->capture_default_str();
-  app.add_option("--rest-listen", o.rest_listen, "HOST:PORT for REST and the web page; port 0: a free one")
+  app.add_option("--grpc-listen", o.grpc_listen, "HOST:PORT for gRPC; port 0 picks a free port")->capture_default_str();
+  app.add_option("--rest-listen", o.rest_listen, "HOST:PORT for REST and the web page; port 0 picks a free port")
       ->capture_default_str();
-  auto* prices = app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV), watched for changes");
-  app.add_option("--catalog-config", o.catalog_config, "feeds of prices and what is made of them (docs/prices.md)")
+  auto* prices =
+      app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV); the service reloads it when it changes");
+  app.add_option("--catalog-config", o.catalog_config,
+                 "configuration of price feeds and resource types (docs/prices.md)")
       ->excludes(prices);
-  app.add_option("--port-file", o.port_file, "write the ports here as JSON once serving");
+  app.add_option("--port-file", o.port_file,
+                 "write the gRPC and REST ports to this file as JSON once the service is ready");
   app.add_option("--state-dir", o.state_dir,
-                 "keep what is learned here over restarts; policies/NAME.policy are those that "
-                 "requests may name");
+                 "directory for corrections and policies, kept across restarts; requests may use the policies in "
+                 "policies/NAME.policy by name");
   app.add_flag("--learn-online", o.learn_online,
-               "policies of rl-lstm and rl-rnn learn from observations; requests name them as "
-               "policyName online");
-  app.add_option("--poll-seconds", o.poll_seconds, "how often to look at the price file")
+               "train the policies of rl-lstm and rl-rnn on observations; requests select them with "
+               "policyName: online");
+  app.add_option("--poll-seconds", o.poll_seconds, "seconds between checks of the price file")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
   app.add_option("--log-level", o.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 
 void AddLimits(CLI::App& app, Options& o) {
-  app.add_option("--max-concurrent", o.max_concurrent, "requests answered at once")
+  app.add_option("--max-concurrent", o.max_concurrent, "requests processed at the same time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--max-waiting", o.max_waiting, "requests that wait for their turn; more are refused")
+  app.add_option("--max-waiting", o.max_waiting, "requests that may wait in the queue; more are rejected")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--max-wait-seconds", o.max_wait_seconds, "how long one waits for its turn")
+  app.add_option("--max-wait-seconds", o.max_wait_seconds, "seconds that a request may wait in the queue")
       ->check(CLI::Range(0.0, 60.0))
       ->capture_default_str();
-  app.add_option("--max-planning-seconds", o.max_planning_seconds, "of one request, whatever budget it asks for")
+  app.add_option("--max-planning-seconds", o.max_planning_seconds,
+                 "upper bound of one request's planning time, in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  app.add_option("--cache-mib", o.cache_mib, "answers that are kept; 0: none")
+  app.add_option("--cache-mib", o.cache_mib, "size of the response cache in MiB; 0 disables it")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
-  app.add_option("--max-body-kib", o.max_body_kib, "size of a request")
+  app.add_option("--max-body-kib", o.max_body_kib, "largest request in KiB")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--max-connections", o.max_connections, "open REST connections")
+  app.add_option("--max-connections", o.max_connections, "largest number of open REST connections")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--receive-seconds", o.receive_seconds, "from the first byte of a REST request to its last")
+  app.add_option("--receive-seconds", o.receive_seconds, "seconds to receive a whole REST request")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  app.add_option("--grace-seconds", o.grace_seconds, "that running requests get to finish after SIGTERM")
+  app.add_option("--grace-seconds", o.grace_seconds, "seconds that running requests may take after SIGTERM")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
 }
 
 void AddSecurity(CLI::App& app, Options& o) {
-  app.add_option("--tls-cert", o.tls_cert, "certificate chain (PEM), read again when it changes");
-  app.add_option("--tls-key", o.tls_key, "its key (PEM)");
-  app.add_option("--tls-client-ca", o.tls_client_ca, "clients must show a certificate that this CA signed");
-  app.add_option("--token-file", o.token_file, "bearer tokens, one a line; callers must show one of them");
-  app.add_option("--open-paths", o.open_paths, "REST paths that need no token, beside the page's own files")
+  app.add_option("--tls-cert", o.tls_cert, "certificate chain (PEM); the service reloads it when it changes");
+  app.add_option("--tls-key", o.tls_key, "private key of the certificate (PEM)");
+  app.add_option("--tls-client-ca", o.tls_client_ca,
+                 "CA certificate (PEM); clients must present a certificate that it signed");
+  app.add_option("--token-file", o.token_file, "file with one bearer token per line; callers must send one of them");
+  app.add_option("--open-paths", o.open_paths, "REST paths that need no token, besides the web page's files")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_flag("--insecure", o.insecure, "listen beyond loopback without TLS and token");
+  app.add_flag("--insecure", o.insecure, "allow listening on non-loopback addresses without TLS and token");
 }
 
 }  // namespace
@@ -81,25 +86,26 @@ absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string&
     address.port = std::stoi(text.substr(colon + 1));
     if (address.port <= 65535) return address;
   }
-  return base::InvalidArgument("{}: '{}' is not HOST:PORT", flag, text);
+  return base::InvalidArgument("{}: '{}' must have the form HOST:PORT", flag, text);
 }
 
 absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest) {
   const bool tls = !options.tls_cert.empty();
-  if (tls != !options.tls_key.empty()) return base::InvalidArgument("--tls-cert and --tls-key go together");
+  if (tls != !options.tls_key.empty()) return base::InvalidArgument("--tls-cert and --tls-key must be given together");
   if (!tls && !options.tls_client_ca.empty()) return base::InvalidArgument("--tls-client-ca needs --tls-cert");
   const bool secure = tls && !options.token_file.empty();
   if (secure || options.insecure) return absl::OkStatus();
   for (const auto& [address, flag] : {std::pair(grpc, "--grpc-listen"), std::pair(rest, "--rest-listen")}) {
     if (address.loopback()) continue;
     return base::FailedPrecondition(
-        "{}: others can reach {}: give --tls-cert, --tls-key and --token-file, or say --insecure", flag, address.host);
+        "{}: {} is not a loopback address: set --tls-cert, --tls-key and --token-file, or allow it with --insecure",
+        flag, address.host);
   }
   return absl::OkStatus();
 }
 
 std::optional<int> ParseOptions(int argc, char** argv, Options& options) {
-  CLI::App app("Medley's scheduling service: which layers on which kind of machine, and how many of each.");
+  CLI::App app("Medley's scheduling service: decides which layers run on which machine type, and on how many of each.");
   AddServing(app, options);
   AddLimits(app, options);
   AddSecurity(app, options);

@@ -1,4 +1,4 @@
-// What the command line says, checked.
+// The parsed and checked command line options.
 #pragma once
 
 #include <absl/status/status.h>
@@ -19,7 +19,7 @@ struct Options {
   std::string state_dir;
   bool learn_online = false;
   double poll_seconds = 2;
-  // Answering.
+  // Limits of requests and responses.
   int max_concurrent = 4;
   int max_waiting = 16;
   double max_wait_seconds = 1;
@@ -45,14 +45,15 @@ struct Address {
   bool loopback() const;
 };
 
-// "HOST:PORT"; ":PORT" is every interface. Errors: InvalidArgument naming `flag`.
+// Parses "HOST:PORT"; ":PORT" means all interfaces. Errors: InvalidArgument naming `flag`.
 absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag);
 
-// Whether what is asked for is safe: TLS needs both files, and an address that others can reach needs TLS and a token,
-// unless the user says `insecure`. Errors: InvalidArgument, FailedPrecondition.
+// Checks that the security options are consistent: TLS needs a certificate and a key, and a non-loopback address needs
+// TLS and a token file unless `insecure` is set. Errors: InvalidArgument, FailedPrecondition.
 absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest);
 
-// Reads the command line. A code: leave with it (help, or a mistake that was printed).
+// Parses the command line into `options`. A returned value is the exit code: the program must exit because it printed
+// the help or an error.
 std::optional<int> ParseOptions(int argc, char** argv, Options& options);
 
 }  // namespace medley::sched

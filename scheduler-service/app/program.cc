@@ -22,7 +22,7 @@ namespace medley::sched {
 namespace {
 
 constexpr base::seconds kIdleBesidePlanning{30};
-constexpr base::seconds kLastPlanning{5};  // planners look at their stop tokens more often
+constexpr base::seconds kLastPlanning{5};  // planners check their stop tokens more often than this
 constexpr base::seconds kLastCalls{1};
 
 absl::Status WritePorts(const std::string& path, const rpc::Server& grpc, const RestServer& rest) {
@@ -77,18 +77,18 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   if (!options.token_file.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(tokens, BearerTokens::Load(options.token_file));
   }
-  std::stop_source drain, stop;  // ends streams; ends planning as well
+  std::stop_source drain, stop;  // `drain` ends streams, `stop` also ends planning
   base::SystemClock clock;
   metrics::Registry metrics;
   CatalogStore catalog;
   const Registry planners = BuiltinPlanners();
   MEDLEY_ASSIGN_OR_RETURN(const HardwareCatalog hardware, HardwareCatalog::Builtin());
-  Learned learned(options.state_dir, options.learn_online, metrics);
-  MEDLEY_RETURN_IF_ERROR(learned.Open());
-  Handlers handlers({planners, catalog, hardware, learned, metrics, clock}, HandlerOptions(options));
+  LearnedStateStore learned_state(options.state_dir, options.learn_online, metrics);
+  MEDLEY_RETURN_IF_ERROR(learned_state.Open());
+  Handlers handlers({planners, catalog, hardware, learned_state, metrics, clock}, HandlerOptions(options));
   RequestIds ids(static_cast<uint64_t>(clock.Now().time_since_epoch().count()));
   const bool wants_prices = !options.prices.empty() || !options.catalog_config.empty();
-  std::atomic<bool> serving{false};  // both protocols
+  std::atomic<bool> serving{false};  // true once both protocols are served
   const auto ready = [&] {
     return serving && !drain.stop_requested() && (!wants_prices || catalog.Get()->revision > 0);
   };
@@ -96,12 +96,12 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   if (wants_prices) {
     MEDLEY_ASSIGN_OR_RETURN(CatalogConfig config, ReadCatalogConfig(options, clock));
     poller.emplace(std::move(config.poller), std::move(config.feeds), catalog, metrics, clock);
-    poller->Start();  // a file that is not good yet is looked at again
+    poller->Start();  // an invalid price file is not an error here: the poller reads it again
   }
   const auto service =
       MakeGrpcService(handlers, ids, drain.get_token(), stop.get_token(), {.max_watches = 64, .tokens = tokens});
   MEDLEY_ASSIGN_OR_RETURN(const WebPage page, WebPage::Make());
-  // REST first: it says what is wrong with certificates.
+  // REST starts first because its errors explain invalid certificates.
   MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<RestServer> rest_server,
                           RestServer::Start(MakeRestOptions(options, rest_at, tokens),
                                             {handlers, ids, metrics, clock, ready, stop.get_token(), page.files()}));
@@ -113,7 +113,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
                         {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
                         {"tls", options.tls_cert.empty() ? "false" : "true"},
                         {"token", tokens.required() ? "true" : "false"}});
-  std::jthread keeping([&](std::stop_token token) { learned.Keep(clock, std::move(token)); });
+  std::jthread learned_state_thread([&](std::stop_token token) { learned_state.Run(clock, std::move(token)); });
   wait_for_end();
 
   log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
@@ -123,11 +123,11 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   stop.request_stop();
   handlers.admission().WaitIdle(kLastPlanning);
   grpc_server->Stop(kLastCalls);
-  rest_server->WaitAnswered(kLastCalls);  // what was worked out is on its way
+  rest_server->WaitAnswered(kLastCalls);  // finished responses may still be in transit
   rest_server.reset();
   if (poller) poller->Stop();
-  keeping = {};  // stops and joins
-  learned.Save();
+  learned_state_thread = {};  // stops and joins
+  learned_state.Save();
   log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// The service as a whole: makes its parts, serves, and leaves in good order.
+// The whole service: creates its parts, serves, and shuts down in order.
 #pragma once
 
 #include <absl/status/status.h>
@@ -9,9 +9,9 @@
 
 namespace medley::sched {
 
-// Serves until `wait_for_end` returns; then says that it is not ready, takes no new work, lets running requests finish
-// for the grace period, stops them with the best plan known, and returns. Errors: addresses in use, bad options or
-// files.
+// Serves until `wait_for_end` returns. Then reports "not ready", rejects new requests, waits for running requests for
+// the grace period, stops the remaining ones (they return the best plan found so far), and returns. Errors: an address
+// in use, an invalid option or file.
 absl::Status Serve(const Options& options, const std::function<void()>& wait_for_end);
 
 }  // namespace medley::sched

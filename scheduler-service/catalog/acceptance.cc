@@ -17,7 +17,7 @@ void Note(AcceptanceReport& report, const std::string& reason, std::string text)
   if (report.notes.size() < kMaxNotes) report.notes.push_back(std::move(text));
 }
 
-// The price that steps and duplicates are compared by.
+// The price by which steps and duplicates are compared.
 double PriceOf(const CatalogEntry& entry) {
   return entry.price_per_instance_hour > 0 ? entry.price_per_instance_hour : entry.price_per_unit_hour;
 }
@@ -28,7 +28,7 @@ bool SaysAvailabilityOnly(const CatalogEntry& entry) {
 
 bool IsPrice(double price) { return std::isfinite(price) && price >= 0; }
 
-// The reason why an entry cannot be taken at all, or empty.
+// The reason for rejecting an entry, or empty.
 std::string Unusable(const CatalogEntry& entry) {
   if (KeyOf(entry).empty() || (entry.offering && entry.offering->instance_type.empty())) return "key";
   if (entry.currency != "USD") return "currency";
@@ -37,22 +37,23 @@ std::string Unusable(const CatalogEntry& entry) {
   return finite && PriceOf(entry) > 0 ? "" : "price";
 }
 
-// Of two entries of a key one has no price: the price of the other, not to be had.
+// Merges two entries of one key of which one reports only that the offering is unavailable: the result is the price of
+// the other one, marked unavailable.
 void JoinAvailability(const CatalogEntry& entry, CatalogEntry& other) {
-  const CatalogEntry& gone = SaysAvailabilityOnly(entry) ? entry : other;
-  const base::WallTime until = gone.unavailable_until;
+  const CatalogEntry& unavailable = SaysAvailabilityOnly(entry) ? entry : other;
+  const base::WallTime until = unavailable.unavailable_until;
   if (SaysAvailabilityOnly(other)) other = entry;
   other.available = false;
   other.unavailable_until = until;
 }
 
-// One entry a key: the latest in effect; of those that agree on that, the dearer.
+// Reduces the snapshot to one entry per key: the one with the latest effective_at; among equals the most expensive.
 std::map<std::string, CatalogEntry> Reduce(const Snapshot& snapshot, AcceptanceReport& report) {
   std::map<std::string, CatalogEntry> out;
   for (const CatalogEntry& entry : snapshot.entries) {
     const std::string key = KeyOf(entry);
     if (const std::string reason = Unusable(entry); !reason.empty()) {
-      Note(report, reason, fmt::format("{}: {} {} is refused", key, PriceOf(entry), entry.currency));
+      Note(report, reason, fmt::format("{}: rejected the price {} {}", key, PriceOf(entry), entry.currency));
       continue;
     }
     const auto [found, is_new] = out.try_emplace(key, entry);
@@ -61,7 +62,7 @@ std::map<std::string, CatalogEntry> Reduce(const Snapshot& snapshot, AcceptanceR
     if (SaysAvailabilityOnly(entry) || SaysAvailabilityOnly(other)) {
       JoinAvailability(entry, other);
     } else if (entry.effective_at == other.effective_at && PriceOf(entry) != PriceOf(other)) {
-      Note(report, "duplicate", fmt::format("{}: both {} and {}", key, PriceOf(other), PriceOf(entry)));
+      Note(report, "duplicate", fmt::format("{}: has two prices, {} and {}", key, PriceOf(other), PriceOf(entry)));
       if (PriceOf(entry) > PriceOf(other)) other = entry;
     } else if (entry.effective_at > other.effective_at) {
       other = entry;
@@ -99,8 +100,8 @@ class Acceptor {
     }
     prices_.answered.insert(key);
     if (!options_.authoritative) Clamp(key, entry);
-    if (known != prices_.known.end() && Doubtful(key, entry, PriceOf(known->second))) return;
-    prices_.doubted.erase(key);
+    if (known != prices_.known.end() && NeedsConfirmation(key, entry, PriceOf(known->second))) return;
+    prices_.unconfirmed.erase(key);
     prices_.known[key] = std::move(entry);
   }
 
@@ -112,8 +113,8 @@ class Acceptor {
     const double limit = *on_demand * options_.max_spot_of_on_demand;
     if (entry.price_per_instance_hour <= limit) return;
     Note(report_, "clamped",
-         fmt::format("{}: {} is above on-demand ({}), taken as {}", key, entry.price_per_instance_hour, *on_demand,
-                     limit));
+         fmt::format("{}: the spot price {} is above the on-demand price {}, reduced to {}", key,
+                     entry.price_per_instance_hour, *on_demand, limit));
     entry.price_per_unit_hour *= limit / entry.price_per_instance_hour;
     entry.price_per_instance_hour = limit;
   }
@@ -128,13 +129,15 @@ class Acceptor {
     return on_demand_ ? on_demand_(offering) : std::nullopt;
   }
 
-  // True: the price moved too far and nobody confirmed that yet.
-  bool Doubtful(const std::string& key, const CatalogEntry& entry, double before) {
+  // True if the price moved too far and no second answer has confirmed it yet.
+  bool NeedsConfirmation(const std::string& key, const CatalogEntry& entry, double before) {
     if (options_.authoritative || !TooFar(options_, before, PriceOf(entry))) return false;
-    const auto seen = prices_.doubted.find(key);
-    if (seen != prices_.doubted.end() && !TooFar(options_, PriceOf(seen->second), PriceOf(entry))) return false;
-    Note(report_, "step", fmt::format("{}: from {} to {} waits for a second answer", key, before, PriceOf(entry)));
-    prices_.doubted[key] = entry;
+    const auto seen = prices_.unconfirmed.find(key);
+    if (seen != prices_.unconfirmed.end() && !TooFar(options_, PriceOf(seen->second), PriceOf(entry))) return false;
+    Note(report_, "step",
+         fmt::format("{}: the change from {} to {} waits for confirmation by a second answer", key, before,
+                     PriceOf(entry)));
+    prices_.unconfirmed[key] = entry;
     return true;
   }
 
@@ -153,7 +156,8 @@ AcceptanceReport Accept(const AcceptanceOptions& options, const std::string& sou
   std::map<std::string, CatalogEntry> entries = Reduce(snapshot, report);
   if (snapshot.complete && Shrunk(options, prices, entries.size(), now)) {
     report.taken = false;
-    Note(report, "shrunk", fmt::format("{} prices, the last good answer had {}", entries.size(), prices.complete_size));
+    Note(report, "shrunk",
+         fmt::format("the answer has {} prices, the last good one had {}", entries.size(), prices.complete_size));
     prices.answered.clear();
     return report;
   }
@@ -166,7 +170,7 @@ AcceptanceReport Accept(const AcceptanceOptions& options, const std::string& sou
     }
   }
   Acceptor acceptor(options, on_demand, now, prices, report);
-  for (const bool spot : {false, true}) {  // spot prices are measured by the on-demand ones of the same answer
+  for (const bool spot : {false, true}) {  // on-demand prices first: spot prices are compared with them
     for (auto& [key, entry] : entries) {
       if (IsSpot(entry) != spot) continue;
       if (entry.source.empty()) entry.source = source;
@@ -181,9 +185,9 @@ AcceptanceReport Accept(const AcceptanceOptions& options, const std::string& sou
 
 void Confirm(base::WallTime now, AcceptedPrices& prices) {
   for (const std::string& key : prices.answered) {
-    if (const auto doubted = prices.doubted.find(key); doubted != prices.doubted.end()) {
-      prices.known[key] = doubted->second;
-      prices.doubted.erase(doubted);
+    if (const auto unconfirmed = prices.unconfirmed.find(key); unconfirmed != prices.unconfirmed.end()) {
+      prices.known[key] = unconfirmed->second;
+      prices.unconfirmed.erase(unconfirmed);
     }
     if (const auto known = prices.known.find(key); known != prices.known.end()) known->second.observed_at = now;
   }

@@ -5,7 +5,7 @@
 namespace medley::sched {
 namespace {
 
-// The price that hysteresis looks at.
+// The price to which hysteresis applies.
 double Price(const CatalogEntry& entry) {
   return entry.price_per_instance_hour > 0 ? entry.price_per_instance_hour : entry.price_per_unit_hour;
 }
@@ -37,41 +37,42 @@ AcceptanceReport PriceBook::Take(size_t source, const Snapshot& snapshot, base::
 
 void PriceBook::Unchanged(size_t source, base::WallTime now) { Confirm(now, accepted_[source]); }
 
-void PriceBook::Tell(const std::string& key, CatalogEntry entry, base::WallTime now) {
-  const auto found = told_.find(key);
-  if (found == told_.end()) {
-    told_.emplace(key, ToldPrice{std::move(entry), now});
+void PriceBook::UpdatePublished(const std::string& key, CatalogEntry entry, base::WallTime now) {
+  const auto found = published_.find(key);
+  if (found == published_.end()) {
+    published_.emplace(key, PublishedPrice{std::move(entry), now});
     return;
   }
-  ToldPrice& told = found->second;
+  PublishedPrice& published = found->second;
   const bool moved = entry.quality == Quality::kStatic
-                         ? Price(entry) != Price(told.entry) || entry.UnitPrice() != told.entry.UnitPrice()
-                         : ShouldPublish(options_.hysteresis, Price(told.entry), told.at, Price(entry), now);
+                         ? Price(entry) != Price(published.entry) || entry.UnitPrice() != published.entry.UnitPrice()
+                         : ShouldPublish(options_.hysteresis, Price(published.entry), published.at, Price(entry), now);
   if (moved) {
-    told.at = now;
+    published.at = now;
   } else {  // everything but the price
-    entry.price_per_instance_hour = told.entry.price_per_instance_hour;
-    entry.price_per_unit_hour = told.entry.price_per_unit_hour;
+    entry.price_per_instance_hour = published.entry.price_per_instance_hour;
+    entry.price_per_unit_hour = published.entry.price_per_unit_hour;
   }
-  told.entry = std::move(entry);
+  published.entry = std::move(entry);
 }
 
 std::vector<CatalogEntry> PriceBook::Publish(base::WallTime now) {
   for (size_t i = 0; i < sources_.size(); ++i) Forget(AcceptanceOf(i), now, accepted_[i]);
   MergedPrices merged = Merge(Views(), options_.machines, options_.staleness, now);
-  std::erase_if(told_, [&](const auto& told) { return !merged.contains(told.first); });
+  std::erase_if(published_, [&](const auto& published) { return !merged.contains(published.first); });
   for (auto& [key, entry] : merged) {
     ApplyOverrides(options_.overrides, entry);
-    Tell(key, std::move(entry), now);
+    UpdatePublished(key, std::move(entry), now);
   }
   std::vector<CatalogEntry> out;
   std::set<std::string> named;
-  for (const auto& [key, told] : told_) {
-    named.insert(told.entry.resource_type);
-    out.push_back(told.entry);
+  for (const auto& [key, published] : published_) {
+    named.insert(published.entry.resource_type);
+    out.push_back(published.entry);
   }
   for (CatalogEntry& type : DeriveResources(options_.resources, out)) {
-    if (!named.contains(type.resource_type)) out.push_back(std::move(type));  // a source that names the type wins
+    // A type that a source defines takes precedence over a derived one.
+    if (!named.contains(type.resource_type)) out.push_back(std::move(type));
   }
   return out;
 }

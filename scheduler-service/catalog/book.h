@@ -1,5 +1,5 @@
-// Everything known of prices, and what planners have been told of it. The pure middle of the poller: answers go in, the
-// entries to publish come out.
+// All accepted prices and all published prices. The pure part of the poller: it takes the answers of the feeds and
+// returns the entries to publish.
 //
 //   answer -> Accept (per source) -> Merge (staleness, priority, shapes) -> overrides -> hysteresis -> resource types
 //
@@ -19,7 +19,7 @@
 namespace medley::sched {
 
 struct BookOptions {
-  AcceptanceOptions acceptance;  // authoritative is each source's own
+  AcceptanceOptions acceptance;  // `authoritative` is set from SourceOptions
   StalenessOptions staleness;
   HysteresisOptions hysteresis;
   MachineShapes machines;
@@ -35,10 +35,9 @@ struct SourceOptions {
   bool authoritative = false;
 };
 
-// A price that planners were told.
-struct ToldPrice {
+struct PublishedPrice {
   CatalogEntry entry;
-  base::WallTime at;
+  base::WallTime at;  // when this price was first published
 };
 
 class PriceBook {
@@ -48,27 +47,27 @@ class PriceBook {
   AcceptanceReport Take(size_t source, const Snapshot& snapshot, base::WallTime now);
   void Unchanged(size_t source, base::WallTime now);
 
-  // What planners should be told now: offerings and types that sources define, by key, then the types that the
-  // configuration derives. A price that a source says a person wrote is told as it is; of the others only a change that
-  // hysteresis lets through. Called again with the same knowledge and time it gives the same.
+  // The entries to publish at `now`: offerings and resource types that sources define, by key, then the resource types
+  // that the configuration derives. Static prices (Quality::kStatic) are published as they are; other prices change
+  // only if hysteresis allows it. Idempotent: the same state and time give the same entries.
   std::vector<CatalogEntry> Publish(base::WallTime now);
 
-  // Between runs (last_good.h).
+  // For saving and restoring the book across restarts (last_good.h).
   const AcceptedPrices& accepted(size_t source) const { return accepted_[source]; }
-  const std::map<std::string, ToldPrice>& told() const { return told_; }
+  const std::map<std::string, PublishedPrice>& published() const { return published_; }
   const std::vector<SourceOptions>& sources() const { return sources_; }
   void Restore(size_t source, AcceptedPrices prices) { accepted_[source] = std::move(prices); }
-  void RestoreTold(std::map<std::string, ToldPrice> told) { told_ = std::move(told); }
+  void RestorePublished(std::map<std::string, PublishedPrice> published) { published_ = std::move(published); }
 
  private:
   std::vector<SourcePrices> Views() const;
   AcceptanceOptions AcceptanceOf(size_t source) const;
-  void Tell(const std::string& key, CatalogEntry entry, base::WallTime now);
+  void UpdatePublished(const std::string& key, CatalogEntry entry, base::WallTime now);
 
   const BookOptions options_;
   const std::vector<SourceOptions> sources_;
-  std::vector<AcceptedPrices> accepted_;  // one a source
-  std::map<std::string, ToldPrice> told_;
+  std::vector<AcceptedPrices> accepted_;  // by source
+  std::map<std::string, PublishedPrice> published_;
 };
 
 }  // namespace medley::sched

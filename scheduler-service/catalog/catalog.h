@@ -1,4 +1,4 @@
-// Prices as published: an immutable snapshot with a revision that grows with every change, and where to wait for one.
+// The published prices: an immutable snapshot whose revision grows with every change, and the store that publishes it.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,16 @@ class CatalogStore {
  public:
   explicit CatalogStore(HistoryOptions history = {}) : history_(history) {}
   CatalogSnapshot Get() const;
-  // A new revision when `entries` say something else than the current ones (observed_at and effective_at aside); else
-  // only those times are taken, under the same revision. True when published.
+  // Publishes a new revision and returns true if `entries` differ from the current ones, ignoring observed_at and
+  // effective_at. Otherwise updates only these times and keeps the revision.
   bool Publish(std::vector<CatalogEntry> entries, base::WallTime now);
-  // After a restart, before the first publication: its revision will be above `revision`.
+  // Makes the next published revision greater than `revision`. Call it after a restart, before the first publication.
   void ContinueAfter(int64_t revision);
-  // Prices in force of a resource type, an instance type or an offering's key (KeyString), or of all for an empty
-  // `type`; with what was published at or after `since`, without `since` no points. Unknown: empty.
+  // Current prices and their history. `type` is a resource type, an instance type or an offering's key (KeyString);
+  // empty means all. The points are those published at or after `since`; without `since` there are none. Empty for an
+  // unknown type.
   std::vector<PriceSeries> History(const std::string& type, std::optional<base::WallTime> since) const;
-  // The catalog once its revision is above `after`; null when that did not happen within `timeout` or before `stop`.
+  // Waits for a revision greater than `after` and returns it; null after `timeout` or when `stop` is requested.
   CatalogSnapshot WaitNewer(int64_t after, std::stop_token stop, base::nanoseconds timeout);
 
  private:

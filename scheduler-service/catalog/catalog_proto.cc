@@ -22,7 +22,7 @@ base::WallTime GetTime(const google::protobuf::Timestamp& in) {
 }
 
 void SetTime(const std::string& text, google::protobuf::Timestamp& out) {
-  // Only times that came from a Timestamp or a clock get here.
+  // The text comes from a Timestamp or a clock, so it always parses.
   if (!model::TimeToProto(text, out).ok()) out.Clear();
 }
 

@@ -1,4 +1,4 @@
-// The catalog on the wire.
+// Converts the catalog to and from protobuf.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,10 +15,10 @@ class ListPricesResponse;
 namespace medley::sched {
 
 void CatalogToProto(const Catalog& catalog, scheduler::v1::Catalog& out);
-// The answer to ListPrices (CatalogStore::History). `now`: for ages.
+// The response to ListPrices from CatalogStore::History. Ages are computed at `now`.
 void PricesToProto(const std::vector<PriceSeries>& series, int64_t revision, base::WallTime now,
                    scheduler::v1::ListPricesResponse& out);
-// `available` is true where it is absent. Pure; checks nothing (ParsePriceFile does).
+// A missing `available` means true. Pure. Does not validate; ParsePriceFile does.
 std::vector<CatalogEntry> EntriesFromProto(const scheduler::v1::Catalog& in);
 
 }  // namespace medley::sched

@@ -94,7 +94,7 @@ absl::Status ReadMachine(ConfigNode& node, MachineShapes& out) {
   shape.gpus = NotNegative(node, "gpus", 0);
   shape.gpu_fraction = Positive(node, "gpuFraction", 1);
   if (shape.gpu_fraction > 1) node.Fail("gpuFraction", "must be at most 1");
-  if (!out.try_emplace({provider, type}, shape).second) node.Fail("instanceType", "is there twice");
+  if (!out.try_emplace({provider, type}, shape).second) node.Fail("instanceType", "appears twice");
   return node.Finish();
 }
 
@@ -104,9 +104,9 @@ absl::Status ReadOverride(ConfigNode& node, Override& out) {
   out.price = NotNegative(node, "price", 0);
   const std::string adjustment = node.String("priceAdjustment", "");
   if (adjustment.empty() == (out.price == 0)) {
-    node.Fail("price", "needs either a price greater than 0 or a priceAdjustment");
+    node.Fail("price", "must be greater than 0, unless priceAdjustment is set; set exactly one of them");
   } else if (!adjustment.empty() && !ParseAdjustment(adjustment, out)) {
-    node.Fail("priceAdjustment", fmt::format("must be like \"-10%\" or \"+0.05\", is '{}'", adjustment));
+    node.Fail("priceAdjustment", fmt::format("must have the form \"-10%\" or \"+0.05\", is '{}'", adjustment));
   }
   return node.Finish();
 }
@@ -127,11 +127,12 @@ absl::Status ReadResource(ConfigNode& node, ResourceRule& out) {
   return node.Finish();
 }
 
-// The fields that every feed has; the rest is its type's.
-absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<std::string>& names, FeedSlot& out) {
+// Reads the fields that all feeds have in common; the feed's factory reads the others.
+absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<std::string>& names,
+                      ConfiguredFeed& out) {
   const std::string name = node.String("name");
   const std::string type = node.String("type");
-  if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' is there twice", name));
+  if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' appears twice", name));
   out.priority = node.Integer("priority", 0);
   for (const auto& [field, value] :
        {std::pair{"period", &out.period}, {"ttl", &out.ttl}, {"onDemandTtl", &out.on_demand_ttl}}) {
@@ -174,7 +175,7 @@ absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFact
   for (ConfigNode& node : root.List("resources")) {
     MEDLEY_RETURN_IF_ERROR(ReadResource(node, book.resources.emplace_back()));
     if (!types.insert(book.resources.back().name).second) {
-      return base::InvalidArgument("{}.name: '{}' is there twice", node.path(), book.resources.back().name);
+      return base::InvalidArgument("{}.name: '{}' appears twice", node.path(), book.resources.back().name);
     }
   }
   MEDLEY_RETURN_IF_ERROR(root.Finish());
@@ -191,8 +192,8 @@ absl::StatusOr<CatalogConfig> LoadCatalogConfig(const std::filesystem::path& pat
 
 CatalogConfig OneFileConfig(const std::filesystem::path& path, base::nanoseconds period) {
   CatalogConfig config;
-  FeedSlot& slot = config.feeds.emplace_back();
-  slot.feed = MakeFileFeed("file", path, period);
+  ConfiguredFeed& feed = config.feeds.emplace_back();
+  feed.feed = MakeFileFeed("file", path, period);
   return config;
 }
 

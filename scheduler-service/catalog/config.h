@@ -1,5 +1,5 @@
-// The configuration of prices: which feeds, and what resource types are made of their offerings (docs/prices.md).
-// Strict: an unknown field, a wrong type or a name that is there twice is an error with its path.
+// The price configuration: the feeds, and the resource types derived from their offerings (docs/prices.md). Parsing is
+// strict: an unknown field, a wrong type or a duplicate name is an error that names the path of the field.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,15 +15,15 @@ namespace medley::sched {
 
 struct CatalogConfig {
   PollerOptions poller;
-  std::vector<FeedSlot> feeds;
+  std::vector<ConfiguredFeed> feeds;
 };
 
-// `factories`: of the types of feeds beside `file`. Errors: InvalidArgument.
+// `factories` create all types of feeds except `file`. Errors: InvalidArgument.
 absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFactories factories);
-// Also: NotFound and the like, for the file.
+// Also the errors of base::ReadFile.
 absl::StatusOr<CatalogConfig> LoadCatalogConfig(const std::filesystem::path& path, const FeedFactories& factories);
 
-// The short form: one price file, looked at every `period`. `medley-scheduler --prices FILE`.
+// The configuration for `medley-scheduler --prices FILE`: one price file that is checked every `period`.
 CatalogConfig OneFileConfig(const std::filesystem::path& path, base::nanoseconds period);
 
 }  // namespace medley::sched

@@ -22,7 +22,7 @@ struct ConfigNode::Rep {
   void Fail(const std::string& field, std::string_view message) {
     if (error.ok()) error = base::InvalidArgument("{}: {}", At(field), message);
   }
-  // The value of a field that is now read; null when it is not there.
+  // The value of a field, which is marked as read; null if the field is absent.
   const json* Find(const std::string& field) {
     read.insert(field);
     const auto found = fields.find(field);

@@ -1,13 +1,13 @@
-// A mapping of a configuration file that is read strictly: every field has the type that its reader asks for, and a
-// field that nobody asked for is an error. Errors name the path ("feeds[1].period: must be a duration ...").
+// A strict reader for one mapping of a configuration file: a field must have the type that the caller expects, and a
+// field that the caller did not read is an error. Errors name the path ("feeds[1].period: must be a duration ...").
 //
 //   ConfigNode node = ...;                       // feeds[1]
 //   const std::string url = node.String("url");  // required
 //   const auto regions = node.Strings("regions", {});
-//   MEDLEY_RETURN_IF_ERROR(node.Finish());       // the first thing that was wrong, or a field that was not read
+//   MEDLEY_RETURN_IF_ERROR(node.Finish());       // the first error, or a field that was not read
 //
-// The first error is kept and later reads give empty values, so that a reader needs one check at its end. A copy starts
-// as its original stands and then goes its own way. Not thread-safe.
+// The node keeps the first error and continues with default values, so the caller checks once, with Finish. A copy is
+// independent of its original. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -25,7 +25,7 @@ namespace medley::sched {
 
 class ConfigNode {
  public:
-  // A whole document, YAML or JSON: a mapping. Errors: InvalidArgument.
+  // Parses a document, YAML or JSON, whose root must be a mapping. Errors: InvalidArgument.
   static absl::StatusOr<ConfigNode> Parse(std::string_view text);
   ConfigNode(const ConfigNode& other);
   ConfigNode& operator=(const ConfigNode& other);
@@ -33,12 +33,12 @@ class ConfigNode {
   ConfigNode& operator=(ConfigNode&&) noexcept;
   ~ConfigNode();
 
-  // "feeds[1]"; empty for the document.
+  // For example "feeds[1]"; empty for the root.
   const std::string& path() const;
-  // True when the field is there (and not null). Does not count as reading it.
+  // True if the field exists and is not null. Does not mark it as read.
   bool Has(const std::string& field) const;
 
-  // Required: not there is an error, and so is an empty string.
+  // A required field: a missing field or an empty string is an error.
   std::string String(const std::string& field);
   std::string String(const std::string& field, const std::string& otherwise);
   double Number(const std::string& field, double otherwise);  // finite
@@ -46,15 +46,15 @@ class ConfigNode {
   bool Bool(const std::string& field, bool otherwise);
   // Go durations: 90s, 5m, 2h; days as 336h.
   base::nanoseconds Duration(const std::string& field, base::nanoseconds otherwise);
-  // A list of strings, or one string for a list of one; no empty ones.
+  // A list of non-empty strings; a single string counts as a list of one.
   std::vector<std::string> Strings(const std::string& field, const std::vector<std::string>& otherwise);
   // Mappings.
-  std::vector<ConfigNode> List(const std::string& field);       // not there: empty
-  std::optional<ConfigNode> Mapping(const std::string& field);  // not there: none
+  std::vector<ConfigNode> List(const std::string& field);       // empty if the field is absent
+  std::optional<ConfigNode> Mapping(const std::string& field);  // nullopt if the field is absent
 
-  // Notes an error of the reader's own about a field: "PATH.FIELD: MESSAGE".
+  // Records an error that the caller found in a field: "PATH.FIELD: MESSAGE".
   void Fail(const std::string& field, std::string_view message);
-  // The first error, or that a field is not known.
+  // Returns the first error, or an error for a field that was not read.
   absl::Status Finish() const;
 
  private:

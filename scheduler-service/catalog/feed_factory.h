@@ -1,5 +1,5 @@
-// How feeds come out of the configuration: by type, through functions that main brings together, so that catalog/ knows
-// no feed but `file`.
+// Creates feeds from the configuration, by type. The program passes the factories in, so catalog/ depends on no feed
+// except `file`.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,8 +14,8 @@
 
 namespace medley::sched {
 
-// Reads the fields of its type from `options` and calls options.Finish(). The common fields (name, type, priority,
-// period, ttl, onDemandTtl, authoritative) are read already. Errors: InvalidArgument with the field's path.
+// Reads the fields of its feed type from `options` and calls options.Finish(). The common fields (name, type, priority,
+// period, ttl, onDemandTtl, authoritative) have been read before. Errors: InvalidArgument with the field's path.
 using FeedFactory = std::function<absl::StatusOr<std::unique_ptr<Feed>>(const std::string& name, ConfigNode options)>;
 using FeedFactories = std::map<std::string, FeedFactory>;  // by type: "file", "prometheus", ...
 

@@ -42,14 +42,14 @@ class FileFeed final : public Feed {
 
  private:
   FetchResult Error(const absl::Status& status) {
-    good_hash_.reset();  // the same good content afterwards is an answer again
+    good_hash_.reset();  // report the next good content as a snapshot, even if it is the same as before
     return {base::Annotate(status, fmt::format("price file {}", path_.string())), {}};
   }
 
   const std::string name_;
   const std::filesystem::path path_;
   const base::nanoseconds period_;
-  std::optional<uint64_t> good_hash_;  // of the content of the last answer
+  std::optional<uint64_t> good_hash_;  // of the content of the last good snapshot
 };
 
 }  // namespace

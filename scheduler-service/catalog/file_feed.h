@@ -1,5 +1,5 @@
-// The feed `file`: a price file (price_file.h), watched by its content, so that replacing, rewriting and Kubernetes'
-// symlink swaps are all seen. Taken whole or not at all.
+// The feed `file`: a price file (price_file.h). It compares the file's content, so it detects rewriting, replacement
+// and Kubernetes' symlink swaps. An invalid entry rejects the whole file.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,10 +13,10 @@
 
 namespace medley::sched {
 
-// `period`: how often to look at it.
+// The poller reads the file every `period`.
 std::unique_ptr<Feed> MakeFileFeed(const std::string& name, std::filesystem::path path, base::nanoseconds period);
 
-// Of the configuration: {path: FILE}. A FeedFactory.
+// A FeedFactory for the configuration {path: FILE}.
 absl::StatusOr<std::unique_ptr<Feed>> MakeFileFeedFrom(const std::string& name, ConfigNode options);
 
 }  // namespace medley::sched

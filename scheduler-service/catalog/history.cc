@@ -24,10 +24,10 @@ void PriceHistory::Record(const std::vector<CatalogEntry>& entries, int64_t revi
     }
   }
   Trim(now);
-  if (points_.size() > entries.size()) ForgetGone(entries, now);
+  if (points_.size() > entries.size()) ForgetUnpublished(entries, now);
 }
 
-void PriceHistory::ForgetGone(const std::vector<CatalogEntry>& entries, base::WallTime now) {
+void PriceHistory::ForgetUnpublished(const std::vector<CatalogEntry>& entries, base::WallTime now) {
   std::set<std::string> keys;
   for (const CatalogEntry& entry : entries) keys.insert(KeyOf(entry));
   const auto oldest = now - std::chrono::duration_cast<base::WallTime::duration>(options_.max_age);
@@ -43,7 +43,7 @@ void PriceHistory::ForgetGone(const std::vector<CatalogEntry>& entries, base::Wa
 
 void PriceHistory::Trim(base::WallTime now) {
   base::WallTime oldest = now - std::chrono::duration_cast<base::WallTime::duration>(options_.max_age);
-  if (size_ > options_.max_points) {  // a tenth more than needed, so that this is rare
+  if (size_ > options_.max_points) {  // remove a tenth more than needed, so that this happens rarely
     std::vector<base::WallTime> times;
     times.reserve(size_);
     for (const auto& [key, series] : points_) {

@@ -1,4 +1,4 @@
-// What was published before: a bounded series of prices for each key.
+// The history of published prices: a bounded series per key.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct PricePoint {
 struct PriceSeries {
   CatalogEntry current;
   std::vector<PricePoint> points;  // oldest first
-  double relative_change = 0;      // of the last published change: (new - old) / old; 0: there was none
+  double relative_change = 0;      // of the last price change: (new - old) / old; 0 if the price never changed
 };
 
 struct HistoryOptions {
@@ -34,21 +34,21 @@ struct HistoryOptions {
   base::nanoseconds max_age = std::chrono::hours(24 * 90);
 };
 
-// Not thread-safe. The price in force is always kept, however old.
+// Not thread-safe. The current price is always kept, regardless of its age.
 class PriceHistory {
  public:
   explicit PriceHistory(HistoryOptions options = {}) : options_(options) {}
 
-  // A revision was published: notes the price of every entry whose price or quality is another than last.
+  // Records the entries of a published revision whose price or quality changed.
   void Record(const std::vector<CatalogEntry>& entries, int64_t revision, base::WallTime now);
-  // The points of `key` with time >= since (all of them that are kept, without `since` none).
+  // The history of the key of `current`: the kept points with time >= since; none without `since`.
   PriceSeries Series(const CatalogEntry& current, std::optional<base::WallTime> since) const;
   size_t size() const { return size_; }
 
  private:
   void Trim(base::WallTime now);
-  // Keys that are no longer published, once their last price is older than max_age.
-  void ForgetGone(const std::vector<CatalogEntry>& entries, base::WallTime now);
+  // Drops keys that are no longer published and whose last price is older than max_age.
+  void ForgetUnpublished(const std::vector<CatalogEntry>& entries, base::WallTime now);
 
   HistoryOptions options_;
   std::map<std::string, std::deque<PricePoint>> points_;

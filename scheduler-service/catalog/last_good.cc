@@ -45,7 +45,7 @@ json EntryToJson(const CatalogEntry& e) {
   return out;
 }
 
-// Throws json::exception for what is not there or of another type; the caller catches it.
+// Throws json::exception for a missing field or a wrong type; the caller catches it.
 CatalogEntry EntryFromJson(const json& j) {
   CatalogEntry e;
   if (j.contains("offering")) e.offering = OfferingFromJson(j.at("offering"));
@@ -80,38 +80,38 @@ LastGood FromJson(const json& j) {
       prices.known[KeyOf(entry)] = std::move(entry);
     }
   }
-  for (const json& item : j.at("told")) {
+  for (const json& item : j.at("published")) {
     CatalogEntry entry = EntryFromJson(item.at(1));
-    last.told[KeyOf(entry)] = {entry, Time(item.at(0))};
+    last.published[KeyOf(entry)] = {entry, Time(item.at(0))};
   }
   return last;
 }
 
 }  // namespace
 
-LastGood Remember(const PriceBook& book, int64_t revision) {
+LastGood CaptureLastGood(const PriceBook& book, int64_t revision) {
   LastGood last;
   last.revision = revision;
   for (size_t i = 0; i < book.sources().size(); ++i) {
     AcceptedPrices prices = book.accepted(i);
-    prices.doubted.clear();
+    prices.unconfirmed.clear();
     prices.answered.clear();
     last.sources[book.sources()[i].name] = std::move(prices);
   }
-  last.told = book.told();
+  last.published = book.published();
   return last;
 }
 
-void Recall(LastGood last, PriceBook& book) {
+void RestoreLastGood(LastGood last, PriceBook& book) {
   for (size_t i = 0; i < book.sources().size(); ++i) {
     const auto found = last.sources.find(book.sources()[i].name);
     if (found != last.sources.end()) book.Restore(i, std::move(found->second));
   }
-  book.RestoreTold(std::move(last.told));
+  book.RestorePublished(std::move(last.published));
 }
 
 std::string EncodeLastGood(const LastGood& last) {
-  json j = {{"revision", last.revision}, {"sources", json::object()}, {"told", json::array()}};
+  json j = {{"revision", last.revision}, {"sources", json::object()}, {"published", json::array()}};
   for (const auto& [name, prices] : last.sources) {
     json known = json::array();
     for (const auto& [key, entry] : prices.known) known.push_back(EntryToJson(entry));
@@ -119,8 +119,8 @@ std::string EncodeLastGood(const LastGood& last) {
                           {"completeAt", Micros(prices.complete_at)},
                           {"known", std::move(known)}};
   }
-  for (const auto& [key, told] : last.told) {
-    j["told"].push_back(json::array({Micros(told.at), EntryToJson(told.entry)}));
+  for (const auto& [key, published] : last.published) {
+    j["published"].push_back(json::array({Micros(published.at), EntryToJson(published.entry)}));
   }
   const std::string body = j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   return kMagic + base::HashHex(body) + "\n" + body;
@@ -130,7 +130,7 @@ absl::StatusOr<LastGood> DecodeLastGood(std::string_view text) {
   const std::string_view magic(kMagic);
   const size_t end = text.find('\n');
   if (text.substr(0, magic.size()) != magic || end == std::string_view::npos) {
-    return base::DataLoss("not a file of last good prices");
+    return base::DataLoss("not a last-good price file");
   }
   const std::string_view body = text.substr(end + 1);
   if (text.substr(magic.size(), end - magic.size()) != base::HashHex(body)) return base::DataLoss("checksum mismatch");

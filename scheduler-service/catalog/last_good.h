@@ -1,7 +1,7 @@
-// What is known of prices, kept on disk, so that a service that restarts while its sources are down starts priced.
+// Keeps the last good prices on disk, so that a service that restarts while its sources are unavailable has prices.
 //
-// One file: a line "medley-prices 1 HASH" and JSON; HASH is XXH3 of the rest. Written whole (a temporary neighbour,
-// fsync, rename). Pure but for Load and Save.
+// The file has a line "medley-prices 1 HASH", where HASH is the XXH3 hash of the rest, followed by JSON. It is written
+// atomically (temporary file, fsync, rename). Pure except for LoadLastGood and SaveLastGood.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,20 +18,20 @@ namespace medley::sched {
 
 struct LastGood {
   int64_t revision = 0;                           // of the catalog
-  std::map<std::string, AcceptedPrices> sources;  // by name; doubts are not kept
-  std::map<std::string, ToldPrice> told;
+  std::map<std::string, AcceptedPrices> sources;  // by name; without unconfirmed prices
+  std::map<std::string, PublishedPrice> published;
 };
 
-LastGood Remember(const PriceBook& book, int64_t revision);
-// Sources that the book does not have are dropped.
-void Recall(LastGood last, PriceBook& book);
+LastGood CaptureLastGood(const PriceBook& book, int64_t revision);
+// Ignores sources that the book does not have.
+void RestoreLastGood(LastGood last, PriceBook& book);
 
 std::string EncodeLastGood(const LastGood& last);
-// Errors: DataLoss when anything at all is not as it was written.
+// Errors: DataLoss if the text is damaged.
 absl::StatusOr<LastGood> DecodeLastGood(std::string_view text);
 
 absl::Status SaveLastGood(const std::filesystem::path& path, const LastGood& last);
-// Errors: NotFound, DataLoss, ...
+// Errors: those of base::ReadFile and DecodeLastGood.
 absl::StatusOr<LastGood> LoadLastGood(const std::filesystem::path& path);
 
 }  // namespace medley::sched

@@ -10,11 +10,11 @@ struct Candidate {
   int priority = 0;
 };
 
-// True when a is to be preferred to b.
+// True if `a` is preferred to `b`.
 bool Better(const Candidate& a, const Candidate& b) {
-  const bool a_spent = a.entry.quality == Quality::kFallback;
-  const bool b_spent = b.entry.quality == Quality::kFallback;
-  if (a_spent != b_spent) return b_spent;
+  const bool a_is_fallback = a.entry.quality == Quality::kFallback;
+  const bool b_is_fallback = b.entry.quality == Quality::kFallback;
+  if (a_is_fallback != b_is_fallback) return b_is_fallback;
   return a.priority > b.priority;
 }
 
@@ -41,7 +41,7 @@ void FillShape(const MachineShapes& machines, CatalogEntry& entry) {
   if (gpus > 0 || entry.shape.vcpus > 0) entry.offering->units_per_instance = gpus > 0 ? gpus : entry.shape.vcpus;
 }
 
-// Machines that the configuration names, and those that sources describe.
+// The shapes in the configuration, and those that sources report.
 MachineShapes AllShapes(const std::vector<SourcePrices>& sources, const MachineShapes& machines) {
   MachineShapes out = machines;
   for (const SourcePrices& source : sources) {
@@ -78,7 +78,7 @@ std::optional<double> FindOnDemand(const std::vector<SourcePrices>& sources, con
 MergedPrices Merge(const std::vector<SourcePrices>& sources, const MachineShapes& machines,
                    const StalenessOptions& staleness, base::WallTime now) {
   std::map<std::string, Candidate> best;
-  std::set<std::string> gone;
+  std::set<std::string> unavailable;
   for (const SourcePrices& source : sources) {
     for (const auto& [key, entry] : source.prices->known) {
       Candidate candidate{entry, source.priority};
@@ -86,18 +86,18 @@ MergedPrices Merge(const std::vector<SourcePrices>& sources, const MachineShapes
       const bool is_spot = IsSpot(e);
       const Assessment found =
           Assess(staleness, e, TtlOf(source, e), is_spot ? FindOnDemand(sources, *e.offering) : std::nullopt, now);
-      if (Unavailable(e, now) && found.quality != Quality::kFallback) gone.insert(key);
+      if (Unavailable(e, now) && found.quality != Quality::kFallback) unavailable.insert(key);
       e.quality = found.quality;
       e.price_per_instance_hour *= found.factor;
       e.price_per_unit_hour *= found.factor;
-      const auto [other, is_new] = best.try_emplace(key, std::move(candidate));  // moved from only if taken
+      const auto [other, is_new] = best.try_emplace(key, std::move(candidate));  // moves only if the key is new
       if (!is_new && Better(candidate, other->second)) other->second = std::move(candidate);
     }
   }
   const MachineShapes shapes = AllShapes(sources, machines);
   MergedPrices out;
   for (auto& [key, candidate] : best) {
-    candidate.entry.available = !gone.contains(key);
+    candidate.entry.available = !unavailable.contains(key);
     FillShape(shapes, candidate.entry);
     out.emplace(key, std::move(candidate.entry));
   }

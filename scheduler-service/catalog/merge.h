@@ -1,8 +1,9 @@
-// What all sources together say at a moment: one entry a key. Pure.
+// Merges the accepted prices of all sources into one entry per key. Pure.
 //
-// Of several sources that have a key: one whose price has not gone stale beyond use before one whose has; then the
-// higher priority; then the one named first. An offering that any source with a fresh answer says is not to be had is
-// not available, whichever source gives the price. Shapes come from whoever knows the machine.
+// If several sources have a key, a price of quality `fallback` loses against any other; then the source with the higher
+// priority wins; then the one configured first. An offering is unavailable if any source with a price better than
+// `fallback` reports it so, whichever source supplies the price. Shapes come from the entry itself, the configuration
+// or any source that describes the machine.
 #pragma once
 
 #include <map>
@@ -26,12 +27,12 @@ struct SourcePrices {
 
 using MergedPrices = std::map<std::string, CatalogEntry>;  // by KeyOf
 
-// Entries with the price that is worth believing now (staleness applied) and quality, availability and shape filled in.
-// Offerings with a shape and no units of their own get them: GPUs, or cores for machines without.
+// Returns the entries with staleness applied and with quality, availability and shape filled in. An offering with a
+// shape but without units_per_instance gets its number of GPUs, or of cores if it has no GPU.
 MergedPrices Merge(const std::vector<SourcePrices>& sources, const MachineShapes& machines,
                    const StalenessOptions& staleness, base::WallTime now);
 
-// The best on-demand price of the machine in its region over all sources: of its zone, or of the region.
+// The on-demand price of the machine in its zone, or else in its region, from the source with the highest priority.
 std::optional<double> FindOnDemand(const std::vector<SourcePrices>& sources, const model::Offering& offering);
 
 }  // namespace medley::sched

@@ -13,7 +13,7 @@
 
 namespace medley::sched {
 
-struct Poller::Slot {
+struct Poller::FeedState {
   size_t index = 0;
   std::unique_ptr<Feed> feed;
   base::nanoseconds period{};
@@ -22,20 +22,20 @@ struct Poller::Slot {
   base::Backoff backoff;
   base::Rng rng;
   base::SteadyTime due;
-  std::string last_error;  // told once
+  std::string last_error;  // logged; the same error is not logged again
 
-  Slot(base::Backoff::Options options, uint64_t seed) : backoff(options, seed), rng(seed + 1) {}
+  FeedState(base::Backoff::Options options, uint64_t seed) : backoff(options, seed), rng(seed + 1) {}
 };
 
 namespace {
 
-std::vector<SourceOptions> SourcesOf(const std::vector<FeedSlot>& feeds) {
+std::vector<SourceOptions> SourcesOf(const std::vector<ConfiguredFeed>& feeds) {
   std::vector<SourceOptions> out;
-  for (const FeedSlot& slot : feeds) {
-    const FeedTraits traits = slot.feed->traits();
-    out.push_back({slot.feed->name(), slot.priority, slot.ttl.value_or(traits.ttl),
-                   slot.on_demand_ttl.value_or(traits.on_demand_ttl),
-                   slot.authoritative.value_or(traits.authoritative)});
+  for (const ConfiguredFeed& configured : feeds) {
+    const FeedTraits traits = configured.feed->traits();
+    out.push_back({configured.feed->name(), configured.priority, configured.ttl.value_or(traits.ttl),
+                   configured.on_demand_ttl.value_or(traits.on_demand_ttl),
+                   configured.authoritative.value_or(traits.authoritative)});
   }
   return out;
 }
@@ -49,8 +49,8 @@ std::string ResultOf(const absl::Status& status) {
 
 }  // namespace
 
-Poller::Poller(PollerOptions options, std::vector<FeedSlot> feeds, CatalogStore& store, metrics::Registry& metrics,
-               base::Clock& clock)
+Poller::Poller(PollerOptions options, std::vector<ConfiguredFeed> feeds, CatalogStore& store,
+               metrics::Registry& metrics, base::Clock& clock)
     : options_(std::move(options)),
       store_(store),
       metrics_(metrics),
@@ -58,14 +58,14 @@ Poller::Poller(PollerOptions options, std::vector<FeedSlot> feeds, CatalogStore&
       book_(options_.book, SourcesOf(feeds)) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const FeedTraits traits = feeds[i].feed->traits();
-    auto slot = std::make_unique<Slot>(options_.backoff, base::Hash64(feeds[i].feed->name(), options_.seed));
-    slot->index = i;
-    slot->period = feeds[i].period.value_or(traits.period);
-    slot->authoritative = feeds[i].authoritative.value_or(traits.authoritative);
-    slot->feed = std::move(feeds[i].feed);
-    // There from the start, so that rates see the first answer.
-    for (const char* result : {"ok", "unchanged"}) FetchCounter(slot->feed->name(), result);
-    slots_.push_back(std::move(slot));
+    auto state = std::make_unique<FeedState>(options_.backoff, base::Hash64(feeds[i].feed->name(), options_.seed));
+    state->index = i;
+    state->period = feeds[i].period.value_or(traits.period);
+    state->authoritative = feeds[i].authoritative.value_or(traits.authoritative);
+    state->feed = std::move(feeds[i].feed);
+    // Create the counters now, so that a rate includes the first result.
+    for (const char* result : {"ok", "unchanged"}) FetchCounter(state->feed->name(), result);
+    states_.push_back(std::move(state));
   }
   PublishCounter();
   Restore();
@@ -74,19 +74,19 @@ Poller::Poller(PollerOptions options, std::vector<FeedSlot> feeds, CatalogStore&
 Poller::~Poller() { Stop(); }
 
 void Poller::Start() {
-  for (const auto& slot : slots_) {
-    if (slot->authoritative) Ask(*slot, std::stop_token());
+  for (const auto& state : states_) {
+    if (state->authoritative) Poll(*state, std::stop_token());
   }
-  for (const auto& slot : slots_) {
-    threads_.emplace_back([this, slot = slot.get()](std::stop_token stop) {
+  for (const auto& state : states_) {
+    threads_.emplace_back([this, state = state.get()](std::stop_token stop) {
       while (!stop.stop_requested()) {
         base::SteadyTime due;
         {
           base::MutexLock lock(mutex_);
-          due = slot->due;
+          due = state->due;
         }
         if (!clock_.SleepUntil(due, stop)) return;
-        Ask(*slot, stop);
+        Poll(*state, stop);
       }
     });
   }
@@ -110,15 +110,15 @@ void Poller::Stop() {
 
 base::SteadyTime Poller::Step(std::stop_token stop) {
   base::SteadyTime next = clock_.Steady() + options_.tick;
-  for (const auto& slot : slots_) {
+  for (const auto& state : states_) {
     base::SteadyTime due;
     {
       base::MutexLock lock(mutex_);
-      due = slot->due;
+      due = state->due;
     }
-    if (due <= clock_.Steady()) Ask(*slot, stop);
+    if (due <= clock_.Steady()) Poll(*state, stop);
     base::MutexLock lock(mutex_);
-    next = std::min(next, slot->due);
+    next = std::min(next, state->due);
   }
   {
     base::MutexLock lock(mutex_);
@@ -128,35 +128,35 @@ base::SteadyTime Poller::Step(std::stop_token stop) {
   return next;
 }
 
-void Poller::Ask(Slot& slot, std::stop_token stop) {
-  const FetchResult result = slot.feed->Fetch(clock_.Now(), stop);
+void Poller::Poll(FeedState& state, std::stop_token stop) {
+  const FetchResult result = state.feed->Fetch(clock_.Now(), stop);
   if (stop.stop_requested()) return;
   base::MutexLock lock(mutex_);
-  Apply(slot, result);
-  Schedule(slot, result);
+  Apply(state, result);
+  Schedule(state, result);
   Publish();
 }
 
-void Poller::Apply(Slot& slot, const FetchResult& result) {
+void Poller::Apply(FeedState& state, const FetchResult& result) {
   std::string outcome = "ok";
   if (const auto* status = std::get_if<absl::Status>(&result.outcome)) {
     outcome = ResultOf(*status);
-    ApplyError(slot, *status);
+    ApplyError(state, *status);
   } else {
-    slot.last_error.clear();
+    state.last_error.clear();
     if (const auto* snapshot = std::get_if<Snapshot>(&result.outcome)) {
       outcome = snapshot->complete ? "ok" : "partial";
-      ApplySnapshot(slot, *snapshot);
+      ApplySnapshot(state, *snapshot);
     } else {
       outcome = "unchanged";
-      book_.Unchanged(slot.index, clock_.Now());
+      book_.Unchanged(state.index, clock_.Now());
     }
   }
-  FetchCounter(slot.feed->name(), outcome).Increment();
+  FetchCounter(state.feed->name(), outcome).Increment();
 }
 
 metrics::Counter& Poller::FetchCounter(const std::string& source, const std::string& result) {
-  return metrics_.GetCounter("medley_price_fetch_total", "Questions to sources of prices, by the answer",
+  return metrics_.GetCounter("medley_price_fetch_total", "Fetches from price sources, by result",
                              {{"source", source}, {"result", result}});
 }
 
@@ -164,76 +164,75 @@ metrics::Counter& Poller::PublishCounter() {
   return metrics_.GetCounter("medley_price_publish_total", "Revisions of the price catalog published");
 }
 
-void Poller::ApplySnapshot(Slot& slot, const Snapshot& snapshot) {
-  const AcceptanceReport report = book_.Take(slot.index, snapshot, clock_.Now());
-  for (const auto& [reason, times] : report.reasons) CountRejected(slot.feed->name(), reason, times);
+void Poller::ApplySnapshot(FeedState& state, const Snapshot& snapshot) {
+  const AcceptanceReport report = book_.Take(state.index, snapshot, clock_.Now());
+  for (const auto& [reason, times] : report.reasons) CountRejected(state.feed->name(), reason, times);
   for (const absl::Status& warning : snapshot.warnings) {
-    log::Warn("prices: part of an answer is missing",
-              {{"source", slot.feed->name()}, {"error", base::Message(warning)}});
+    log::Warn("price answer is incomplete", {{"source", state.feed->name()}, {"error", base::Message(warning)}});
   }
   for (const std::string& note : report.notes) {
-    log::Warn(report.taken ? "prices: not taken as they came" : "prices refused, the last good ones stay",
-              {{"source", slot.feed->name()}, {"what", note}});
+    log::Warn(report.taken ? "price rejected or corrected" : "price answer rejected, keeping the last good prices",
+              {{"source", state.feed->name()}, {"reason", note}});
   }
 }
 
-void Poller::ApplyError(Slot& slot, const absl::Status& status) {
+void Poller::ApplyError(FeedState& state, const absl::Status& status) {
   const std::string text = base::Message(status);
-  if (text == slot.last_error) return;
-  slot.last_error = text;
+  if (text == state.last_error) return;
+  state.last_error = text;
   if (status.code() == absl::StatusCode::kInvalidArgument || status.code() == absl::StatusCode::kDataLoss) {
-    CountRejected(slot.feed->name(), "malformed", 1);
+    CountRejected(state.feed->name(), "malformed", 1);
   }
-  log::Warn("prices refused, the last good ones stay", {{"source", slot.feed->name()}, {"error", text}});
+  log::Warn("fetching prices failed, keeping the last good prices", {{"source", state.feed->name()}, {"error", text}});
 }
 
 void Poller::CountRejected(const std::string& source, const std::string& reason, int times) {
   metrics_
-      .GetCounter("medley_price_rejected_total", "Prices and answers that were not taken as they came",
+      .GetCounter("medley_price_rejected_total", "Prices and answers that were rejected or corrected, by reason",
                   {{"source", source}, {"reason", reason}})
       .Increment(times);
 }
 
-void Poller::Schedule(Slot& slot, const FetchResult& result) {
+void Poller::Schedule(FeedState& state, const FetchResult& result) {
   base::nanoseconds wait =
-      base::FromSeconds(base::ToSeconds(slot.period) * slot.rng.Uniform(1 - options_.jitter, 1 + options_.jitter));
+      base::FromSeconds(base::ToSeconds(state.period) * state.rng.Uniform(1 - options_.jitter, 1 + options_.jitter));
   if (!std::holds_alternative<absl::Status>(result.outcome)) {
-    slot.backoff.Reset();
-  } else if (!slot.authoritative) {
-    wait = slot.backoff.Next();
+    state.backoff.Reset();
+  } else if (!state.authoritative) {
+    wait = state.backoff.Next();
     if (result.retry_after) wait = std::max(wait, std::min(*result.retry_after, options_.max_retry_after));
   }
-  slot.due = clock_.Steady() + wait;
+  state.due = clock_.Steady() + wait;
 }
 
 void Poller::Publish() {
   const base::WallTime now = clock_.Now();
   std::vector<CatalogEntry> entries = book_.Publish(now);
-  ShowAges(now);
-  if (entries.empty() && store_.Get()->revision == 0) return;  // nothing is known yet
+  UpdateAgeMetrics(now);
+  if (entries.empty() && store_.Get()->revision == 0) return;  // no source has returned prices yet
   if (!store_.Publish(std::move(entries), now)) return;
   unsaved_ = true;
   PublishCounter().Increment();
-  ShowPrices();
+  UpdatePriceMetrics();
 }
 
-void Poller::ShowAges(base::WallTime now) {
-  for (const auto& slot : slots_) {
+void Poller::UpdateAgeMetrics(base::WallTime now) {
+  for (const auto& state : states_) {
     base::WallTime newest;
-    for (const auto& [key, entry] : book_.accepted(slot->index).known) newest = std::max(newest, entry.observed_at);
+    for (const auto& [key, entry] : book_.accepted(state->index).known) newest = std::max(newest, entry.observed_at);
     if (newest == base::WallTime()) continue;
     metrics_
-        .GetGauge("medley_price_age_seconds", "Since the source last confirmed a price",
-                  {{"source", slot->feed->name()}})
+        .GetGauge("medley_price_age_seconds", "Seconds since the source last confirmed a price",
+                  {{"source", state->feed->name()}})
         .Set(base::ToSeconds(now - newest));
     metrics_
-        .GetGauge("medley_price_confirmed_timestamp_seconds", "When the source last confirmed a price, Unix time",
-                  {{"source", slot->feed->name()}})
+        .GetGauge("medley_price_confirmed_timestamp_seconds", "Unix time at which the source last confirmed a price",
+                  {{"source", state->feed->name()}})
         .Set(base::ToSeconds(newest.time_since_epoch()));
   }
 }
 
-void Poller::ShowPrices() {
+void Poller::UpdatePriceMetrics() {
   const CatalogSnapshot catalog = store_.Get();
   ShowPriceMetrics(*catalog, metrics_, shown_);
   log::Info("prices published",
@@ -246,13 +245,13 @@ void Poller::Restore() {
   if (absl::IsNotFound(last.status())) return;
   if (!last.ok()) {
     CountRejected("last-good", "corrupt", 1);
-    log::Warn("last good prices ignored",
+    log::Warn("ignoring the last-good price file",
               {{"file", options_.last_good.string()}, {"error", base::Message(last.status())}});
     return;
   }
   base::MutexLock lock(mutex_);
   store_.ContinueAfter(last->revision);
-  Recall(std::move(*last), book_);
+  RestoreLastGood(std::move(*last), book_);
   Publish();
 }
 
@@ -264,11 +263,12 @@ void Poller::Save(bool always) {
     if (!always && !unsaved_ && clock_.Steady() - saved_at_ < options_.save_every) return;
     unsaved_ = false;
     saved_at_ = clock_.Steady();
-    last = Remember(book_, store_.Get()->revision);
+    last = CaptureLastGood(book_, store_.Get()->revision);
   }
   const absl::Status saved = SaveLastGood(options_.last_good, last);
   if (saved.ok()) return;
-  log::Warn("last good prices not saved", {{"file", options_.last_good.string()}, {"error", base::Message(saved)}});
+  log::Warn("saving the last-good price file failed",
+            {{"file", options_.last_good.string()}, {"error", base::Message(saved)}});
   CountRejected("last-good", "unwritable", 1);
 }
 

@@ -1,20 +1,21 @@
-// Asks the feeds when it is time, and publishes what is believed.
+// Polls the feeds and publishes the accepted prices to a CatalogStore.
 //
 //   Poller poller(options, std::move(feeds), store, metrics, clock);
-//   poller.Start();   // local files have been read when it returns; one thread a feed, and one for the passing of time
+//   poller.Start();   // returns after authoritative feeds (files) were read; one thread per feed, and one for ticks
 //   ...
 //   poller.Stop();
 //
-// A feed is asked every period (with jitter); after an error later and later, 1 s to 15 min, and not before
-// Retry-After; an authoritative feed every period whatever happened. A feed that hangs holds up nobody. The last good
-// prices are kept on disk and taken back at the start. Never in the path of a decision: planners read the
-// CatalogStore.
+// A feed is polled every period, with jitter. After an error the poller backs off, from 1 s to 15 min, and respects
+// Retry-After; it polls authoritative feeds every period even after an error. A feed that hangs does not delay the
+// others. The last good prices are saved on disk and restored at the start. Planners read the CatalogStore and never
+// wait for the poller.
 //
-// Metrics: medley_price_fetch_total{source,result}, _rejected_total{source,reason}, _publish_total,
-// _age_seconds{source}, _confirmed_timestamp_seconds{source}, _entries{quality},
-// _usd_per_hour{resource_type,offering,capacity_type,zone,quality}, medley_catalog_revision.
+// Metrics: medley_price_fetch_total{source,result}, medley_price_rejected_total{source,reason},
+// medley_price_publish_total, medley_price_age_seconds{source}, medley_price_confirmed_timestamp_seconds{source},
+// medley_price_entries{quality}, medley_price_usd_per_hour{resource_type,offering,capacity_type,zone,quality},
+// medley_catalog_revision.
 //
-// Start, Stop and Step belong to one thread. Tests drive Step with a FakeClock instead of Start.
+// Call Start, Stop and Step from one thread. Tests call Step with a FakeClock instead of Start.
 #pragma once
 
 #include <filesystem>
@@ -37,17 +38,17 @@ namespace medley::sched {
 
 struct PollerOptions {
   BookOptions book;
-  std::filesystem::path last_good;                          // empty: not kept
-  base::nanoseconds tick = std::chrono::seconds(5);         // how soon the passing of time alone shows
-  base::nanoseconds save_every = std::chrono::minutes(10);  // also without a change, so that ages survive a restart
-  double jitter = 0.1;                                      // share of a period
+  std::filesystem::path last_good;                          // file for the last good prices; empty: they are not saved
+  base::nanoseconds tick = std::chrono::seconds(5);         // how often staleness and hysteresis are re-evaluated
+  base::nanoseconds save_every = std::chrono::minutes(10);  // even without a change, so that ages survive a restart
+  double jitter = 0.1;                                      // as a share of the period
   base::Backoff::Options backoff{std::chrono::seconds(1), std::chrono::minutes(15), 2, 0.2};
   base::nanoseconds max_retry_after = std::chrono::hours(6);
   uint64_t seed = 1;
 };
 
-// A feed with what the configuration says of it in place of its traits.
-struct FeedSlot {
+// A feed with its configuration, which overrides the feed's traits.
+struct ConfiguredFeed {
   std::unique_ptr<Feed> feed;
   int priority = 0;
   std::optional<base::nanoseconds> period;
@@ -58,28 +59,29 @@ struct FeedSlot {
 
 class Poller {
  public:
-  // Takes the last good prices from disk and publishes them.
-  Poller(PollerOptions options, std::vector<FeedSlot> feeds, CatalogStore& store, metrics::Registry& metrics,
+  // Restores the last good prices from disk and publishes them.
+  Poller(PollerOptions options, std::vector<ConfiguredFeed> feeds, CatalogStore& store, metrics::Registry& metrics,
          base::Clock& clock);
   ~Poller();
 
   void Start();
-  void Stop();  // idempotent; the last good prices are on disk when it returns
+  void Stop();  // idempotent; saves the last good prices before it returns
 
-  // Asks every feed whose time has come, publishes, saves. Returns when the next feed is due, at most a tick away.
+  // Polls every feed that is due, publishes and saves. Returns the time of the next step: when the next feed is due, at
+  // most one tick from now.
   base::SteadyTime Step(std::stop_token stop);
 
  private:
-  struct Slot;
+  struct FeedState;
 
-  void Ask(Slot& slot, std::stop_token stop);
-  void Apply(Slot& slot, const FetchResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Schedule(Slot& slot, const FetchResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ApplySnapshot(Slot& slot, const Snapshot& snapshot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ApplyError(Slot& slot, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Poll(FeedState& state, std::stop_token stop);
+  void Apply(FeedState& state, const FetchResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Schedule(FeedState& state, const FetchResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ApplySnapshot(FeedState& state, const Snapshot& snapshot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ApplyError(FeedState& state, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ShowPrices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ShowAges(base::WallTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdatePriceMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateAgeMetrics(base::WallTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Restore();
   void Save(bool always);
   void CountRejected(const std::string& source, const std::string& reason, int times);
@@ -95,7 +97,7 @@ class Poller {
   std::vector<metrics::Labels> shown_ ABSL_GUARDED_BY(mutex_);
   bool unsaved_ ABSL_GUARDED_BY(mutex_) = false;
   base::SteadyTime saved_at_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Slot>> slots_;  // constant after construction
+  std::vector<std::unique_ptr<FeedState>> states_;  // constant after construction
   std::vector<std::jthread> threads_;
 };
 

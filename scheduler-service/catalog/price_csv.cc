@@ -11,7 +11,7 @@
 namespace medley::sched {
 namespace {
 
-// The first line of `text`, which loses it.
+// Removes the first line from `text` and returns it.
 std::string_view TakeLine(std::string_view& text) {
   const size_t end = text.find('\n');
   std::string_view line = text.substr(0, end);
@@ -54,7 +54,7 @@ class Row {
   const std::vector<std::string> fields_;
 };
 
-// A number, or 0 where the column is absent, empty or says nothing ("nan").
+// A positive number, or 0 if the text is empty or no positive finite number ("nan").
 double NumberOr0(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, c
       return base::InvalidArgument("line {}: {} fields, the header has {}", line, fields.size(), header.size());
     }
     const Row row(columns, std::move(fields));
-    if (row.Get("InstanceType").empty()) continue;  // the price of a GPU without its machine
+    if (row.Get("InstanceType").empty()) continue;  // the price of a GPU alone, without an instance
     MEDLEY_RETURN_IF_ERROR(AddPrice(row, "Price", "on-demand", provider, line, out));
     MEDLEY_RETURN_IF_ERROR(AddPrice(row, "SpotPrice", "spot", provider, line, out));
   }

@@ -1,4 +1,4 @@
-// SkyPilot-style price tables. Internal to catalog/.
+// Parses price tables in the format of SkyPilot's catalogs. Internal to catalog/.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,12 +11,12 @@
 
 namespace medley::sched {
 
-// The first line names the columns, InstanceType among them.
+// True if the first line is a list of columns that includes InstanceType.
 bool LooksLikePriceCsv(std::string_view text);
 
-// One entry for a row's Price (on-demand) and one for its SpotPrice, where they are given, with the shape of the
-// machine (vCPUs, MemoryGiB, AcceleratorName, AcceleratorCount). Rows without an InstanceType are left out: they
-// price a GPU alone. Errors: InvalidArgument with the line.
+// Returns an entry for each row's Price (on-demand) and one for its SpotPrice, if present, with the shape of the
+// machine (vCPUs, MemoryGiB, AcceleratorName, AcceleratorCount). Skips rows without an InstanceType: they price a GPU
+// alone. Errors: InvalidArgument with the line.
 absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, const std::string& provider);
 
 }  // namespace medley::sched

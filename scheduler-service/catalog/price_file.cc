@@ -17,7 +17,7 @@ bool Acceptable(double price) { return std::isfinite(price) && price >= 0; }
 
 absl::Status CheckEntry(const CatalogEntry& entry, const std::string& path) {
   if (!entry.offering && entry.resource_type.empty()) {
-    return base::InvalidArgument("{}: needs an offering or a resourceType", path);
+    return base::InvalidArgument("{}: must have an offering or a resourceType", path);
   }
   if (entry.offering && entry.offering->instance_type.empty()) {
     return base::InvalidArgument("{}.offering.instanceType: must not be empty", path);
@@ -46,7 +46,7 @@ absl::Status CheckEntries(const std::vector<CatalogEntry>& entries) {
     MEDLEY_RETURN_IF_ERROR(CheckEntry(entries[i], path));
     const std::string key =
         entries[i].resource_type + "|" + (entries[i].offering ? entries[i].offering->KeyString() : "");
-    if (!keys.insert(key).second) return base::InvalidArgument("{}: {} is there twice", path, key);
+    if (!keys.insert(key).second) return base::InvalidArgument("{}: {} appears twice", path, key);
   }
   return absl::OkStatus();
 }

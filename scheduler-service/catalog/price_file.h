@@ -1,8 +1,8 @@
-// Price files: their format. The feed that watches one is file_feed.h.
+// Parses price files. The feed that reads them is in file_feed.h.
 //
-// YAML or JSON, the message medley.scheduler.v1.Catalog: a list `entries` of offerings or resource types with prices
-// (docs/planning.md). CSV: a header line with the columns of SkyPilot's catalogs (InstanceType, Price, SpotPrice,
-// Region, AvailabilityZone; others are ignored); the provider is the file's name.
+// YAML or JSON: the message medley.scheduler.v1.Catalog, a list `entries` of offerings or resource types with prices
+// (docs/prices.md). CSV: a table with the columns of SkyPilot's catalogs (price_csv.h); the provider is the file's name
+// without its extension.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,8 +16,9 @@
 
 namespace medley::sched {
 
-// All entries or an error: a file is taken whole or not at all. Refused: a price that is not finite or not positive,
-// an entry that names nothing, two entries for one key, no entries. Errors: InvalidArgument naming entry or line. Pure.
+// Returns all entries of the file `name`, or an error. It is an error if a price is not finite or not positive, an
+// entry has neither an offering nor a resource type, two entries have the same key, or there are no entries. Errors:
+// InvalidArgument naming the entry or line. Pure.
 absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, const std::string& name,
                                                          base::WallTime now);
 

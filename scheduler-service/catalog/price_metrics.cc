@@ -22,7 +22,7 @@ void ShowPriceMetrics(const Catalog& catalog, metrics::Registry& metrics, std::v
                      {"capacity_type", offering.capacity_type},
                      {"zone", offering.zone},
                      {"quality", std::string(ToString(entry.quality))}});
-    metrics.GetGauge(kPrice, "Price of a unit", shown.back()).Set(entry.UnitPrice());
+    metrics.GetGauge(kPrice, "Published price of a unit, in USD per hour", shown.back()).Set(entry.UnitPrice());
   }
   std::map<Quality, int> entries = {{Quality::kStatic, 0},
                                     {Quality::kLive, 0},
@@ -32,7 +32,7 @@ void ShowPriceMetrics(const Catalog& catalog, metrics::Registry& metrics, std::v
   for (const CatalogEntry& entry : catalog.entries) ++entries[entry.quality];
   for (const auto& [quality, count] : entries) {
     metrics
-        .GetGauge("medley_price_entries", "Prices of the catalog, by how far they can be relied upon",
+        .GetGauge("medley_price_entries", "Prices in the catalog, by quality",
                   {{"quality", std::string(ToString(quality))}})
         .Set(count);
   }

@@ -1,4 +1,4 @@
-// Published prices as gauges. Internal to catalog/.
+// Exports the published prices as gauges. Internal to catalog/.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace medley::sched {
 
-// Of resource types; of offerings as well when they are few, so that a cloud's whole list does not become thousands of
-// series. `shown`: the labels that are there, to take those away that are gone.
+// Exports the prices of resource types, and those of offerings if the catalog has at most 256 entries: a cloud's whole
+// price list would make thousands of series. `shown` has the labels of the exported series; the call removes the series
+// that are no longer published and updates `shown`.
 void ShowPriceMetrics(const Catalog& catalog, metrics::Registry& metrics, std::vector<metrics::Labels>& shown);
 
 }  // namespace medley::sched

@@ -12,13 +12,13 @@ namespace medley::sched {
 namespace {
 
 using Place = std::pair<std::string, std::string>;                               // provider, region
-using Machine = std::tuple<std::string, std::string, std::string, std::string>;  // and type, capacity type
+using Machine = std::tuple<std::string, std::string, std::string, std::string>;  // provider, region, type, capacity
 
 Machine MachineOf(const model::Offering& o, const std::string& capacity_type) {
   return {o.provider, o.region, o.instance_type, capacity_type};
 }
 
-// What all rules ask of the same offerings, found once.
+// An index of the offerings, built once for all rules.
 class Market {
  public:
   explicit Market(const std::vector<CatalogEntry>& offerings) {
@@ -40,7 +40,7 @@ class Market {
     }
   }
 
-  // Offerings that fit, with those spot ones made up that have no price of their own.
+  // The offerings that match, including spot offerings without a known price: these get their on-demand price.
   std::vector<CatalogEntry> Fitting(const Selector& match) const {
     std::vector<CatalogEntry> out;
     for (const CatalogEntry* entry : entries_) {
@@ -72,7 +72,7 @@ class Market {
   std::vector<const CatalogEntry*> entries_;
   std::set<Machine> known_;
   std::set<Machine> zonal_;
-  std::map<Machine, double> on_demand_;  // without the capacity type
+  std::map<Machine, double> on_demand_;  // the key's capacity type is empty
   std::map<Place, BasePrices> base_;
 };
 
@@ -89,12 +89,12 @@ double UnitsOf(const ResourceRule& rule, const Shape& shape) {
   return 0;
 }
 
-// USD of the units' part of an instance; 0: not known.
+// The part of an instance's price that its units cost, in USD per hour; 0 if unknown.
 double PartPrice(const ResourceRule& rule, const Market& market, const CatalogEntry& entry) {
   if (rule.pricing == UnitPricing::kWhole || rule.unit == UnitKind::kInstance) return entry.price_per_instance_hour;
   const auto split = market.Split(entry);
   if (!split) return 0;
-  // A core comes with its share of the memory.
+  // The price of a core includes its share of the memory.
   return rule.unit == UnitKind::kGpu ? split->gpu : split->cpu + split->memory;
 }
 

@@ -1,5 +1,5 @@
-// Resource types that the configuration derives from offerings: "a v100 is a GPU of p3.2xlarge or p3.8xlarge, spot, in
-// us-east-1; there are 32 of them". Pure.
+// Derives resource types from offerings by the rules of the configuration, such as "v100 is one GPU of p3.2xlarge or
+// p3.8xlarge, spot, in us-east-1, with a limit of 32 units". Pure.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace medley::sched {
 
 enum class UnitKind { kGpu, kCore, kInstance };
 enum class UnitPricing {
-  kWhole,  // the instance's price over its units: what buying one more unit costs
-  kSplit,  // the unit's share of it (units.h): what a unit of an instance that is paid for anyway is worth
+  kWhole,  // the instance's whole price divided by its units: the cost of buying one more unit
+  kSplit,  // the unit's share of the instance's price (units.h): for instances whose other parts are used as well
 };
 
 struct ResourceRule {
@@ -23,16 +23,16 @@ struct ResourceRule {
   UnitKind unit = UnitKind::kGpu;
   UnitPricing pricing = UnitPricing::kWhole;
   int limit = 0;                  // units
-  double memory_bytes = 0;        // of a unit; 0: not bounded
-  std::string hardware;           // datasheet
-  double units_per_instance = 0;  // 0: from the shape
+  double memory_bytes = 0;        // of a unit; 0: unlimited
+  std::string hardware;           // name of the datasheet
+  double units_per_instance = 0;  // 0: taken from the shape
   Selector match;
 };
 
-// One entry for each rule that some offering fits, with the cheapest available unit; where none is available, the
-// cheapest one with available = false. Zonal prices hide the regional price of the same machine. A rule that asks for
-// spot takes the on-demand price, quality default, of machines for which no spot price is known. Offerings whose
-// shape does not tell how many units they have are passed over. `offerings`: as published.
+// Returns one entry for each rule that matches an offering: the cheapest available unit, or if none is available the
+// cheapest one with available = false. A machine's regional price is ignored if it has zonal prices. A rule for spot
+// uses the on-demand price, with quality `default`, for machines without a known spot price. Offerings with an unknown
+// number of units are skipped. `offerings` are the published ones.
 std::vector<CatalogEntry> DeriveResources(const std::vector<ResourceRule>& rules,
                                           const std::vector<CatalogEntry>& offerings);
 

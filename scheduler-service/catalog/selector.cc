@@ -18,8 +18,8 @@ bool FitsAny(const std::vector<std::string>& patterns, std::string_view text) {
 
 bool FitsPattern(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0;
-  size_t star = std::string_view::npos,
-         from = 0;  // the last star, and what it has taken so far ends here
+  size_t star = std::string_view::npos;  // position of the last '*' in the pattern
+  size_t from = 0;                       // end of the text that this '*' matches so far
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
@@ -69,7 +69,7 @@ void ApplyOverrides(const std::vector<Override>& overrides, CatalogEntry& entry)
     if (Fits(o.match, entry) && (best == nullptr || o.weight > best->weight)) best = &o;
   }
   if (best == nullptr) return;
-  if (entry.price_per_instance_hour <= 0) {  // a price of a unit only
+  if (entry.price_per_instance_hour <= 0) {  // the entry has only a unit price
     const double price = best->price > 0 ? best->price : entry.price_per_unit_hour * best->factor + best->add;
     entry.price_per_unit_hour = std::max(kSmallestPrice, price);
     return;

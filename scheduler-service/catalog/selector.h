@@ -1,4 +1,4 @@
-// Which offerings a rule of the configuration speaks of. Pure.
+// Selects the offerings to which a rule of the configuration applies, and applies price overrides. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace medley::sched {
 
-// Every list that is not empty must have a pattern that fits; `*` in a pattern stands for any text.
+// An entry matches if every non-empty list has a pattern that matches the field; `*` in a pattern matches any text.
 struct Selector {
   std::vector<std::string> provider;
   std::vector<std::string> region;
@@ -23,22 +23,22 @@ struct Selector {
 
 bool FitsPattern(std::string_view pattern, std::string_view text);
 
-// An entry without an offering fits only a selector that asks nothing of offerings.
+// An entry without an offering matches only selectors without patterns for offering fields.
 bool Fits(const Selector& selector, const CatalogEntry& entry);
 
-// A price of one's own, as Karpenter's NodeOverlay: a contract, a discount, a penalty.
+// A price override, as in Karpenter's NodeOverlay: for a contract, a discount or a penalty.
 struct Override {
   Selector match;
-  double price = 0;   // USD per instance and hour in place of the source's; 0: adjust it
-  double factor = 1;  // "-10%": 0.9
-  double add = 0;     // USD per instance and hour: "+0.05"
-  int weight = 0;     // of the overrides that fit an entry, the heaviest is applied, of equals the first
+  double price = 0;   // USD per instance and hour, replaces the source's price; 0: use `factor` and `add`
+  double factor = 1;  // 0.9 for "-10%"
+  double add = 0;     // USD per instance and hour; 0.05 for "+0.05"
+  int weight = 0;     // only the matching override with the largest weight applies; among equals the first
 };
 
-// "-10%", "+0.05": into factor or add. False for any other text, and for what would not leave a price (-100 %).
+// Parses "-10%" into `factor` or "+0.05" into `add`. False for any other text, and for -100 % or less.
 bool ParseAdjustment(std::string_view text, Override& out);
 
-// What the heaviest override that fits makes of the entry's prices; never below 0.0001 USD/h.
+// Applies the matching override with the largest weight. The resulting price is at least 0.0001 USD/h.
 void ApplyOverrides(const std::vector<Override>& overrides, CatalogEntry& entry);
 
 }  // namespace medley::sched

@@ -12,7 +12,7 @@ constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 double Gib(const Shape& shape) { return shape.memory_bytes / kGib; }
 
-// Sums of the normal equations of sum ((v c + g r) - 1)^2 with v = vcpus/P, g = GiB/P.
+// The sums in the normal equations of least squares for (v c + g r - 1)^2, with v = vcpus / P and g = GiB / P.
 struct Sums {
   double vv = 0, vg = 0, gg = 0, v = 0, g = 0;
   int machines = 0;
@@ -36,7 +36,9 @@ double RmsError(std::span<const PricedShape> machines, const BasePrices& base) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-bool IsAwsBase(std::string_view type) {  // c5.xlarge, m7i.large, r6gd.metal; not m5zn, c5n: other networks or clocks
+// True for c5.xlarge, m7i.large and the like; false for m5zn, c5n and others with a special network, disk or clock
+// rate.
+bool IsAwsBase(std::string_view type) {
   if (type.size() < 3 || std::string_view("cmr").find(type[0]) == std::string_view::npos || !IsDigit(type[1])) {
     return false;
   }
@@ -80,7 +82,7 @@ std::optional<BasePrices> FitBasePrices(std::span<const PricedShape> machines) {
   const double determinant = s.vv * s.gg - s.vg * s.vg;
   if (s.machines < 2 || determinant <= 1e-9 * s.vv * s.gg) return std::nullopt;
   BasePrices base{(s.v * s.gg - s.g * s.vg) / determinant, (s.g * s.vv - s.v * s.vg) / determinant, 0};
-  // Never negative: with two unknowns the optimum then lies on the other axis.
+  // A price must not be negative. With two unknowns, the constrained optimum is then on the other axis.
   if (base.vcpu < 0) base = {0, s.g / s.gg, 0};
   if (base.gib < 0) base = {s.v / s.vv, 0, 0};
   base.rms_error = RmsError(machines, base);

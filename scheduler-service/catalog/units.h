@@ -1,14 +1,15 @@
-// What a core, a GiB and a GPU cost, from the prices of whole instances.
+// Computes the prices of a core, a GiB of memory and a GPU from the prices of whole instances.
 //
-// Base prices come from machines without GPUs of the same provider and region: relative least squares,
+// The base prices c (per core) and g (per GiB) come from the machines without GPUs of the same provider and region, by
+// relative least squares over instances with price P,
 //   min over c, g >= 0 of sum over machines ((vcpus * c + GiB * g) / P - 1)^2
-// over the families whose memory per core differs (c, m and r at AWS). A GPU is then what is left of an instance's
-// on-demand price. Spot prices are split by the shares of the on-demand price: what is left of a spot price after
-// on-demand cores is nonsense (V100: 0.04 instead of 0.46 USD/h).
+// over families that differ in memory per core (c, m and r at AWS). The GPU price is the rest of the instance's
+// on-demand price. A spot price is split in the proportions of the on-demand price: subtracting on-demand cores from a
+// spot price would give wrong results (V100: 0.04 instead of 0.46 USD/h).
 //
-// Which one is right depends on the question: a planner that buys instances for their GPUs pays the whole instance for
-// them (MarginalPerGpu); charging users of one instance needs the split, whose parts add up to the price.
-// All pure. USD per hour, GiB = 2^30 bytes.
+// Which price to use depends on the purpose. A planner that buys instances for their GPUs pays for the whole instance
+// (MarginalPerGpu). Charging several users of one instance needs the split, whose parts add up to the price.
+// All functions are pure. Prices are in USD per hour; a GiB is 2^30 bytes.
 #pragma once
 
 #include <optional>
@@ -22,23 +23,23 @@ namespace medley::sched {
 struct BasePrices {
   double vcpu = 0;
   double gib = 0;
-  double rms_error = 0;  // relative, of the fit
+  double rms_error = 0;  // relative error of the fit
 };
 
 struct PricedShape {
   Shape shape;
-  double price = 0;  // of the instance, on demand
+  double price = 0;  // on-demand price of the instance
 };
 
-// None when the machines (without GPUs, with a price and a shape) cannot tell cores from memory: fewer than two ratios
-// of memory to cores.
+// Uses the machines without GPUs that have a price and a shape. nullopt if they have fewer than two different ratios of
+// memory to cores, because then the prices of cores and memory cannot be separated.
 std::optional<BasePrices> FitBasePrices(std::span<const PricedShape> machines);
 
-// True for the general families that base prices are taken from: AWS c, m, r; GCP n1, n2, n2d, c2, c3, e2 of the
-// standard, highcpu and highmem kind; Azure D, E, F.
+// True for the general-purpose families that base prices come from: AWS c, m, r; GCP n1, n2, n2d, c2, c3, e2 of the
+// standard, highcpu and highmem kinds; Azure D, E, F.
 bool IsBaseFamily(std::string_view provider, std::string_view instance_type);
 
-// An instance's price in parts; they add up to it. Machines without GPUs: gpu = 0.
+// The parts of an instance's price; their sum is the price. gpu = 0 for machines without GPUs.
 struct SplitPrice {
   double cpu = 0;
   double memory = 0;
@@ -46,20 +47,20 @@ struct SplitPrice {
   double Total() const { return cpu + memory + gpu; }
 };
 
-// gpu = price - vcpus * base.vcpu - GiB * base.gib, at least 0; cores and memory share the rest in the ratio of
-// their base prices. `price` > 0, the shape has vcpus.
+// gpu = price - vcpus * base.vcpu - GiB * base.gib, at least 0. Cores and memory share the rest in proportion to their
+// base prices. `price` must be positive, and the shape must have vcpus.
 SplitPrice SplitOnDemand(double price, const Shape& shape, const BasePrices& base);
-// In the shares of the on-demand price of the same machine.
+// Splits a spot price in the proportions of the on-demand price of the same machine.
 SplitPrice SplitSpot(double spot, double on_demand, const Shape& shape, const BasePrices& base);
 
-// Whole GPUs that the instance has: gpus x fraction.
+// The number of whole GPUs of the instance: gpus * gpu_fraction.
 double WholeGpus(const Shape& shape);
-// The whole instance's price over its GPUs (cores); 0 when it has none.
+// The instance's price divided by its GPUs (cores); 0 if it has none.
 double MarginalPerGpu(double price, const Shape& shape);
 double MarginalPerCore(double price, const Shape& shape);
 
-// Fractions of a GPU: of a MIG profile ("1g.5gb", "3g.20gb": slices/7; none for any other text), of one of `replicas`
-// that time-slice a GPU, of a virtual GPU by its memory.
+// The share of a whole GPU: for a MIG profile ("1g.5gb", "3g.20gb": slices/7; nullopt for any other text), for one of
+// `replicas` that time-slice a GPU, and for a virtual GPU by its memory.
 std::optional<double> MigFraction(std::string_view profile);
 double SharedFraction(int replicas);
 double MemoryFraction(double memory_bytes, double whole_gpu_bytes);

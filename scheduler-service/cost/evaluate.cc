@@ -27,9 +27,8 @@ void CheckMemory(const Problem& problem, const std::vector<StageChoice>& stages,
     const double needed = problem.LocalBytes(s.first, s.last, s.type);
     out.push_back(
         {"memory", type.name, needed, type.memory_bytes,
-         fmt::format("{} need {} bytes on every unit of {}, which has {}: give them a "
-                     "type with more memory, "
-                     "or split them over several stages",
+         fmt::format("{} need {} bytes on every unit of {}, which has {}: use a type with more memory, or split these "
+                     "layers over several stages",
                      LayerNames(problem, s.first, s.last), Number(needed), type.name, Number(type.memory_bytes))});
   }
 }
@@ -119,7 +118,7 @@ Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stag
   Evaluation out;
   for (const StageChoice& s : stages) {
     const StageTerms terms = problem.Terms(s.first, s.last, s.type);
-    // A stage with nothing to do has no bound; the wire form wants a number: that of the pipeline.
+    // The throughput of a stage without work is infinite. The API needs a finite number, so report the pipeline's.
     const double throughput = problem.Throughput(terms, s.units);
     out.plan.stages.push_back({s.first, s.last, problem.type(s.type).name, s.units,
                                std::isfinite(throughput) ? throughput : score.throughput, terms.ComputeSeconds(s.units),

@@ -1,4 +1,4 @@
-// What the cost model says of a complete choice: schedule and units of every stage.
+// Evaluates a complete choice (schedule and units of every stage) with the cost model.
 //
 // Pure and thread-safe.
 #pragma once
@@ -12,16 +12,16 @@ namespace medley::sched {
 
 struct Evaluation {
   model::ProvisionedPlan plan;
-  // Constraints that it violates; none: feasible. Ordered: memory, limit, minUnits, maxUnits, minThroughput, deadline,
-  // maxCostPerHour, budget.
+  // The violated constraints; empty when the choice is feasible. In this order: memory, limit, minUnits, maxUnits,
+  // minThroughput, deadline, maxCostPerHour, budget.
   std::vector<model::Reason> violations;
 };
 
-// `stages` cover all layers in order, each on a type that its layers are profiled on, with units > 0. Servers are as
-// many as the model needs, and at least `least_servers` (static ratios buy more than needed).
+// `stages` must cover all layers in order, each on a type for which its layers have profiles, with units > 0. The plan
+// gets the parameter servers that the model needs, and at least `least_servers` (static ratios buy more than needed).
 Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers = 0);
 
-// Only the money and the speed, for inner loops.
+// Cost and throughput only, for inner loops.
 struct Score {
   double throughput = 0;
   double hourly = 0;  // USD/h
@@ -30,7 +30,7 @@ struct Score {
 };
 Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers = 0);
 
-// Units of each type that the choice takes, servers included.
+// The units of each type that the choice uses, including parameter servers.
 std::vector<int> UnitsByType(const Problem& problem, const std::vector<StageChoice>& stages, int server_units);
 
 }  // namespace medley::sched

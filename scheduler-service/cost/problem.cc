@@ -20,7 +20,7 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 double Range(const std::vector<double>& sums, int first, int last) { return sums[At(last + 1)] - sums[At(first)]; }
 
-// Continuous units that bring serial + parallel / k down to `seconds`.
+// The real number k of units for which serial + parallel / k = `seconds`; infinite when no k is enough.
 double RealUnits(double serial, double parallel, double seconds) {
   if (parallel <= 0) return serial <= seconds ? 0 : kInfinity;
   return seconds > serial ? parallel / (seconds - serial) : kInfinity;
@@ -116,7 +116,7 @@ int Problem::MinUnits(const StageTerms& terms, double x, int most) const {
   const int least = min_units();
   if (most < least || Throughput(terms, most) < x) return 0;
   if (Throughput(terms, least) >= x) return least;
-  // The answer is in (low, high]. The formula gives it but for rounding, so look beside it first.
+  // The result is in (low, high]. The closed formula is exact except for rounding, so probe its neighbours first.
   int low = least, high = most;
   const double seconds = batch() / x;
   const double guess = std::ceil(std::max(RealUnits(terms.compute_serial, terms.compute_parallel, seconds),
@@ -142,7 +142,7 @@ double Problem::UnitRateBound(const StageTerms& terms, double x) const {
   };
   const double bound =
       std::max(rate(terms.compute_serial, terms.compute_parallel), rate(terms.comm_serial, terms.comm_parallel));
-  return bound * (1 - 1e-12);  // stays a bound under rounding
+  return bound * (1 - 1e-12);  // remains a lower bound despite rounding
 }
 
 int Problem::ServerUnits(const ServerLoad& load, double x) const {

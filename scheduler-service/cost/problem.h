@@ -1,11 +1,15 @@
-// A planning request compiled for search: numbered types, per-layer sums as prefix sums, every
+// A planning request compiled for search: types are numbered, and prefix sums over the layers give the terms of every
 // stage in O(1).
 //
-// The cost model is planning.md section 2 (after HeterPS, section 4): a stage of layers s..e on
-// type t with k units has
-//   CT(k) = sum (1-alpha) c + (sum alpha c) / k,    DT(k) = sum (1-beta) y + (1-beta_e) x_e + (...)
-//   / k, ET(k) = max(CT, DT),    throughput(k) = B_o / ET(k),
-// where x_e does not count for the last layer of the model. Immutable, thread-safe after Compile.
+// docs/planning.md describes the cost model (after HeterPS, section 4). For a stage of layers s..e on type t with k
+// units it defines
+//   compute time        CT(k) = sum (1 - alpha) c + (sum alpha c) / k
+//   communication time  DT(k) = sum (1 - beta) y + (1 - beta_e) x_e + (sum beta y + beta_e x_e) / k
+//   execution time      ET(k) = max(CT(k), DT(k))
+//   throughput(k) = B_o / ET(k)
+// For each layer, c is the compute time, y the synchronisation time, alpha and beta the shares of computation and
+// communication that divide by k. x_e is the transfer time of layer e to the next stage; it is 0 for the last layer of
+// the model. B_o is the batch size of the profile. Immutable and thread-safe after Compile.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,10 +22,11 @@
 
 namespace medley::sched {
 
-// The cost or time of what is impossible.
+// The cost or time of something impossible.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Seconds of a stage for one batch: what does not divide by units, and what does.
+// Seconds that a stage needs for one batch. The serial parts do not depend on the number of units; the parallel parts
+// are divided by it.
 struct StageTerms {
   double compute_serial = 0;
   double compute_parallel = 0;
@@ -31,7 +36,7 @@ struct StageTerms {
   double CommSeconds(int units) const { return comm_serial + comm_parallel / units; }
 };
 
-// A stage that has been decided: layers first..last (inclusive) on type `type` with `units` units.
+// A chosen stage: layers first..last (inclusive) on type `type` with `units` units.
 struct StageChoice {
   int first = 0;
   int last = 0;
@@ -40,11 +45,11 @@ struct StageChoice {
   bool operator==(const StageChoice&) const = default;
 };
 
-// What the parameter servers of some layers must bear.
+// The load of some layers on the parameter servers.
 struct ServerLoad {
-  double seconds = 0;  // sum v
-  double bytes = 0;    // stateFactor * sum w over layers with v > 0
-  bool any = false;    // some v > 0
+  double seconds = 0;  // sum of the layers' server_seconds for one batch
+  double bytes = 0;    // stateFactor * sum of weight_bytes, over the layers with server_seconds > 0
+  bool any = false;    // true if any layer has server_seconds > 0
   void Add(const ServerLoad& other) {
     seconds += other.seconds;
     bytes += other.bytes;
@@ -54,7 +59,7 @@ struct ServerLoad {
 
 class Problem {
  public:
-  // Errors: what model::Validate says; also a resource without a price (names it).
+  // Errors: those of model::Validate; InvalidArgument naming a resource without a price.
   static absl::StatusOr<Problem> Compile(model::PlanRequest request);
 
   const model::PlanRequest& request() const { return request_; }
@@ -63,11 +68,11 @@ class Problem {
   const model::Resource& type(int t) const { return request_.resources[static_cast<size_t>(t)]; }
   double price(int t) const { return type(t).price_per_unit_hour; }
   int limit(int t) const { return type(t).limit; }
-  int server_type() const { return server_type_; }  // -1: none named
+  int server_type() const { return server_type_; }  // -1: the request names no server type
   double server_price() const { return server_type_ < 0 ? 0 : price(server_type_); }
   int min_units() const { return request_.constraints.min_units; }
 
-  // Every layer is profiled on the type and the stage's own state fits into a unit's memory.
+  // True if every layer has a profile on type `t` and the stage's state fits into the memory of one unit.
   bool Allowed(int first, int last, int t) const;
   bool Profiled(int layer, int t) const;
   StageTerms Terms(int first, int last, int t) const;
@@ -75,32 +80,31 @@ class Problem {
   // Bytes of weights, gradients and optimizer state that every unit of the stage holds.
   double LocalBytes(int first, int last, int t) const;
 
-  // Samples per second of a stage; infinite when it has nothing to do.
+  // Samples per second of a stage; infinite for a stage without work.
   double Throughput(const StageTerms& terms, int units) const;
-  // The smallest units in [min_units, most] with Throughput >= x; 0 when there is none.
+  // The smallest number of units in [min_units, most] with Throughput >= x; 0 if no number is enough.
   int MinUnits(const StageTerms& terms, double x, int most) const;
-  // A lower bound of (units at throughput x) / x that does not fall as x grows; infinite when x is
-  // out of reach.
+  // A lower bound of (units at throughput x) / x that does not decrease as x grows; infinite if no number of units
+  // reaches x.
   double UnitRateBound(const StageTerms& terms, double x) const;
-  // Server units for a pipeline of throughput x. Quotients within 1e-12 above a whole number count
-  // as that number.
+  // Server units for a pipeline of throughput x. A quotient at most 1e-12 (relative) above a whole number is rounded
+  // down to it.
   int ServerUnits(const ServerLoad& load, double x) const;
 
   double batch() const { return request_.training.profile_batch_size; }
   double total_samples() const { return request_.training.TotalSamples(); }
-  // Samples per second that minThroughput and the deadline ask for, with the tolerance of 1e-9
-  // taken off; 0: none.
+  // Samples per second that minThroughput and the deadline require, less the tolerance of 1e-9; 0 if neither is set.
   double RequiredThroughput() const;
   // USD for all samples at `hourly` USD/h and throughput x.
   double Cost(double hourly, double x) const { return total_samples() / x / 3600 * hourly; }
 
  private:
-  // Prefix sums over layers of one type; entry i sums layers [0, i).
+  // Prefix sums over the layers for one type; entry i is the sum over layers [0, i).
   struct Prefix {
     std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel, server_seconds, server_weight,
         local_weight;
-    std::vector<double> transfer_serial, transfer_parallel;  // per layer, no sums
-    std::vector<int> missing, served;                        // layers without a profile; layers with v > 0
+    std::vector<double> transfer_serial, transfer_parallel;  // per layer, not summed
+    std::vector<int> missing, served;                        // layers without a profile; with server_seconds > 0
   };
   explicit Problem(model::PlanRequest request);
   void Fill(int t, Prefix& prefix) const;
@@ -111,13 +115,13 @@ class Problem {
   std::vector<Prefix> prefix_;  // by type
 };
 
-// Layer -> type as maximal runs, units 0.
+// Groups a schedule (the type of each layer) into stages: maximal runs of layers with the same type, units 0.
 std::vector<StageChoice> StagesOf(const std::vector<int>& schedule);
 
 inline constexpr double kTolerance = 1e-9;  // relative, for every constraint on a real number
 
-// Costs nearer than this are one cost: where work divides perfectly, ten times the units cost the
-// same but for rounding, and the slower, smaller plan is the one to give.
+// Costs that differ by less than this are equal. Where work divides perfectly, ten times the units cost the same except
+// for rounding, and planners must return the smaller, slower plan.
 inline constexpr double kSameCost = 1e-10;  // relative
 
 }  // namespace medley::sched

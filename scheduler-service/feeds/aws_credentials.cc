@@ -70,7 +70,7 @@ class FromWebIdentity final : public AwsCredentials {
     if (kept_ && now < kept_->expires - kRefreshBefore && now >= taken_) return kept_->keys;
     absl::StatusOr<WebIdentityKeys> fresh = Assume(stop);
     if (!fresh.ok()) {
-      // The old ones are good for some minutes yet.
+      // The old keys are still valid for some minutes.
       if (kept_ && now < kept_->expires && now >= taken_) return kept_->keys;
       return fresh.status();
     }
@@ -89,9 +89,10 @@ class FromWebIdentity final : public AwsCredentials {
     const std::string role = options_.role_arn.empty() ? environment_("AWS_ROLE_ARN") : options_.role_arn;
     std::string session = options_.session_name.empty() ? environment_("AWS_ROLE_SESSION_NAME") : options_.session_name;
     if (session.empty()) session = "medley-scheduler";
-    if (role.empty()) return base::Unauthenticated("web identity: no role (AWS_ROLE_ARN is not set)");
+    if (role.empty()) return base::Unauthenticated("web identity: no role: set AWS_ROLE_ARN or roleArn");
     if (TokenFile().empty()) {
-      return base::Unauthenticated("web identity: no token file (AWS_WEB_IDENTITY_TOKEN_FILE is not set)");
+      return base::Unauthenticated(
+          "web identity: no token file: set AWS_WEB_IDENTITY_TOKEN_FILE or webIdentityTokenFile");
     }
     const absl::StatusOr<std::string> token = base::ReadFile(TokenFile(), kMaxFile);
     if (!token.ok()) return base::Unauthenticated("web identity token: {}", base::Message(token.status()));
@@ -132,8 +133,7 @@ class Chain final : public AwsCredentials {
     if (web_.IsSetUp()) return web_.Get(now, stop);
     if (file_.IsSetUp()) return file_.Get(now, stop);
     return base::Unauthenticated(
-        "no credentials of AWS: neither AWS_ACCESS_KEY_ID, nor AWS_WEB_IDENTITY_TOKEN_FILE, nor a "
-        "credentials file");
+        "no AWS credentials: set AWS_ACCESS_KEY_ID or AWS_WEB_IDENTITY_TOKEN_FILE, or provide a credentials file");
   }
 
  private:
@@ -172,7 +172,7 @@ absl::StatusOr<AwsKeys> ParseCredentialsFile(std::string_view text, const std::s
     if (name == "aws_secret_access_key") keys.secret_access_key = value;
     if (name == "aws_session_token") keys.session_token = value;
   }
-  if (!found) return base::Unauthenticated("no profile '{}'", Quoted(profile));
+  if (!found) return base::Unauthenticated("no profile '{}' in the credentials file", Quoted(profile));
   if (keys.access_key_id.empty()) return base::Unauthenticated("profile '{}': no aws_access_key_id", profile);
   if (keys.secret_access_key.empty()) return base::Unauthenticated("profile '{}': no aws_secret_access_key", profile);
   return keys;
@@ -191,9 +191,9 @@ absl::StatusOr<WebIdentityKeys> ParseAssumeRole(std::string_view body) {
         if (path == root + "Expiration") expires = std::string(text);
         return absl::OkStatus();
       }));
-  if (out.keys.access_key_id.empty()) return base::InvalidArgument("no Credentials/AccessKeyId");
-  if (out.keys.secret_access_key.empty()) return base::InvalidArgument("no Credentials/SecretAccessKey");
-  if (out.keys.session_token.empty()) return base::InvalidArgument("no Credentials/SessionToken");
+  if (out.keys.access_key_id.empty()) return base::InvalidArgument("Credentials/AccessKeyId is missing");
+  if (out.keys.secret_access_key.empty()) return base::InvalidArgument("Credentials/SecretAccessKey is missing");
+  if (out.keys.session_token.empty()) return base::InvalidArgument("Credentials/SessionToken is missing");
   const absl::StatusOr<base::WallTime> time = base::ParseTime(expires);
   if (!time.ok()) return base::InvalidArgument("Credentials/Expiration: '{}' is not a time", Quoted(expires));
   out.expires = *time;

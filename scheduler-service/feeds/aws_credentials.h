@@ -1,4 +1,4 @@
-// Keys to sign requests to AWS with, from where AWS's own tools look for them.
+// The keys that sign requests to AWS, from the same places where AWS's own tools look for them.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,8 +15,7 @@
 
 namespace medley::sched {
 
-// The value of an environment variable, empty when there is none. Injected: tests set no real
-// variables.
+// Returns the value of an environment variable, or an empty string. A parameter, so that tests need no real variables.
 using Environment = std::function<std::string(const std::string& name)>;
 
 // Not thread-safe.
@@ -25,40 +24,39 @@ class AwsCredentials {
   virtual ~AwsCredentials() = default;
   // Errors: Unauthenticated naming what is missing; those of the fetcher and of STS.
   virtual absl::StatusOr<AwsKeys> Get(base::WallTime now, std::stop_token stop) = 0;
-  // AWS refused the keys: forget what is kept of them.
+  // Drops cached keys. Call it after AWS rejected them.
   virtual void Forget() {}
 };
 
 struct AwsCredentialOptions {
-  // "environment", "file", "web-identity", or "auto": the first of these, in the order environment,
-  // web-identity, file, that is set up at all.
+  // "environment", "file", "web-identity" or "auto". "auto" uses the first one that is configured, in the order
+  // environment, web-identity, file.
   std::string kind = "auto";
-  // file: AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials, and AWS_PROFILE or "default", where
-  // empty.
+  // For "file". Defaults: AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials; AWS_PROFILE or "default".
   std::filesystem::path file;
   std::string profile;
-  // web-identity: AWS_ROLE_ARN, AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_SESSION_NAME or
-  // "medley-scheduler", where empty.
+  // For "web-identity". Defaults: AWS_ROLE_ARN; AWS_WEB_IDENTITY_TOKEN_FILE; AWS_ROLE_SESSION_NAME or
+  // "medley-scheduler".
   std::string role_arn;
   std::filesystem::path token_file;
   std::string session_name;
   std::string sts_endpoint;  // "https://sts.us-east-1.amazonaws.com"
 };
 
-// Nothing is read yet: Get does, again and again, so that files may appear, change and rotate. Keys
-// of a web identity are kept until 5 minutes before they expire. Borrows the fetcher.
+// Reads nothing: every call of Get reads the sources anew, so files may appear, change and rotate. Keys of a web
+// identity are cached until 5 minutes before they expire. Borrows the fetcher.
 std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options, HttpFetcher& fetcher,
                                                    Environment environment);
 
-// One profile of a credentials file (INI). Errors: Unauthenticated naming the profile or key that
-// is missing. Pure.
+// Reads one profile from the text of a credentials file (INI). Errors: Unauthenticated naming the missing profile or
+// key. Pure.
 absl::StatusOr<AwsKeys> ParseCredentialsFile(std::string_view text, const std::string& profile);
 
 struct WebIdentityKeys {
   AwsKeys keys;
   base::WallTime expires;
 };
-// The answer of AssumeRoleWithWebIdentity. Errors: InvalidArgument. Pure.
+// Parses the response of AssumeRoleWithWebIdentity. Errors: InvalidArgument. Pure.
 absl::StatusOr<WebIdentityKeys> ParseAssumeRole(std::string_view body);
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// Error answers of AWS's query APIs. Pure.
+// Converts error responses of AWS's query APIs. Pure.
 #pragma once
 
 #include <absl/status/status.h>
@@ -9,10 +9,11 @@
 
 namespace medley::sched {
 
-// OK for 200. Else by AWS's own code: throttling: ResourceExhausted; UnauthorizedOperation,
-// AccessDenied, OptInRequired: PermissionDenied; credentials that are wrong, expired or signed with
-// a wrong clock: Unauthenticated; what it cannot read: StatusOfReply. The message has AWS's code
-// and message.
+// OK for HTTP 200. Otherwise maps AWS's error code, and the message includes AWS's code and message:
+//   throttling                                          ResourceExhausted
+//   UnauthorizedOperation, AccessDenied, OptInRequired  PermissionDenied
+//   wrong or expired credentials, wrong clock           Unauthenticated
+//   an unknown code or an unreadable body               as StatusOfReply
 absl::Status StatusOfAwsReply(const FetchReply& reply, const std::string& what);
 
 }  // namespace medley::sched

@@ -22,7 +22,7 @@ class AwsSpotFeed final : public Feed {
     if (absl::Status status = StatusOfReply(*reply, what); !status.ok()) return {std::move(status), reply->retry_after};
     if (reply->code == 304) {
       if (etag_.empty() && last_modified_.empty()) {
-        return {base::InvalidArgument("{}: HTTP 304 to a question without condition", what), {}};
+        return {base::InvalidArgument("{}: HTTP 304 in response to an unconditional request", what), {}};
       }
       return {Unchanged(), {}};
     }
@@ -41,7 +41,7 @@ class AwsSpotFeed final : public Feed {
   const std::string name_;
   const AwsSpotFeedOptions options_;
   const std::unique_ptr<HttpFetcher> fetcher_;
-  std::string etag_, last_modified_;  // of the last answer that was good
+  std::string etag_, last_modified_;  // of the last response that parsed
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-// The feed of 2021 and before still used these names for the oldest regions.
-std::string PresentName(const std::string& region) {
+// Until 2021 the feed used these names for the oldest regions.
+std::string CurrentRegionName(const std::string& region) {
   static const std::map<std::string, std::string> kOld = {
       {"us-east", "us-east-1"},       {"us-west", "us-west-1"},       {"eu-ireland", "eu-west-1"},
       {"apac-sin", "ap-southeast-1"}, {"apac-syd", "ap-southeast-2"}, {"apac-tokyo", "ap-northeast-1"}};
@@ -23,7 +23,7 @@ std::string PresentName(const std::string& region) {
   return found == kOld.end() ? region : found->second;
 }
 
-// The document within `callback( ... );`, or the body itself.
+// Returns the JSON inside `callback( ... );`, or the body itself.
 absl::StatusOr<std::string_view> Unwrap(std::string_view body) {
   if (body.starts_with("\xef\xbb\xbf")) body.remove_prefix(3);  // a byte order mark
   body = base::Trim(body);
@@ -32,12 +32,12 @@ absl::StatusOr<std::string_view> Unwrap(std::string_view body) {
   std::string_view inner = base::Trim(body.substr(kCallback.size()));
   if (inner.ends_with(';')) inner = base::Trim(inner.substr(0, inner.size() - 1));
   if (!inner.starts_with('(') || !inner.ends_with(')')) {
-    return base::InvalidArgument("callback(...): cut off after {} bytes", body.size());
+    return base::InvalidArgument("callback(...): truncated after {} bytes", body.size());
   }
   return inner.substr(1, inner.size() - 2);
 }
 
-// The Linux price of a size as text; empty when the size has none.
+// The Linux price of an instance size as text; empty if it has none.
 absl::StatusOr<std::string> LinuxPrice(const json& size, const std::string& where) {
   MEDLEY_ASSIGN_OR_RETURN(const json* columns, JsonArray(size, "valueColumns", where));
   for (const json& column : *columns) {
@@ -54,7 +54,7 @@ absl::Status ParseSizes(const json& family, const std::string& region, const Sel
   MEDLEY_ASSIGN_OR_RETURN(const json* sizes, JsonArray(family, "sizes", region));
   for (const json& size : *sizes) {
     MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonString(size, "size", region));
-    if (type.empty()) return base::InvalidArgument("{}: a size without a name", region);
+    if (type.empty()) return base::InvalidArgument("{}: an instance size has no name", region);
     const std::string where = region + "/" + Quoted(type);
     MEDLEY_ASSIGN_OR_RETURN(const std::string text, LinuxPrice(size, where));
     if (text.empty() || text.starts_with("N/A") || !selection.Wants(place, type)) {
@@ -80,14 +80,14 @@ absl::StatusOr<ParsedPrices> ParseAwsSpotFeed(std::string_view body, const Selec
   MEDLEY_ASSIGN_OR_RETURN(const std::string rate, JsonString(*config, "rate", "config"));
   if (rate != "perhr") return base::InvalidArgument("config.rate: '{}', want perhr", Quoted(rate));
   MEDLEY_ASSIGN_OR_RETURN(const json* regions, JsonArray(*config, "regions", "config"));
-  if (regions->empty()) return base::InvalidArgument("config.regions: empty");
+  if (regions->empty()) return base::InvalidArgument("config.regions: must not be empty");
   ParsedPrices out;
   for (size_t i = 0; i < regions->size(); ++i) {
     const std::string where = fmt::format("config.regions[{}]", i);
     MEDLEY_ASSIGN_OR_RETURN(const std::string name, JsonString(regions->at(i), "region", where));
-    const std::string region = PresentName(name);
+    const std::string region = CurrentRegionName(name);
     if (AwsRegionOfZone(region).empty()) {
-      return base::InvalidArgument("{}.region: '{}' is not a region of AWS", where, Quoted(name));
+      return base::InvalidArgument("{}.region: '{}' is not an AWS region", where, Quoted(name));
     }
     MEDLEY_ASSIGN_OR_RETURN(const json* families, JsonArray(regions->at(i), "instanceTypes", where));
     for (const json& family : *families) MEDLEY_RETURN_IF_ERROR(ParseSizes(family, region, selection, out));

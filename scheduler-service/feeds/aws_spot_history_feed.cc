@@ -80,8 +80,9 @@ class AwsSpotHistoryFeed final : public Feed {
     if (!prices.ok()) return base::Annotate(prices.status(), what);
     parts.Add(*std::move(prices));
     if (!page->next_token.empty()) {
-      parts.Incomplete(base::OutOfRange("{}: ends after {} records with a NextToken: whoever wrote it did not page",
-                                        what, page->records.size()));
+      parts.Incomplete(base::OutOfRange(
+          "{}: incomplete: it ends with a NextToken after {} records; write the document with all pages", what,
+          page->records.size()));
     }
     return absl::OkStatus();
   }
@@ -103,7 +104,7 @@ class AwsSpotHistoryFeed final : public Feed {
     for (size_t i = 0; i < options_.products.size(); ++i) {
       fields.emplace_back(fmt::format("ProductDescription.{}", i + 1), options_.products[i]);
     }
-    // As a filter, where '*' is allowed.
+    // Send instance types as a filter, because a filter may contain '*'.
     for (size_t i = 0; i < options_.selection.instance_types.size(); ++i) {
       if (i == 0) fields.emplace_back("Filter.1.Name", "instance-type");
       fields.emplace_back(fmt::format("Filter.1.Value.{}", i + 1), options_.selection.instance_types[i]);
@@ -112,8 +113,7 @@ class AwsSpotHistoryFeed final : public Feed {
     return FormEncode(fields);
   }
 
-  // All pages of a region. A price in force began before StartTime, and AWS answers it
-  // nevertheless.
+  // Fetches all pages of a region. AWS also returns the current prices, which took effect before StartTime.
   std::optional<FetchFailure> FetchRegion(const std::string& region, const AwsKeys& keys, base::WallTime now,
                                           const std::stop_token& stop, std::vector<SpotRecord>& records) {
     std::set<std::string> seen;
@@ -134,7 +134,8 @@ class AwsSpotHistoryFeed final : public Feed {
       token = std::move(page->next_token);
       if (token.empty()) return std::nullopt;
       if (!seen.insert(token).second) {
-        return FetchFailure{base::InvalidArgument("{}: the next page is one that was read before", what), {}};
+        return FetchFailure{
+            base::InvalidArgument("{}: its link to the next page is one that was already read before", what), {}};
       }
     }
   }

@@ -54,11 +54,13 @@ class AzureRetailFeed final : public Feed {
         return FetchFailure{base::ResourceExhausted("more than {} pages", options_.max_pages), {}};
       }
       if (Origin(url) != origin) {
-        return FetchFailure{
-            base::PermissionDenied("{}: the next page is on another host: {}", what, Quoted(WithoutQuery(url))), {}};
+        return FetchFailure{base::PermissionDenied("{}: the link to this page points to another host: {}", what,
+                                                   Quoted(WithoutQuery(url))),
+                            {}};
       }
       if (!seen.insert(url).second) {
-        return FetchFailure{base::InvalidArgument("{}: the next page is one that was read before", what), {}};
+        return FetchFailure{
+            base::InvalidArgument("{}: the link to this page is one that was already read before", what), {}};
       }
       const absl::StatusOr<FetchReply> reply = fetcher_->Fetch({.url = url}, stop);
       if (!reply.ok()) return FetchFailure{base::Annotate(reply.status(), what), {}};

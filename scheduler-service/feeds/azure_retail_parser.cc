@@ -12,11 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::hours kNotYet{24};
+constexpr std::chrono::hours kMaxFutureStart{24};
 
 bool Contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// The entry of an item, or nothing for what is left out.
+// The entry for an item, or nullopt if the item is skipped.
 absl::StatusOr<std::optional<CatalogEntry>> ParseItem(const json& item, const std::string& where,
                                                       const Selection& selection, base::WallTime now) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string sku, JsonString(item, "skuName", where));
@@ -39,7 +39,7 @@ absl::StatusOr<std::optional<CatalogEntry>> ParseItem(const json& item, const st
                         region.empty() || Contains(product, "Windows") || Contains(sku, "Low Priority") ||
                         Contains(meter, "Low Priority") || Contains(product, "Dedicated") ||
                         Contains(sku, "Dedicated") || Contains(meter, "Dedicated") ||
-                        entry.effective_at > now + kNotYet || !selection.Wants(region, instance_type);
+                        entry.effective_at > now + kMaxFutureStart || !selection.Wants(region, instance_type);
   if (left_out) return std::nullopt;
   if (absl::Status status = CheckPrice(price); !status.ok()) return base::Annotate(status, where + ".retailPrice");
   entry.offering = model::Offering{"azure", region, "", instance_type, sku.ends_with(" Spot") ? kSpot : kOnDemand, 1};

@@ -1,4 +1,4 @@
-// A page of the Azure Retail Prices API. Pure.
+// Parses a page of the Azure Retail Prices API. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,13 +12,13 @@ namespace medley::sched {
 
 struct AzurePage {
   ParsedPrices prices;
-  std::string next;  // URL of the next page; empty: this is the last one
+  std::string next;  // URL of the next page; empty for the last page
 };
 
-// Linux virtual machines by the hour, on demand and spot (skuName ends in " Spot"; regional, no
-// zones). Left out and counted: Windows, "Low Priority", "Dedicated", anything but Consumption by
-// "1 Hour", price 0, no armSkuName, a price that takes effect more than a day after `now`. Errors:
-// InvalidArgument naming the item and field.
+// Returns the hourly prices of Linux virtual machines, on-demand and spot (skuName ends in " Spot"), by region without
+// zones. Skips and counts: Windows, "Low Priority", "Dedicated", types other than Consumption, units other than
+// "1 Hour", price 0, no armSkuName, and prices that take effect more than a day after `now`. Errors: InvalidArgument
+// naming the item and field.
 absl::StatusOr<AzurePage> ParseAzurePage(std::string_view body, const Selection& selection, base::WallTime now);
 
 }  // namespace medley::sched

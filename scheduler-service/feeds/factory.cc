@@ -23,7 +23,7 @@ std::string Endpoint(ConfigNode& node, const std::string& otherwise) {
 std::chrono::milliseconds Timeout(ConfigNode& node, const std::string& field, std::chrono::milliseconds otherwise) {
   const auto value = std::chrono::duration_cast<std::chrono::milliseconds>(node.Duration(field, otherwise));
   if (value.count() < 1 || value > std::chrono::seconds(kMaxTimeoutSeconds)) {
-    node.Fail(field, "must be within 1ms and 10m");
+    node.Fail(field, "must be between 1ms and 10m");
     return otherwise;
   }
   return value;
@@ -35,7 +35,7 @@ HttpOptions ReadHttp(ConfigNode& node) {
   options.connect_timeout = Timeout(node, "connectTimeout", options.connect_timeout);
   const int max_megabytes = node.Integer("maxMegabytes", 64);
   if (max_megabytes < 1 || max_megabytes > 64) {
-    node.Fail("maxMegabytes", "must be within 1 and 64");
+    node.Fail("maxMegabytes", "must be between 1 and 64");
   } else {
     options.max_body_bytes = static_cast<size_t>(max_megabytes) << 20;
   }
@@ -44,18 +44,18 @@ HttpOptions ReadHttp(ConfigNode& node) {
   options.proxy = node.String("proxy", "");
   options.proxy_from_environment = node.Bool("proxyFromEnvironment", false);
   if (!options.proxy.empty() && options.proxy_from_environment) {
-    node.Fail("proxy", "and proxyFromEnvironment exclude one another");
+    node.Fail("proxy", "must not be set together with proxyFromEnvironment");
   }
   return options;
 }
 
 Selection ReadSelection(ConfigNode& node, bool regions_required) {
   Selection selection{node.Strings("regions", {}), node.Strings("instanceTypes", {})};
-  if (regions_required && selection.regions.empty()) node.Fail("regions", "is required: a list of at least one");
+  if (regions_required && selection.regions.empty()) node.Fail("regions", "is required: list at least one region");
   for (const std::string& region : selection.regions) {
-    // They become parts of host names and of filters.
+    // Regions become parts of host names and filters, so allow only safe characters.
     if (region.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos) {
-      node.Fail("regions", "'" + region + "' is not a region");
+      node.Fail("regions", "'" + region + "' is not a region: it may contain only a-z, 0-9 and '-'");
     }
   }
   return selection;
@@ -63,7 +63,7 @@ Selection ReadSelection(ConfigNode& node, bool regions_required) {
 
 int ReadMaxPages(ConfigNode& node) {
   const int pages = node.Integer("maxPages", 100);
-  if (pages < 1 || pages > 10'000) node.Fail("maxPages", "must be within 1 and 10000");
+  if (pages < 1 || pages > 10'000) node.Fail("maxPages", "must be between 1 and 10000");
   return pages;
 }
 
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Feed>> Prometheus(const std::string& name, Config
   options.endpoint = Endpoint(node, "");
   options.karpenter = node.Bool("karpenter", true);
   options.opencost = node.Bool("opencost", true);
-  if (!options.karpenter && !options.opencost) node.Fail("karpenter", "and opencost are both off: nothing to ask for");
+  if (!options.karpenter && !options.opencost) node.Fail("karpenter", "must be true if opencost is false");
   options.place = {node.String("provider", ""), node.String("region", "")};
   options.selection = ReadSelection(node, false);
   const HttpOptions http = ReadHttp(node);
@@ -114,7 +114,7 @@ AwsCredentialOptions ReadCredentials(ConfigNode& node, const Environment& enviro
   options.role_arn = node.String("roleArn", "");
   options.token_file = node.String("webIdentityTokenFile", "");
   options.session_name = node.String("roleSessionName", "");
-  // The regional one, which AWS prefers; in a cluster the region is in the environment.
+  // Use the regional STS endpoint, as AWS recommends. In a cluster the environment has the region.
   std::string home = environment("AWS_REGION");
   if (home.empty()) home = region;
   options.sts_endpoint =
@@ -131,13 +131,14 @@ absl::StatusOr<std::unique_ptr<Feed>> AwsSpotHistory(const std::string& name, Co
   options.selection = ReadSelection(node, options.documents.empty());
   options.endpoint = node.String("endpoint", "");
   CheckUrl(node, "endpoint", options.endpoint);
-  if (options.endpoint.find_first_of("?#") != std::string::npos) node.Fail("endpoint", "must have no query");
+  if (options.endpoint.find_first_of("?#") != std::string::npos)
+    node.Fail("endpoint", "must not have a query or fragment");
   options.products = node.Strings("products", options.products);
   options.max_pages = ReadMaxPages(node);
   options.credentials = ReadCredentials(
       node, environment, options.selection.regions.empty() ? "us-east-1" : options.selection.regions.front());
   const HttpOptions http = ReadHttp(node);
-  if (!http.bearer_token_file.empty()) node.Fail("tokenFile", "is not used here: requests are signed");
+  if (!http.bearer_token_file.empty()) node.Fail("tokenFile", "must not be set: requests to AWS are signed instead");
   MEDLEY_RETURN_IF_ERROR(node.Finish());
   return MakeAwsSpotHistoryFeed(name, std::move(options), make_fetcher(http), environment);
 }

@@ -1,5 +1,5 @@
-// Feeds out of the configuration, by type: "prometheus", "azure-retail", "aws-spot-feed",
-// "aws-spot-history". docs/prices.md lists their fields.
+// Creates the feeds of types "prometheus", "azure-retail", "aws-spot-feed" and "aws-spot-history" from the
+// configuration. docs/prices-feeds.md lists their fields.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@
 
 namespace medley::sched {
 
-// How a feed's fetcher is made; tests give another than CurlFetcher.
+// Creates a feed's fetcher; tests pass a fake one.
 using FetcherMaker = std::function<std::unique_ptr<HttpFetcher>(HttpOptions options)>;
 
-// For main: CurlFetcher and the process' environment. Borrows the clock.
+// For the program: uses CurlFetcher and the environment of the process. Borrows the clock.
 FeedFactories HttpFeedFactories(base::Clock& clock);
 FeedFactories HttpFeedFactories(FetcherMaker make_fetcher, Environment environment);
 

@@ -1,5 +1,4 @@
-// The feeds over HTTP. Each asks by an HttpFetcher, parses, and reports what the source says as it
-// stands.
+// The feeds over HTTP. Each one fetches with an HttpFetcher, parses, and reports the source's prices unchanged.
 #pragma once
 
 #include <memory>
@@ -14,8 +13,8 @@
 
 namespace medley::sched {
 
-// Prometheus' HTTP API: Karpenter's offering prices, OpenCost's node prices, or both; one without
-// series is fine when the other has some, none at all is NotFound.
+// Reads Karpenter's offering prices, OpenCost's node prices, or both from Prometheus' HTTP API. One of them may have no
+// series; if both have none, the error is NotFound.
 struct PrometheusOptions {
   std::string endpoint;  // "http://prometheus.monitoring:9090", perhaps with a path prefix
   bool karpenter = true;
@@ -26,18 +25,17 @@ struct PrometheusOptions {
 std::unique_ptr<Feed> MakePrometheusFeed(std::string name, PrometheusOptions options,
                                          std::unique_ptr<HttpFetcher> fetcher);
 
-// Azure Retail Prices, region by region, each page by page to its end. A region that fails makes
-// the answer partial; all of them, an error. The next page must be on the endpoint's own host; a
-// page that comes twice and more than `max_pages` are errors.
+// Reads all pages of Azure Retail Prices, region by region. If some regions fail, the result is partial; if all fail,
+// it is an error. The next page must be on the endpoint's host; a repeated page and more than `max_pages` are errors.
 struct AzureRetailOptions {
   std::string endpoint = "https://prices.azure.com/api/retail/prices";
   Selection selection;  // regions are required
-  int max_pages = 100;  // of a region
+  int max_pages = 100;  // per region
 };
 std::unique_ptr<Feed> MakeAzureRetailFeed(std::string name, AzureRetailOptions options,
                                           std::unique_ptr<HttpFetcher> fetcher);
 
-// AWS's public spot feed: one file, asked for with its ETag.
+// Reads AWS's public spot feed: one file, requested with its ETag.
 struct AwsSpotFeedOptions {
   std::string endpoint = "https://website.spot.ec2.aws.a2z.com/spot.json";
   Selection selection;
@@ -45,17 +43,17 @@ struct AwsSpotFeedOptions {
 std::unique_ptr<Feed> MakeAwsSpotFeed(std::string name, AwsSpotFeedOptions options,
                                       std::unique_ptr<HttpFetcher> fetcher);
 
-// EC2's DescribeSpotPriceHistory, region by region, each page by page to its end; or documents that
-// the command line tool printed, from URLs. A region or document that fails, or is not whole, makes
-// the answer partial; all of them, an error.
+// Reads all pages of EC2's DescribeSpotPriceHistory, region by region; or reads documents with the output of the AWS
+// command line tool from URLs. If some regions or documents fail or are incomplete, the result is partial; if all fail,
+// it is an error.
 struct AwsSpotHistoryOptions {
-  // "{region}" stands for the region. Empty: AWS's own.
+  // "{region}" is replaced by the region. Empty: AWS's endpoint.
   std::string endpoint;
-  Selection selection;  // regions are required, unless there are documents
+  Selection selection;  // regions are required, unless `documents` is set
   std::vector<std::string> products = {"Linux/UNIX", "Linux/UNIX (Amazon VPC)"};
-  int max_pages = 100;  // of a region
+  int max_pages = 100;  // per region
   AwsCredentialOptions credentials;
-  std::vector<std::string> documents;  // URLs; then no regions, no credentials
+  std::vector<std::string> documents;  // URLs, read instead of the API; regions and credentials are not needed then
 };
 std::unique_ptr<Feed> MakeAwsSpotHistoryFeed(std::string name, AwsSpotHistoryOptions options,
                                              std::unique_ptr<HttpFetcher> fetcher, Environment environment);

@@ -1,4 +1,4 @@
-// What the feeds over HTTP share. Internal to feeds/.
+// Code that the feeds over HTTP share. Internal to feeds/.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace medley::sched {
 
-// An error, and when the source wants to be asked again.
+// An error, and the time after which the source allows the next request.
 struct FetchFailure {
   absl::Status status;
   std::optional<base::nanoseconds> retry_after;
@@ -22,8 +22,8 @@ struct FetchFailure {
 
 inline FetchResult ToResult(FetchFailure failure) { return {std::move(failure.status), failure.retry_after}; }
 
-// Puts together what several parts (regions, documents) gave: whole when all of them did, an error
-// when none did.
+// Combines the results of several parts (regions or documents): a complete snapshot if all succeeded, a partial one if
+// some did, an error if none did.
 class Parts {
  public:
   void Add(ParsedPrices prices) {
@@ -31,7 +31,7 @@ class Parts {
     for (CatalogEntry& entry : prices.entries) snapshot_.entries.push_back(std::move(entry));
     for (absl::Status& warning : prices.warnings) snapshot_.warnings.push_back(std::move(warning));
   }
-  // Part of a part is here, so the answer is not whole.
+  // Marks the snapshot as partial, with the reason as a warning.
   void Incomplete(absl::Status why) {
     snapshot_.complete = false;
     snapshot_.warnings.push_back(std::move(why));
@@ -41,7 +41,7 @@ class Parts {
     if (failure.retry_after > retry_after_) retry_after_ = failure.retry_after;
     Incomplete(std::move(failure.status));
   }
-  // True when there is no point in asking for the next part: rate limited, or stopped.
+  // True if the feed must not fetch further parts: it was rate limited or stopped.
   bool GiveUp() const {
     return first_ && (first_->retry_after || first_->status.code() == absl::StatusCode::kResourceExhausted ||
                       first_->status.code() == absl::StatusCode::kCancelled);

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// A first pass that builds nothing: counts, and finds what is wrong.
+// A first pass that allocates nothing: it counts values, checks the depth and reports syntax errors.
 class Limits final : public nlohmann::json_sax<json> {
  public:
   bool null() override { return Count(); }
@@ -59,7 +59,7 @@ class Limits final : public nlohmann::json_sax<json> {
 absl::StatusOr<const json*> Member(const json& parent, const char* key, std::string_view where) {
   if (!parent.is_object()) return base::InvalidArgument("{}: {}, want an object", where, parent.type_name());
   const auto found = parent.find(key);
-  if (found == parent.end()) return base::InvalidArgument("{}.{}: absent", where, key);
+  if (found == parent.end()) return base::InvalidArgument("{}.{}: is missing", where, key);
   return &*found;
 }
 

@@ -41,7 +41,7 @@ absl::StatusOr<double> ParsePrice(std::string_view text) {
 }
 
 std::string AwsRegionOfZone(std::string_view zone) {
-  // Lower-case words joined by hyphens, then the first number: "us-gov-east-1".
+  // A region is lower-case words joined by hyphens, up to the first number: "us-gov-east-1".
   size_t at = 0;
   int words = 0;
   while (at < zone.size() && IsLower(zone[at])) {

@@ -9,7 +9,7 @@
 namespace medley::sched {
 namespace {
 
-// Beyond this the two clocks are worth a word; ages do not suffer from it.
+// Warn if the two clocks differ by more seconds than this. Ages are correct nevertheless.
 constexpr double kClockDifference = 60;
 
 class PrometheusFeed final : public Feed {
@@ -45,14 +45,15 @@ class PrometheusFeed final : public Feed {
       if (absl::Status s = Take(OpenCostPrices(answers, options_.place, now), snapshot); !s.ok()) return {s, {}};
     }
     if (snapshot.entries.empty()) {
-      return {base::NotFound("{}: no series with a price (is the exporter scraped?)", WithoutQuery(options_.endpoint)),
+      return {base::NotFound("{}: no series with a price: check that Prometheus scrapes the exporter",
+                             WithoutQuery(options_.endpoint)),
               {}};
     }
     return {std::move(snapshot), {}};
   }
 
  private:
-  // An instant query. Prometheus explains its errors in the body, whatever the HTTP code.
+  // Runs an instant query. Prometheus describes its errors in the body, for every HTTP code.
   std::optional<FetchFailure> Ask(const char* query, const std::stop_token& stop, PromVector& out) {
     FetchRequest request;
     request.url = options_.endpoint;
@@ -64,7 +65,7 @@ class PrometheusFeed final : public Feed {
     absl::StatusOr<PromVector> vector = ParsePromVector(reply->body);
     const absl::Status status = StatusOfReply(*reply, what);
     if (!status.ok()) {
-      // A proxy in front answers in its own way; what it says is in `status` already.
+      // If a proxy wrote the response, the body is not Prometheus', and `status` has the details.
       const bool explained = !vector.ok() && base::Message(vector.status()).starts_with("prometheus: ");
       return FetchFailure{explained ? base::Annotate(vector.status(), what) : status, reply->retry_after};
     }
@@ -79,7 +80,7 @@ class PrometheusFeed final : public Feed {
     const double difference = vector.samples.front().evaluated - ours;
     if (std::abs(difference) > kClockDifference && snapshot.warnings.empty()) {
       snapshot.warnings.push_back(
-          base::FailedPrecondition("prometheus' clock is {:.0f} s {} ours; ages are taken by its own",
+          base::FailedPrecondition("prometheus' clock is {:.0f} s {} ours; price ages use its clock",
                                    std::abs(difference), difference > 0 ? "ahead of" : "behind"));
     }
   }
@@ -87,7 +88,7 @@ class PrometheusFeed final : public Feed {
   absl::Status Take(absl::StatusOr<ParsedPrices> prices, Snapshot& snapshot) const {
     if (!prices.ok()) return base::Annotate(prices.status(), "prometheus");
     if (prices->skipped > 0) {
-      log::Debug("price series without a price", {{"source", name_}, {"skipped", std::to_string(prices->skipped)}});
+      log::Debug("skipped series without a price", {{"source", name_}, {"skipped", std::to_string(prices->skipped)}});
     }
     for (CatalogEntry& entry : prices->entries) {
       if (!options_.selection.Wants(entry.offering->region, entry.offering->instance_type)) continue;

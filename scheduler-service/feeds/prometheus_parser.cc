@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// A value that Prometheus wrote: Go's formatting, with "NaN", "+Inf", "-Inf".
+// Parses a value in Prometheus' format: Go's number format, with "NaN", "+Inf" and "-Inf".
 absl::StatusOr<double> ParseValue(const std::string& text, const std::string& where) {
   if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (text == "+Inf" || text == "Inf") return std::numeric_limits<double>::infinity();

@@ -1,8 +1,8 @@
-// Prometheus' answers to instant queries, and the prices in them. Pure.
+// Parses Prometheus' responses to instant queries, and the prices in them. Pure.
 //
-// The time in `value` of an answer is that of the evaluation, whatever the age of the sample (up to
-// the look-back of 5 min): the sample's own time is asked for by timestamp(). Both are of
-// Prometheus' clock, so their difference is the age, and our clocks may differ.
+// The time in a result's `value` is the time of the evaluation; the sample may be up to 5 minutes older (Prometheus'
+// look-back). A second query with timestamp() returns the time of the sample. Both times are by Prometheus' clock, so
+// their difference is the sample's age even if our clock differs.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,15 +24,14 @@ struct PromSample {
 
 struct PromVector {
   std::vector<PromSample> samples;
-  std::vector<std::string> warnings;  // Prometheus' own: the data may not be whole
+  std::vector<std::string> warnings;  // from Prometheus: the data may be incomplete
 };
 
-// The body of GET /api/v1/query for an expression that gives a vector. Errors: what Prometheus says
-// in an error answer (bad_data and execution: InvalidArgument; others: Unavailable);
-// InvalidArgument for anything else than a vector.
+// Parses the response body of GET /api/v1/query for an expression that returns a vector. Errors: Prometheus' own error
+// (bad_data and execution: InvalidArgument; others: Unavailable); InvalidArgument for any other type of result.
 absl::StatusOr<PromVector> ParsePromVector(std::string_view body);
 
-// The queries, for PrometheusFeed and its tests.
+// The PromQL queries, for the feed and its tests.
 extern const char kKarpenterPrice[];
 extern const char kKarpenterAvailable[];
 extern const char kKarpenterSampled[];
@@ -48,21 +47,20 @@ struct KarpenterAnswers {
 struct OpenCostAnswers {
   PromVector price, sampled, gpus, spot, defaults;
 };
-// What the labels do not tell.
+// Provider and region for series whose labels do not have them.
 struct PromPlace {
-  std::string provider;  // Karpenter: "aws" when empty; OpenCost: used where provider_id does not tell
-  std::string region;    // used where neither label nor zone tell
+  std::string provider;  // Karpenter: empty means "aws"; OpenCost: used if provider_id has no provider
+  std::string region;    // used if neither a label nor the zone has the region
 };
 
-// One entry for each (instance type, capacity type, zone). Left out: price 0 or NaN (Karpenter: not
-// known), `reserved` (a ten-millionth of on-demand: a rank, not a price). Errors: InvalidArgument
-// naming series and value: infinite or negative, a label that is absent.
+// Returns one entry for each (instance type, capacity type, zone). Skips prices of 0 or NaN (Karpenter's value for
+// "unknown") and the capacity type `reserved`, whose value is a rank (a ten-millionth of on-demand) and not a price.
+// Errors: InvalidArgument naming series and value, for an infinite or negative price or a missing label.
 absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, const PromPlace& place,
                                              base::WallTime now);
 
-// One entry for each node. Left out: price 0 or NaN, nodes without instance type, and those that
-// OpenCost gave its built-in default prices because it does not know their own (a warning names
-// them).
+// Returns one entry for each node. Skips prices of 0 or NaN, nodes without an instance type, and, with a warning, nodes
+// that have OpenCost's built-in default prices because OpenCost does not know theirs.
 absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, const PromPlace& place, base::WallTime now);
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// From vectors to prices; prometheus_parser.h says what is left out and what is refused.
+// Converts Prometheus vectors to prices. prometheus_parser.h lists what is skipped and what is an error.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,15 +8,11 @@
 
 namespace medley::sched {
 
-// Karpenter's AWS provider. Several node classes give the same series from several pods: one price
-// each.
+// Karpenter's AWS provider. Several pods and node classes export the same series; max by (...) reduces them to one.
 const char kKarpenterPrice[] =
-    "max by "
-    "(instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_price_"
-    "estimate)";
+    "max by (instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_price_estimate)";
 const char kKarpenterAvailable[] =
-    "max by "
-    "(instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_available)";
+    "max by (instance_type,capacity_type,zone)(karpenter_cloudprovider_instance_type_offering_available)";
 const char kKarpenterSampled[] =
     "max by (instance_type,capacity_type,zone)"
     "(timestamp(karpenter_cloudprovider_instance_type_offering_price_estimate))";
@@ -24,15 +20,14 @@ const char kOpenCostPrice[] = "max by (node,instance_type,region,provider_id)(no
 const char kOpenCostSampled[] = "max by (node)(timestamp(node_total_hourly_cost))";
 const char kOpenCostGpus[] = "max by (node)(node_gpu_count)";
 const char kOpenCostSpot[] = "max by (node)(kubecost_node_is_spot)";
-// OpenCost's built-in prices, which a node of an unknown type gets without a word.
+// OpenCost's built-in prices, which it uses silently for nodes of unknown types.
 const char kOpenCostDefaults[] =
     "max by (node)((node_cpu_hourly_cost == 0.031611) and on (node) (node_ram_hourly_cost == "
     "0.004237))";
 
 namespace {
 
-// How long "not available" holds when nobody says so again: Karpenter's own memory is 3 min, ours
-// outlives a poll.
+// How long "unavailable" is valid without a new report: longer than the feed's period; Karpenter itself uses 3 min.
 constexpr base::seconds kUnavailableFor{600};
 
 std::string Label(const PromSample& sample, const std::string& name) {
@@ -46,7 +41,7 @@ std::string SeriesName(const PromSample& sample) {
   return "{" + Quoted(text) + "}";
 }
 
-// The samples by the given labels, joined by a byte that no label of theirs has.
+// An index of samples by the values of the given labels, joined by a NUL byte.
 class ByLabels {
  public:
   ByLabels(const PromVector& vector, std::vector<std::string> labels) : labels_(std::move(labels)) {
@@ -67,7 +62,7 @@ class ByLabels {
   std::map<std::string, const PromSample*> samples_;
 };
 
-// When our clock showed the sample's time; `now` when Prometheus does not tell.
+// The time of the sample by our clock; `now` if Prometheus did not return its time.
 base::WallTime ObservedAt(const PromSample* sampled, base::WallTime now) {
   if (sampled == nullptr || !std::isfinite(sampled->value)) return now;
   const double age = std::clamp(sampled->evaluated - sampled->value, 0.0, 1e8);
@@ -80,7 +75,7 @@ void TakeWarnings(const PromVector& vector, const char* of, ParsedPrices& out) {
   }
 }
 
-// True when there is a price; false for "not known". Errors: infinite or negative.
+// True if the sample has a price; false if its price is unknown. Errors: an infinite or negative value.
 absl::StatusOr<bool> HasPrice(const PromSample& sample) {
   if (std::isnan(sample.value) || sample.value == 0) return false;
   if (absl::Status status = CheckPrice(sample.value); !status.ok()) {
@@ -125,7 +120,8 @@ absl::StatusOr<ParsedPrices> KarpenterPrices(const KarpenterAnswers& answers, co
     }
     const std::string zone = Label(sample, "zone"), type = Label(sample, "instance_type");
     if (type.empty() || capacity.empty() || zone.empty()) {
-      return base::InvalidArgument("{}: instance_type, capacity_type and zone are needed", SeriesName(sample));
+      return base::InvalidArgument("{}: must have the labels instance_type, capacity_type and zone",
+                                   SeriesName(sample));
     }
     CatalogEntry entry;
     const std::string region = AwsRegionOfZone(zone);
@@ -161,7 +157,7 @@ absl::StatusOr<ParsedPrices> OpenCostPrices(const OpenCostAnswers& answers, cons
     }
     if (defaults.Find(sample) != nullptr) {
       ++out.skipped;
-      out.warnings.push_back(base::NotFound("node '{}': has OpenCost's built-in default prices, not its own: left out",
+      out.warnings.push_back(base::NotFound("node '{}': skipped: it has OpenCost's default price instead of its own",
                                             Quoted(Label(sample, "node"))));
       continue;
     }

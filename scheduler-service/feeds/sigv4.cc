@@ -26,14 +26,14 @@ std::string Hmac(std::string_view key, std::string_view bytes) {
   return std::string(reinterpret_cast<const char*>(out.data()), size);
 }
 
-// "20150830T123600Z"
+// Formats a time as "20150830T123600Z".
 std::string Stamp(base::WallTime now) {
   std::string text = base::FormatTime(now);  // 2015-08-30T12:36:00Z
   std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
   return text;
 }
 
-// Trimmed, runs of spaces made one.
+// Removes leading and trailing spaces and replaces runs of spaces by one.
 std::string CanonicalValue(const std::string& value) {
   std::string out;
   for (const char c : value) {

@@ -1,4 +1,4 @@
-// AWS Signature Version 4 for requests with a form body (the EC2 and STS query APIs).
+// Signs requests with AWS Signature Version 4, for requests with a form body (the EC2 and STS query APIs).
 //
 // Source: "Signing AWS API requests" (AWS General Reference). Pure; thread-safe.
 #pragma once
@@ -15,16 +15,17 @@ namespace medley::sched {
 struct AwsKeys {
   std::string access_key_id;
   std::string secret_access_key;
-  std::string session_token;  // empty: long-term keys
+  std::string session_token;  // empty for long-term keys
 };
 
-// What is signed. The path is "/" plus whatever follows, as sent; header names in any case.
+// The parts of a request that are signed. The path starts with "/" and is used as sent; header names are not
+// case-sensitive.
 struct SignableRequest {
   std::string method;
-  std::string host;  // with its port where it is not the scheme's own
+  std::string host;  // with the port if it is not the scheme's default
   std::string path = "/";
   std::vector<std::pair<std::string, std::string>> query;    // not encoded
-  std::vector<std::pair<std::string, std::string>> headers;  // beside Host and X-Amz-*
+  std::vector<std::pair<std::string, std::string>> headers;  // without Host and X-Amz-*
   std::string body;
 };
 
@@ -32,8 +33,7 @@ struct SigV4 {
   std::string canonical_request;
   std::string string_to_sign;
   std::string signature;  // 64 hex digits
-  // X-Amz-Date, X-Amz-Security-Token (where there is one) and Authorization: to be sent with the
-  // request.
+  // Send these with the request: X-Amz-Date, X-Amz-Security-Token (if there is a session token) and Authorization.
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
@@ -44,7 +44,7 @@ SigV4 SignV4(const SignableRequest& request, const AwsKeys& keys, const std::str
 std::string SigV4SigningKey(std::string_view secret, std::string_view date, std::string_view region,
                             std::string_view service);
 
-// Lower-case hex of SHA-256, and of any bytes.
+// Lower-case hexadecimal: of the SHA-256 of `bytes`, and of `bytes` itself.
 std::string Sha256Hex(std::string_view bytes);
 std::string Hex(std::string_view bytes);
 

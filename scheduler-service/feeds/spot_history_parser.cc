@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// The five fields of a record as text, from either form.
+// The five fields of a record as text, from XML or JSON.
 struct RawRecord {
   std::string zone, instance_type, product, price, since;
 };
@@ -94,7 +94,7 @@ absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& rec
   std::map<std::pair<std::string, std::string>, const SpotRecord*> newest;
   for (const SpotRecord& record : records) {
     const std::string region = AwsRegionOfZone(record.zone);
-    if (region.empty()) return base::InvalidArgument("'{}' is not an availability zone of AWS", Quoted(record.zone));
+    if (region.empty()) return base::InvalidArgument("'{}' is not an AWS availability zone", Quoted(record.zone));
     const bool ours = products.empty() || std::find(products.begin(), products.end(), record.product) != products.end();
     if (!ours || !selection.Wants(region, record.instance_type)) {
       ++out.skipped;

@@ -1,5 +1,5 @@
-// Answers of EC2's DescribeSpotPriceHistory: the query API's XML and what the command line tool
-// prints. Pure.
+// Parses responses of EC2's DescribeSpotPriceHistory: the XML of the query API and the JSON of the AWS command line
+// tool. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,8 +12,7 @@
 
 namespace medley::sched {
 
-// A price and the time from which it was in force. AWS repeats one that does not change every 24 h
-// or so.
+// A price and the time at which it took effect. AWS repeats an unchanged price about every 24 h.
 struct SpotRecord {
   std::string zone;
   std::string instance_type;
@@ -24,16 +23,16 @@ struct SpotRecord {
 
 struct SpotPage {
   std::vector<SpotRecord> records;
-  std::string next_token;  // empty: the last page
+  std::string next_token;  // empty for the last page
 };
 
-// Errors: InvalidArgument naming the record and field; an empty history is a page without records.
+// Errors: InvalidArgument naming the record and field. An empty history gives a page without records.
 absl::StatusOr<SpotPage> ParseSpotHistoryXml(std::string_view body);
 absl::StatusOr<SpotPage> ParseSpotHistoryJson(std::string_view body);
 
-// One entry for each (zone, instance type): the newest record, of equally new ones the dearer; in
-// any order of records. Left out and counted: other products than `products`, what is not selected,
-// records that are not the newest. Errors: InvalidArgument for a zone that is none of AWS.
+// Returns one entry for each (zone, instance type): the newest record, and among equally new ones the most expensive.
+// The records may have any order. Skips and counts products not in `products`, records that are not selected, and older
+// records. Errors: InvalidArgument for a zone that is not an AWS zone.
 absl::StatusOr<ParsedPrices> NewestSpotPrices(const std::vector<SpotRecord>& records, const Selection& selection,
                                               const std::vector<std::string>& products);
 

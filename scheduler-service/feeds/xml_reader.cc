@@ -18,7 +18,7 @@ struct Reader {
   const std::function<absl::Status(const std::string&)>& on_start;
   const std::function<absl::Status(const std::string&, std::string_view)>& on_end;
   std::string path;
-  std::vector<size_t> lengths;  // of the path before each open element
+  std::vector<size_t> lengths;  // length of `path` before each open element
   std::string text;
   absl::Status status;
 
@@ -67,7 +67,7 @@ struct Reader {
   }
 
   static void Doctype(void* self_pointer, const XML_Char*, const XML_Char*, const XML_Char*, int) {
-    Of(self_pointer).Fail(base::InvalidArgument("XML: a document type declaration is not accepted"));
+    Of(self_pointer).Fail(base::InvalidArgument("XML: a document type declaration is not allowed"));
   }
 };
 

@@ -9,19 +9,19 @@ namespace medley::sched {
 Admission::Admission(const Options& options, metrics::Registry& metrics, const base::Clock& clock)
     : options_(options),
       clock_(clock),
-      running_gauge_(metrics.GetGauge("medley_scheduler_requests_in_flight", "Requests that are being answered")),
-      waiting_gauge_(metrics.GetGauge("medley_scheduler_requests_waiting", "Requests that wait for their turn")),
-      wait_seconds_(metrics.GetHistogram("medley_scheduler_wait_seconds", "Time a request waited for its turn",
+      running_gauge_(metrics.GetGauge("medley_scheduler_requests_in_flight", "Requests that are being processed")),
+      waiting_gauge_(metrics.GetGauge("medley_scheduler_requests_waiting", "Requests that wait in the queue")),
+      wait_seconds_(metrics.GetHistogram("medley_scheduler_wait_seconds", "Time that a request waited in the queue",
                                          metrics::LatencyBounds())) {}
 
-absl::StatusOr<Admission::Slot> Admission::Enter(std::stop_token stop, base::SteadyTime deadline) {
+absl::StatusOr<Admission::Permit> Admission::Enter(std::stop_token stop, base::SteadyTime deadline) {
   const base::SteadyTime begin = clock_.Steady();
   base::MutexLock lock(mutex_);
   if (closed_) return base::Unavailable("the service is stopping");
   if (running_ >= options_.max_running || !queue_.empty()) {
     if (queue_.size() >= static_cast<size_t>(options_.max_waiting)) {
-      return base::ResourceExhausted("{} requests are being answered and {} wait: try again later", running_,
-                                     queue_.size());
+      return base::ResourceExhausted("{} requests are being processed and {} wait in the queue: try again later",
+                                     running_, queue_.size());
     }
     const uint64_t ticket = next_ticket_++;
     queue_.push_back(ticket);
@@ -31,19 +31,22 @@ absl::StatusOr<Admission::Slot> Admission::Enter(std::stop_token stop, base::Ste
       return closed_ || (running_ < options_.max_running && queue_.front() == ticket);
     });
     queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
-    changed_.NotifyAll();  // another one may be first now
+    changed_.NotifyAll();  // another request may be first now
     Show();
     if (closed_) return base::Unavailable("the service is stopping");
-    if (stop.stop_requested()) return base::MakeStatus(absl::StatusCode::kCancelled, "the caller has left");
-    if (!turn && patience == deadline) return base::DeadlineExceeded("the deadline passed while waiting for a turn");
+    if (stop.stop_requested())
+      return base::MakeStatus(absl::StatusCode::kCancelled, "the caller cancelled the request");
+    if (!turn && patience == deadline)
+      return base::DeadlineExceeded("the deadline passed while the request waited in the queue");
     if (!turn) {
-      return base::ResourceExhausted("no turn within {} s: try again later", base::ToSeconds(options_.max_wait));
+      return base::ResourceExhausted("the request waited in the queue for {} s: try again later",
+                                     base::ToSeconds(options_.max_wait));
     }
   }
   ++running_;
   Show();
   wait_seconds_.Observe(base::ToSeconds(clock_.Steady() - begin));
-  return Slot(this);
+  return Permit(this);
 }
 
 void Admission::Leave() {

@@ -1,9 +1,9 @@
-// How many requests are answered at once, and how many wait for their turn.
+// Limits how many requests run at the same time and how many wait in a queue.
 //
-//   MEDLEY_ASSIGN_OR_RETURN(const Admission::Slot slot, admission.Enter(stop, deadline));
-//   ... the work; the slot is free again when `slot` ends
+//   MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission.Enter(stop, deadline));
+//   ... the work; destroying `permit` lets the next request run
 //
-// First come, first served. Thread-safe. Slots must not outlive the admission.
+// First come, first served. Thread-safe. Permits must not outlive the Admission.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -27,12 +27,12 @@ class Admission {
     base::nanoseconds max_wait = base::seconds(1);
   };
 
-  class Slot {
+  class Permit {
    public:
-    explicit Slot(Admission* admission) : admission_(admission) {}
-    Slot(Slot&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
-    Slot& operator=(Slot&&) = delete;
-    ~Slot() {
+    explicit Permit(Admission* admission) : admission_(admission) {}
+    Permit(Permit&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
+    Permit& operator=(Permit&&) = delete;
+    ~Permit() {
       if (admission_ != nullptr) admission_->Leave();
     }
 
@@ -40,15 +40,15 @@ class Admission {
     Admission* admission_;
   };
 
-  // Borrows both.
+  // Borrows `metrics` and `clock`.
   Admission(const Options& options, metrics::Registry& metrics, const base::Clock& clock);
 
-  // Waits for a slot. Errors: ResourceExhausted (too many wait already, or max_wait has passed), DeadlineExceeded,
+  // Waits for a permit. Errors: ResourceExhausted (the queue is full, or max_wait has passed), DeadlineExceeded,
   // Cancelled (stop), Unavailable (closed).
-  absl::StatusOr<Slot> Enter(std::stop_token stop, base::SteadyTime deadline);
-  // From now on nobody enters; those that wait are told so.
+  absl::StatusOr<Permit> Enter(std::stop_token stop, base::SteadyTime deadline);
+  // From now on, Enter returns Unavailable, also for requests that wait.
   void Close();
-  // Waits until nobody is inside; false when that took longer than `timeout`.
+  // Waits until no request runs; returns false after `timeout`.
   bool WaitIdle(base::nanoseconds timeout);
 
   int running() const;
@@ -68,7 +68,7 @@ class Admission {
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<uint64_t> queue_ ABSL_GUARDED_BY(mutex_);  // tickets of those that wait, in their order
+  std::deque<uint64_t> queue_ ABSL_GUARDED_BY(mutex_);  // tickets of waiting requests, in order of arrival
 };
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// The frame around every handler: cache, slot, log, metrics. Internal to handlers/.
+// Wraps every handler: response cache, admission, log line and metrics. Internal to handlers/.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>
@@ -11,7 +11,7 @@
 
 namespace medley::sched {
 
-// The same bytes for equal messages, also of those with maps.
+// Serializes deterministically: equal messages give equal bytes, also if they contain maps.
 inline std::string CanonicalBytes(const google::protobuf::Message& message) {
   std::string bytes;
   {
@@ -26,17 +26,17 @@ inline std::string CanonicalBytes(const google::protobuf::Message& message) {
 template <typename In, typename Out, typename Work>
 absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out& out, Work work) {
   const base::SteadyTime begin = context_.clock.Steady();
-  call.generation = generation();
-  const std::string question = CanonicalBytes(in);
+  call.input_version = input_version();
+  const std::string request = CanonicalBytes(in);
   absl::Status status;
-  if (const ResultCache::Answer kept = cache_.Find(method, question, call.generation)) {
-    MEDLEY_CHECK(out.ParseFromString(*kept), "the cache holds what was serialised");
+  if (const ResultCache::Answer kept = cache_.Find(method, request, call.input_version)) {
+    MEDLEY_CHECK(out.ParseFromString(*kept), "the cache contains a message that cannot be parsed");
     call.cached = call.reproducible = true;
-  } else if (const auto slot = admission_.Enter(call.stop, call.deadline); !slot.ok()) {
-    status = slot.status();
+  } else if (const auto permit = admission_.Enter(call.stop, call.deadline); !permit.ok()) {
+    status = permit.status();
   } else {
     status = work(out);
-    if (status.ok() && call.reproducible) cache_.Insert(method, question, call.generation, out.SerializeAsString());
+    if (status.ok() && call.reproducible) cache_.Insert(method, request, call.input_version, out.SerializeAsString());
   }
   record_.Answered(method, call, status, base::ToSeconds(context_.clock.Steady() - begin));
   return status;
@@ -45,9 +45,9 @@ absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out&
 template <typename Work>
 absl::Status Handlers::Read(const char* method, Call& call, Work work) {
   const base::SteadyTime begin = context_.clock.Steady();
-  call.generation = generation();
+  call.input_version = input_version();
   const absl::Status status = work();
-  call.cached = status.ok();  // nothing was worked out: not worth more than a debug line
+  call.cached = status.ok();  // a plain read, so log it at debug level like a cached response
   record_.Answered(method, call, status, base::ToSeconds(context_.clock.Steady() - begin));
   return status;
 }

@@ -47,11 +47,12 @@ absl::StatusOr<BearerTokens> BearerTokens::Parse(std::string_view text) {
     if (token.empty()) continue;
     const bool visible = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; });
     if (token.size() < kMinLength || !visible) {
-      return base::InvalidArgument("line {}: a token has at least {} visible ASCII characters", line, kMinLength);
+      return base::InvalidArgument("line {}: a token must have at least {} visible ASCII characters and no spaces",
+                                   line, kMinLength);
     }
     out.tokens_.emplace_back(token);
   }
-  if (out.tokens_.empty()) return base::InvalidArgument("holds no token");
+  if (out.tokens_.empty()) return base::InvalidArgument("contains no token");
   return out;
 }
 

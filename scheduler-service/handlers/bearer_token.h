@@ -1,4 +1,4 @@
-// The tokens that callers may show as "authorization: Bearer TOKEN". Immutable, thread-safe.
+// The valid tokens for the header "authorization: Bearer TOKEN". Immutable, thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,17 +12,17 @@ namespace medley::sched {
 
 class BearerTokens {
  public:
-  // Nobody needs a token.
+  // Callers need no token.
   BearerTokens() = default;
-  // One token a line, empty lines are skipped; several, so that they can be exchanged without a gap. Errors: as
-  // base::ReadFile; InvalidArgument for a token of fewer than 16 characters or with a character that is not visible
-  // ASCII, and for a file without any.
+  // Reads one token per line and skips empty lines. All tokens are valid at the same time, so that they can be rotated
+  // without an interruption. Errors: those of base::ReadFile; InvalidArgument for a token of fewer than 16 characters
+  // or with a character that is not visible ASCII, and for a file without tokens.
   static absl::StatusOr<BearerTokens> Load(const std::filesystem::path& file);
   static absl::StatusOr<BearerTokens> Parse(std::string_view text);
 
   bool required() const { return !tokens_.empty(); }
-  // True when none is needed, or `authorization` (the header's value) shows one. The time taken tells nothing of how
-  // many characters were right.
+  // True if no token is required, or if `authorization` (the header's value) has a valid one. Compares in constant
+  // time, so timing reveals nothing about a token.
   bool Allow(std::string_view authorization) const;
 
  private:

@@ -1,4 +1,4 @@
-// One call as the doors (gRPC, REST) hand it to the handlers, and what they learn from its answer.
+// One call, as the front ends (gRPC, REST) pass it to the handlers, and what the handlers report about its response.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,24 @@
 
 namespace medley::sched {
 
-// Which prices, observations and policies an answer rests on. An answer of another generation is out of date.
-struct Generation {
+// The versions of the prices, corrections and policies that a response was computed from. A response for another
+// version is out of date.
+struct InputVersion {
   int64_t catalog_revision = 0;
-  uint64_t learned = 0;  // grows when a correction or a policy changes
-  bool operator==(const Generation&) const = default;
+  uint64_t learned_state = 0;  // grows when a correction or a policy changes
+  bool operator==(const InputVersion&) const = default;
 };
 
 struct Call {
-  std::string id;        // of the request, in logs and answers
-  std::stop_token stop;  // the caller has left, or the service ends
+  std::string id;        // request ID, in logs and responses
+  std::stop_token stop;  // requested when the caller cancels or the service stops
   base::SteadyTime deadline = base::SteadyTime::max();
 
   // Set by the handler:
-  bool reproducible = false;  // the same request of the same generation gets the same answer: may be kept
-  bool cached = false;        // the answer was kept from an earlier call
-  Generation generation;
-  std::string planner;  // a name of the registry, or empty
+  bool reproducible = false;  // the same request and input_version give the same response: it may be cached
+  bool cached = false;        // the response came from the cache
+  InputVersion input_version;
+  std::string planner;  // a name from the registry, or empty
 };
 
 }  // namespace medley::sched

@@ -12,11 +12,11 @@ namespace medley::sched {
 void CallRecord::Answered(std::string_view method, const Call& call, const absl::Status& status, double seconds) const {
   const std::string code(absl::StatusCodeToString(status.code()));
   metrics_
-      .GetCounter("medley_scheduler_requests_total", "Requests answered",
+      .GetCounter("medley_scheduler_requests_total", "Requests answered, by method and status code",
                   {{"method", std::string(method)}, {"code", code}})
       .Increment();
   metrics_
-      .GetHistogram("medley_scheduler_request_seconds", "Time to answer", metrics::LatencyBounds(),
+      .GetHistogram("medley_scheduler_request_seconds", "Time to answer a request", metrics::LatencyBounds(),
                     {{"method", std::string(method)}})
       .Observe(seconds);
   const log::Level level = !status.ok() ? log::Level::kWarn : call.cached ? log::Level::kDebug : log::Level::kInfo;
@@ -32,7 +32,7 @@ void CallRecord::Answered(std::string_view method, const Call& call, const absl:
 
 void CallRecord::Planned(const model::PlanResult& result) const {
   metrics_
-      .GetCounter("medley_plans_total", "Planning questions answered",
+      .GetCounter("medley_plans_total", "Planning requests answered",
                   {{"planner", result.planner}, {"feasible", result.plan ? "true" : "false"}})
       .Increment();
   metrics_
@@ -51,7 +51,7 @@ void CallRecord::Planned(const model::PlanResult& result) const {
 void CallRecord::Infeasible(const std::vector<model::Reason>& reasons) const {
   for (const model::Reason& reason : reasons) {
     metrics_
-        .GetCounter("medley_plans_infeasible_total", "Constraints that stood in the way of a plan",
+        .GetCounter("medley_plans_infeasible_total", "Constraints that made a planning request infeasible",
                     {{"constraint", reason.constraint}})
         .Increment();
   }

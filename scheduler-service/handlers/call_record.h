@@ -1,4 +1,4 @@
-// What is known of every answered call afterwards: a log line and metrics. Thread-safe.
+// Records every answered call: a log line and metrics. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -15,9 +15,10 @@ class CallRecord {
  public:
   explicit CallRecord(metrics::Registry& metrics) : metrics_(metrics) {}
 
-  // Any call. Work is logged at level info, answers that were kept and plain reads at debug, refusals at warn.
+  // Records any call. Computed responses are logged at level info, cached responses and plain reads at debug, errors at
+  // warn.
   void Answered(std::string_view method, const Call& call, const absl::Status& status, double seconds) const;
-  // A planning question that was really worked on: time by planner, gap, what made it infeasible.
+  // Records a planning request that was computed, not cached: time by planner, gap, reasons for infeasibility.
   void Planned(const model::PlanResult& result) const;
   void Infeasible(const std::vector<model::Reason>& reasons) const;
 

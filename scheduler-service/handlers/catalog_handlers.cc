@@ -1,4 +1,4 @@
-// What the service knows: planners, prices.
+// Handlers that list planners and prices.
 #include <cstdlib>
 
 #include "common/base/status.h"
@@ -12,7 +12,7 @@ namespace pb = scheduler::v1;
 
 namespace {
 
-constexpr int64_t kMostSeconds = 4102444800;  // the year 2100, either side of 1970
+constexpr int64_t kMostSeconds = 4102444800;  // 1970 to 2100; also the bound for times before 1970
 
 }  // namespace
 
@@ -40,7 +40,8 @@ absl::Status Handlers::ListPrices(const pb::ListPricesRequest& in, Call& call, p
     std::optional<base::WallTime> since;
     if (in.has_since()) {
       const int64_t seconds = in.since().seconds();
-      if (std::abs(seconds) > kMostSeconds) return base::InvalidArgument("since: is out of range");
+      if (std::abs(seconds) > kMostSeconds)
+        return base::InvalidArgument("since: must be between the years 1840 and 2100");
       since = base::WallTime(base::seconds(seconds));
     }
     const int64_t revision = context_.catalog.Get()->revision;
@@ -52,7 +53,7 @@ absl::Status Handlers::ListPrices(const pb::ListPricesRequest& in, Call& call, p
 absl::Status Handlers::NextCatalog(int64_t after, base::nanoseconds timeout, const Call& call,
                                    pb::WatchCatalogResponse& out) {
   const CatalogSnapshot catalog = context_.catalog.WaitNewer(after, call.stop, timeout);
-  if (catalog == nullptr) return base::NotFound("no newer catalog");
+  if (catalog == nullptr) return base::NotFound("the catalog has no newer revision");
   CatalogToProto(*catalog, *out.mutable_catalog());
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// The field that an error message speaks of. Errors of the tree begin with the field's path in its JSON spelling:
+// Finds the field that an error message names. Messages begin with the path of the field in JSON names:
 // "model.layers[0].profiles[1].commParallel: must be in [0, 1], is 2". Pure, thread-safe.
 #pragma once
 
@@ -9,10 +9,11 @@
 
 namespace medley::sched {
 
-// The path at the beginning of `message`, or empty when it names none ("line 3: ...").
+// The path at the beginning of `message`; empty if the message names no field ("line 3: ...").
 std::string FieldOf(std::string_view message);
 
-// The same error of a message that is the field `parent` of another one: "request.model...: ...". OK stays OK.
+// Prefixes the field path of an error with `parent`: "model.name: ..." becomes "request.model.name: ...". Returns OK
+// unchanged.
 absl::Status WithinField(std::string_view parent, const absl::Status& status);
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// What every method needs: the question made whole, and the state that an answer rests on.
+// Code that all planning methods share: completing the request, and the version of the state behind a response.
 #include "scheduler-service/handlers/handlers.h"
 
 #include "common/base/status.h"
@@ -15,7 +15,9 @@ Handlers::Handlers(const Context& context, const Options& options)
       cache_(options.cache_bytes, context.metrics),
       record_(context.metrics) {}
 
-Generation Handlers::generation() const { return {context_.catalog.Get()->revision, context_.learned.generation()}; }
+InputVersion Handlers::input_version() const {
+  return {context_.catalog.Get()->revision, context_.learned_state.version()};
+}
 
 absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRequest& in) const {
   Prepared out;
@@ -26,8 +28,8 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
     return base::InvalidArgument("resources: none given, and the catalog defines no resource types");
   }
   MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(out.request, context_.hardware));
-  out.prediction = context_.learned.calibrator().Correct(out.request);
-  MEDLEY_RETURN_IF_ERROR(context_.learned.ResolvePolicy(out.request));
+  out.prediction = context_.learned_state.calibrator().Correct(out.request);
+  MEDLEY_RETURN_IF_ERROR(context_.learned_state.ResolvePolicy(out.request));
   out.origin = {catalog->revision, catalog->price_time};
   return out;
 }

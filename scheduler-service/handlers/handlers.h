@@ -1,8 +1,9 @@
-// The service's answers, in wire types: one set of handlers behind gRPC and REST.
+// The handlers behind the gRPC and REST front ends, with protobuf requests and responses.
 //
-// Every method takes the request, the call (who asks and until when; the handler notes there how the answer came about)
-// and fills the response. Errors: InvalidArgument with the field's path, ResourceExhausted (busy), DeadlineExceeded,
-// Cancelled, Unavailable (stopping). Infeasible is not an error. Thread-safe.
+// Every method takes the request and the call (request ID, deadline, cancellation) and fills the response. It also
+// reports in the call how the response was made. Errors: InvalidArgument with the field's path, ResourceExhausted
+// (overloaded), DeadlineExceeded, Cancelled, Unavailable (the service is stopping). An infeasible request is not an
+// error: the response has the reasons. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,19 +18,19 @@
 #include "scheduler-service/handlers/admission.h"
 #include "scheduler-service/handlers/call.h"
 #include "scheduler-service/handlers/call_record.h"
-#include "scheduler-service/handlers/learned.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/handlers/result_cache.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/profile/hardware.h"
 
 namespace medley::sched {
 
-// What the answers are made from. Everything is borrowed.
+// The objects that the handlers use. All are borrowed.
 struct Context {
   const Registry& planners;
   CatalogStore& catalog;
   const HardwareCatalog& hardware;
-  Learned& learned;
+  LearnedStateStore& learned_state;
   metrics::Registry& metrics;
   const base::Clock& clock;
 };
@@ -39,7 +40,7 @@ class Handlers {
   struct Options {
     Admission::Options admission;
     size_t cache_bytes = size_t{32} << 20;               // 0: no cache
-    base::nanoseconds max_planning = base::seconds(60);  // of one request, whatever budget it asks for
+    base::nanoseconds max_planning = base::seconds(60);  // upper bound of one request's planning time
   };
   Handlers(const Context& context, const Options& options);
 
@@ -57,13 +58,13 @@ class Handlers {
                           scheduler::v1::GetCatalogResponse& out);
   absl::Status ListPrices(const scheduler::v1::ListPricesRequest& in, Call& call,
                           scheduler::v1::ListPricesResponse& out);
-  // The catalog once its revision is above `after`: one message of a stream. NotFound: none within `timeout`.
+  // Waits for a catalog revision greater than `after`: one message of a stream. NotFound after `timeout`.
   absl::Status NextCatalog(int64_t after, base::nanoseconds timeout, const Call& call,
                            scheduler::v1::WatchCatalogResponse& out);
 
-  // What an answer given now rests on.
-  Generation generation() const;
-  // The doors keep answers in their own form here.
+  // The version of the state that a response computed now would use.
+  InputVersion input_version() const;
+  // Each front end (gRPC, REST) caches its serialized responses here.
   ResultCache& cache() { return cache_; }
   const CallRecord& record() const { return record_; }
   Admission& admission() { return admission_; }
@@ -72,10 +73,10 @@ class Handlers {
  private:
   struct Prepared;
 
-  // Finds the answer in the cache or has `work(out)` make it while a slot is held; notes and measures either.
+  // Returns the cached response, or calls `work(out)` while holding a permit of admission(). Logs and measures both.
   template <typename In, typename Out, typename Work>
   absl::Status Answer(const char* method, const In& in, Call& call, Out& out, Work work);
-  // Without cache or slot.
+  // The same without cache and admission, for handlers that only read.
   template <typename Work>
   absl::Status Read(const char* method, Call& call, Work work);
   // The request as planned with: the catalog's prices, analytic profiles, corrections.

@@ -1,4 +1,4 @@
-// What running jobs measured.
+// The handler for measurements of running jobs.
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/answer.h"
@@ -13,8 +13,8 @@ absl::Status Handlers::Observe(const pb::ObserveRequest& in, Call& call, pb::Obs
   return Read("Observe", call, [&]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(model::JobObservation observation, model::FromProto(in));
     MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(observation.request, context_.hardware));
-    ResolvePrices(*context_.catalog.Get(), observation.request);  // policies learn from money
-    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned.Observe(observation));
+    ResolvePrices(*context_.catalog.Get(), observation.request);  // policies are trained on costs
+    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned_state.Observe(observation));
     model::ToProto(prediction, *out.mutable_prediction());
     return absl::OkStatus();
   });

@@ -1,4 +1,4 @@
-// Plan, Pareto, Provision, Evaluate.
+// The handlers Plan, Pareto, Provision and Evaluate.
 #include <algorithm>
 
 #include "common/base/status.h"
@@ -26,7 +26,7 @@ void FillAnswer(const ProvisionResult& result, Out& out) {
 absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanResponse& out) {
   MEDLEY_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(in));
   if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
-  call.generation.catalog_revision = prepared.origin.catalog_revision;
+  call.input_version.catalog_revision = prepared.origin.catalog_revision;
   const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
   MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, MakePlan(prepared.request, prepared.origin, context_.planners,
                                                              context_.clock, call.stop, deadline));
@@ -46,7 +46,7 @@ absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::Paret
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
-    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    call.input_version.catalog_revision = prepared->origin.catalog_revision;
     const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
     MEDLEY_ASSIGN_OR_RETURN(const ParetoResult result, MakePareto(prepared->request, prepared->origin, in.max_points(),
                                                                   context_.clock, call.stop, deadline));
@@ -62,7 +62,7 @@ absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb:
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
-    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    call.input_version.catalog_revision = prepared->origin.catalog_revision;
     MEDLEY_ASSIGN_OR_RETURN(
         const ProvisionResult result,
         MakeProvision(prepared->request, {in.schedule().begin(), in.schedule().end()}, in.method()));
@@ -79,7 +79,7 @@ absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::E
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
-    call.generation.catalog_revision = prepared->origin.catalog_revision;
+    call.input_version.catalog_revision = prepared->origin.catalog_revision;
     MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
                             MakeEvaluation(prepared->request, {in.schedule().begin(), in.schedule().end()},
                                            {in.units().begin(), in.units().end()}));

@@ -14,15 +14,16 @@ constexpr char kExtension[] = ".policy";
 
 }  // namespace
 
-std::map<std::string, PolicyStore::Kept> PolicyStore::List(const std::map<std::string, Kept>& known) const {
-  std::map<std::string, Kept> out;
+std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(
+    const std::map<std::string, LoadedPolicy>& known) const {
+  std::map<std::string, LoadedPolicy> out;
   std::error_code error;
   for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
     if (file->path().extension() != kExtension || out.size() >= kMaxPolicies) continue;
-    std::error_code gone;
-    const auto changed = file->last_write_time(gone);
-    const auto size = gone ? 0 : file->file_size(gone);
-    if (gone) continue;
+    std::error_code stat_error;
+    const auto changed = file->last_write_time(stat_error);
+    const auto size = stat_error ? 0 : file->file_size(stat_error);
+    if (stat_error) continue;  // the file was deleted meanwhile
     const std::string name = file->path().stem().string();
     const auto old = known.find(name);
     if (old != known.end() && old->second.changed == changed && old->second.size == size) {
@@ -32,9 +33,9 @@ std::map<std::string, PolicyStore::Kept> PolicyStore::List(const std::map<std::s
     auto bytes = base::ReadFile(file->path(), kMaxBytes);
     if (bytes.ok()) {
       out[name] = {changed, size, std::make_shared<const std::string>(*std::move(bytes))};
-      log::Info("policy read", {{"name", name}, {"bytes", std::to_string(size)}});
+      log::Info("read a policy file", {{"name", name}, {"bytes", std::to_string(size)}});
     } else {
-      log::Warn("policy not read", {{"name", name}, {"error", base::ToString(bytes.status())}});
+      log::Warn("reading a policy file failed", {{"name", name}, {"error", base::ToString(bytes.status())}});
     }
   }
   return out;
@@ -42,12 +43,12 @@ std::map<std::string, PolicyStore::Kept> PolicyStore::List(const std::map<std::s
 
 void PolicyStore::Scan() {
   if (folder_.empty()) return;
-  std::map<std::string, Kept> known;
+  std::map<std::string, LoadedPolicy> known;
   {
     base::MutexLock lock(mutex_);
     known = policies_;
   }
-  std::map<std::string, Kept> found = List(known);
+  std::map<std::string, LoadedPolicy> found = List(known);
   const auto equal = [](const auto& a, const auto& b) {
     return a.first == b.first && a.second.policy == b.second.policy;
   };
@@ -55,7 +56,7 @@ void PolicyStore::Scan() {
   if (same) return;
   base::MutexLock lock(mutex_);
   policies_ = std::move(found);
-  ++generation_;
+  ++version_;
 }
 
 PolicyStore::Policy PolicyStore::Find(const std::string& name) const {
@@ -71,9 +72,9 @@ std::string PolicyStore::Names() const {
   return out.empty() ? "none" : out;
 }
 
-uint64_t PolicyStore::generation() const {
+uint64_t PolicyStore::version() const {
   base::MutexLock lock(mutex_);
-  return generation_;
+  return version_;
 }
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// A planning question on its way from the wire to the planner. Internal to handlers/.
+// A planning request that is ready for the planner. Internal to handlers/.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace medley::sched {
 struct Handlers::Prepared {
   model::PlanRequest request;
   PriceOrigin origin;
-  std::optional<model::Prediction> prediction;  // how far predictions of the model were off
+  std::optional<model::Prediction> prediction;  // the error of earlier predictions for this model
 };
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// What machines can do: datasheets, and profiles estimated from them.
+// The handlers for datasheets, and for profiles estimated from them.
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/answer.h"
@@ -19,13 +19,13 @@ absl::Status Handlers::Profile(const pb::ProfileRequest& in, Call& call, pb::Pro
     model::Profile profile;
     MEDLEY_ASSIGN_OR_RETURN(profile.model, model::FromProto(in.model()));
     if (profile.model.layers.empty()) return base::InvalidArgument("model.layers: must not be empty");
-    if (in.hardware().empty()) return base::InvalidArgument("hardware: names no datasheet");
+    if (in.hardware().empty()) return base::InvalidArgument("hardware: must name at least one datasheet");
     if (in.profile_batch_size() < 0) return base::InvalidArgument("profileBatchSize: must not be negative");
     profile.profile_batch_size = in.profile_batch_size() == 0 ? kDefaultBatch : in.profile_batch_size();
     for (int i = 0; i < in.hardware_size(); ++i) {
       const Hardware* hardware = context_.hardware.Find(in.hardware(i));
       if (hardware == nullptr) {
-        return base::InvalidArgument("hardware[{}]: '{}' is unknown, there are: {}", i, in.hardware(i),
+        return base::InvalidArgument("hardware[{}]: '{}' is unknown; known datasheets: {}", i, in.hardware(i),
                                      context_.hardware.Names());
       }
       MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(profile.model, hardware->name, *hardware, profile.profile_batch_size));

@@ -1,4 +1,4 @@
-// Names of requests, for logs and for callers that ask about one. Thread-safe.
+// Request IDs, which connect log lines with the requests of callers. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@ namespace medley::sched {
 
 class RequestIds {
  public:
-  // Two services (or two runs of one) with different seeds give different names.
+  // Two services (or two runs of one) with different seeds generate different IDs.
   explicit RequestIds(uint64_t seed) : seed_(seed) {}
-  // The caller's own name for the request when it is one (1 to 64 letters, digits, '-', '_' or '.'), else a new one.
+  // Returns the caller's ID if it is valid (1 to 64 letters, digits, '-', '_' or '.'), else a new ID.
   std::string Choose(std::string_view callers);
 
  private:

@@ -8,9 +8,9 @@ namespace medley::sched {
 namespace {
 
 constexpr char kName[] = "medley_scheduler_cache_total";
-constexpr char kHelp[] = "Questions looked up among the answers given before";
+constexpr char kHelp[] = "Lookups in the response cache, by result";
 
-uint64_t HashOf(std::string_view kind, std::string_view question) { return base::Hash64(question, base::Hash64(kind)); }
+uint64_t HashOf(std::string_view kind, std::string_view request) { return base::Hash64(request, base::Hash64(kind)); }
 
 }  // namespace
 
@@ -18,17 +18,19 @@ ResultCache::ResultCache(size_t max_bytes, metrics::Registry& metrics)
     : max_bytes_(max_bytes),
       hits_(metrics.GetCounter(kName, kHelp, {{"result", "hit"}})),
       misses_(metrics.GetCounter(kName, kHelp, {{"result", "miss"}})),
-      evictions_(metrics.GetCounter("medley_scheduler_cache_evictions_total", "Answers forgotten for want of room")),
-      bytes_gauge_(metrics.GetGauge("medley_scheduler_cache_bytes", "Bytes of questions and answers that are kept")) {}
+      evictions_(
+          metrics.GetCounter("medley_scheduler_cache_evictions_total", "Responses evicted because the cache was full")),
+      bytes_gauge_(metrics.GetGauge("medley_scheduler_cache_bytes", "Bytes of requests and responses in the cache")) {}
 
-ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view question, const Generation& generation) {
+ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view request,
+                                      const InputVersion& input_version) {
   if (max_bytes_ == 0) return nullptr;
-  const uint64_t hash = HashOf(kind, question);
+  const uint64_t hash = HashOf(kind, request);
   base::MutexLock lock(mutex_);
   const auto found = by_hash_.find(hash);
-  if (found != by_hash_.end() && found->second->question == question && found->second->kind == kind) {
+  if (found != by_hash_.end() && found->second->request == request && found->second->kind == kind) {
     const auto entry = found->second;
-    if (entry->generation == generation) {
+    if (entry->input_version == input_version) {
       entries_.splice(entries_.begin(), entries_, entry);
       hits_.Increment();
       return entry->answer;
@@ -39,14 +41,15 @@ ResultCache::Answer ResultCache::Find(std::string_view kind, std::string_view qu
   return nullptr;
 }
 
-void ResultCache::Insert(std::string_view kind, std::string_view question, const Generation& generation,
+void ResultCache::Insert(std::string_view kind, std::string_view request, const InputVersion& input_version,
                          std::string answer) {
-  Entry entry{HashOf(kind, question), std::string(kind), std::string(question), generation,
+  Entry entry{HashOf(kind, request), std::string(kind), std::string(request), input_version,
               std::make_shared<const std::string>(std::move(answer))};
   const size_t bytes = entry.Bytes();
   if (bytes > max_bytes_ / 8) return;
   base::MutexLock lock(mutex_);
-  // The same question (another caller was as quick), or one with the same hash: there is one entry for each hash.
+  // There is one entry per hash, so replace an entry for the same request (from a concurrent call) or with the same
+  // hash.
   if (const auto found = by_hash_.find(entry.hash); found != by_hash_.end()) Remove(found->second);
   while (!entries_.empty() && bytes_ + bytes > max_bytes_) {
     Remove(std::prev(entries_.end()));

@@ -1,8 +1,8 @@
-// Answers that were given before: the same bytes for the same question, as long as prices, corrections and policies
-// are the same.
+// Caches responses: the same request gets the same bytes, as long as prices, corrections and policies are unchanged.
 //
-// A question is a kind ("Plan", "POST /v1/plan json") and bytes; they are compared themselves, the hash only finds
-// them. Bounded by the bytes of questions and answers; the least recently used ones go first. Thread-safe.
+// The key is a kind ("Plan", "/v1/plan json") and the bytes of the request. The hash only finds an entry; the bytes are
+// compared. The total size of requests and responses is bounded; the least recently used entries are evicted first.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class ResultCache {
  public:
   using Answer = std::shared_ptr<const std::string>;
 
-  // `max_bytes` 0: keeps nothing. Borrows the metrics.
+  // `max_bytes` 0 disables the cache. Borrows the metrics.
   ResultCache(size_t max_bytes, metrics::Registry& metrics);
 
-  // Null when it is not known, or was given under another generation (then it is forgotten).
-  Answer Find(std::string_view kind, std::string_view question, const Generation& generation);
-  // An answer larger than an eighth of the cache is not kept.
-  void Insert(std::string_view kind, std::string_view question, const Generation& generation, std::string answer);
+  // Null if there is no entry, or if the entry has another input version; such an entry is removed.
+  Answer Find(std::string_view kind, std::string_view request, const InputVersion& input_version);
+  // An entry larger than an eighth of the cache is not stored.
+  void Insert(std::string_view kind, std::string_view request, const InputVersion& input_version, std::string answer);
 
   size_t bytes() const;
 
@@ -36,13 +36,13 @@ class ResultCache {
   struct Entry {
     uint64_t hash;
     std::string kind;
-    std::string question;
-    Generation generation;
+    std::string request;
+    InputVersion input_version;
     Answer answer;
-    size_t Bytes() const { return kOverhead + kind.size() + question.size() + answer->size(); }
+    size_t Bytes() const { return kOverhead + kind.size() + request.size() + answer->size(); }
   };
   using Entries = std::list<Entry>;
-  static constexpr size_t kOverhead = 256;  // nodes, control blocks
+  static constexpr size_t kOverhead = 256;  // estimated bytes of list nodes and control blocks
 
   void Remove(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

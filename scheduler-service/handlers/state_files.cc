@@ -40,7 +40,7 @@ std::optional<std::string> StateFiles::Load(const std::string& name) const {
   }
   const size_t line = file->find('\n');
   if (line == std::string::npos || file->substr(0, line + 1) != Header(std::string_view(*file).substr(line + 1))) {
-    Damaged(name, base::MakeStatus(absl::StatusCode::kDataLoss, "its checksum is not that of its content"));
+    Damaged(name, base::MakeStatus(absl::StatusCode::kDataLoss, "the checksum does not match"));
     return std::nullopt;
   }
   return file->substr(line + 1);
@@ -50,13 +50,13 @@ void StateFiles::Save(const std::string& name, std::string_view bytes) const {
   if (folder_.empty()) return;
   const absl::Status status = base::WriteFileAtomic(folder_ / name, Header(bytes) + std::string(bytes));
   if (status.ok()) return;
-  log::Error("state not saved", {{"file", name}, {"error", base::ToString(status)}});
+  log::Error("writing a state file failed", {{"file", name}, {"error", base::ToString(status)}});
   metrics_.GetCounter("medley_state_write_errors_total", "State files that could not be written", {{"file", name}})
       .Increment();
 }
 
 void StateFiles::Damaged(const std::string& name, const absl::Status& why) const {
-  log::Error("state file is damaged, beginning without it", {{"file", name}, {"error", base::ToString(why)}});
+  log::Error("a state file is damaged, starting without it", {{"file", name}, {"error", base::ToString(why)}});
   metrics_.GetCounter("medley_state_damaged_total", "State files that could not be used", {{"file", name}}).Increment();
 }
 

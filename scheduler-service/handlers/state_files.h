@@ -1,7 +1,7 @@
-// What the service has learned, kept over restarts: files in one folder, each written whole or not at all and checked
-// when read.
+// Files that keep the learned state of the service across restarts. All are in one folder, written atomically and
+// protected by a checksum.
 //
-// Thread-safe. Without a folder nothing is kept.
+// Thread-safe. Without a folder nothing is saved.
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,17 +17,17 @@ namespace medley::sched {
 
 class StateFiles {
  public:
-  // `folder` may be empty: nothing is kept. Borrows the metrics.
+  // An empty `folder` means that nothing is saved. Borrows the metrics.
   StateFiles(std::filesystem::path folder, metrics::Registry& metrics);
-  // Makes the folder. Errors: that it cannot be made or written to.
+  // Creates the folder. Errors: it cannot be created or written to.
   absl::Status Open() const;
 
-  // Nothing when there is no such file, or when it is damaged; the latter is logged and counted
+  // Returns the content of a file; nullopt if it does not exist or is damaged. A damaged file is logged and counted
   // (medley_state_damaged_total).
   std::optional<std::string> Load(const std::string& name) const;
-  // A failure is logged and counted (medley_state_write_errors_total): the service goes on without.
+  // A failure is logged and counted (medley_state_write_errors_total), and the service continues.
   void Save(const std::string& name, std::string_view bytes) const;
-  // What a reader found wrong with bytes that were read whole.
+  // Logs and counts a file whose content a reader could not use.
   void Damaged(const std::string& name, const absl::Status& why) const;
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -5,7 +5,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
-#include "scheduler-service/online/student.h"
+#include "scheduler-service/online/policy_trainer.h"
 #include "scheduler-service/policy_net/byte_stream.h"
 
 namespace medley::sched {
@@ -16,13 +16,13 @@ constexpr std::string_view kOwn = "online";
 constexpr size_t kMostLayers = 1024;
 constexpr size_t kMostName = 1024;
 
-StudentOptions OptionsOf(const OnlineLearner::Options& o) {
+PolicyTrainerOptions OptionsOf(const OnlineLearner::Options& o) {
   return {o.most_schedules, o.first_rounds, o.rounds, o.hidden_units};
 }
 
 bool IsElman(const model::PlanRequest& request) { return request.planner.name == "rl-rnn"; }
 
-// The type of each layer. Validate has seen to it that the stages cover the layers.
+// The type of each layer. Validate has checked that the stages cover all layers.
 absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model::JobObservation& observation) {
   std::vector<int> schedule(static_cast<size_t>(problem.layers()), -1);
   for (size_t i = 0; i < observation.stages.size(); ++i) {
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model:
   return schedule;
 }
 
-// USD an hour: as observed, else what the units cost at the request's prices.
+// USD per hour: the observed value if present, else the units at the request's prices.
 double HourlyOf(const Problem& problem, const model::JobObservation& observation) {
   if (observation.usd_per_hour > 0) return observation.usd_per_hour;
   double hourly = observation.server_units * problem.server_price();
@@ -67,54 +67,55 @@ std::string OnlineLearner::NameOf(const model::PlanRequest& request) {
                      base::HashHex(shape));
 }
 
-std::unique_ptr<PolicyStudent> OnlineLearner::NewStudent(const Problem& problem) const {
+std::unique_ptr<PolicyTrainer> OnlineLearner::NewTrainer(const Problem& problem) const {
   const model::PlanRequest& request = problem.request();
-  auto student = std::make_unique<PolicyStudent>(
+  auto trainer = std::make_unique<PolicyTrainer>(
       OptionsOf(options_), IsElman(request) ? policy_net::CellKind::kElman : policy_net::CellKind::kLstm);
   if (!request.planner.recurrent.policy.empty()) {
     auto policy = policy_net::PolicyFromBytes(request.planner.recurrent.policy);
-    if (policy.ok()) student->Begin(problem, std::move(*policy));
+    if (policy.ok()) trainer->WarmStart(problem, std::move(*policy));
   }
-  return student;
+  return trainer;
 }
 
 absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(observation));
   if (observation.request.model.layers.size() > kMostLayers) {
-    return base::ResourceExhausted("model.layers: {} layers, policies learn from at most {}",
+    return base::ResourceExhausted("model.layers: has {} layers, policies can be trained on at most {}",
                                    observation.request.model.layers.size(), kMostLayers);
   }
   auto problem = Problem::Compile(observation.request);
   if (!problem.ok()) return base::Annotate(problem.status(), "request");
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<int> schedule, ScheduleOf(*problem, observation));
   const double log_cost = std::log(HourlyOf(*problem, observation) / 3600 / observation.throughput);
-  if (!std::isfinite(log_cost)) return base::InvalidArgument("usdPerHour: the run has no price");
+  if (!std::isfinite(log_cost))
+    return base::InvalidArgument("usdPerHour: must be greater than 0, or the request must have prices");
 
   const std::string name = NameOf(observation.request);
   const base::MutexLock lock(learning_);
-  auto& student = students_[name];
-  if (student == nullptr) student = NewStudent(*problem);
+  auto& trainer = trainers_[name];
+  if (trainer == nullptr) trainer = NewTrainer(*problem);
   const int64_t number = ++observations_;
   const absl::Status learned =
-      student->Learn(*problem, schedule, log_cost, number + static_cast<int64_t>(options_.seed << 32));
+      trainer->Train(*problem, schedule, log_cost, number + static_cast<int64_t>(options_.seed << 32));
   if (!learned.ok()) {
-    if (student->policy().parameters.empty()) students_.erase(name);
+    if (trainer->policy().parameters.empty()) trainers_.erase(name);
     return learned;
   }
-  if (students_.size() > options_.most_models) {
-    const auto oldest = std::min_element(students_.begin(), students_.end(), [](const auto& a, const auto& b) {
+  if (trainers_.size() > options_.most_models) {
+    const auto oldest = std::min_element(trainers_.begin(), trainers_.end(), [](const auto& a, const auto& b) {
       return a.second->observed() < b.second->observed();
     });
     const base::MutexLock reading(reading_);
     published_.erase(oldest->first);
-    students_.erase(oldest);
+    trainers_.erase(oldest);
   }
-  Publish(name, *student);
+  Publish(name, *trainer);
   return absl::OkStatus();
 }
 
-void OnlineLearner::Publish(const std::string& name, const PolicyStudent& student) {
-  Snapshot snapshot{policy_net::ToBytes(student.policy()), student.ToBytes()};
+void OnlineLearner::Publish(const std::string& name, const PolicyTrainer& trainer) {
+  Snapshot snapshot{policy_net::ToBytes(trainer.policy()), trainer.ToBytes()};
   const base::MutexLock lock(reading_);
   published_[name] = std::move(snapshot);
 }
@@ -125,7 +126,7 @@ absl::StatusOr<std::string> OnlineLearner::Policy(std::string_view name) const {
   if (found != published_.end()) return found->second.policy;
   std::string names;
   for (const auto& [known, snapshot] : published_) names += (names.empty() ? "" : ", ") + known;
-  return base::NotFound("planner.recurrent.policyName: '{}' is unknown, there are: {}", name,
+  return base::NotFound("planner.recurrent.policyName: '{}' is unknown; known policies: {}", name,
                         names.empty() ? "none" : names);
 }
 
@@ -159,35 +160,36 @@ std::string OnlineLearner::Save() const {
 
 absl::Status OnlineLearner::Load(std::string_view bytes) {
   if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + sizeof(uint64_t)) {
-    return base::InvalidArgument("policies: these {} bytes are not saved policies", bytes.size());
+    return base::InvalidArgument("policies: {} bytes are not a file of saved policies", bytes.size());
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   if (policy_net::ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
-    return base::InvalidArgument("policies: the file is damaged (its checksum does not match)");
+    return base::InvalidArgument("policies: the file is damaged: the checksum does not match");
   }
   policy_net::ByteReader in(body.substr(kMagic.size()));
   const auto count = in.Take<uint32_t>();
   if (count > options_.most_models) {
-    return base::InvalidArgument("policies: {} of them, at most {} are kept", count, options_.most_models);
+    return base::InvalidArgument("policies: the file has {}, at most {} are allowed", count, options_.most_models);
   }
-  std::map<std::string, std::unique_ptr<PolicyStudent>> students;
+  std::map<std::string, std::unique_ptr<PolicyTrainer>> trainers;
   int64_t latest = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = in.TakeString(in.Take<uint32_t>());
-    auto student = PolicyStudent::FromBytes(in.TakeString(in.Take<uint64_t>()), OptionsOf(options_));
-    if (!student.ok()) return base::Annotate(student.status(), fmt::format("policies: '{}'", name));
-    latest = std::max(latest, student->observed() & 0xffffffff);
-    students[name] = std::make_unique<PolicyStudent>(std::move(*student));
+    auto trainer = PolicyTrainer::FromBytes(in.TakeString(in.Take<uint64_t>()), OptionsOf(options_));
+    if (!trainer.ok()) return base::Annotate(trainer.status(), fmt::format("policies: '{}'", name));
+    latest = std::max(latest, trainer->observed() & 0xffffffff);
+    trainers[name] = std::make_unique<PolicyTrainer>(std::move(*trainer));
   }
-  if (in.cut_short() || in.left() != 0) return base::InvalidArgument("policies: {} bytes left over", in.left());
+  if (in.cut_short() || in.left() != 0)
+    return base::InvalidArgument("policies: the file is truncated or has {} extra bytes", in.left());
   const base::MutexLock lock(learning_);
-  students_ = std::move(students);
+  trainers_ = std::move(trainers);
   observations_ = latest;
   {
     const base::MutexLock reading(reading_);
     published_.clear();
   }
-  for (const auto& [name, student] : students_) Publish(name, *student);
+  for (const auto& [name, trainer] : trainers_) Publish(name, *trainer);
   return absl::OkStatus();
 }
 

@@ -1,22 +1,24 @@
-// exact where it proves the optimum in its share of the time, else the better of its best plan then and rl-lstm's.
+// Runs `exact` first. If it does not prove the optimum in its share of the time budget, runs rl-lstm in the rest and
+// returns the better plan of both.
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {
 namespace {
 
-constexpr double kExactShare = 0.7;  // of the time
+constexpr double kExactShare = 0.7;  // share of the time budget
 
 class Auto final : public Planner {
  public:
   std::string_view name() const override { return "auto"; }
   std::string_view description() const override {
-    return "exact within the time budget, else the better of its best plan and rl-lstm's";
+    return "exact if it proves the optimum in time, else the better plan of exact and rl-lstm";
   }
   bool proves_optimality() const override { return true; }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     auto exact = exact_->Solve(problem, seed, budget.Share(kExactShare));
-    if (absl::IsInvalidArgument(exact.status())) return policy_->Solve(problem, seed, budget);  // too large for it
+    if (absl::IsInvalidArgument(exact.status()))
+      return policy_->Solve(problem, seed, budget);  // the problem is too large for exact
     if (!exact.ok()) return exact;
     if (exact->best) exact->planner = exact_->name();
     if (exact->complete) return exact;

@@ -1,5 +1,5 @@
-// The baselines of HeterPS, section 6: one type for everything, and the first layer on CPU with the
-// rest on a GPU (AIBox, BytePS). Of several types of a class the cheapest feasible one is taken.
+// The baselines of HeterPS, section 6: all layers on one type, or the first layer on a CPU and the rest on a GPU
+// (AIBox, BytePS). If a class has several types, the cheapest feasible one is used.
 #include "common/base/status.h"
 #include "scheduler-service/planner/planners.h"
 
@@ -25,7 +25,7 @@ class OneClass final : public Planner {
   std::string_view description() const override { return description_; }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
     if (!HasClass(problem, cls_))
-      return base::InvalidArgument("planner.name: {} needs a resource of that class", name_);
+      return base::InvalidArgument("planner.name: planner {} needs at least one resource of its class", name_);
     Solution solution;
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.type(t).cls == cls_) Keep(SingleType(problem, t), solution);
@@ -44,7 +44,7 @@ class Heuristic final : public Planner {
   std::string_view description() const override { return "first layer on CPU, the rest on the cheapest feasible GPU"; }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
     if (!HasClass(problem, model::ResourceClass::kCpu) || !HasClass(problem, model::ResourceClass::kGpu)) {
-      return base::InvalidArgument("planner.name: heuristic needs a CPU and a GPU resource");
+      return base::InvalidArgument("planner.name: planner heuristic needs a CPU and a GPU resource");
     }
     Solution solution;
     for (int first = 0; first < problem.types(); ++first) {

@@ -1,5 +1,6 @@
-// Bayesian optimisation over schedules (a baseline of HeterPS, section 6): a Gaussian process over the logarithm of the
-// cost, and next the candidate of greatest expected improvement among random schedules and neighbours of the best.
+// Bayesian optimisation over schedules (a baseline of HeterPS, section 6). A Gaussian process models the logarithm of
+// the cost. The next schedule to evaluate is the one with the largest expected improvement among random schedules and
+// neighbours of the best ones.
 #include <algorithm>
 #include <set>
 
@@ -12,11 +13,11 @@
 namespace medley::sched {
 namespace {
 
-constexpr int kMostEvaluations = 1000;  // Cholesky grows with the cube
-constexpr int kRefit = 25;              // evaluations between choices of hyperparameters
+constexpr int kMostEvaluations = 1000;  // the time for Cholesky grows with the cube of it
+constexpr int kRefit = 25;              // evaluations between selections of hyperparameters
 constexpr int kRandomCandidates = 96;
 constexpr int kLocalCandidates = 96;
-constexpr size_t kLeaders = 8;  // whose neighbours are candidates
+constexpr size_t kLeaders = 8;  // number of best schedules whose neighbours are candidates
 constexpr double kSwitches = 3;
 
 class Optimisation {
@@ -38,7 +39,7 @@ class Optimisation {
       }
       std::optional<std::vector<int>> next = i < initial_ ? NewRandom() : MostPromising(i);
       if (!next && i > 0 && i < initial_) next = MostPromising(i);
-      if (!next) break;  // every schedule has been tried, or nearly so
+      if (!next) break;  // (nearly) every schedule has been evaluated
       Try(*next);
     }
     solution.best = cost_.best();
@@ -105,7 +106,7 @@ class Optimisation {
   base::Rng rng_;
   GaussianProcess process_;
   std::set<std::vector<int>> tried_;
-  std::vector<Trial> trials_;  // the best ones, best first
+  std::vector<Trial> trials_;  // the kLeaders best ones, best first
 };
 
 class Bayesian final : public Planner {

@@ -1,4 +1,5 @@
-// All T^L schedules, each with its optimal units: the yardstick for small models (HeterPS, section 6).
+// Evaluates all T^L schedules (T types, L layers), each with its optimal units: the reference for small models
+// (HeterPS, section 6).
 #include <cmath>
 
 #include "common/base/status.h"
@@ -12,13 +13,14 @@ constexpr double kMostSchedules = 1 << 22;
 class BruteForce final : public Planner {
  public:
   std::string_view name() const override { return "brute-force"; }
-  std::string_view description() const override { return "every schedule, for small models"; }
+  std::string_view description() const override { return "evaluates every schedule, for small models"; }
   bool proves_optimality() const override { return true; }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget& budget) const override {
     if (std::pow(problem.types(), problem.layers()) > kMostSchedules) {
-      return base::InvalidArgument("planner.name: brute-force takes at most {} schedules, this request has {}^{}",
-                                   kMostSchedules, problem.types(), problem.layers());
+      return base::InvalidArgument(
+          "planner.name: planner brute-force handles at most {} schedules, this request has {}^{}", kMostSchedules,
+          problem.types(), problem.layers());
     }
     Solution solution;
     std::vector<int> schedule(static_cast<size_t>(problem.layers()), 0);
@@ -36,7 +38,7 @@ class BruteForce final : public Planner {
   }
 
  private:
-  // Counts up in base `types`; false after the last.
+  // Increments the schedule as a number in base `types`; false after the last schedule.
   static bool Next(const Problem& problem, std::vector<int>& schedule) {
     for (size_t i = schedule.size(); i-- > 0;) {
       if (++schedule[i] < problem.types()) return true;

@@ -14,7 +14,7 @@ bool Hits(const Set& hitting, const Set& set) {
                      [&](size_t i) { return std::binary_search(hitting.begin(), hitting.end(), i); });
 }
 
-// Depth first: some element of the first set that is not hit must be in the hitting set.
+// Depth-first search: the hitting set must contain an element of the first set that is not hit yet.
 bool HitWithin(const std::vector<Set>& sets, size_t most, Set& chosen) {
   const auto open = std::find_if(sets.begin(), sets.end(), [&](const Set& set) { return !Hits(chosen, set); });
   if (open == sets.end()) return true;
@@ -50,13 +50,13 @@ class Search {
       if (budget_.Spent()) return {};
       if (!violated) return hitting;
       const Set correction = Shrink(*violated);
-      if (correction.empty() || budget_.Spent()) return {};  // a plan keeps everything
+      if (correction.empty() || budget_.Spent()) return {};  // a plan meets all constraints
       corrections.push_back(correction);
     }
   }
 
  private:
-  // What the cheapest plan that keeps `kept` violates of the rest; none: there is no such plan.
+  // The constraints that the cheapest plan meeting `kept` violates; nullopt if no plan meets `kept`.
   std::optional<Set> Violated(const Set& kept) const {
     std::vector<Constraint> constraints;
     for (const size_t i : kept) constraints.push_back(all_[i]);
@@ -75,7 +75,7 @@ class Search {
     return out;
   }
 
-  // A smallest-by-inclusion set of constraints without which the rest can be kept.
+  // Reduces `violated` to a minimal correction set: without these constraints, a plan can meet all others.
   Set Shrink(Set violated) const {
     for (Set left = violated; !left.empty() && !budget_.Spent();) {
       const size_t candidate = left.front();

@@ -54,7 +54,7 @@ double BoundOf(const model::PlanRequest& request, const Constraint& constraint) 
     case ConstraintKind::kMemory:
       return TypeOf(request, constraint).memory_bytes;
   }
-  MEDLEY_CHECK(false, "a constraint of no kind");
+  MEDLEY_CHECK(false, "unknown kind of constraint");
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// The constraints of a request, each of which can be lifted or moved on its own. Internal to planner/.
+// The constraints of a request. Each one can be lifted or changed separately. Internal to planner/.
 //
 // Pure and thread-safe.
 #pragma once
@@ -27,19 +27,20 @@ struct Constraint {
   bool operator==(const Constraint&) const = default;
 };
 
-// In the order in which reasons are given: goals first, then limits and memory by type.
+// Returns the constraints in the order in which reasons are reported: goals first, then limits and memory by type.
 std::vector<Constraint> ConstraintsOf(const model::PlanRequest& request);
 
-// The bound as the request has it: samples/s, seconds, USD/h, USD, units, units of a stage, units, bytes.
+// The bound in the request. Units, in the order of ConstraintKind: samples/s, seconds, USD/h, USD, units, units of a
+// stage, units, bytes.
 double BoundOf(const model::PlanRequest& request, const Constraint& constraint);
 void SetBound(model::PlanRequest& request, const Constraint& constraint, double bound);
-// As if it had not been asked for (a limit becomes the largest that a request may have).
+// Removes a constraint from the request. A limit is set to the largest value that a request may have.
 void Lift(model::PlanRequest& request, const Constraint& constraint);
 
 // The name in model::Reason::constraint.
 std::string NameOf(const Constraint& constraint);
 
-// Whether `reason`, a violation that Evaluate found, is one of this constraint.
+// True if `reason`, which Evaluate returned, is a violation of this constraint.
 bool IsViolationOf(const model::PlanRequest& request, const Constraint& constraint, const model::Reason& reason);
 
 }  // namespace medley::sched

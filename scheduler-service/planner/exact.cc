@@ -1,5 +1,5 @@
-// The global optimum over schedules and units, with a certificate: branch and bound over intervals of throughput
-// (interval_search.h). The bound of the best open interval is a proven lower bound at any moment.
+// Finds the global optimum over schedules and units, with a proof, by branch and bound over intervals of throughput
+// (interval_search.h). At any time, the lowest bound of the open intervals is a proven lower bound of the cost.
 #include <algorithm>
 #include <limits>
 
@@ -13,14 +13,14 @@ namespace {
 
 constexpr int kSeedPoints = 8;
 
-// The cheapest plan that was offered.
+// Keeps the cheapest plan that was offered.
 class Cheapest final : public Goal {
  public:
   explicit Cheapest(const Problem& problem) : problem_(problem) {
     const double budget = problem.request().constraints.budget_usd;
     if (budget <= 0) return;
     most_usd_ = budget * (1 + kTolerance);
-    // One step above the budget, which itself is allowed.
+    // Slightly above the budget, because a plan that costs exactly the budget is allowed.
     rate_ = most_usd_ / problem.total_samples() * 3600 * (1 + 1e-12);
   }
 
@@ -34,7 +34,7 @@ class Cheapest final : public Goal {
       if (!(ratio < 1 - kSameCost || (ratio < 1 + kSameCost && smaller))) return;
     }
     best_ = std::move(plan);
-    // What is not cheaper by more than rounding need not be looked at.
+    // Exclude plans that are not cheaper, except for rounding.
     rate_ = std::min(rate_, best_->score.hourly / best_->score.throughput * (1 - kSameCost));
   }
 
@@ -42,7 +42,7 @@ class Cheapest final : public Goal {
     Solution solution;
     solution.complete = open_rate == kInfinity;
     solution.best = best_;
-    // The cost, to kSameCost, when complete.
+    // If the search is complete, the bound is the cost, up to kSameCost.
     const double bound = problem_.total_samples() / 3600 * open_rate;
     if (best_) solution.lower_bound = std::min(best_->score.cost, bound);
     return solution;

@@ -23,7 +23,7 @@ std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const Stage
   return sync;
 }
 
-// One entry a distinct synchronisation, with maximal ranges.
+// Adds a layer to the entry for `sync`. Each distinct synchronisation has one entry, with maximal ranges of operations.
 void AddSync(std::vector<model::OperationSync>& syncs, const model::Sync& sync, int layer) {
   for (model::OperationSync& entry : syncs) {
     if (!(entry.sync == sync)) continue;

@@ -1,4 +1,4 @@
-// From a provisioned choice to the plan that the runtime executes.
+// Converts provisioned stages to the plan that the runtime executes.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace medley::sched {
 
-// Returns a plan without job_uid, generation and provenance. If the plan has parameter servers, they synchronise
-// operations that are sparse or that the profile measured on servers (server_seconds > 0). Ring allreduce synchronises
-// the other operations with weights in stages with more than one unit. All others are not synchronised. Pure.
+// Does not set job_uid, generation and provenance. If the plan has parameter servers, they synchronise the operations
+// that are sparse or whose profile has server_seconds > 0. Other operations with weights use ring allreduce if the
+// stage has more than one unit. All other operations have no synchronisation. Pure.
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages);
 
 }  // namespace medley::sched

@@ -17,12 +17,12 @@ using Eigen::VectorXd;
 using Point = GaussianProcess::Point;
 
 struct Hyperparameters {
-  double entries = 0.3;  // a
-  double cuts = 0.3;     // b
-  double noise = 1e-3;   // variance, of the standardised values
+  double entries = 0.3;  // length scale a of the kernel
+  double cuts = 0.3;     // length scale b of the kernel
+  double noise = 1e-3;   // variance of the noise of the standardised values
 };
 
-// For each position but the first: is it as the one before?
+// For each position except the first: 1 if it differs from the previous one, else 0.
 Point CutsOf(const Point& point) {
   Point cuts;
   for (size_t i = 1; i < point.size(); ++i) cuts.push_back(point[i] == point[i - 1] ? 0 : 1);
@@ -45,7 +45,7 @@ double Correlation(double entries, double cuts, const Hyperparameters& h) {
 struct GaussianProcess::State {
   std::vector<Point> points, cuts;
   std::vector<double> values;
-  MatrixXd entry_distance, cut_distance;  // of points fitted
+  MatrixXd entry_distance, cut_distance;  // between the fitted points
   double mean = 0, scale = 1;
   Hyperparameters h;
   Eigen::LLT<MatrixXd> cholesky;
@@ -81,7 +81,7 @@ struct GaussianProcess::State {
     return y;
   }
 
-  // The logarithm of the marginal likelihood with `with`; the decomposition stays in `cholesky` and `alpha`.
+  // Computes `cholesky` and `alpha` for the hyperparameters `with`, and returns the log marginal likelihood.
   double Decompose(const Hyperparameters& with) {
     MatrixXd k = (-(entry_distance / with.entries + cut_distance / with.cuts)).array().exp().matrix();
     k.diagonal().array() += with.noise + 1e-10;

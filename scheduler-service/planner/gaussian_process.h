@@ -1,10 +1,13 @@
-// Gaussian process regression over categorical vectors: what Bayesian optimisation believes of schedules not yet tried.
+// Gaussian process regression over categorical vectors, with which Bayesian optimisation predicts the costs of
+// schedules that it has not evaluated.
 //
-// Kernel: s^2 exp(-(share of positions that differ) / a - (share of neighbours whose sameness differs) / b) + noise,
-// the product of overlap kernels over the entries and over the cuts between them; hence positive definite. s^2 and the
-// mean come from standardised values; a, b and the noise from a grid by marginal likelihood. Cholesky throughout.
+// The kernel is s^2 exp(-d / a - c / b) + noise. d is the share of positions at which two vectors differ. c is the
+// share of neighbouring positions at which only one of the two vectors changes its value (has a cut). The kernel is a
+// product of overlap kernels over entries and over cuts, hence positive definite. s^2 and the mean come from
+// standardising the values; a, b and the noise are chosen from a grid by marginal likelihood. Solved by Cholesky
+// decomposition.
 //
-// Not thread-safe. Cost: Fit O(n^3), Predict O(n^2) a point.
+// Not thread-safe. Time: Fit O(n^3), Predict O(n^2) per point.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +23,17 @@ struct Belief {
 
 class GaussianProcess {
  public:
-  using Point = std::vector<uint8_t>;  // a category for each position; all of one length, at least 1
+  using Point = std::vector<uint8_t>;  // the category at each position; all points have the same length, at least 1
 
   GaussianProcess();
   ~GaussianProcess();
 
   void Add(const Point& point, double value);
-  // Takes the points added into account; with `choose`, chooses the hyperparameters anew.
+  // Fits the model to all added points. With `choose`, also selects the hyperparameters again.
   void Fit(bool choose);
-  // After Fit. In the units of the values.
+  // Call it after Fit. The result has the unit of the values.
   std::vector<Belief> Predict(const std::vector<Point>& points) const;
-  // Of the fitted, standardised values.
+  // The log marginal likelihood of the standardised values.
   double log_likelihood() const;
 
  private:
@@ -38,7 +41,7 @@ class GaussianProcess {
   std::unique_ptr<State> state_;
 };
 
-// The expected improvement below `least` of a value believed to be normal.
+// The expected amount by which a normally distributed value is below `least`.
 double ExpectedImprovement(const Belief& belief, double least);
 
 }  // namespace medley::sched

@@ -1,6 +1,6 @@
-// Genetic search over schedules (a baseline of HeterPS, section 6): a chromosome is the type of each layer in order.
-// Tournaments of three choose parents, two-point crossover keeps runs of layers together, mutation changes single
-// layers, and the best two live on.
+// Genetic search over schedules (a baseline of HeterPS, section 6). A chromosome is the list of the layers' types.
+// Parents are chosen by tournaments of three, two-point crossover keeps runs of layers together, mutation changes
+// single layers, and the best two individuals survive.
 #include <algorithm>
 
 #include "common/base/status.h"
@@ -15,7 +15,7 @@ constexpr int kMostPopulation = 10'000;
 constexpr int kMostGenerations = 1'000'000;
 constexpr size_t kElite = 2;
 constexpr int kTournament = 3;
-constexpr double kSwitches = 4;  // of types, in the first generation's schedules
+constexpr double kSwitches = 4;  // average number of type changes in an initial schedule
 constexpr int64_t kMostGenes = 1 << 24;
 
 struct Individual {
@@ -43,7 +43,7 @@ class Evolution {
   }
 
  private:
-  // False when the budget ended it; so does Next.
+  // Begin and Next return false if the budget is spent.
   bool Begin() {
     while (population_.size() < size_) {
       if (budget_.Spent()) return false;

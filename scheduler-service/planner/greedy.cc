@@ -1,5 +1,5 @@
-// Greedy: every layer on the type where its work on one unit costs least; then, while it saves, the one change of a
-// single layer that saves most. No proof, and no way out of a local optimum.
+// Greedy planner: puts every layer on the type where its work on one unit costs least. Then it repeatedly applies the
+// change of a single layer that saves most, until none saves. It proves nothing and may end in a local optimum.
 #include <limits>
 
 #include "scheduler-service/planner/planners.h"

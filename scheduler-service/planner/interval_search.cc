@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kFewBreakpoints = 32;
 constexpr double kNarrow = 0.25;
-constexpr int kRounds = 12;      // of subgradient steps for an interval
-constexpr int kSeedRounds = 40;  // for a point, where a good plan is wanted
+constexpr int kRounds = 12;      // subgradient steps for an interval
+constexpr int kSeedRounds = 40;  // subgradient steps for a seed point, to get a good plan
 constexpr int kBeamWidth = 24, kWideBeam = 256;
 
 double After(double x) { return std::nextafter(x, kInfinity); }
@@ -38,10 +38,10 @@ bool IntervalSearch::Later::operator()(const Node& a, const Node& b) const {
 }
 
 double IntervalSearch::Cutoff(double low, double high) const {
-  // No plan costs more an hour than all that the quotas allow: what is bounded above that is infeasible.
+  // No plan costs more per hour than all units that the limits allow. A bound above that means infeasible.
   const double wanted = std::min(goal_.Cutoff(low, high), everything_ / low);
   const double most = problem_.request().constraints.max_cost_per_hour;
-  // The cap itself is allowed: one step above.
+  // Slightly above maxCostPerHour, because a plan that costs exactly that is allowed.
   return most > 0 ? std::min(wanted, After(most * (1 + kTolerance) / low)) : wanted;
 }
 
@@ -70,12 +70,12 @@ void IntervalSearch::Seed(int points) {
     const Relaxation::Bound bound = relaxation_.Improve(Cutoff(x, x), kSeedRounds);
     for (const auto& stages : bound.candidates) OfferIfFeasible(stages);
     if (bound.candidates.empty() && bound.rate < Cutoff(x, x)) SeedByBeam(x, active, kBeamWidth);
-    // Slowest is easiest: more effort for a first plan.
+    // The slowest point is the easiest. Spend more effort there to get a first plan.
     if (i == 0 && bound.rate < Cutoff(x, x) && goal_.Cutoff(x, x) == kInfinity) SeedByBeam(x, active, kWideBeam);
   }
 }
 
-// Where no relaxed path keeps the quotas.
+// Finds a plan by beam search, for points where no relaxed path meets the limits.
 void IntervalSearch::SeedByBeam(double x, const std::vector<int>& active, int width) {
   std::vector<double> multipliers = relaxation_.multipliers();
   for (double& m : multipliers) m *= x;
@@ -120,7 +120,7 @@ bool IntervalSearch::Visit(const Node& node, double& bound) {
   relaxation_.Eliminate(cutoff, active);
   if (active.empty()) return true;
   const Stages kept = std::make_shared<std::vector<int>>(std::move(active));
-  // What the relaxed quotas hide is more than the interval's width: halving it would not help.
+  // The gap from relaxing the limits is larger than the gap from the width of the interval, so halving would not help.
   const bool narrow = goal_.Cutoff(low, node.high) < kInfinity && node.high / low - 1 <= kNarrow * (cutoff / bound - 1);
   if (narrow || low >= node.high || CountBreakpoints(low, node.high, *kept, kFewBreakpoints) <= kFewBreakpoints) {
     return Solve(low, node.high, bound, kept);
@@ -129,7 +129,8 @@ bool IntervalSearch::Visit(const Node& node, double& bound) {
   return true;
 }
 
-// With few throughputs left: the cheapest plan at the slowest, and what remains above that plan's own.
+// For an interval with few throughputs left: computes the cheapest plan at the slowest one, and continues above the
+// throughput of that plan.
 bool IntervalSearch::Solve(double low, double high, double bound, const Stages& active) {
   ++statistics_.solved;
   std::vector<double> multipliers = relaxation_.multipliers();
@@ -146,7 +147,8 @@ bool IntervalSearch::Solve(double low, double high, double bound, const Stages& 
     Split(After(score.throughput), high, bound, active);
     return true;
   }
-  // It needs more servers at its own pace than it was charged: ask for a plan of exactly this throughput.
+  // At its own throughput, the plan needs more servers than D(x) includes. Search for a plan of exactly this
+  // throughput.
   if (!SolveExactly(low, Cutoff(low, low))) return false;
   Split(After(low), high, bound, active);
   return true;
@@ -172,7 +174,8 @@ void IntervalSearch::Split(double low, double high, double bound, const Stages& 
   Push(After(middle), high, bound, active);
 }
 
-// Throughputs in [low, high] that active stages may have, not less than there are; stops counting after `enough`.
+// An upper bound of the number of throughputs in [low, high] that active stages may have. Stops counting after
+// `enough`.
 int64_t IntervalSearch::CountBreakpoints(double low, double high, const std::vector<int>& active,
                                          int64_t enough) const {
   const StageGraph& graph = dp_.graph();

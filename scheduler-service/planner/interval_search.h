@@ -1,10 +1,11 @@
-// Branch and bound over intervals of throughput: the engine of the planner exact and of the Pareto front.
+// Branch and bound over intervals of throughput, used by the planner `exact` and for the Pareto front.
 //
-// The cost of a plan is K * D / X with K = samples / 3600 and D its USD/h; rate = D / X is what is compared. Each
-// interval gets a lower bound of the rate of its plans (relaxation.h), by which it is dropped, or loses the stages
-// that no wanted plan has; then it is split. Where few throughputs are left the cheapest plan at the slowest of them
-// is computed (schedule_dp.h): every plan up to that plan's own throughput costs at least as much. So nothing is left
-// unexamined but what a bound excludes. Not thread-safe.
+// The cost of a plan is K * D / X, where K = samples / 3600, D is its USD/h and X its throughput. The search compares
+// the rate D / X. For each interval it computes a lower bound of the rate of the interval's plans (relaxation.h). With
+// this bound it drops the interval, or excludes stages that no wanted plan can contain and splits the interval. If an
+// interval has only few throughputs left, it computes the cheapest plan at the slowest one (schedule_dp.h); all plans
+// up to the throughput of that plan cost at least as much. So the search skips only what a bound excludes. Not
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,13 +17,13 @@
 
 namespace medley::sched {
 
-// What a search looks for.
+// Defines which plans a search wants, and receives them.
 class Goal {
  public:
   virtual ~Goal() = default;
-  // Plans whose throughput is in [low, high] and whose rate is this or more are not wanted.
+  // Plans with a throughput in [low, high] and this rate or more are not wanted.
   virtual double Cutoff(double low, double high) const = 0;
-  // A plan that meets every constraint but the budget.
+  // Called with plans that meet all constraints, except that they may exceed the budget.
   virtual void Offer(Provisioned plan) = 0;
 };
 
@@ -32,14 +33,13 @@ class IntervalSearch {
  public:
   IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order);
 
-  // Throughputs that plans may have; empty (low > high) when there is no stage.
+  // The interval of throughputs that plans may have; empty (low > high) if no stage is possible.
   double low() const { return low_; }
   double high() const { return high_; }
-  // Good plans at `points` throughputs spread evenly over the interval, so that the search begins with something to
-  // beat.
+  // Offers good plans at `points` throughputs spread over the interval, so that the search starts with a good cutoff.
   void Seed(int points);
-  // Offers every wanted plan, but for equals. Returns a rate that no plan comes below which was not accounted for when
-  // the budget ended; infinite when all were.
+  // Offers every wanted plan, but only one of equal ones. Returns a lower bound of the rate of all plans that were not
+  // examined when the budget ended; infinite if the search is complete.
   double Run();
 
   struct Statistics {
@@ -64,7 +64,7 @@ class IntervalSearch {
   void OfferIfFeasible(const std::vector<StageChoice>& stages);
   void SeedByBeam(double x, const std::vector<int>& active, int width);
   void Push(double low, double high, double bound, const Stages& active);
-  // False when stopped; `bound` is then what is known of the interval.
+  // Returns false if the budget ended; `bound` is then the best known bound of the interval.
   bool Visit(const Node& node, double& bound);
   bool Solve(double low, double high, double bound, const Stages& active);
   bool SolveExactly(double x, double cutoff);
@@ -78,7 +78,7 @@ class IntervalSearch {
   ScheduleDp dp_;
   Relaxation relaxation_;
   double low_, high_;
-  double everything_ = 0;  // USD/h of all units that the limits allow
+  double everything_ = 0;  // cost of all units that the limits allow, in USD/h
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   Statistics statistics_;
 };

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kSeedPoints = 64;
 
-// Plans of which none is both slower and dearer than another. A plan is wanted when it is cheaper than every known one
-// that is as fast.
+// Keeps the plans that no other plan dominates, that is, no other plan is both faster and cheaper. A plan is wanted if
+// it is cheaper than all known plans that are at least as fast.
 class Staircase final : public Goal {
  public:
   explicit Staircase(const Problem& problem) {
@@ -39,7 +39,7 @@ class Staircase final : public Goal {
     if (faster != steps_.end() && RateOf(plan) >= RateOf(faster->second) * (1 - kSameCost)) return;
     const double rate = RateOf(plan);
     const auto at = steps_.insert_or_assign(throughput, std::move(plan)).first;
-    // Slower ones that cost as much, but for rounding, or more.
+    // Remove slower plans that cost at least as much, except for rounding.
     auto first = at;
     while (first != steps_.begin() && RateOf(std::prev(first)->second) >= rate * (1 - kSameCost)) --first;
     steps_.erase(first, at);
@@ -73,7 +73,7 @@ absl::Status AddReasons(const Problem& problem, const Front& front, const base::
 
 Front ExactFront(const Problem& problem, const Budget& budget) {
   Staircase staircase(problem);
-  // The cheap end first, so that both ends are there when time runs out.
+  // Compute the cheapest plan first, so that the front has both ends even if the time runs out.
   if (const auto cheapest = MakeExact()->Solve(problem, 0, budget); cheapest.ok() && cheapest->best) {
     staircase.Offer(*cheapest->best);
   }
@@ -94,7 +94,7 @@ std::vector<size_t> Thinned(const std::vector<double>& throughputs, int max_poin
   }
   kept.push_back(0);
   for (size_t n = 1; n < most; ++n) {
-    // The nearest to an evenly spread throughput, leaving enough for the places that follow.
+    // Take the plan nearest to the evenly spread throughput, and leave enough plans for the remaining points.
     const double wanted = throughputs.front() + (throughputs.back() - throughputs.front()) * static_cast<double>(n) /
                                                     static_cast<double>(most - 1);
     size_t best = kept.back() + 1;

@@ -1,5 +1,5 @@
-// The front of cost and throughput: every plan that is not both dearer (in USD of the whole job) and slower than
-// another, within the other constraints.
+// The Pareto front of cost and throughput: all feasible plans that are not both more expensive (in USD for the whole
+// job) and slower than another one.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,10 +16,10 @@
 namespace medley::sched {
 
 struct ParetoResult {
-  std::vector<model::ProvisionedPlan> plans;  // slowest first: each next one is faster and dearer
-  bool complete = true;                       // false: time ended first; plans are real, better ones may exist
+  std::vector<model::ProvisionedPlan> plans;  // slowest first: each further one is faster and more expensive
+  bool complete = true;                       // false: the time ran out; plans are valid, but better ones may exist
   double planning_seconds = 0;
-  std::vector<model::Reason> reasons;  // why there is no plan at all
+  std::vector<model::Reason> reasons;  // why there is no plan, if `plans` is empty
   int64_t catalog_revision = 0;
   std::string price_time;  // RFC 3339 or empty
   std::vector<model::Resource> resources;
@@ -27,9 +27,9 @@ struct ParetoResult {
 
 inline constexpr int kDefaultParetoPoints = 64;
 
-// At most `max_points` (0: kDefaultParetoPoints; 1: the cheapest) plans of the front: both ends and, of those between,
-// the ones nearest to evenly spread throughputs. The planner that the request names is not used: the front is exact.
-// Stops like MakePlan. Errors: InvalidArgument (malformed request, max_points < 0), DeadlineExceeded (no plan was found
+// Returns at most `max_points` plans of the front (0: kDefaultParetoPoints; 1: only the cheapest): both ends, and
+// between them the plans nearest to evenly spread throughputs. Ignores the planner in the request: the front is exact.
+// Stops like MakePlan. Errors: InvalidArgument (invalid request, max_points < 0), DeadlineExceeded (no plan was found
 // in time). Thread-safe.
 absl::StatusOr<ParetoResult> MakePareto(const model::PlanRequest& request, const PriceOrigin& origin, int max_points,
                                         const base::Clock& clock, std::stop_token stop,
@@ -40,10 +40,10 @@ struct Front {
   bool complete = true;
 };
 
-// The whole front. Costs nearer than kSameCost are one cost: the faster plan is kept.
+// The whole front. Costs that differ by less than kSameCost are equal, and then the faster plan is kept.
 Front ExactFront(const Problem& problem, const Budget& budget);
 
-// Indices into a front of `throughputs` (ascending) of what MakePareto keeps.
+// The indices of the plans that MakePareto keeps of a front with these `throughputs` (ascending).
 std::vector<size_t> Thinned(const std::vector<double>& throughputs, int max_points);
 
 }  // namespace medley::sched

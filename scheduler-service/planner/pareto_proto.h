@@ -1,4 +1,4 @@
-// Domain value to wire form.
+// Converts a Pareto front to protobuf.
 #pragma once
 
 #include "medley/scheduler/v1/scheduler.pb.h"

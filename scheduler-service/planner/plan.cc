@@ -51,7 +51,7 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
   result.execution_plan = std::move(plan);
 }
 
-// Reasons for an answer without a plan; DeadlineExceeded when it is not known whether there is one.
+// Adds the reasons to a result without a plan. DeadlineExceeded if it is unknown whether a plan exists.
 absl::Status AddReasons(const Problem& problem, const Planner& planner, const Solution& solution,
                         const base::Clock& clock, std::stop_token stop, model::PlanResult& result) {
   if (!solution.complete) {
@@ -60,8 +60,8 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
   }
   if (!StageGraph::CheckSize(problem).ok()) {
     result.reasons.push_back({"planner", "", 0, 0,
-                              fmt::format("planner {} found no feasible plan; the model is too large to find out "
-                                          "whether there is one",
+                              fmt::format("planner {} found no feasible plan; the model is too large to determine "
+                                          "whether a feasible plan exists",
                                           planner.name())});
     return absl::OkStatus();
   }
@@ -71,7 +71,7 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
     if (exact.ok() && exact->best) {
       result.reasons.push_back(
           {"planner", "", 0, 0,
-           fmt::format("planner {} found no feasible plan, but there is one: use planner exact", planner.name())});
+           fmt::format("planner {} found no feasible plan, but one exists: use planner exact", planner.name())});
       return absl::OkStatus();
     }
   }
@@ -112,7 +112,8 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   const Planner* planner = registry.Find(request.planner.name);
   if (planner == nullptr) {
-    return base::InvalidArgument("planner.name: '{}' is unknown, there are: {}", request.planner.name, Names(registry));
+    return base::InvalidArgument("planner.name: '{}' is unknown; known planners: {}", request.planner.name,
+                                 Names(registry));
   }
   model::PlanResult result;
   result.planner = request.planner.name;
@@ -154,8 +155,8 @@ absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
   }
   if (by.name != "exact" && ProvisionExact(problem, stages)) {
     result.reasons = {{"method", "", 0, 0,
-                       fmt::format("method {} finds no units that keep the constraints, but there are some: use method "
-                                   "exact",
+                       fmt::format("method {} found no units that meet the constraints, but such units exist: use "
+                                   "method exact",
                                    by.name)}};
     return result;
   }

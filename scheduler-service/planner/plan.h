@@ -1,4 +1,4 @@
-// From a planning question to its answer: the one path behind gRPC, REST and the command line.
+// Computes the result of a planning request. gRPC, REST and the command line all use these functions.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,17 +13,17 @@
 
 namespace medley::sched {
 
-// Where the prices in the request came from.
+// The source of the prices in the request.
 struct PriceOrigin {
   int64_t catalog_revision = 0;
   std::string price_time;  // RFC 3339 or empty
 };
 
-// The plan of the planner that the request names, with alternatives and execution plan; or reasons. Prices must be
-// filled in; a resource without one makes the answer infeasible (constraint "price"). Stops at the request's time
-// budget, at `deadline` or when `stop` is requested, with the best plan known then. Reproducible from (request, seed)
-// but for planning_seconds, unless time ran out. Errors: InvalidArgument (malformed request, unknown planner),
-// DeadlineExceeded (nothing was found in time). Thread-safe.
+// Runs the planner that the request names. Returns its plan with alternatives and the execution plan, or the reasons
+// why there is none. Prices must be filled in; a resource without a price makes the request infeasible (constraint
+// "price"). At the end of the time budget, at `deadline` or when `stop` is requested, returns the best plan found so
+// far. Unless the time ran out, the result depends only on (request, seed), except for planning_seconds. Errors:
+// InvalidArgument (invalid request, unknown planner), DeadlineExceeded (no plan was found in time). Thread-safe.
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline = base::SteadyTime::max());
@@ -33,11 +33,12 @@ struct ProvisionResult {
   std::vector<model::Reason> reasons;
 };
 
-// The cheapest units for `schedule` (resource type of each layer). Errors: InvalidArgument with the path.
+// Computes the units for `schedule` (the resource type of each layer) by the given method (provision/methods.h).
+// Errors: InvalidArgument with the field's path.
 absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
                                               const std::vector<std::string>& schedule, const std::string& method);
 
-// The cost model's word on `schedule` with `units` of each stage; reasons: what it violates.
+// Evaluates `schedule` with the given units of each stage. `reasons` are the violated constraints.
 absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request,
                                                const std::vector<std::string>& schedule, const std::vector<int>& units);
 

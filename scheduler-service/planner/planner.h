@@ -1,7 +1,7 @@
-// One interface for every planner, and the registry that finds them by name.
+// The interface of all planners, and the registry that finds them by name.
 //
-// A planner is const and thread-safe; it does no I/O and reads no clock but the one it is given. The same (problem,
-// seed) gives the same answer unless time runs out.
+// A planner is const and thread-safe. It does no I/O and uses only the clock that it is given. The same (problem, seed)
+// gives the same result unless the time runs out.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,15 +20,15 @@
 
 namespace medley::sched {
 
-// The longest time spent on finding out why no plan exists.
+// The time limit for finding the reasons why no plan exists, in seconds.
 inline constexpr double kReasonSeconds = 2;
 
-// A deadline and a stop token. Refers to a clock that outlives it.
+// The time limit and the cancellation of a planner. The clock must outlive it.
 class Budget {
  public:
   Budget(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop)
       : clock_(clock), deadline_(deadline), stop_(std::move(stop)) {}
-  // The part of it that ends after `fraction` of the time that is left.
+  // A budget that ends after `fraction` of the remaining time.
   Budget Share(double fraction) const {
     if (deadline_ == base::SteadyTime::max()) return *this;
     const base::SteadyTime now = clock_.Steady();
@@ -44,14 +44,14 @@ class Budget {
   const std::stop_token stop_;
 };
 
-// What a planner found.
+// The result of a planner.
 struct Solution {
-  std::optional<Provisioned> best;  // none: nothing found (proven infeasible when `complete`)
-  // USD that no feasible plan comes below, where proven.
-  std::optional<double> lower_bound;
-  bool complete = true;      // false: ended by the budget, `best` is the incumbent
-  std::string_view planner;  // that made the plan, where it is not the one asked; a literal
-  std::string policy;        // of a neural planner that was asked to return it; bytes
+  // The best plan found. If nullopt and `complete`, a planner that proves optimality has proven the problem infeasible.
+  std::optional<Provisioned> best;
+  std::optional<double> lower_bound;  // proven lower bound of the cost of all feasible plans, in USD
+  bool complete = true;               // false: the budget ended the search
+  std::string_view planner;           // the planner that made the plan, if it is not the requested one; a literal
+  std::string policy;                 // the trained policy as bytes, if the request asks for it
 };
 
 class Planner {
@@ -60,15 +60,16 @@ class Planner {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
   virtual bool proves_optimality() const { return false; }
-  // Errors: InvalidArgument for a problem that this planner cannot take (too large for brute force, no CPU type, ...).
+  // Errors: InvalidArgument for a problem that this planner cannot handle (too large for brute force, no CPU type,
+  // ...).
   virtual absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const = 0;
 };
 
 class Registry {
  public:
-  // The name must not be taken.
+  // The name must be unique.
   void Add(std::unique_ptr<Planner> planner);
-  // Null when unknown.
+  // Null for an unknown name.
   const Planner* Find(std::string_view name) const;
   const std::vector<std::unique_ptr<Planner>>& planners() const { return planners_; }
 
@@ -76,7 +77,7 @@ class Registry {
   std::vector<std::unique_ptr<Planner>> planners_;
 };
 
-// Every planner of this folder.
+// A registry of all planners in this folder.
 Registry BuiltinPlanners();
 
 }  // namespace medley::sched

@@ -1,4 +1,5 @@
-// The planners of this folder; each is described by its description() and in its source. Internal to planner/.
+// Creates the planners of this folder. Each one is described by its description() and in its source file. Internal to
+// planner/.
 #pragma once
 
 #include "scheduler-service/planner/planner.h"

@@ -11,7 +11,7 @@ namespace medley::sched {
 namespace {
 
 constexpr int kIndexBuckets = 64;
-// The last one stands for every kind that is not listed.
+// The last entry stands for all other kinds.
 constexpr std::array<std::string_view, 11> kKinds = {"EMBEDDING",
                                                      "FULLY_CONNECTED",
                                                      "CONVOLUTION",
@@ -37,7 +37,7 @@ size_t KindOf(const model::Layer& layer) {
 
 double LogBytes(double bytes) { return std::log1p(bytes); }
 
-// Of the layer alone on one unit.
+// Logarithm of the communication seconds of a stage with this layer alone, on one unit.
 double LogCommSeconds(const Problem& problem, int layer, int t) {
   const StageTerms terms = problem.Terms(layer, layer, t);
   return std::log(std::max(terms.CommSeconds(1), kLeastSeconds));
@@ -84,7 +84,7 @@ void FillLayer(const Problem& problem, const policy_net::TrainedPolicy& policy, 
     allowed[a] = problem.limit(t) > 0 && problem.Allowed(layer, layer, t);
     memory_fits = memory_fits || allowed[a] != 0;
   }
-  if (memory_fits) return;  // otherwise nothing is feasible: let it choose what it is profiled on
+  if (memory_fits) return;  // otherwise nothing is feasible, so allow all types with a profile of the layer
   for (size_t a = 0; a < map.type_of.size(); ++a) {
     allowed[a] = map.type_of[a] >= 0 && problem.Profiled(layer, map.type_of[a]);
   }
@@ -118,9 +118,8 @@ absl::StatusOr<ActionMap> MapActions(const Problem& problem, const policy_net::T
     const auto found = std::find(policy.actions.begin(), policy.actions.end(), problem.type(t).name);
     if (found == policy.actions.end()) {
       return base::InvalidArgument(
-          "planner.recurrent.policy: does not fit: it was trained for types {}, resources[{}] is "
-          "'{}'",
-          known, t, problem.type(t).name);
+          "planner.recurrent.policy: does not fit: it was trained for the types {}, but resources[{}] is '{}'", known,
+          t, problem.type(t).name);
     }
     const auto action = static_cast<int>(found - policy.actions.begin());
     map.action_of.push_back(action);
@@ -133,8 +132,7 @@ absl::StatusOr<policy_net::PolicyInputs> InputsOf(const Problem& problem, const 
   const int actions = policy.shape.actions;
   if (policy.shape.features != FeatureCount(actions) || policy.scales.size() != kScales) {
     return base::InvalidArgument(
-        "planner.recurrent.policy: does not fit: it reads {} features of a layer with {} scales, "
-        "planning has {} with "
+        "planner.recurrent.policy: does not fit: it has {} features per layer and {} scales, this version needs {} and "
         "{}",
         policy.shape.features, policy.scales.size(), FeatureCount(actions), static_cast<int>(kScales));
   }

@@ -39,7 +39,7 @@ std::vector<int> RandomSchedule(const std::vector<std::vector<int>>& types, doub
 void Mutate(const std::vector<std::vector<int>>& types, double rate, base::Rng& rng, std::vector<int>& schedule) {
   for (size_t i = 0; i < schedule.size(); ++i) {
     if (rng.Uniform() >= rate) continue;
-    const size_t from = rng.Below(3);  // the layer before, the layer after, anything
+    const size_t from = rng.Below(3);  // 0: the previous layer's type, 1: the next layer's, 2: any type
     int t = -1;
     if (from == 0 && i > 0) t = schedule[i - 1];
     if (from == 1 && i + 1 < schedule.size()) t = schedule[i + 1];

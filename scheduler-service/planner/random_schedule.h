@@ -1,4 +1,4 @@
-// Random schedules and small changes of them, for planners that search. Pure.
+// Random schedules and mutations of them, for search planners. Pure.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,16 @@
 
 namespace medley::sched {
 
-// Types that each layer may be put on: profiled, some units, enough memory for the layer alone; where that leaves none,
-// those that it is profiled on.
+// The possible types of each layer: those with a profile, a limit above 0 and enough memory for the layer alone; if
+// there are none, all types with a profile.
 std::vector<std::vector<int>> TypesByLayer(const Problem& problem);
 
-// A layer keeps the type of the one before it, where it may, with a probability that leaves `switches` changes on
-// average; else it takes any.
+// Draws a schedule. A layer gets the previous layer's type, if possible, with a probability that gives about `switches`
+// changes of the type on average; otherwise any possible type.
 std::vector<int> RandomSchedule(const std::vector<std::vector<int>>& types, double switches, base::Rng& rng);
 
-// Changes each layer with probability `rate`: to a neighbour's type or to any. `schedule` as RandomSchedule's.
+// Changes each layer with probability `rate`, to a neighbour's type or to any possible type. `schedule` must have only
+// possible types.
 void Mutate(const std::vector<std::vector<int>>& types, double rate, base::Rng& rng, std::vector<int>& schedule);
 
 }  // namespace medley::sched

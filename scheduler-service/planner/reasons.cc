@@ -11,14 +11,14 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kPrecision = 1e-6;  // relative, of a bound that is not a whole number
+constexpr double kPrecision = 1e-6;  // relative precision of bounds that are not whole numbers
 constexpr int kBisections = 60;
 
 bool IsWhole(const Constraint& c) {
   return c.kind == ConstraintKind::kLimit || c.kind == ConstraintKind::kMaxUnits || c.kind == ConstraintKind::kMinUnits;
 }
 
-// What `plan` uses, or reaches, of what a constraint bounds.
+// The value of `plan` for the quantity that a constraint bounds.
 double ValueOf(const Problem& problem, const Constraint& c, const Provisioned& plan) {
   const Score& score = plan.score;
   double value = 0;
@@ -49,7 +49,8 @@ double ValueOf(const Problem& problem, const Constraint& c, const Provisioned& p
   return value;
 }
 
-// The bound of `c` nearest to the one given with which `request` has a plan; none: not even without it, or no time.
+// The bound for `c`, nearest to the current one, with which `request` becomes feasible. nullopt if it is infeasible
+// even without `c`, or if the budget is spent.
 std::optional<double> NearestFeasible(const Problem& problem, model::PlanRequest request, const Constraint& c,
                                       const Budget& budget) {
   double infeasible = BoundOf(request, c);
@@ -74,7 +75,7 @@ std::optional<double> NearestFeasible(const Problem& problem, model::PlanRequest
   return feasible;
 }
 
-// `value` in few digits, never on the wrong side.
+// Format `value` with few digits, rounded up or down.
 std::string Up(double value) {
   const int digits = value >= 1000 ? 0 : value >= 10 ? 1 : 4;
   const double scale = std::pow(10, digits);
@@ -91,13 +92,11 @@ std::string Sentence(const model::PlanRequest& request, const Constraint& c, dou
   const std::string type = c.type >= 0 ? request.resources[static_cast<size_t>(c.type)].name : "";
   switch (c.kind) {
     case ConstraintKind::kMinThroughput:
-      return fmt::format(
-          "{} samples/s is the most that the rest allows, minThroughput asks for {}: lower it to "
-          "{}",
-          Down(best), Plain(bound), Down(best));
+      return fmt::format("reaches at most {} samples/s with the other constraints, minThroughput is {}: lower it to {}",
+                         Down(best), Plain(bound), Down(best));
     case ConstraintKind::kDeadline:
-      return fmt::format("takes at least {} s with the rest as it is, the deadline is in {} s: allow {} s", Up(best),
-                         Plain(bound), Up(best));
+      return fmt::format("takes at least {} s with the other constraints, the deadline is in {} s: allow {} s",
+                         Up(best), Plain(bound), Up(best));
     case ConstraintKind::kMaxCostPerHour:
       return fmt::format("needs at least {} USD/h, maxCostPerHour is {}: raise it to {}", Up(best), Plain(bound),
                          Up(best));
@@ -107,16 +106,15 @@ std::string Sentence(const model::PlanRequest& request, const Constraint& c, dou
     case ConstraintKind::kMaxUnits:
       return fmt::format("needs {} trainers in all, maxUnits is {}: raise it to {}", Up(best), Plain(bound), Up(best));
     case ConstraintKind::kMinUnits:
-      return fmt::format("every stage can have at most {} trainers, minUnits asks for {}: lower it to {}", Down(best),
+      return fmt::format("a stage can have at most {} trainers, minUnits is {}: lower it to {}", Down(best),
                          Plain(bound), Down(best));
     case ConstraintKind::kLimit:
       return fmt::format("needs {} units of {}, only {} may be used: raise the limit of {} to {}", Up(best), type,
                          Plain(bound), type, Up(best));
     case ConstraintKind::kMemory:
       return fmt::format(
-          "needs units of {} with {} bytes, they have {}: offer bigger ones, or a type with more "
-          "memory",
-          type, Up(best), Plain(bound));
+          "needs units of {} with {} bytes of memory, they have {}: use larger units, or a type with more memory", type,
+          Up(best), Plain(bound));
   }
   return "";
 }
@@ -131,7 +129,7 @@ model::Reason ReasonOf(const model::PlanRequest& request, const Constraint& c, d
   reason.needed = is_goal ? bound : best;
   reason.available = is_goal ? best : bound;
   reason.message = Sentence(request, c, bound, best);
-  if (!resolves) reason.message += " (then other constraints stand in the way)";
+  if (!resolves) reason.message += " (other constraints still make the request infeasible)";
   return reason;
 }
 
@@ -139,9 +137,9 @@ void AddUnprofiled(const Problem& problem, int t, std::vector<model::Reason>& ou
   for (int layer = 0; layer < problem.layers(); ++layer) {
     if (problem.Profiled(layer, t)) continue;
     const std::string& name = problem.request().model.layers[static_cast<size_t>(layer)].name;
-    out.push_back(
-        {"profile", problem.type(t).name, 0, 0,
-         fmt::format("layer {} ('{}') has no profile on {}: profile it there", layer, name, problem.type(t).name)});
+    out.push_back({"profile", problem.type(t).name, 0, 0,
+                   fmt::format("layer {} ('{}') has no profile on {}: profile it on this type", layer, name,
+                               problem.type(t).name)});
   }
 }
 

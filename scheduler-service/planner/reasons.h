@@ -1,4 +1,4 @@
-// Why a request has no feasible plan, in words that a person can act on.
+// Explains why a request has no feasible plan, with messages that tell the user what to change.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,16 @@
 
 namespace medley::sched {
 
-// One reason for each constraint of the smallest conflict (conflict.h), with what would make the request feasible if
-// the others stay. Where other constraints would still stand in the way, what would resolve this conflict, and the
-// message says so. Empty: the request is feasible after all, or the budget ended. Every bound named was planned with.
+// Returns one reason for each constraint of the smallest conflict (conflict.h), with the bound that would make the
+// request feasible if all other constraints stay. If no such bound exists because of other constraints, it gives the
+// bound that resolves this conflict, and the message says so. Every bound was verified by planning with it. Empty if
+// the request is feasible or the budget is spent.
 std::vector<model::Reason> WhyInfeasible(const Problem& problem, const Budget& budget);
 
-// Why every layer on type `t` is not feasible.
+// Explains why a plan with all layers on type `t` is not feasible.
 std::vector<model::Reason> WhyNotSingleType(const Problem& problem, int t);
 
-// One for each resource without a price.
+// Returns one reason for each resource without a price.
 std::vector<model::Reason> Unpriced(const model::PlanRequest& request);
 
 }  // namespace medley::sched

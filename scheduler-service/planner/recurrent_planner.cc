@@ -14,18 +14,18 @@ namespace {
 
 constexpr int kMostRounds = 1'000'000;
 constexpr int kMostSamples = 4096;
-constexpr int64_t kMostDecisions = 1 << 14;    // samples times layers of a round, unless the request says
+constexpr int64_t kMostDecisions = 1 << 14;    // samples times layers per round, unless the request sets the samples
 constexpr int64_t kMostActivations = 1 << 21;  // decisions times hidden units: 8 MiB for each of 7 activations
-constexpr int kStarts = 3;                     // policies begun afresh, the best one counts
-constexpr double kEntropyBonus = 1,
-                 kEntropyAtEnd = 0.0025;     // of the first round and, as a fraction, the last
-constexpr double kEntropyBonusTuning = 0.1;  // for a policy that was trained before
-constexpr double kSwitches = 2;              // of types, in a new policy's schedules
-constexpr double kSettledEntropy = 0.01;     // nats a decision
-constexpr int kPatience = 40;                // rounds
+constexpr int kStarts = 3;                     // new policies that are trained; the best one is used
+constexpr double kEntropyBonus = 1;            // in the first round
+constexpr double kEntropyAtEnd = 0.0025;       // the bonus of the last round, relative to the first
+constexpr double kEntropyBonusTuning = 0.1;    // in the first round, for a policy that was trained before
+constexpr double kSwitches = 2;                // average number of type changes in a new policy's schedules
+constexpr double kSettledEntropy = 0.01;       // nats per decision
+constexpr int kPatience = 40;                  // rounds without improvement before training stops
 
 struct Settings {
-  int rounds = 0;  // of one start
+  int rounds = 0;  // per start
   int starts = 0;
   int hidden = 0;
   policy_net::ReinforceOptions reinforce;
@@ -48,11 +48,11 @@ absl::Status CheckOptions(const model::RecurrentOptions& o) {
   MEDLEY_RETURN_IF_ERROR(CheckRange(o.learning_rate, 0, 1, "learningRate"));
   MEDLEY_RETURN_IF_ERROR(CheckRange(o.baseline_decay, 0, 1, "baselineDecay"));
   if (o.policy.empty() && !o.policy_name.empty()) {
-    return base::InvalidArgument("planner.recurrent.policyName: '{}': policies by name are kept by the service",
-                                 o.policy_name);
+    return base::InvalidArgument(
+        "planner.recurrent.policyName: '{}': only the scheduling service knows policies by name", o.policy_name);
   }
   if (o.policy.empty() && o.inference_only) {
-    return base::InvalidArgument("planner.recurrent.inferenceOnly: needs a policy");
+    return base::InvalidArgument("planner.recurrent.inferenceOnly: also needs planner.recurrent.policy");
   }
   return absl::OkStatus();
 }
@@ -91,7 +91,7 @@ class Search {
         map_(std::move(map)),
         cost_(problem) {}
 
-  // The most probable schedule of the policy as it is.
+  // Evaluates the most probable schedule of the given policy, without training.
   Solution Infer() {
     const policy_net::RecurrentPolicy<float> policy(trained_.shape, trained_.parameters);
     CostOf(policy.Greedy(inputs_));
@@ -131,7 +131,7 @@ class Search {
 
   double Persistence() const { return std::max(0.5, 1 - kSwitches / problem_.layers()); }
 
-  // The least cost drawn; `complete` becomes false when the budget ends it.
+  // Trains one policy. Returns the least cost that was drawn. Sets `complete` to false if the budget ends the training.
   double TrainOne(const Settings& settings, policy_net::RecurrentPolicy<float>& policy, base::Rng& rng,
                   bool& complete) {
     policy_net::Reinforce reinforce(policy, inputs_, settings.reinforce);
@@ -192,14 +192,14 @@ class RecurrentPlanner final : public Planner {
   }
 
  private:
-  // What the request brings, or an empty one.
+  // The policy in the request, or an untrained one.
   absl::StatusOr<policy_net::TrainedPolicy> PolicyOf(const Problem& problem,
                                                      const model::RecurrentOptions& options) const {
     if (options.policy.empty()) return EmptyPolicy(problem, cell_, Or(options.hidden_units, 32));
     auto policy = policy_net::PolicyFromBytes(options.policy);
     if (!policy.ok()) return base::Annotate(policy.status(), "planner.recurrent.policy");
     if (policy->shape.cell != cell_) {
-      return base::InvalidArgument("planner.recurrent.policy: does not fit: it is of planner {}, not {}",
+      return base::InvalidArgument("planner.recurrent.policy: does not fit: it belongs to planner {}, not {}",
                                    cell_ == policy_net::CellKind::kLstm ? "rl-rnn" : "rl-lstm", name_);
     }
     if (options.hidden_units > 0 && options.hidden_units != policy->shape.hidden) {

@@ -1,6 +1,6 @@
-// rl-lstm and rl-rnn: a recurrent policy over layers trained by REINFORCE on the cost model (HeterPS, section 5.2 and
-// Algorithm 1). The plan is the cheapest schedule that was drawn from the policy, provisioned exactly; nothing else
-// searches. Internal to planner/.
+// The planners rl-lstm and rl-rnn: a recurrent policy over layers, trained by REINFORCE on the cost model (HeterPS,
+// section 5.2 and Algorithm 1). The plan is the cheapest schedule that was drawn from the policy, with its optimal
+// units; there is no other search. Internal to planner/.
 #pragma once
 
 #include "scheduler-service/planner/planner.h"
@@ -8,7 +8,7 @@
 
 namespace medley::sched {
 
-// `name` and `description` outlive the planner.
+// `name` and `description` must outlive the planner.
 std::unique_ptr<Planner> MakeRecurrentPlanner(std::string_view name, std::string_view description,
                                               policy_net::CellKind cell);
 

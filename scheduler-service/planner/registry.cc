@@ -4,7 +4,7 @@
 namespace medley::sched {
 
 void Registry::Add(std::unique_ptr<Planner> planner) {
-  MEDLEY_CHECK(Find(planner->name()) == nullptr, "two planners of one name");
+  MEDLEY_CHECK(Find(planner->name()) == nullptr, "two planners have the same name");
   planners_.push_back(std::move(planner));
 }
 

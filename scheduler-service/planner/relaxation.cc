@@ -7,7 +7,7 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kDown = 1 - 1e-12;  // keeps a bound a bound under rounding
+constexpr double kDown = 1 - 1e-12;  // keeps a lower bound valid despite rounding
 constexpr size_t kMaxCandidates = 4;
 
 size_t At(int i) { return static_cast<size_t>(i); }
@@ -49,8 +49,8 @@ bool Relaxation::Prepare(double low, double high, std::vector<int>& active) {
   return to_go_[0].least < kInfinity && !(slowest_active_ > high);
 }
 
-// Takes the larger of two bounds: what the servers of the cheapest path cost if they were divisible, and the cost of
-// the whole servers that every path needs.
+// Uses the larger of two lower bounds of the servers' cost: the cost for the cheapest path if servers were divisible,
+// and the cost of the whole servers that every path needs.
 void Relaxation::PrepareServers(double low, double high) {
   linear_servers_ = true;
   least_servers_ = 0;
@@ -117,7 +117,7 @@ void Relaxation::Forward() {
 
 double Relaxation::PathBound() const {
   const double sum = to_go_[0].least + constant_;
-  // The parts may be much larger than the sum.
+  // Subtract the rounding error of the two parts, which may be much larger than their sum.
   return sum - 1e-12 * (std::abs(to_go_[0].least) + std::abs(constant_));
 }
 
@@ -159,7 +159,7 @@ std::vector<StageChoice> Relaxation::Choices(const std::vector<int>& path) const
 }
 
 bool Relaxation::Step(const std::vector<double>& use, double gain, double scale) {
-  // Quotas differ by orders of magnitude: steps are taken in shares of the quota.
+  // Limits differ by orders of magnitude, so steps are relative to the limit.
   double norm = 0;
   for (size_t c = 0; c < components_; ++c) {
     const double quota = QuotaOf(c);
@@ -168,7 +168,7 @@ bool Relaxation::Step(const std::vector<double>& use, double gain, double scale)
     norm += over * over;
   }
   if (norm == 0) return false;
-  norm = std::max(norm, 1e-4);  // a hair beside the quota is no reason for a giant step
+  norm = std::max(norm, 1e-4);  // avoids a huge step if use is very close to the limit
   for (size_t c = 0; c < components_; ++c) {
     const double quota = QuotaOf(c);
     if (!(quota < kInfinity)) continue;

@@ -1,11 +1,11 @@
-// A lower bound of the cost of all plans whose throughput is in an interval, with the quotas relaxed.
+// A lower bound of the cost of all plans whose throughput is in an interval [a, b], with the limits relaxed.
 //
-// For x in [a, b] a stage that needs k units at a, and then runs at x_k, costs price * k / min(b, x_k) per sample/s at
-// the least: its units are a step function of x, and on every later step units / x is larger. So a shortest path over
-// those weights bounds every plan in the interval. Quotas (units of a type, trainers in all) hold at a if they hold
-// at x; they are taken into the weights with multipliers (Lagrangian relaxation; Geoffrion 1974), which subgradient
-// steps improve. Paths forward and backward give each stage's own bound, by which stages are dropped for good.
-// Not thread-safe.
+// Consider a stage that needs k units for throughput a, and let x_k be its throughput with k units. For every x in [a,
+// b] the stage costs at least price * k / min(b, x_k) per sample/s: its units are a step function of x, and units / x
+// is larger on every later step. So a shortest path over these weights is a lower bound for every plan in the interval.
+// Limits (units of a type, maxUnits) that hold at x also hold at a. They enter the weights with multipliers (Lagrangian
+// relaxation; Geoffrion 1974), which subgradient steps improve. Shortest paths from both ends give a bound for each
+// stage, and stages whose bound reaches the cutoff are excluded. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -19,32 +19,32 @@ class Relaxation {
  public:
   explicit Relaxation(const StageGraph& graph);
 
-  // What the next calls speak of: throughputs [low, high], paths over `active` (ascending; stages that cannot reach
-  // `low` are removed). False: there is no path.
+  // Sets the interval [low, high] and the stages for the next calls. `active` is ascending; stages that cannot reach
+  // `low` are removed from it. Returns false if there is no path.
   bool Prepare(double low, double high, std::vector<int>& active);
-  // The slowest throughput not below `low` that an active stage has: no plan lies between.
+  // The slowest throughput >= `low` that an active stage can have; no plan has a throughput between `low` and this.
   double SlowestActive() const { return slowest_active_; }
 
   struct Bound {
-    double rate = 0;  // USD/h per sample/s that no plan in the interval comes below; infinite: there is none
-    // Stages with units at `low`, of each relaxed path that keeps the quotas at `low` without its servers.
+    double rate = 0;  // lower bound for plans in the interval, in USD/h per sample/s; infinite if there is no plan
+    // The relaxed paths that meet the limits at `low` (without their servers), as stages with the units for `low`.
     std::vector<std::vector<StageChoice>> candidates;
   };
-  // At most `rounds` subgradient steps, until the bound reaches `cutoff`. Begins with the multipliers that stand.
+  // Takes at most `rounds` subgradient steps from the current multipliers, until the bound reaches `cutoff`.
   Bound Improve(double cutoff, int rounds);
-  // Drops the stages through which no path is below `cutoff`, with the best multipliers of Improve.
+  // Removes from `active` the stages for which every path reaches `cutoff`, with the best multipliers of Improve.
   void Eliminate(double cutoff, std::vector<int>& active);
 
-  // One for each type, then trainers in all; USD/h per sample/s and unit.
+  // One for each type, then one for maxUnits, in USD/h per sample/s and unit.
   const std::vector<double>& multipliers() const { return multipliers_; }
   void set_multipliers(std::vector<double> multipliers) { multipliers_ = std::move(multipliers); }
 
  private:
   struct Arc {
     int stage, first, last, type, units;
-    double rate;            // workers and, while servers are linear, their share
-    double server_seconds;  // sum v
-    double weight;          // rate with multipliers
+    double rate;            // cost of trainers and, if linear_servers_, of servers
+    double server_seconds;  // ServerLoad::seconds
+    double weight;          // rate plus multipliers
   };
 
   void PrepareServers(double low, double high);
@@ -52,12 +52,12 @@ class Relaxation {
   void Backward();
   void Forward();
   double PathBound() const;
-  std::vector<int> Path() const;  // arcs
+  std::vector<int> Path() const;  // indices into arcs_
   // Units used by `path`, servers included; same order as multipliers().
   std::vector<double> UseOf(const std::vector<int>& path) const;
   double QuotaOf(size_t component) const;
   std::vector<StageChoice> Choices(const std::vector<int>& path) const;
-  // A subgradient step; false: the multipliers are optimal.
+  // Takes a subgradient step; returns false if the multipliers are optimal.
   bool Step(const std::vector<double>& use, double gain, double scale);
 
   const StageGraph& graph_;
@@ -67,11 +67,11 @@ class Relaxation {
   double low_ = 0, high_ = 0;
   double slowest_active_ = 0;
   std::vector<Arc> arcs_;
-  // Servers: either linear in the load of the path, or the units that every path needs at least.
+  // The cost of servers is either linear in the load of the path, or that of the units that every path needs at least.
   bool linear_servers_ = true;
   int least_servers_ = 0;
-  double server_rate_ = 0;               // of least_servers_
-  double constant_ = 0;                  // of the bound: server_rate_ and -multipliers * quotas
+  double server_rate_ = 0;               // cost of least_servers_
+  double constant_ = 0;                  // constant part of the bound: servers minus multipliers * limits
   std::vector<TwoBest> to_go_, so_far_;  // by layer
 };
 

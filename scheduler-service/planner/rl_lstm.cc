@@ -1,4 +1,4 @@
-// The paper's planner: an LSTM policy.
+// The planner of HeterPS: an LSTM policy.
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/recurrent_planner.h"
 

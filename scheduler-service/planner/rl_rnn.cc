@@ -1,4 +1,4 @@
-// The paper's baseline of its planner: the same with an Elman network.
+// A baseline of HeterPS: the same planner with an Elman network instead of the LSTM.
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/recurrent_planner.h"
 

@@ -14,13 +14,13 @@ constexpr size_t kMostKnown = 1 << 18;
 constexpr int kUnbounded = 1'000'000'000;
 constexpr double kLeast = 1e-12;
 
-// How many times over, as a logarithm; 0 when within.
+// Logarithm of the ratio by which `needed` exceeds `available`; 0 if it does not.
 double Over(double needed, double available) {
   if (needed <= available) return 0;
   return std::log(std::max(needed, kLeast) / std::max(available, std::min(needed, 1.0) * 0.1));
 }
 
-// The units that the required throughput needs, limits put aside; adds what stands in the way of it to `over`.
+// Sets the units for the required throughput, ignoring limits. Adds violations of memory and throughput to `over`.
 void SmallestUnits(const Problem& problem, std::vector<StageChoice>& stages, double& over) {
   const double required = problem.RequiredThroughput();
   for (StageChoice& s : stages) {

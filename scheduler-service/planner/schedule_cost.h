@@ -1,7 +1,8 @@
-// What a schedule costs, for planners that search by trying schedules: provisioned exactly, remembered, and graded when
-// it is infeasible, so that a search can tell how far from feasible it is.
+// Evaluates schedules for planners that search by evaluating many of them. The units of a schedule are optimal, results
+// are cached, and infeasible schedules get a cost that grows with the violation, so that a search moves towards
+// feasible ones.
 //
-// Not thread-safe; one problem, which outlives it. Memory is bounded: past a number of schedules the memory is emptied.
+// Not thread-safe. The problem must outlive it. The cache is bounded: it is cleared when it is full.
 #pragma once
 
 #include <optional>
@@ -17,17 +18,17 @@ class ScheduleCost {
  public:
   explicit ScheduleCost(const Problem& problem) : problem_(problem) {}
 
-  // The natural logarithm of the cost in USD. For an infeasible schedule the logarithm of what it would cost were its
-  // constraints lifted, plus kPenalty, plus the logarithms of how many times over each one is. `schedule`: a type for
-  // each layer that it is profiled on.
+  // The natural logarithm of the cost in USD. For an infeasible schedule: the logarithm of its cost without
+  // constraints, plus kPenalty, plus for each violated constraint the logarithm of the ratio by which it is exceeded.
+  // `schedule` has a type for each layer, on which the layer must have a profile.
   double Of(const std::vector<int>& schedule);
 
-  // The cheapest feasible schedule asked for so far, and its plan.
+  // The cheapest feasible schedule that was evaluated, and its plan.
   const std::optional<Provisioned>& best() const { return best_; }
   const std::vector<int>& best_schedule() const { return best_schedule_; }
-  // The logarithm of its cost; infinite without one.
+  // The logarithm of its cost; infinite if there is none.
   double best_value() const;
-  // Schedules provisioned, without those remembered.
+  // The number of schedules that were evaluated and not found in the cache.
   int64_t provisioned() const { return provisioned_; }
 
   static constexpr double kPenalty = 0.5;

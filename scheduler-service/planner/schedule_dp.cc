@@ -11,7 +11,7 @@ namespace {
 constexpr int kAllTrainers = -1;
 constexpr int kNever = std::numeric_limits<int>::max() / 4;
 constexpr int kBeamWidth = 32;
-constexpr double kDown = 1 - 1e-9;  // servers are whole units but for rounding
+constexpr double kDown = 1 - 1e-9;  // keeps a lower bound valid: server units are whole numbers except for rounding
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
@@ -82,7 +82,7 @@ void ScheduleDp::ComputeRest() {
       rest.least[from] = std::min(rest.least[from], use + rest.least[to]);
       rest.most[from] = std::min(kNever, std::max(rest.most[from], use + rest.most[to]));
     }
-    // Servers are counted apart: with them every unit may matter to the end.
+    // Servers are counted separately. If they use this type, every unit may matter until the last layer.
     const bool counts_servers = graph_.has_servers() && tracked_[c] == problem_.server_type();
     if (counts_servers) std::fill(rest.most.begin(), rest.most.end(), kNever);
   }
@@ -107,7 +107,8 @@ int ScheduleDp::Floor(size_t component, int layer) const {
   return most == kNever ? 0 : std::max(0, TrackedLimit(tracked_[component]) - most);
 }
 
-// The cost of `a` and of servers that `b` would not need is not above that of `b`, and so for what it uses.
+// True if `a`, together with the servers that only `a` needs, costs at most as much as `b` and uses at most as many
+// units.
 bool ScheduleDp::Dominates(int a, int b, int layer) const {
   const Label &one = labels_[At(a)], &other = labels_[At(b)];
   if (one.hourly > other.hourly || (exactly_ && !one.exact && other.exact)) return false;
@@ -253,13 +254,13 @@ bool ScheduleDp::TrackViolated(const std::vector<StageChoice>& stages) {
 
 ScheduleDp::Answer ScheduleDp::Repeat(double cutoff, bool exactly, int width) {
   const double most = problem_.request().constraints.max_cost_per_hour;
-  // The cap itself is allowed, the cutoff is not: one step above the cap.
+  // Slightly above maxCostPerHour: a plan that costs exactly that is allowed, but plans at the cutoff are not.
   if (most > 0) cutoff = std::min(cutoff, std::nextafter(most * (1 + kTolerance), kInfinity));
   Answer incumbent;
   for (;;) {
     if (!(to_go_[0].least < kInfinity)) return {};
     if (width == 0 && !tracked_.empty() && incumbent.outcome == Outcome::kNone) {
-      // Quotas that bind make many labels: something to beat makes fewer.
+      // Tight limits cause many labels. A plan from beam search lowers the cutoff, which reduces their number.
       incumbent = Tracked(cutoff, exactly, kBeamWidth);
       if (incumbent.outcome == Outcome::kStopped) return incumbent;
       if (incumbent.outcome == Outcome::kFound) {

@@ -1,13 +1,16 @@
-// The cheapest schedule for one given throughput x: dynamic programming over layers, with labels.
+// Finds the cheapest schedule for a given throughput x, by dynamic programming over layers with labels.
 //
-// For x every possible stage has its smallest units, so the rest is a shortest path. What couples stages (limits of a
-// type, servers, units in all) makes a path a label with several components. A label is dropped when what it costs
-// and at least must still cost (a Lagrangian bound, see relaxation.h) reaches the cutoff, when what it uses and must
-// still use exceeds a quota, or when two others of other types (or one of its own) are nowhere worse: whatever type
-// comes next, one of them may take its place. Quotas are tracked only once a solution violates them, because most do
-// not bind. A plan may be faster than x: it is then charged as if it were slowed down to x, so that the hourly price
-// D(x) of the answer does not fall as x grows, and is a lower bound for every plan of throughput >= x.
-// Not thread-safe; one problem and one budget, both outlive it.
+// For a given x, every possible stage has a smallest number of units, so the schedule is a shortest path over stages.
+// The limits of types, servers and maxUnits couple the stages, so each partial path is a label: its cost, the units it
+// uses and its server load. A label is dropped if
+// - its cost plus a lower bound of the remaining cost (a Lagrangian bound, see relaxation.h) reaches the cutoff,
+// - the units that it uses and still needs exceed a limit, or
+// - it is dominated: a label whose last stage has the same type, or two labels of other types, are at least as good in
+//   all components. (Neighbouring stages differ in type, and one of the two labels can precede whatever type is next.)
+// A limit becomes a component of the labels only after a solution has violated it, because most limits are not binding.
+// A plan may be faster than x. It is then charged as if it ran at x. Hence the hourly price D(x) of the result does not
+// decrease as x grows, and it is a lower bound for all plans with throughput >= x.
+// Not thread-safe. The problem and the budget must outlive it.
 #pragma once
 
 #include <vector>
@@ -24,21 +27,21 @@ class ScheduleDp {
   enum class Outcome { kFound, kNone, kStopped };
   struct Answer {
     Outcome outcome = Outcome::kNone;
-    double hourly = 0;  // D(x): USD/h when slowed down to x
+    double hourly = 0;  // D(x): USD/h as if the plan ran at x
     std::vector<StageChoice> stages;
   };
 
   const StageGraph& graph() const { return graph_; }
 
-  // Computes units at `x`. The other calls refer to this x. All stages, no multipliers.
+  // Sets the throughput `x` for the following calls, with all stages and no multipliers.
   void Prepare(double x);
-  // The same for the stages `active` (ascending); `multipliers`: USD/h per unit of each type, then of trainers in all,
-  // not negative; any are valid, good ones make it fast.
+  // The same with only the stages `active` (ascending). `multipliers` are USD/h per unit of each type, then of
+  // maxUnits. They must not be negative. Any values give correct results; good ones make the search fast.
   void Prepare(double x, const std::vector<int>& active, std::vector<double> multipliers);
-  // The cheapest plan at x whose D(x) is below `cutoff`; kNone: none. With `exactly`, only plans whose throughput is
-  // x itself, so that D(x) is their true price.
+  // The cheapest plan whose D(x) is below `cutoff`; kNone if there is none. With `exactly`, considers only plans whose
+  // throughput is x, so D(x) is their true price.
   Answer Solve(double cutoff, bool exactly);
-  // A good plan below `cutoff`, quickly: keeps only `width` labels a layer. kNone proves nothing.
+  // Finds a good plan below `cutoff` quickly, by keeping only `width` labels per layer. kNone proves nothing.
   Answer SolveBeam(double cutoff, int width);
 
   // Bounds of the throughput of any plan.
@@ -46,15 +49,15 @@ class ScheduleDp {
   double FastestThroughput() const { return graph_.FastestThroughput(); }
 
  private:
-  // A stage at the current x.
+  // A stage with its units for the current x.
   struct Arc {
     int stage, first, last, type, units;
-    double hourly;  // workers
-    double weight;  // workers, the least that its servers cost, multipliers
-    bool exact;     // runs at exactly x
+    double hourly;  // cost of trainers, USD/h
+    double weight;  // cost of trainers, lower bound of the cost of servers, and multipliers
+    bool exact;     // the stage runs at exactly x
   };
   struct Label {
-    double hourly = 0;  // workers so far
+    double hourly = 0;  // cost of trainers so far, USD/h
     double weight = 0;  // sum of the arcs' weights
     ServerLoad load;
     bool exact = false;
@@ -62,19 +65,19 @@ class ScheduleDp {
     int parent = -1;
     int type = -1;
   };
-  // What a path must or may still use from a layer to the end.
+  // The fewest and the most units that a path from a layer to the end may use; indexed by layer.
   struct Rest {
     std::vector<int> least, most;
   };
 
   void ComputeToGo();
   void ComputeRest();
-  bool Hopeless(const Label& label, int layer, double cutoff) const;
   int* UsedOf(int label) { return used_.data() + static_cast<size_t>(label) * tracked_.size(); }
   const int* UsedOf(int label) const { return used_.data() + static_cast<size_t>(label) * tracked_.size(); }
   void Extend(int label, const Arc& arc, double cutoff);
   bool WithinQuotas(int label, int layer) const;
-  // Units beyond which use of a tracked component decides nothing any more in `layer`.
+  // Use of a tracked component up to this value cannot exceed the limit in or after `layer`, so it does not matter for
+  // dominance.
   int Floor(size_t component, int layer) const;
   bool Dominates(int a, int b, int layer) const;
   void DropDominated(int layer);
@@ -83,7 +86,7 @@ class ScheduleDp {
   Answer Repeat(double cutoff, bool exactly, int width);
   int Best(double& least, bool exactly) const;
   std::vector<StageChoice> PathTo(int label) const;
-  // Tracks what `stages` violate at x; false when they violate nothing.
+  // Adds the limits that `stages` violate at x to tracked_; returns false if they violate none.
   bool TrackViolated(const std::vector<StageChoice>& stages);
   int TrackedLimit(int component) const;
   int UseOf(const Arc& arc, int component) const;
@@ -91,18 +94,18 @@ class ScheduleDp {
   const Problem& problem_;
   const Budget& budget_;
   const StageGraph graph_;
-  // Components of use: a type's number, or -1 for trainers in all.
+  // The limits that labels track: the number of a type, or -1 for maxUnits.
   std::vector<int> tracked_;
-  // At the current x:
+  // For the current x:
   double x_ = 0;
-  double server_hourly_ = 0;  // USD/h per second of server load, at the least
+  double server_hourly_ = 0;  // lower bound of USD/h per second of server load
   std::vector<double> multipliers_;
   std::vector<Arc> arcs_;
-  std::vector<size_t> arcs_from_;  // [layer]: its first arc; one more entry
-  std::vector<TwoBest> to_go_;     // of weights, by layer
-  double constant_ = 0;            // -multipliers * quotas
-  bool exactly_ = false;           // of the Solve under way
-  std::vector<Rest> rest_;         // by component
+  std::vector<size_t> arcs_from_;  // [layer]: index of its first arc; the last entry is arcs_.size()
+  std::vector<TwoBest> to_go_;     // least weights from a layer to the end, by layer
+  double constant_ = 0;            // -multipliers * limits
+  bool exactly_ = false;           // argument of the current Solve
+  std::vector<Rest> rest_;         // by tracked component
   std::vector<Label> labels_;
   std::vector<int> used_;                   // [label][component]
   std::vector<std::vector<int>> frontier_;  // labels by layer

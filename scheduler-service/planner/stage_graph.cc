@@ -12,10 +12,8 @@ absl::Status StageGraph::CheckSize(const Problem& problem) {
   const int64_t layers = problem.layers(), stages = layers * (layers + 1) / 2 * problem.types();
   if (stages <= kMostPossibleStages) return absl::OkStatus();
   return base::InvalidArgument(
-      "model.layers: {} layers on {} resource types make {} possible stages, planner exact takes "
-      "at most {}: join "
-      "layers that will stay together, leave out types that are dearer and slower, or use planner "
-      "greedy or rl-lstm",
+      "model.layers: {} layers on {} resource types make {} possible stages, planner exact handles at most {}: merge "
+      "layers that belong together, remove types that are more expensive and slower, or use planner greedy or rl-lstm",
       layers, problem.types(), stages, kMostPossibleStages);
 }
 
@@ -47,7 +45,7 @@ int StageGraph::UnitsAt(int i, double x) const {
   const PossibleStage& s = stage(i);
   if (x > s.fastest) return 0;
   if (x <= s.slowest) return problem_.min_units();
-  // The formula, but for rounding.
+  // The closed formula is exact except for rounding.
   const double seconds = problem_.batch() / x;
   const StageTerms& terms = s.terms;
   const double compute = terms.compute_parallel > 0 ? terms.compute_parallel / (seconds - terms.compute_serial) : 0;
@@ -67,7 +65,7 @@ double StageGraph::SlowestThroughput() const {
 }
 
 double StageGraph::FastestThroughput() const {
-  // Some stage holds each layer and computes at least that layer: communication may be less in a longer stage.
+  // Each layer is in some stage, which computes at least that layer. Communication may be less in a longer stage.
   double fastest = kInfinity;
   for (int layer = 0; layer < problem_.layers(); ++layer) {
     double here = 0;
@@ -79,7 +77,7 @@ double StageGraph::FastestThroughput() const {
     }
     fastest = std::min(fastest, here);
   }
-  return fastest * (1 + 1e-9);  // sums of longer stages may round
+  return fastest * (1 + 1e-9);  // tolerance for rounding in longer stages
 }
 
 }  // namespace medley::sched

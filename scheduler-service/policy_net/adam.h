@@ -1,4 +1,4 @@
-// Adam (Kingma, Ba 2015), climbing, with the gradient clipped to a norm. Not thread-safe.
+// Adam (Kingma, Ba 2015) for gradient ascent, with the gradient clipped to a norm. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double clip_norm = 0;  // of the whole gradient; 0: not clipped
+  double clip_norm = 0;  // largest norm of the whole gradient; 0: no clipping
 };
 
 template <typename S>
@@ -19,7 +19,7 @@ class Adam {
  public:
   Adam(size_t parameters, const AdamOptions& options) : options_(options), first_(parameters), second_(parameters) {}
 
-  // Moves `parameters` up `gradient`. A gradient that is not finite is dropped.
+  // Takes one ascent step: moves `parameters` in the direction of `gradient`. Ignores a gradient that is not finite.
   void Climb(const std::vector<S>& gradient, std::vector<S>& parameters);
   void set_learning_rate(double value) { options_.learning_rate = value; }
 

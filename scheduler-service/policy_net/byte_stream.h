@@ -1,4 +1,5 @@
-// Values as bytes in the machine's order (little-endian, checked), for files of our own. Values of one thread.
+// Converts values to and from bytes in the machine's byte order (little-endian, checked), for our own files. Not
+// thread-safe.
 #pragma once
 
 #include <bit>
@@ -17,12 +18,13 @@ void PutValue(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Takes values from the front; remembers whether there were enough bytes. Refers to bytes that outlive it.
+// Reads values from the front of `bytes`, and records whether there were enough bytes. The bytes must outlive the
+// reader.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
-  // A value of zeros when there are not enough bytes.
+  // Returns a zero value if there are not enough bytes.
   template <typename T>
   T Take() {
     T value{};

@@ -1,12 +1,14 @@
-// Sizes of a recurrent policy, and where its parameters lie in one flat vector.
+// The sizes of a recurrent policy, and the layout of its parameters in one flat vector.
 //
-// Every step t sees x_t = (features f_t, one-hot of the previous action a_{t-1}; none before the first step):
+// The input of step t is x_t = (features f_t, one-hot of the previous action a_{t-1}; the first step has no previous
+// action):
 //   LSTM:  (i, f, g, o) = Wx f_t + Wa[a_{t-1}] + Wh h_{t-1} + b
 //          c_t = s(f) c_{t-1} + s(i) tanh(g),  h_t = s(o) tanh(c_t)
 //   Elman: h_t = tanh(Wx f_t + Wa[a_{t-1}] + Wh h_{t-1} + b)
-// and gives p(a_t | a_1..a_{t-1}) = softmax(Wo h_t + Ws[a_{t-1}] + bo) over the actions that the step allows. The order
-// of gates is PyTorch's. Source: HeterPS, section 5.2 and figure 3. Ours: the previous action makes the policy truly
-// conditional, and its short way Ws to the outputs lets a new policy begin with schedules of few stages.
+// where s is the logistic function. The output is p(a_t | a_1..a_{t-1}) = softmax(Wo h_t + Ws[a_{t-1}] + bo) over the
+// actions that the step allows. The gates have PyTorch's order. Source: HeterPS, section 5.2 and figure 3. Our
+// additions: the previous action as an input makes the policy conditional on it, and the direct connection Ws from the
+// previous action to the output lets an untrained policy prefer schedules with few stages.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +19,7 @@ enum class CellKind { kLstm, kElman };
 
 struct PolicyShape {
   CellKind cell = CellKind::kLstm;
-  int features = 0;  // of a step
+  int features = 0;  // per step
   int actions = 0;
   int hidden = 0;
   bool operator==(const PolicyShape&) const = default;
@@ -25,7 +27,7 @@ struct PolicyShape {
   int GateRows() const { return (cell == CellKind::kLstm ? 4 : 1) * hidden; }
 };
 
-// Offsets of the blocks, each a column-major matrix.
+// The offsets of the parameter blocks. Each block is a column-major matrix.
 struct ParameterLayout {
   explicit ParameterLayout(const PolicyShape& shape)
       : wx(0),
@@ -44,7 +46,7 @@ struct ParameterLayout {
   size_t wo;    // [actions x hidden]
   size_t bo;    // [actions]
   size_t ws;    // [actions x actions]
-  size_t size;  // of all
+  size_t size;  // number of all parameters
 
  private:
   static size_t Product(int rows, int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); }

@@ -17,7 +17,7 @@ using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
-// The blocks of a parameter (or gradient) vector.
+// Views of the blocks of a parameter or gradient vector.
 template <typename S, typename Pointer>
 struct Blocks {
   using MatrixMap =
@@ -51,7 +51,7 @@ Vector<S> AllowedAt(const PolicyInputs& inputs, const PolicyShape& shape, int st
   return allowed.template cast<S>();
 }
 
-// The actions of one step of all samples, chosen by probabilities [actions x samples].
+// Draws the action of each sample for one step, from probabilities [actions x samples].
 template <typename S>
 void Draw(const Matrix<S>& probability, const Vector<S>& allowed, base::Rng& rng, std::vector<int>& chosen) {
   const auto actions = static_cast<int>(probability.rows());
@@ -65,7 +65,7 @@ void Draw(const Matrix<S>& probability, const Vector<S>& allowed, base::Rng& rng
       sum += static_cast<double>(probability(a, static_cast<Eigen::Index>(n)));
       if (at < sum) break;
     }
-    chosen[n] = last;  // rounding may leave a little beyond the last
+    chosen[n] = last;  // because of rounding, the sum may end slightly below `at`
   }
 }
 
@@ -89,7 +89,7 @@ void MaskedSoftmax(const Vector<S>& allowed, Matrix<S>& logits) {
 
 template <typename S>
 struct Rollout<S>::Tape {
-  // By step; columns are samples.
+  // Indexed by step; columns are samples.
   std::vector<Matrix<S>> gates;        // after their nonlinearities (LSTM)
   std::vector<Matrix<S>> cell;         // c_t (LSTM)
   std::vector<Matrix<S>> cell_tanh;    // tanh(c_t) (LSTM)
@@ -116,7 +116,7 @@ Rollout<S>& Rollout<S>::operator=(Rollout&&) noexcept = default;
 
 namespace {
 
-// One pass over the steps; `choose(step, probability, allowed, chosen)` fills the actions of a step.
+// The forward pass over all steps. `choose(step, probability, allowed, chosen)` selects the actions of a step.
 template <typename S>
 class Forward {
  public:
@@ -249,7 +249,7 @@ class Backward {
     out.array() -= entropy_weight * (p.array() * (log_p.array().rowwise() + entropy));
   }
 
-  // From d h_t to the gradient before the nonlinearities; moves d_cell_ to step t - 1.
+  // Computes from d h_t the gradient before the nonlinearities, and moves d_cell_ to step t - 1.
   void Cell(int t, const Matrix<S>& d_hidden, Matrix<S>& d_z) {
     d_z.resize(shape_.GateRows(), samples_);
     if (shape_.cell == CellKind::kElman) {
@@ -302,7 +302,7 @@ RecurrentPolicy<S>::RecurrentPolicy(const PolicyShape& shape, double persistence
 template <typename S>
 RecurrentPolicy<S>::RecurrentPolicy(const PolicyShape& shape, std::vector<S> parameters)
     : shape_(shape), layout_(shape), parameters_(std::move(parameters)) {
-  MEDLEY_CHECK(parameters_.size() == layout_.size, "parameters do not have the policy's shape");
+  MEDLEY_CHECK(parameters_.size() == layout_.size, "the number of parameters does not match the shape of the policy");
 }
 
 template <typename S>

@@ -1,7 +1,8 @@
 // A policy over sequences of decisions: sampling, log-probabilities and the policy gradient, batched over samples.
 //
-// All samples of a batch see the same features, so their projection is computed once a step. float is for use, double
-// for checking gradients. A policy is a value; its const functions are thread-safe, each caller with its own Rollout.
+// All samples of a batch have the same features, so the projection of the features is computed once per step. Planners
+// use float; tests use double to check gradients. A policy is a value. Its const functions are thread-safe if each
+// caller has its own Rollout.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 
 namespace medley::policy_net {
 
-// What the steps of one sequence are like.
+// The inputs of the steps of a sequence.
 struct PolicyInputs {
   int steps = 0;
   std::vector<float> features;   // [step][feature]
-  std::vector<uint8_t> allowed;  // [step][action]: 1 when it may be taken; one at least a step
+  std::vector<uint8_t> allowed;  // [step][action]: 1 if the action is allowed; each step has at least one
 };
 
-// A batch of sequences and what the gradient needs of the pass that made them. Reusable: keeps its memory.
+// A batch of sequences, with the activations that the gradient needs. Reuse it to avoid allocations.
 template <typename S>
 class Rollout {
  public:
@@ -32,8 +33,8 @@ class Rollout {
 
   int samples = 0;
   std::vector<int> actions;             // [sample][step]
-  std::vector<double> log_probability;  // [sample]: of the whole sequence
-  double entropy = 0;                   // nats of a decision, mean over steps and samples
+  std::vector<double> log_probability;  // [sample], of the whole sequence
+  double entropy = 0;                   // in nats per decision, mean over steps and samples
 
   std::span<const int> Actions(int sample) const {
     const size_t steps = actions.size() / static_cast<size_t>(samples);
@@ -47,10 +48,10 @@ class Rollout {
 template <typename S>
 class RecurrentPolicy {
  public:
-  // Random weights: the first decision is nearly uniform, and each next one repeats the one before with a probability
-  // of nearly `persistence`, in (0, 1), wherever all actions are allowed.
+  // Initializes random weights. If all actions are allowed, the first decision is nearly uniform, and each further one
+  // repeats the previous action with a probability of about `persistence`, in (0, 1).
   RecurrentPolicy(const PolicyShape& shape, double persistence, base::Rng& rng);
-  // `parameters` as laid out by ParameterLayout.
+  // `parameters` must have the layout of ParameterLayout.
   RecurrentPolicy(const PolicyShape& shape, std::vector<S> parameters);
 
   const PolicyShape& shape() const { return shape_; }
@@ -59,14 +60,14 @@ class RecurrentPolicy {
 
   // Draws `samples` sequences.
   void Sample(const PolicyInputs& inputs, int samples, base::Rng& rng, Rollout<S>& rollout) const;
-  // The pass for given sequences: `actions` is [sample][step], all allowed.
+  // Runs the forward pass for given sequences: `actions` is [sample][step], and all of them must be allowed.
   void Follow(const PolicyInputs& inputs, const std::vector<int>& actions, Rollout<S>& rollout) const;
-  // The most probable action of each step, given those before it.
+  // Chooses at each step the most probable action, given the previous ones.
   std::vector<int> Greedy(const PolicyInputs& inputs) const;
 
-  // Adds to `gradient` the gradient of
-  //   sum_n weights[n] log p(sample n) + entropy_weight * sum over samples and steps of the entropy
-  // by the parameters, at the rollout of a pass with the same inputs and parameters.
+  // Adds to `gradient` the gradient, with respect to the parameters, of
+  //   sum_n weights[n] log p(sample n) + entropy_weight * sum over samples and steps of the entropy.
+  // `rollout` must come from a pass with the same inputs and parameters.
   void AddGradient(const PolicyInputs& inputs, const Rollout<S>& rollout, std::span<const S> weights, S entropy_weight,
                    std::vector<S>& gradient) const;
 

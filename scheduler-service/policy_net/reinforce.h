@@ -1,9 +1,9 @@
-// REINFORCE with a moving-average baseline (HeterPS, Algorithm 1): every round draws sequences from the policy, learns
-// their costs, and climbs  1/N sum_n (b - cost_n) / s  grad log p(sequence n).
+// REINFORCE with a moving-average baseline b (HeterPS, Algorithm 1). Every round draws N sequences from the policy,
+// evaluates their costs, and takes an ascent step along  1/N sum_n (b - cost_n) / s  grad log p(sequence n).
 //
-// Beyond the paper: b begins at the first round's mean, not at 0; advantages are divided by a moving scale s and
-// clipped, so that one learning rate does for every model; an entropy bonus that fades keeps it from settling early;
-// and Adam takes the steps. Not thread-safe. Refers to a policy and inputs that outlive it.
+// Differences from the paper: b starts at the mean of the first round, not at 0. Advantages are divided by a moving
+// scale s and clipped, so that one learning rate works for all models. A decaying entropy bonus prevents early
+// convergence. The optimizer is Adam. Not thread-safe. The policy and the inputs must outlive the object.
 #pragma once
 
 #include <functional>
@@ -19,19 +19,19 @@ struct ReinforceOptions {
   int samples_per_round = 0;  // N
   double learning_rate = 0;
   double baseline_decay = 0;  // gamma
-  double entropy_bonus = 0;   // at the first round, in advantages a nat
-  double entropy_decay = 1;   // a round
+  double entropy_bonus = 0;   // in the first round, in units of the advantage per nat
+  double entropy_decay = 1;   // factor per round
   double advantage_clip = 0;
   double clip_norm = 0;
 };
 
-// Lower is better; any finite unit.
+// Lower is better. Must be finite; the unit does not matter.
 using SequenceCost = std::function<double(std::span<const int> actions)>;
 
 struct RoundResult {
   double mean_cost = 0;
   double least_cost = 0;
-  double entropy = 0;  // nats a decision, before the update
+  double entropy = 0;  // in nats per decision, before the update
 };
 
 class Reinforce {
@@ -47,7 +47,7 @@ class Reinforce {
   Rollout<float> rollout_;
   std::vector<float> gradient_;
   double baseline_ = 0;
-  double scale_ = 0;  // moving root mean square of cost - baseline
+  double scale_ = 0;  // moving mean square of cost - baseline
   double entropy_bonus_;
   bool begun_ = false;
 };

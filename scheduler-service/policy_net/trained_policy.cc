@@ -16,22 +16,22 @@ constexpr size_t kMaxScales = 64;
 
 // The bytes between magic and checksum.
 absl::StatusOr<std::string_view> Payload(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic)) return base::InvalidArgument("policy: these {} bytes are not a policy", bytes.size());
-  if (bytes.size() <= kMagic.size() + sizeof(uint64_t)) return base::InvalidArgument("policy: cut short");
+  if (!bytes.starts_with(kMagic)) return base::InvalidArgument("policy: {} bytes are not a policy file", bytes.size());
+  if (bytes.size() <= kMagic.size() + sizeof(uint64_t)) return base::InvalidArgument("policy: is truncated");
   const auto version = static_cast<uint8_t>(bytes[kMagic.size()]);
   if (version != kVersion) {
-    return base::InvalidArgument("policy: is of version {}, this program reads version {}", version, kVersion);
+    return base::InvalidArgument("policy: has version {}, this program reads version {}", version, kVersion);
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   if (ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
-    return base::InvalidArgument("policy: is damaged (its checksum does not match)");
+    return base::InvalidArgument("policy: is damaged: the checksum does not match");
   }
   return body.substr(kMagic.size() + 1);
 }
 
 absl::Status ReadShape(ByteReader& in, TrainedPolicy& policy) {
   const auto cell = in.Take<uint8_t>();
-  if (cell > 1) return base::InvalidArgument("policy: has an unknown cell {}", cell);
+  if (cell > 1) return base::InvalidArgument("policy: has an unknown cell kind {}", cell);
   policy.shape.cell = cell == 0 ? CellKind::kLstm : CellKind::kElman;
   policy.shape.features = in.Take<int32_t>();
   policy.shape.actions = in.Take<int32_t>();
@@ -40,7 +40,7 @@ absl::Status ReadShape(ByteReader& in, TrainedPolicy& policy) {
   const auto within = [](int value, int most) { return value >= 1 && value <= most; };
   if (in.cut_short() || !within(policy.shape.features, kMaxFeatures) || !within(policy.shape.actions, kMaxActions) ||
       !within(policy.shape.hidden, kMaxHidden) || policy.updates < 0) {
-    return base::InvalidArgument("policy: has impossible sizes: {} features, {} actions, {} hidden units",
+    return base::InvalidArgument("policy: has invalid sizes: {} features, {} actions, {} hidden units",
                                  policy.shape.features, policy.shape.actions, policy.shape.hidden);
   }
   return absl::OkStatus();
@@ -52,7 +52,7 @@ absl::Status ReadNames(ByteReader& in, TrainedPolicy& policy) {
     const auto size = in.Take<uint16_t>();
     policy.actions.push_back(in.TakeString(size));
     if (size == 0 || size > kMaxName || !seen.insert(policy.actions.back()).second) {
-      return base::InvalidArgument("policy: the name of action {} is empty, too long or there twice", i);
+      return base::InvalidArgument("policy: the name of action {} is empty, too long or a duplicate", i);
     }
   }
   return absl::OkStatus();
@@ -60,12 +60,12 @@ absl::Status ReadNames(ByteReader& in, TrainedPolicy& policy) {
 
 absl::Status ReadScales(ByteReader& in, TrainedPolicy& policy) {
   const auto count = in.Take<uint32_t>();
-  if (count > kMaxScales) return base::InvalidArgument("policy: has {} scales of features", count);
+  if (count > kMaxScales) return base::InvalidArgument("policy: has too many feature scales: {}", count);
   for (uint32_t i = 0; i < count && !in.cut_short(); ++i) {
     const auto mean = in.Take<double>();
     const auto scale = in.Take<double>();
     if (!std::isfinite(mean) || !std::isfinite(scale) || !(scale > 0)) {
-      return base::InvalidArgument("policy: scale {} of its features is not a positive number", i);
+      return base::InvalidArgument("policy: feature scale {} is not a positive number", i);
     }
     policy.scales.push_back({mean, scale});
   }
@@ -75,7 +75,7 @@ absl::Status ReadScales(ByteReader& in, TrainedPolicy& policy) {
 absl::Status ReadParameters(ByteReader& in, TrainedPolicy& policy) {
   const size_t expected = ParameterLayout(policy.shape).size;
   if (in.cut_short() || in.left() != expected * sizeof(float)) {
-    return base::InvalidArgument("policy: has {} bytes of parameters, its sizes ask for {}", in.left(),
+    return base::InvalidArgument("policy: has {} bytes of parameters, its sizes need {}", in.left(),
                                  expected * sizeof(float));
   }
   policy.parameters.resize(expected);

@@ -1,7 +1,7 @@
-// A policy together with what it was trained for, as a value and as bytes.
+// A policy together with its action names and feature scales, as a value and as bytes.
 //
-// The bytes: magic "MDLYPOL", version, cell, sizes, names of actions, scales of features, float32 parameters, all
-// little-endian, and an XXH3 checksum of everything before it.
+// Format: magic "MDLYPOL", version, cell, sizes, names of actions, scales of features, float32 parameters, all
+// little-endian, followed by an XXH3 checksum of everything before it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -25,19 +25,19 @@ struct TrainedPolicy {
   PolicyShape shape;
   std::vector<std::string> actions;  // distinct names, in the order of the network's outputs
   std::vector<FeatureScale> scales;
-  std::vector<float> parameters;  // as ParameterLayout says
+  std::vector<float> parameters;  // in the order of ParameterLayout
   int64_t updates = 0;            // gradient steps so far
   bool operator==(const TrainedPolicy&) const = default;
 };
 
 std::string ToBytes(const TrainedPolicy& policy);
 
-// Errors: InvalidArgument that says what is wrong: not a policy, another version, cut short, damaged, impossible sizes,
-// parameters that are not finite.
+// Errors: InvalidArgument for anything that is not a policy, another version, truncated or damaged bytes, invalid
+// sizes, and parameters that are not finite.
 absl::StatusOr<TrainedPolicy> PolicyFromBytes(std::string_view bytes);
 
-// Bounds of what is read and made.
-inline constexpr size_t kMaxName = 256;  // bytes of an action's name
+// Limits for reading and creating policies.
+inline constexpr size_t kMaxName = 256;  // bytes of an action name
 inline constexpr int kMaxHidden = 512;
 inline constexpr int kMaxActions = 64;
 inline constexpr int kMaxFeatures = 4096;

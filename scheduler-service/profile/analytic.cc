@@ -9,34 +9,36 @@
 namespace medley::sched {
 namespace {
 
-// Shares of the peak that real kernels reach. CPU: calibrated on our own profiler (docs/profiles.md). GPU: estimates;
-// products of the sizes of these models fill a GPU less than the large ones that vendors measure.
+// The share of the peak that real kernels reach. CPU: calibrated with our profiler (docs/profiles.md). GPU: estimates;
+// the matrix products of these models use a GPU less than the large ones that vendors measure.
 constexpr double kCpuProductEfficiency = 0.90;
 constexpr double kGpuProductEfficiency = 0.50;
-constexpr double kStreamEfficiency = 0.80;  // STREAM against peak bandwidth, CPU and GPU alike
-// Code that is not vectorised reaches one operation a cycle of a core whose peak counts two units of 16 numbers and two
-// operations each; a GPU runs it on all lanes, without fused multiplications.
+constexpr double kStreamEfficiency = 0.80;  // STREAM relative to peak bandwidth, for CPU and GPU
+// Scalar code on a CPU executes one operation per cycle, while the peak counts 64: two vector units with 16 numbers and
+// two operations each. A GPU executes it on all lanes, but without fused multiply-add.
 constexpr double kCpuScalarShare = 1.0 / 64;
 constexpr double kGpuScalarShare = 1.0 / 2;
 
-// Work on ids is the host's on every machine: distinct ids, the rows' places. Calibrated on our own profiler.
+// Seconds per id on the host, on every machine: finding distinct ids and the positions of rows. Calibrated with our
+// profiler.
 constexpr double kHostIdSeconds = 10e-9;
-// Parameter servers, pull and push together, calibrated on our own profiler: of one row and of each of its bytes, on
-// the trainer's side and of the server's processor; and of a step, however few its rows.
+// Parameter servers, pull and push together, calibrated with our profiler: seconds per row and per byte of a row, for
+// the trainer and for the server's CPU; and a fixed time per step.
 constexpr double kClientRowSeconds = 15e-9;
 constexpr double kClientByteSeconds = 0.4e-9;
 constexpr double kServerRowSeconds = 28e-9;
 constexpr double kServerByteSeconds = 1.7e-9;
 constexpr double kServerStepSeconds = 60e-6;
-// One message between two processes, software included. Calibrated on our own profiler over loopback; the wires of a
-// data centre add less than that.
+// Latency of a message between two processes, including software. Calibrated with our profiler over loopback; the
+// network of a data centre adds less than that.
 constexpr double kMessageSeconds = 50e-6;
 
-// Whole-weight traffic of one step: backward reads the weights and writes the gradient; Adagrad reads weight, gradient
-// and state and writes weight and state.
+// How often one step reads or writes all weights: the backward pass reads the weights and writes the gradient; Adagrad
+// reads weights, gradient and state and writes weights and state.
 constexpr double kBackwardWeightPasses = 2;
 constexpr double kUpdateWeightPasses = 5;
-// Gathered rows in a step: read and written out forward; gradient read and added to its row backward.
+// How often one step reads or writes a gathered row: forward, it is read and copied; backward, its gradient is read and
+// added.
 constexpr double kGatherPasses = 4;
 constexpr double kKeyBytes = 8;
 
@@ -64,8 +66,8 @@ class Estimator {
 
   bool IsGpu() const { return hardware_.cls == model::ResourceClass::kGpu; }
 
-  // Operations a second that products reach in the layer's own precision; what a machine has no figure for, it
-  // computes in fp32.
+  // Operations per second of matrix products in the layer's precision. If the datasheet has no value for this
+  // precision, the value for fp32 applies.
   double Peak() const {
     const char* precision = work_.dtype_bytes == 8 ? "fp64" : work_.dtype_bytes == 2 ? "fp16" : "fp32";
     const auto found = hardware_.flops.find(precision);
@@ -92,7 +94,8 @@ class Estimator {
     return seconds + launches * hardware_.launch_seconds;
   }
 
-  // Ids drawn evenly from the table: an upper bound, since real ids repeat more; the layer may say how much.
+  // The expected number of distinct rows if ids are drawn uniformly from the table. This is an upper bound, because
+  // real ids repeat more often; the attribute distinctShare corrects it.
   double DistinctRows(double batch) const {
     const double ids = batch * work_.gathered_rows;
     const double rows = RowBytes() > 0 ? work_.parameters * work_.dtype_bytes / RowBytes() : 0;
@@ -132,7 +135,7 @@ bool HasProfile(const model::Layer& layer, const std::string& type) {
                      [&](const model::LayerProfile& p) { return p.resource_type == type; });
 }
 
-// Index of the last layer that takes the output of each layer; the layer itself when none does.
+// For each layer: the index of the last layer that uses its output; its own index if none does.
 std::vector<size_t> LastTakers(const model::Model& model) {
   const bool graph = std::any_of(model.layers.begin(), model.layers.end(),
                                  [](const model::Layer& layer) { return !layer.inputs.empty(); });
@@ -183,7 +186,7 @@ absl::Status AddAnalyticProfiles(model::PlanRequest& request, const HardwareCata
     if (resource.hardware.empty()) continue;
     const Hardware* hardware = catalog.Find(resource.hardware);
     if (hardware == nullptr) {
-      return base::InvalidArgument("resources[{}].hardware: there is no datasheet '{}'; there are {}", r,
+      return base::InvalidArgument("resources[{}].hardware: no datasheet is named '{}'; known datasheets: {}", r,
                                    resource.hardware, catalog.Names());
     }
     MEDLEY_RETURN_IF_ERROR(

@@ -1,14 +1,14 @@
-// Profiles from datasheets: a roofline estimate of what each layer costs on a machine that nobody measured.
+// Profiles from datasheets: a roofline estimate of the cost of each layer on a machine without measurements.
 //
 // For a batch of b samples on one unit, with the work of work.h and the efficiencies of analytic.cc:
 //   pass(flops, bytes) = max(flops / (peak * kProductEfficiency), bytes / (bandwidth * kStreamEfficiency))
 //   compute(b) = pass(forward) + pass(backward) + pass(update) + rows + scalar operations + launches * launchSeconds
-//   sync       = dense: ring allreduce among many units, 2 W / network (two units need half of it);
-//                sparse: pull and push of the distinct rows that b touches, the server's work included
-//   transfer(b)= 2 * b * bytes that cross the cut behind the layer / network
-// The fraction that divides by units is 1 - f(0) / f(b), f being the cost: launches, latencies and whatever is done
-// once a step (weights, allreduce) stay, everything that is proportional to the batch divides. sync and transfer have
-// one such fraction, of their sum, as measured profiles do.
+//   sync       = dense: ring allreduce among many units, 2 W / network for W bytes of weights (two units need half);
+//                sparse: pull and push of the distinct rows in the batch, including the server's work
+//   transfer(b)= 2 * b * bytes per sample that cross the cut behind the layer / network
+// The fraction that divides by units is 1 - f(0) / f(b), where f is the cost. Costs per step (kernel launches,
+// latencies, weights, allreduce) do not divide; costs proportional to the batch do. As in measured profiles, sync and
+// transfer share one fraction, computed for their sum.
 // Sparse layers are synchronised by parameter servers, also on GPUs: serverSeconds > 0. Pure.
 #pragma once
 
@@ -22,18 +22,18 @@
 
 namespace medley::sched {
 
-// Bytes per sample that cross the cut behind each layer: outputs of the layers up to it that later ones take. In a
-// model without any `inputs` that is the layer's output. Where some layer has them, an empty list means the layer
-// before, and for an EMBEDDING the data. 0 for the last layer.
+// For each layer, the bytes per sample that cross the cut behind it: the outputs of this and earlier layers that later
+// layers use. If no layer has `inputs`, that is the layer's output. Otherwise a layer without `inputs` uses the
+// previous layer, except that an EMBEDDING uses the data. 0 for the last layer.
 std::vector<double> CutBytes(const model::Model& model);
 
-// Adds a profile of `resource_type` (origin "analytic") to every layer that has none, for a batch of `batch` > 0
-// samples on one unit of `hardware`. All layers or, on an error, none: InvalidArgument naming the layer and attribute.
+// Adds a profile for `resource_type` (origin "analytic") to every layer without one, for a batch of `batch` > 0 samples
+// on one unit of `hardware`. Errors: InvalidArgument naming the layer and attribute; then the model is unchanged.
 absl::Status AddAnalyticProfiles(model::Model& model, const std::string& resource_type, const Hardware& hardware,
                                  double batch);
 
-// The same for every resource of the request that names a datasheet. Errors: InvalidArgument with the field's path for
-// a datasheet that `catalog` does not have.
+// The same for every resource of the request that names a datasheet. Errors: also InvalidArgument with the field's path
+// for an unknown datasheet.
 absl::Status AddAnalyticProfiles(model::PlanRequest& request, const HardwareCatalog& catalog);
 
 }  // namespace medley::sched

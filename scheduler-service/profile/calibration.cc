@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kMagic = "MEDLEY-CALIBRATION-1\n";
 constexpr char kCalibrated[] = "calibrated";
 constexpr size_t kMaxStagesOfAStep = 64;
-constexpr size_t kMaxStagesOfAModel = 1024;  // kept; older steps are forgotten
+constexpr size_t kMaxStagesOfAModel = 1024;  // if a model has more, its oldest steps are dropped
 
 struct Entry {
   ModelRecords records;
@@ -37,7 +37,7 @@ size_t StageCount(const ModelRecords& records) {
   return count;
 }
 
-// Drops series that no step refers to.
+// Removes series to which no step refers.
 void Compact(ModelRecords& records) {
   std::set<uint32_t> referred;
   for (const StepRecord& step : records.steps) {
@@ -67,20 +67,19 @@ bool IsCalibrated(const model::Model& model, const model::StageMeasurement& stag
 absl::Status Check(const model::JobObservation& observation) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(observation));
   if (observation.stages.size() > kMaxStagesOfAStep) {
-    return base::InvalidArgument("stages: {} given, at most {} are taken", observation.stages.size(),
+    return base::InvalidArgument("stages: has {} entries, at most {} are allowed", observation.stages.size(),
                                  kMaxStagesOfAStep);
   }
   for (size_t i = 0; i < observation.stages.size(); ++i) {
     if (!IsCalibrated(observation.request.model, observation.stages[i])) continue;
     return base::InvalidArgument(
-        "stages[{}]: the profile of type '{}' is calibrated already; observations need it "
-        "as measured",
-        i, observation.stages[i].resource_type);
+        "stages[{}]: the profile of type '{}' is calibrated already; send the profile without corrections", i,
+        observation.stages[i].resource_type);
   }
   return absl::OkStatus();
 }
 
-// Seconds as split by `parallel`, each part with its factor.
+// Seconds, and the share of them that divides by units.
 struct Split {
   double seconds = 0;
   double parallel = 0;
@@ -97,7 +96,7 @@ void Apply(model::LayerProfile& p, const SeriesFit& fit) {
   const Split compute = Corrected(p.compute_seconds, p.compute_parallel, fit.compute);
   p.compute_seconds = compute.seconds;
   p.compute_parallel = compute.parallel;
-  // Both times share one fraction, so both keep it together.
+  // Both times have the same fraction comm_parallel, so they also share the corrected one.
   const Split sync = Corrected(p.sync_seconds, p.comm_parallel, fit.comm);
   const Split transfer = Corrected(p.transfer_seconds, p.comm_parallel, fit.comm);
   p.sync_seconds = sync.seconds;
@@ -113,7 +112,7 @@ struct Seconds {
 
 double Ratio(double after, double before) { return before > 0 ? after / before : 1; }
 
-// Corrects the profiles of one type; the answer says by how much, one unit and the profile's batch taken.
+// Corrects the profiles of one type. The result has the factors for one unit and the profile's batch size.
 model::Correction CorrectType(model::Model& model, const std::string& type, const SeriesFit& fit) {
   Seconds before;
   Seconds after;
@@ -130,7 +129,7 @@ model::Correction CorrectType(model::Model& model, const std::string& type, cons
   return {type, Ratio(after.compute, before.compute), Ratio(after.comm, before.comm), fit.observations};
 }
 
-// Types of the model in order of name, without those that are calibrated already.
+// The types in the model's profiles, ordered by name, without those that are calibrated already.
 std::set<std::string> TypesToCorrect(const model::Model& model) {
   std::set<std::string> types;
   std::set<std::string> calibrated;
@@ -245,11 +244,11 @@ std::string Calibrator::Save() const {
 absl::Status Calibrator::Load(std::string_view bytes) {
   uint64_t sum = 0;
   if (bytes.size() < kMagic.size() + sizeof(sum) || bytes.substr(0, kMagic.size()) != kMagic) {
-    return base::DataLoss("calibration state: not written by this version");
+    return base::DataLoss("calibration state: is not a calibration file of this version");
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(sum));
   std::memcpy(&sum, bytes.data() + body.size(), sizeof(sum));
-  if (sum != base::Hash64(body)) return base::DataLoss("calibration state: the checksum does not agree");
+  if (sum != base::Hash64(body)) return base::DataLoss("calibration state: is damaged: the checksum does not match");
   std::string_view rest = body.substr(kMagic.size());
   std::map<std::string, Entry> models;
   uint64_t uses = 0;

@@ -1,17 +1,18 @@
-// Calibration: what running jobs measure corrects the profiles that later plans of the same model are made from.
+// Calibration: corrects the profiles of a model with the measurements of its running jobs, for later plans of that
+// model.
 //
-// Per model (its layers, not its profiles) and resource type, over a bounded window of observations, measured stage
-// seconds are regressed on predicted ones. A profile splits a stage's cost into a part that stays, S, and a part that
-// divides, D; for k units and b samples a step, B being the profile's batch,
-//   predicted = S + D * (b / B) / k,     measured ~ s * S + d * D * (b / B) / k
-// s and d come from iteratively reweighted least squares on relative residuals (Tukey's biweight, scale from the
-// median absolute deviation), begun at the median ratio; where k and b vary too little to tell them apart, s = d. What
-// then remains between measured and predicted throughput (pipeline bubbles, imperfect overlap) is one factor of the
-// model for all types, so that a bias that all types share is no reason to move; types that were never observed take
-// the model's median factor for the same reason.
+// For each model (identified by its layers, not by its profiles) and resource type, a regression over a bounded window
+// of observations relates measured stage times to predicted ones. A profile splits the cost of a stage into a serial
+// part S and a part D that divides by units. For k units and b samples per step, with the profile's batch size B,
+//   predicted = S + D * (b / B) / k,     measured ~ s * S + d * D * (b / B) / k.
+// The factors s and d come from iteratively reweighted least squares on relative residuals (Tukey's biweight, scale
+// from the median absolute deviation), starting at the median ratio. If k and b vary too little to distinguish the
+// factors, s = d. The remaining difference between measured and predicted throughput (pipeline bubbles, imperfect
+// overlap) becomes one factor of the model for all types. So an error that all types share is no reason to move a job
+// to another type. For the same reason, types without observations get the model's median factor.
 //
-// A correction is made from 3 observations on, and only where it predicts the observations better when each is left
-// out than no correction does. Factors are clamped to [1/10, 10]. All methods are thread-safe.
+// A correction needs at least 3 observations. It is used only if it predicts observations that were left out of the fit
+// better than the uncorrected profile does. Factors are clamped to [1/10, 10]. All methods are thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,9 +30,9 @@ namespace medley::sched {
 class Calibrator {
  public:
   struct Options {
-    int max_models = 256;  // the one that was used longest ago is forgotten
-    int max_types = 64;    // series of a model: a resource type with its profile, likewise
-    int window = 48;       // newest observations of a series that count
+    int max_models = 256;  // if there are more, the least recently used one is dropped
+    int max_types = 64;    // series (resource type and profile) per model; if there are more, old steps are dropped
+    int window = 48;       // number of newest observations of a series that are used
     int min_observations = 3;
     double max_factor = 10;
   };
@@ -41,22 +42,23 @@ class Calibrator {
   Calibrator(const Calibrator&) = delete;
   Calibrator& operator=(const Calibrator&) = delete;
 
-  // Remembers the observation; the answer is the state after it. Observations are to come from requests with the
-  // profiles as measured or estimated (origin "calibrated" is refused: they would be corrected twice). Errors:
-  // InvalidArgument naming the field; nothing is remembered then.
+  // Adds an observation and returns the updated prediction. The profiles in its request must be measured or estimated;
+  // origin "calibrated" is rejected, because they would be corrected twice. Errors: InvalidArgument naming the field;
+  // then the state is unchanged.
   absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation);
 
-  // Multiplies the request's profiles by the corrections known for its model and sets their origin to "calibrated";
-  // profiles that are of this origin already stay. Nothing observed of this model: nullopt, the request unchanged.
+  // Multiplies the request's profiles by the corrections of its model and sets their origin to "calibrated". Profiles
+  // that already have this origin stay unchanged. Without observations of the model, returns nullopt and changes
+  // nothing.
   std::optional<model::Prediction> Correct(model::PlanRequest& request) const;
 
-  // What Correct would report, without correcting.
+  // Returns what Correct would return, without changing the request.
   std::optional<model::Prediction> Find(const model::PlanRequest& request) const;
 
   int models() const;
 
-  // Everything remembered, for a file of the caller's; the format has a version. Load replaces what is there. Errors:
-  // DataLoss for bytes that Save did not write; the state is unchanged then.
+  // The whole state as bytes, in a versioned format. Load replaces the state. Errors: DataLoss for bytes that Save did
+  // not write; then the state is unchanged.
   std::string Save() const;
   absl::Status Load(std::string_view bytes);
 

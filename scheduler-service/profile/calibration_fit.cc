@@ -23,7 +23,7 @@ std::vector<SeriesPoints> Gather(const ModelRecords& records, size_t window) {
   return points;
 }
 
-// What the fit multiplies the points by, typically.
+// The median factor by which the fit multiplies the predictions of the points.
 double Typical(const std::vector<CostPoint>& points, const CostFit& fit) {
   std::vector<double> factors;
   for (const CostPoint& p : points) {
@@ -46,7 +46,7 @@ struct Accuracy {
   double error = 0;
 };
 
-// `points`: predicted and measured seconds of steps. Throughput goes as their inverse.
+// `points` have the predicted and measured seconds of steps. Throughput is inversely proportional to them.
 Accuracy AccuracyOf(const std::vector<CostPoint>& points, double factor) {
   std::vector<double> ratios;
   std::vector<double> errors;
@@ -71,7 +71,7 @@ void Scale(CostFit& fit, double factor, const FitOptions& options) {
   fit.divides = std::clamp(fit.divides * factor, 1 / options.max_factor, options.max_factor);
 }
 
-// What types without observations of their own take: the median of what the others need.
+// The correction for types without observations: the median of the others' corrections.
 SeriesFit Shared(const std::vector<SeriesPoints>& points, const std::vector<SeriesFit>& fits, int min_points) {
   std::vector<double> compute;
   std::vector<double> comm;
@@ -106,11 +106,11 @@ ModelFit FitModel(const ModelRecords& records, int window, const FitOptions& opt
     if (std::ssize(points[s].compute) < options.min_points) fit.series[s].compute = fit.shared.compute;
     if (std::ssize(points[s].comm) < options.min_points) fit.series[s].comm = fit.shared.comm;
   }
-  // What is left between whole steps and their slowest stage: one factor of the model.
+  // One factor per model corrects the remaining difference between whole steps and their slowest stage.
   const std::vector<CostPoint> steps = StepPoints(records, fit.series);
   const double rest = FitCosts(steps, options).divides;
   const Accuracy after = AccuracyOf(steps, rest);
-  if (after.error > before.error) {  // stages fitted, steps did not: nothing was learned
+  if (after.error > before.error) {  // the corrections improve stages but not whole steps, so discard them
     fit.series = uncorrected;
     fit.shared = {};
     fit.ratio_corrected = before.ratio;

@@ -1,4 +1,4 @@
-// Corrections of one model from its records. Pure.
+// Computes the corrections of one model from its records. Pure.
 #pragma once
 
 #include <vector>
@@ -14,16 +14,17 @@ struct SeriesFit {
 };
 
 struct ModelFit {
-  std::vector<SeriesFit> series;  // as ModelRecords::series; those with too few observations carry `shared`
-  SeriesFit shared;               // of types without observations of their own
-  int observations = 0;           // steps
-  // Medians over the steps: measured over predicted throughput before and after correction, relative error after.
+  std::vector<SeriesFit> series;  // like ModelRecords::series; those with too few observations have `shared`
+  SeriesFit shared;               // for types without observations
+  int observations = 0;           // number of steps
+  // Medians over the steps: measured / predicted throughput before and after correction; relative error after
+  // correction.
   double ratio_uncorrected = 1;
   double ratio_corrected = 1;
   double relative_error = 0;
 };
 
-// `window`: newest observations of a series that count.
+// Uses the `window` newest observations of each series.
 ModelFit FitModel(const ModelRecords& records, int window, const FitOptions& options);
 
 }  // namespace medley::sched

@@ -10,7 +10,7 @@
 namespace medley::sched {
 namespace {
 
-constexpr uint32_t kMaxText = 1 << 24;  // more than any request may hold
+constexpr uint32_t kMaxText = 1 << 24;  // bytes; more than any request has
 constexpr uint32_t kMaxCount = 1 << 20;
 
 template <typename T>
@@ -25,7 +25,7 @@ void PutText(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Reads from the front; remembers whether everything was there.
+// Reads values from the front of `bytes`, and records whether all were present and valid.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -49,7 +49,7 @@ class Reader {
     return text;
   }
 
-  // A number of things of which each has at least `size` bytes.
+  // Reads the number of elements, each of which has at least `size` bytes.
   uint32_t TakeCount(size_t size) {
     const auto count = Take<uint32_t>();
     if (count > kMaxCount || !Has(count * size)) Fail();
@@ -202,7 +202,7 @@ absl::StatusOr<NamedRecords> TakeRecords(std::string_view& bytes) {
     }
     records.steps.push_back(std::move(step));
   }
-  if (!in.ok() || !known) return base::DataLoss("calibration state: a model's records are cut off or not valid");
+  if (!in.ok() || !known) return base::DataLoss("calibration state: the records of a model are truncated or invalid");
   bytes = in.rest();
   return found;
 }

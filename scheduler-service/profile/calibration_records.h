@@ -1,4 +1,4 @@
-// What the calibrator keeps of a model: measured stages beside their predictions, and their bytes for a file. Pure.
+// The calibrator's records of a model: measured and predicted times of stages, and their file format. Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,49 +14,50 @@
 
 namespace medley::sched {
 
-// A resource type with one state of its profile: measured anew, it is another series.
+// Identifies a series of observations: a resource type with one version of its profile. A new profile starts a new
+// series.
 struct SeriesKey {
   std::string type;
-  uint64_t profile = 0;  // hash of its numbers
+  uint64_t profile = 0;  // ProfileHash
   bool operator==(const SeriesKey&) const = default;
 };
 
 struct StageRecord {
   uint32_t series = 0;  // index in ModelRecords::series
   CostPoint compute;
-  CostPoint comm;  // measured 0: not measured
+  CostPoint comm;  // comm.measured is 0 if it was not measured
 };
 
 struct StepRecord {
-  double seconds = 0;  // measured, of one step
+  double seconds = 0;  // measured time of one step
   std::vector<StageRecord> stages;
 };
 
 struct ModelRecords {
   std::vector<SeriesKey> series;
   std::deque<StepRecord> steps;  // oldest first
-  uint64_t used = 0;             // counts uses, for forgetting the least recently used
+  uint64_t used = 0;             // number of the last use, to drop the least recently used model
 };
 
-// What identifies a model, whatever its profiles say.
+// Identifies a model by its layers, independent of profiles.
 std::string Fingerprint(const model::Model& model);
-// Hash of the numbers that `type` has in the layers of `model`.
+// Hash of the profiles of all layers for `type`.
 uint64_t ProfileHash(const model::Model& model, const std::string& type);
-// Index of the series in `records`; -1: not there.
+// The index of the series in `records`; -1 if it does not exist.
 int FindSeries(const ModelRecords& records, const SeriesKey& key);
 
-// The cost model's parts of a stage for `batch` samples a step, its profiles made with `profile_batch`. Measured fields
-// are 0.
+// Predicts a stage with the cost model for `batch` samples per step; `profile_batch` is the batch size of the profiles.
+// The measured fields are 0.
 StageRecord PredictStage(const model::Model& model, const model::StageMeasurement& stage, double batch,
                          double profile_batch);
 
-// Bytes of one model's records, and back. Errors: DataLoss.
+// Converts the records of one model to bytes.
 std::string ToBytes(const std::string& fingerprint, const ModelRecords& records);
 struct NamedRecords {
   std::string fingerprint;
   ModelRecords records;
 };
-// Takes one model's records off the front of `bytes`.
+// Parses the records of one model and removes them from the front of `bytes`. Errors: DataLoss.
 absl::StatusOr<NamedRecords> TakeRecords(std::string_view& bytes);
 
 }  // namespace medley::sched

@@ -43,8 +43,8 @@ std::vector<Hardware> PerturbHardware(const HardwareCatalog& catalog, int count,
     const Hardware& like = catalog.all()[static_cast<size_t>(i) % catalog.all().size()];
     Hardware hardware = like;
     hardware.name = fmt::format("{}-{}", like.name, i);
-    hardware.description = fmt::format("made up: like {}, perturbed with seed {}", like.name, seed);
-    const double flops = perturbed(1);  // of all precisions alike
+    hardware.description = fmt::format("fictitious: {} perturbed with seed {}", like.name, seed);
+    const double flops = perturbed(1);  // the same factor for all precisions
     for (auto& [precision, value] : hardware.flops) value *= flops;
     hardware.memory_bytes = perturbed(like.memory_bytes);
     hardware.memory_bytes_per_second = perturbed(like.memory_bytes_per_second);

@@ -1,4 +1,4 @@
-// The datasheets: what one unit of each kind of machine can do at best.
+// The datasheets: peak performance of one unit of each machine type.
 //
 //   const auto catalog = HardwareCatalog::Builtin();      // data/hardware.yaml, built in
 //   const model::Hardware* v100 = catalog->Find("v100");
@@ -21,14 +21,14 @@ using model::Hardware;
 
 class HardwareCatalog {
  public:
-  // What data/hardware.yaml says. An error is a broken build.
+  // Parses data/hardware.yaml. An error means that the build is broken.
   static absl::StatusOr<HardwareCatalog> Builtin();
-  // A file of the same form in its place. Errors: InvalidArgument naming the field's path.
+  // Parses a text in the same format. Errors: InvalidArgument naming the field's path.
   static absl::StatusOr<HardwareCatalog> Parse(std::string_view text);
-  // Errors as Parse.
+  // Validates `hardware`. Errors: as Parse.
   static absl::StatusOr<HardwareCatalog> Of(std::vector<Hardware> hardware);
 
-  const Hardware* Find(std::string_view name) const;  // null: unknown
+  const Hardware* Find(std::string_view name) const;  // null for an unknown name
   const std::vector<Hardware>& all() const { return hardware_; }
   std::string Names() const;  // "cpu, t4, v100", for messages
 
@@ -36,9 +36,9 @@ class HardwareCatalog {
   std::vector<Hardware> hardware_;  // in the file's order
 };
 
-// `count` made-up machines for scale tests: machine i is the catalog's machine i modulo its size, with flops,
-// bandwidths, memory and overhead each multiplied by a factor log-uniform in [1/2, 2]. Names are "NAME-I". The same
-// seed gives the same machines. `count` <= 0: none.
+// Creates `count` fictitious machines for scale tests. Machine i is a copy of the catalog's machine i (modulo its size)
+// with flops, bandwidths, memory and overhead each multiplied by a factor that is log-uniform in [1/2, 2]. Names are
+// "NAME-I". The same seed gives the same machines. Empty if `count` <= 0.
 std::vector<Hardware> PerturbHardware(const HardwareCatalog& catalog, int count, uint64_t seed);
 
 }  // namespace medley::sched

@@ -11,9 +11,9 @@ constexpr int kIterations = 8;
 constexpr size_t kMaxLeftOut = 24;
 constexpr double kTukey = 4.685;  // 95 % efficiency on normal residuals
 constexpr double kMadToSigma = 1.4826;
-constexpr double kMinSigma = 0.005;  // relative; measurements are no better than that
-constexpr double kRidge = 1e-3;      // towards the one factor
-// Two factors can be told apart when the share that divides varies by this much over the points.
+constexpr double kMinSigma = 0.005;  // relative; assumed smallest error of a measurement
+constexpr double kRidge = 1e-3;      // pulls both factors towards the single factor
+// Two factors can be distinguished if the share that divides varies by this much over the points.
 constexpr double kMinSpread = 0.15;
 constexpr size_t kVeryFew = 6;
 constexpr size_t kMinPointsForTwo = 12;
@@ -30,8 +30,9 @@ CostFit OneFactor(std::span<const CostPoint> points, const FitOptions& options) 
   return {factor, factor};
 }
 
-// The median ratio differs from 1 by more than chance explains: its standard error comes from the median absolute
-// deviation of the logarithms, which few points underestimate, so that few points must agree, and very few all of them.
+// True if the median ratio differs from 1 significantly. Its standard error comes from the median absolute deviation of
+// the logarithms. Because that is too small for few points, the test is stricter for few points, and for very few it
+// uses their whole range.
 bool Significant(std::span<const CostPoint> points) {
   std::vector<double> logs;
   for (const CostPoint& p : points) logs.push_back(std::log(p.measured / p.Predicted()));
@@ -45,17 +46,18 @@ bool Significant(std::span<const CostPoint> points) {
   return std::abs(center) > (3 + 15 / count) * standard_error;
 }
 
-bool TellsApart(std::span<const CostPoint> points) {
+bool CanFitTwoFactors(std::span<const CostPoint> points) {
   if (points.size() < kMinPointsForTwo) return false;
   std::vector<double> shares;
   for (const CostPoint& p : points) shares.push_back(p.divides / p.Predicted());
   std::sort(shares.begin(), shares.end());
-  // Not the extremes: one odd point does not make a design.
+  // Ignore the extremes, because a single outlier must not decide this.
   const size_t tenth = shares.size() / 10 + 1;
   return shares[shares.size() - tenth] - shares[tenth - 1] >= kMinSpread;
 }
 
-// Weighted least squares of stays * x + divides * z = 1 with x, z over measured, and the ridge.
+// Solves stays * x + divides * z = 1 by weighted ridge regression, where x and z are the two predicted parts divided by
+// the measured value. The ridge pulls both factors to `ridge_to`.
 CostFit Solve(std::span<const CostPoint> points, const std::vector<double>& weights, double ridge_to) {
   double xx = 0, xz = 0, zz = 0, x1 = 0, z1 = 0, sum = 0;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -100,12 +102,13 @@ CostFit TwoFactors(std::span<const CostPoint> points, const FitOptions& options)
 
 using Fitter = std::function<CostFit(std::span<const CostPoint>, const FitOptions&)>;
 
-// Median error of points under the fit to all others; of many points some, evenly spread.
+// The median error of points when the fit uses all other points. If there are many points, only some of them are left
+// out, evenly spread.
 double LeaveOneOut(const std::vector<CostPoint>& points, const FitOptions& options, const Fitter& fitter) {
   std::vector<double> errors;
   errors.reserve(points.size());
   const size_t stride = (points.size() + kMaxLeftOut - 1) / kMaxLeftOut;
-  std::vector<CostPoint> others(points.begin() + 1, points.end());  // all but the first
+  std::vector<CostPoint> others(points.begin() + 1, points.end());  // all except the first
   for (size_t i = 0; i < points.size(); ++i) {
     if (i % stride == 0) errors.push_back(MedianLogError({&points[i], 1}, fitter(others, options)));
     if (i < others.size()) others[i] = points[i];
@@ -146,7 +149,7 @@ CostFit FitCosts(std::span<const CostPoint> given, const FitOptions& options) {
     best = fitter(points, options);
   };
   if (Significant(points)) consider(OneFactor);
-  if (TellsApart(points)) consider(TwoFactors);
+  if (CanFitTwoFactors(points)) consider(TwoFactors);
   return best;
 }
 

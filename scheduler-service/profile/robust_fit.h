@@ -1,4 +1,4 @@
-// How measured costs relate to predicted ones, by a regression that outliers do not move. Pure functions.
+// Relates measured costs to predicted ones by a regression that is robust against outliers. Pure functions.
 #pragma once
 
 #include <span>
@@ -6,7 +6,8 @@
 
 namespace medley::sched {
 
-// One measurement. Predicted seconds in two parts: what stays and what divides by units (as it is after the division).
+// One measurement. The prediction has two parts, in seconds: `stays` does not depend on the number of units, and
+// `divides` has already been divided by it.
 struct CostPoint {
   double stays = 0;
   double divides = 0;
@@ -23,22 +24,24 @@ struct CostFit {
 };
 
 struct FitOptions {
-  int min_points = 3;      // fewer: no correction
+  int min_points = 3;      // with fewer points there is no correction
   double max_factor = 10;  // factors are clamped to [1/max, max]
-  // A more elaborate fit must lower the error of points that it has not seen by this share to be preferred.
+  // A fit with more parameters is preferred only if it lowers the error of left-out points by this share.
   double min_gain = 0.3;
 };
 
-// The simplest of these that predicts left-out points well: no correction; one factor (the median ratio, where it
-// differs from 1 by more than chance explains); two factors
-// (Tukey's biweight by iteratively reweighted least squares on relative residuals, from the one factor on, where the
-// points differ enough in their split). Points without a prediction are left out.
+// Returns the simplest of these fits that predicts left-out points well:
+// - no correction;
+// - one factor: the median ratio, if it differs from 1 significantly;
+// - two factors: iteratively reweighted least squares on relative residuals with Tukey's biweight, starting at the one
+//   factor, if the points differ enough in the ratio of their two parts.
+// Points without a prediction are ignored.
 CostFit FitCosts(std::span<const CostPoint> points, const FitOptions& options);
 
-// Median of |log(measured / fit)|; 0 for no points.
+// The median of |log(measured / fit)|; 0 without points.
 double MedianLogError(std::span<const CostPoint> points, const CostFit& fit);
 
-// Of at least one value; the mean of the two middle ones for an even number.
+// The median of at least one value; for an even number, the mean of the two middle ones.
 double MedianOf(std::vector<double> values);
 
 }  // namespace medley::sched

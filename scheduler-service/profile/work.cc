@@ -8,7 +8,7 @@
 namespace medley::sched {
 namespace {
 
-// Attributes of one layer; remembers the first error.
+// Reads the attributes of one layer and keeps the first error.
 class Attributes {
  public:
   explicit Attributes(const model::Layer& layer) : layer_(layer) {}
@@ -52,17 +52,17 @@ class Attributes {
 };
 
 void Embedding(const model::Layer& layer, Attributes& a, LayerWork& work) {
-  // Without attributes: ids of 8 bytes, and an output that is the rows one after another.
+  // Defaults: ids have 8 bytes, and the output is the concatenated rows.
   work.gathered_rows = a.Number("fields", std::max(1.0, layer.input_bytes / 8)) * a.Number("sequence", 1);
   const double dim = a.Number("dim", layer.output_bytes / work.dtype_bytes / work.gathered_rows);
   if (a.Has("rows")) work.parameters = a.Number("rows") * dim;
   work.gathered_bytes = work.gathered_rows * dim * work.dtype_bytes;
   work.distinct_share = a.Number("distinctShare", 1);
   work.forward_flops = 0;
-  work.update_launches = 2;  // the sum of the gradients of one row, the rows' update
+  work.update_launches = 2;  // sum of the gradients of each row, update of the rows
 }
 
-// Weights that a sample meets once: two operations a weight.
+// A sample uses each weight once: two operations per weight.
 void FullyConnected(Attributes& a, LayerWork& work) {
   if (a.Has("units") && a.Has("width")) work.parameters = (a.Number("width") + 1) * a.Number("units");
   work.forward_flops = 2 * work.parameters;
@@ -101,7 +101,7 @@ void Recurrent(Attributes& a, LayerWork& work) {
   work.sequential = sequence;
 }
 
-// Four projections of units x units, scores and their weighted sum.
+// Four projections of units x units, the scores and the weighted sum.
 void Attention(Attributes& a, LayerWork& work) {
   const double sequence = a.Number("sequence");
   const double units = a.Number("units");
@@ -135,7 +135,7 @@ absl::StatusOr<LayerWork> WorkOf(const model::Layer& layer) {
   work.dtype_bytes = a.Number("dtypeBytes", 4);
   work.parameters = layer.weight_bytes / work.dtype_bytes;
   work.forward_bytes = layer.input_bytes + layer.output_bytes;
-  // By its bytes: some operations a number, as an activation, a sum or a softmax need.
+  // Default for kinds without a formula: some operations per number, as for an activation, a sum or a softmax.
   constexpr double kFlopsPerNumber = 4;
   work.forward_flops = kFlopsPerNumber * std::max(layer.input_bytes, layer.output_bytes) / work.dtype_bytes;
   if (work.parameters > 0) work.update_launches = 2;
@@ -150,7 +150,7 @@ absl::StatusOr<LayerWork> WorkOf(const model::Layer& layer) {
   } else if (layer.kind == "ATTENTION") {
     Attention(a, work);
   } else if (layer.kind == "LOSS") {
-    constexpr double kScalarOperations = 80;  // of a number: an exponential, a logarithm, the gradient
+    constexpr double kScalarOperations = 80;  // per number: an exponential, a logarithm, the gradient
     work.scalar_operations = kScalarOperations * layer.input_bytes / work.dtype_bytes;
     work.forward_launches = 2;
     work.backward_launches = 2;

@@ -49,7 +49,7 @@ class Walk {
     return true;
   }
 
-  // Everything that grows with throughput.
+  // Checks every constraint on a quantity that grows with throughput.
   bool Fits(const Score& score) const {
     const std::vector<int> used = UnitsByType(problem_, stages_, score.server_units);
     for (int t = 0; t < problem_.types(); ++t) {
@@ -62,7 +62,7 @@ class Walk {
     return c.max_cost_per_hour <= 0 || score.hourly <= c.max_cost_per_hour * (1 + kTolerance);
   }
 
-  // USD/h per sample/s that no pipeline at `x` or faster comes below.
+  // A lower bound of USD/h per sample/s for all pipelines with throughput `x` or more.
   double RateBound(double x) const {
     double rate = load_.any ? problem_.server_price() * load_.seconds / problem_.batch() * (1 - 1e-12) : 0;
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -71,7 +71,7 @@ class Walk {
     return rate;
   }
 
-  // The next breakpoint; false when a stage that must be faster cannot.
+  // Advances to the next breakpoint. False if a stage cannot become fast enough.
   bool RaiseSlowest() {
     const double next = std::nextafter(throughput_, std::numeric_limits<double>::infinity());
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -100,9 +100,8 @@ model::Reason OutOfReach(const Problem& problem, double available) {
   const double needed = problem.RequiredThroughput();
   const bool deadline = needed > c.min_throughput;
   return {deadline ? "deadline" : "minThroughput", "", deadline ? needed : c.min_throughput, available,
-          fmt::format("no number of units reaches {} samples/s: the part of the work that does not "
-                      "divide by units "
-                      "allows less than {}; {}",
+          fmt::format("no number of units reaches {} samples/s, because the part of the work that more units do not "
+                      "speed up limits the throughput to {}: {}",
                       base::FormatDecimal(needed, 1), base::FormatDecimal(available, 1),
                       deadline ? "allow more time" : "lower minThroughput")};
 }

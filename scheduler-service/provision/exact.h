@@ -1,9 +1,9 @@
-// The cheapest units for a given schedule: the true optimum (planning.md section 3).
+// Computes the cheapest units for a given schedule: the true optimum.
 //
-// For a throughput X every stage needs its smallest k with throughput(k) >= X, so the optimum is at a breakpoint
-// X in { throughput_i(k) }. Beginning with the units that the required throughput needs, only the slowest stages are
-// raised, which visits each breakpoint once; use grows with X, so the first step over a limit ends the walk, and so
-// does a step from which a bound says that no faster pipeline is cheaper.
+// At a throughput X, every stage needs the smallest number of units k with throughput(k) >= X. So the optimum is at a
+// breakpoint X in { throughput_i(k) }. The search starts with the units for the required throughput and then adds units
+// only to the slowest stages, which visits each breakpoint once. The number of units grows with X, so the search ends
+// at the first step that exceeds a limit, or when a lower bound shows that no faster pipeline is cheaper.
 //
 // Pure and thread-safe. Time: O(stages * units visited).
 #pragma once
@@ -16,11 +16,11 @@
 
 namespace medley::sched {
 
-// `stages`: layers and types; their units are not read. Nothing when no unit counts meet the constraints.
+// `stages` have layers and types; their units are ignored. nullopt if no numbers of units meet the constraints.
 std::optional<Provisioned> ProvisionExact(const Problem& problem, std::vector<StageChoice> stages);
 
-// Why ProvisionExact found nothing: constraints that the smallest sufficient units violate, limits put aside; or the
-// throughput that this schedule cannot reach with any units.
+// Explains why ProvisionExact returned nullopt: the constraints that the smallest sufficient units violate, or the
+// throughput that this schedule cannot reach with any number of units.
 std::vector<model::Reason> WhyNotProvisioned(const Problem& problem, std::vector<StageChoice> stages);
 
 }  // namespace medley::sched

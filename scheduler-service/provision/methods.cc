@@ -9,8 +9,9 @@ namespace medley::sched {
 
 const std::vector<ProvisionMethod>& ProvisionMethods() {
   static const std::vector<ProvisionMethod> methods = {
-      {"exact", "the cheapest units, by visiting every throughput that matters", &ProvisionExact},
-      {"newton", "HeterPS: balanced stages, one unknown, Newton's method, rounded up and repaired", &ProvisionNewton},
+      {"exact", "the cheapest units, found by checking every relevant throughput", &ProvisionExact},
+      {"newton", "HeterPS: balanced stages by Newton's method in one unknown, rounded up and repaired",
+       &ProvisionNewton},
       {"sta-ratio", "1 GPU card : 6 CPU cores that train and serve parameters",
        [](const Problem& problem, std::vector<StageChoice> stages) {
          return ProvisionStatic(problem, std::move(stages), kStaRatio);
@@ -28,7 +29,7 @@ absl::StatusOr<ProvisionMethod> FindProvisionMethod(std::string_view name) {
     if (method.name == name || (name.empty() && method.name == "exact")) return method;
     names += (names.empty() ? "" : ", ") + std::string(method.name);
   }
-  return base::InvalidArgument("method: '{}' is unknown, there are: {}", name, names);
+  return base::InvalidArgument("method: '{}' is unknown; known methods: {}", name, names);
 }
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// Every way to provision a schedule, by name.
+// The methods to provision a schedule, by name.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,7 +19,7 @@ struct ProvisionMethod {
 
 const std::vector<ProvisionMethod>& ProvisionMethods();
 
-// Empty name: exact. Errors: InvalidArgument that lists the names.
+// An empty name means exact. Errors: InvalidArgument listing the known names.
 absl::StatusOr<ProvisionMethod> FindProvisionMethod(std::string_view name);
 
 }  // namespace medley::sched

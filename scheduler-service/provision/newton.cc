@@ -12,7 +12,7 @@ constexpr int kNewtonSteps = 100;
 constexpr int kRepairSteps = 1000;
 constexpr double kConverged = 1e-12;  // relative change of tau
 
-// Value and the first two derivatives by tau.
+// A value and its first two derivatives with respect to tau.
 struct Jet {
   double value = 0, first = 0, second = 0;
 };
@@ -35,7 +35,7 @@ class Newton {
   }
 
  private:
-  // Real units of stage `i` at tau; infinite when tau is out of reach.
+  // Real number of units of stage `i` at tau; infinite if no number is enough.
   double Units(size_t i, double tau) const {
     const StageTerms& t = terms_[i];
     const auto part = [&](double serial, double parallel) {
@@ -47,7 +47,7 @@ class Newton {
                      static_cast<double>(problem_.min_units())});
   }
 
-  // The slowest iteration worth looking at: the required throughput, or every stage at its fewest units.
+  // The longest useful iteration time: at the required throughput, or with the fewest units for every stage.
   double SlowestUseful() const {
     double tau = 0;
     for (const StageTerms& t : terms_) {
@@ -73,7 +73,7 @@ class Newton {
     return true;
   }
 
-  // By bisection: use only grows as tau falls. Infinite when even `slowest` breaks a limit.
+  // Bisection: the number of units only grows as tau decreases. Infinite if even `slowest` exceeds a limit.
   double FastestWithinLimits(double slowest) const {
     if (!WithinLimits(slowest)) return kInfinity;
     double low = 0, high = slowest;
@@ -84,7 +84,7 @@ class Newton {
     return high;
   }
 
-  // f at tau, without the servers' share, which does not depend on tau.
+  // f at tau, without the cost of servers, which does not depend on tau.
   Jet Cost(double tau) const {
     Jet sum;
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -106,8 +106,8 @@ class Newton {
     return sum;
   }
 
-  // f is convex (a sum of maxima of convex functions), so the sign of f' tells on which side the minimum is; a step
-  // that leaves the bracket becomes a bisection.
+  // f is convex (a sum of maxima of convex functions), so the sign of f' shows on which side the minimum is. A step
+  // that leaves the bracket is replaced by a bisection.
   double Minimise(double fastest, double slowest) const {
     double low = fastest, high = slowest, tau = slowest;
     for (int i = 0; i < kNewtonSteps && high - low > kConverged * high; ++i) {
@@ -135,7 +135,8 @@ class Newton {
     return std::nullopt;
   }
 
-  // The fewest units at `x`, then at the throughput that these give, which is no less.
+  // Sets the fewest units for `x`, and then the fewest units for the throughput that these reach, which is at least
+  // `x`.
   bool SetUnits(double x, double required) {
     for (int pass = 0; pass < 2; ++pass) {
       double reached = kInfinity;

@@ -1,4 +1,4 @@
-// What provisioning answers: a schedule with the units of every stage.
+// The result of provisioning: a schedule with the units of every stage.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ struct Provisioned {
   Score score;
 };
 
-// Whether `stages`, scored as `score`, keep every constraint that grows with units or money (limits, maxUnits,
-// maxCostPerHour, budget) and the required throughput. Memory is Problem::Allowed's.
+// True if `stages` with score `score` meet all constraints: limits, memory, minUnits, maxUnits, maxCostPerHour, budget
+// and the required throughput.
 bool KeepsConstraints(const Problem& problem, const std::vector<StageChoice>& stages, const Score& score);
 
 }  // namespace medley::sched

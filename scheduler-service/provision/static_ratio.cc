@@ -7,7 +7,7 @@
 namespace medley::sched {
 namespace {
 
-// The stages of one class, and how units are shared among them.
+// Shares units among the stages of one resource class.
 class Share {
  public:
   Share(const Problem& problem, const std::vector<StageChoice>& stages, model::ResourceClass cls) : problem_(problem) {
@@ -21,12 +21,12 @@ class Share {
   bool empty() const { return index_.empty(); }
   int least() const { return problem_.min_units() * static_cast<int>(index_.size()); }
 
-  // Spreads exactly `total` units; false when there are too few, or more than the limits of the stages' types take.
+  // Distributes exactly `total` units over the stages. False if `total` is less than every stage's minimum together.
   bool Spread(int total, std::vector<StageChoice>& stages) const {
     if (total < least()) return false;
     for (const size_t i : index_) stages[i].units = problem_.min_units();
     int left = total - least();
-    // Bulk by the highest throughput that the total gives, the rest one by one to the slowest.
+    // Set the units for the highest throughput that `total` allows, then give the rest one by one to the slowest stage.
     left -= RaiseTo(HighestThroughput(total), stages);
     for (; left > 0; --left) {
       size_t slowest = index_[0];
@@ -45,7 +45,7 @@ class Share {
   double Throughput(size_t n, const std::vector<StageChoice>& stages) const {
     return problem_.Throughput(terms_[n], stages[index_[n]].units);
   }
-  // Units of all stages together at `x`; more than `most` when out of reach.
+  // The sum of the units that all stages need for throughput `x`; more than `most` if that is not enough.
   int64_t UnitsAt(double x, int most) const {
     int64_t sum = 0;
     for (const StageTerms& terms : terms_) {
@@ -64,7 +64,7 @@ class Share {
     }
     return low;
   }
-  // How many units that takes beyond the fewest.
+  // Sets the units for throughput `x`. Returns how many units this adds.
   int RaiseTo(double x, std::vector<StageChoice>& stages) const {
     if (x <= 0) return 0;
     int more = 0;
@@ -115,7 +115,7 @@ class Ratio {
     return static_cast<int>(std::min<int64_t>(most, 1'000'000));
   }
 
-  // Shares the cores that come with `cards`; none: too few of them.
+  // Distributes the cores that belong to `cards` GPU cards. nullopt if there are too few cores.
   std::optional<Score> WithCores(int cards) {
     const int64_t wanted = int64_t{cards} * ratio_.trainers_per_gpu;
     if (wanted > 100'000'000) return std::nullopt;
@@ -130,7 +130,7 @@ class Ratio {
       const Score score = ScoreOf(problem_, stages_, cores);
       return score.server_units > cores ? std::nullopt : std::optional(score);
     }
-    // Servers need more as trainers get more: the most trainers whose servers still find cores.
+    // More trainers need more servers. Find the largest number of trainers that leaves enough cores for their servers.
     int low = cpu_.least() - 1, high = cores;
     while (high - low > 0) {
       const int middle = low + (high - low + 1) / 2;

@@ -1,12 +1,12 @@
-// The static provisioning that practice uses, as a yardstick (HeterPS, section 6.1): CPU cores are bought in a fixed
-// proportion to GPU cards.
+// Static provisioning as used in practice, for comparison (HeterPS, section 6.1): the number of CPU cores has a fixed
+// ratio to the number of GPU cards.
 //
-//   sta-ratio     1 card : 6 cores, which train and serve parameters
+//   sta-ratio     1 card : 6 cores that train and serve parameters
 //   sta-ps-ratio  1 card : 6 cores that train : 6 cores that serve parameters
 //
-// Cards are shared among the GPU stages, and cores among the CPU stages, so that the slowest stage of each class is as
-// fast as can be. Of all numbers of cards the cheapest that keeps the constraints is taken, which is kinder to the
-// ratios than the paper is. Cores are bought only for a class that the schedule uses. Pure and thread-safe.
+// Cards are distributed over the GPU stages, and cores over the CPU stages, so that the slowest stage of each class is
+// as fast as possible. The result is the cheapest feasible number of cards, which gives the static ratios better
+// results than in the paper. Cores are bought only if the schedule uses them. Pure and thread-safe.
 #pragma once
 
 #include <optional>
@@ -18,13 +18,13 @@ namespace medley::sched {
 
 struct StaticRatio {
   int trainers_per_gpu = 6;
-  int servers_per_gpu = 0;  // 0: servers come out of the trainers' cores
+  int servers_per_gpu = 0;  // 0: servers take some of the trainers' cores
 };
 
 inline constexpr StaticRatio kStaRatio{6, 0};
 inline constexpr StaticRatio kStaPsRatio{6, 6};
 
-// Nothing when no number of cards keeps the constraints, or when the schedule has no GPU stage to set the ratio by.
+// nullopt if no number of cards meets the constraints, or if the schedule has no GPU stage.
 std::optional<Provisioned> ProvisionStatic(const Problem& problem, std::vector<StageChoice> stages,
                                            const StaticRatio& ratio);
 

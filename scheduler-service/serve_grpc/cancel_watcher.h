@@ -1,10 +1,10 @@
-// Tells a planner that its caller has left. gRPC's synchronous server lets a handler ask whether its call is cancelled,
-// but tells nobody; so one thread asks for all running calls, a hundred times a second while there are any.
+// Stops the planner when its caller cancels the call. A handler of gRPC's synchronous server can only poll whether its
+// call is cancelled. So one thread polls all running calls, a hundred times per second while there are any.
 //
 //   CancelWatcher::Watch watch(watcher, context, service_stop);
 //   Work(watch.token());
 //
-// Thread-safe. Watches end before the watcher, and before their calls do.
+// Thread-safe. A Watch must be destroyed before the watcher and before the end of its call.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,8 @@ class CancelWatcher {
  public:
   class Watch {
    public:
-    // `token()` is stopped when the call of `context` is cancelled or runs out of time, or when `stop` is requested.
+    // Requests a stop of `token()` when the call of `context` is cancelled or exceeds its deadline, or when `stop` is
+    // requested.
     Watch(CancelWatcher& watcher, const grpc::ServerContext& context, std::stop_token stop);
     ~Watch();
     Watch(const Watch&) = delete;
@@ -48,7 +49,7 @@ class CancelWatcher {
   base::Mutex mutex_;
   base::CondVar changed_;
   std::list<Watch*> watches_ ABSL_GUARDED_BY(mutex_);
-  std::jthread thread_;  // the last member: it uses the others
+  std::jthread thread_;  // must be the last member because it uses the others
 };
 
 }  // namespace medley::sched

@@ -16,9 +16,9 @@ namespace {
 
 namespace pb = scheduler::v1;
 
-// How often an open stream looks whether its client is still there.
+// How often an open stream checks whether its client is still connected.
 constexpr base::milliseconds kWatchPoll{200};
-// Share of the caller's time that planning may take; the rest brings the answer home.
+// The share of the caller's time that planning may take; the rest is for sending the response.
 constexpr double kPlanningShare = 0.9;
 constexpr char kRetryAfterSeconds[] = "1";
 
@@ -79,7 +79,8 @@ class Service final : public pb::SchedulerService::Service {
     if (const grpc::Status refused = Begin(*context, call); !refused.ok()) return refused;
     absl::Status status;
     if (watches_.fetch_add(1) >= options_.max_watches) {
-      status = base::ResourceExhausted("{} watches are open already", options_.max_watches);
+      status = base::ResourceExhausted("{} catalog watches are open already, which is the maximum: try again later",
+                                       options_.max_watches);
     } else {
       call.stop = drain_;
       Stream(*context, call, *writer);
@@ -99,12 +100,12 @@ class Service final : public pb::SchedulerService::Service {
     return End(context, (handlers_.*method)(in, call, out));
   }
 
-  // Who asks, and until when.
+  // Sets request ID and deadline of the call, and authenticates the caller.
   grpc::Status Begin(grpc::ServerContext& context, Call& call) {
     call.id = ids_.Choose(Metadata(context, "x-request-id"));
     context.AddTrailingMetadata("x-request-id", call.id);
     if (!options_.tokens.Allow(Metadata(context, "authorization"))) {
-      const absl::Status refused = base::Unauthenticated("the call shows no valid bearer token");
+      const absl::Status refused = base::Unauthenticated("the call has no valid bearer token");
       handlers_.record().Answered("unauthenticated", call, refused, 0);
       return rpc::ToGrpc(refused);
     }
@@ -124,7 +125,7 @@ class Service final : public pb::SchedulerService::Service {
   }
 
   void Stream(grpc::ServerContext& context, const Call& call, grpc::ServerWriter<pb::WatchCatalogResponse>& writer) {
-    int64_t sent = -1;  // the first message comes at once, also of an empty catalog
+    int64_t sent = -1;  // send the current catalog at once, even if it is empty
     while (!drain_.stop_requested() && !context.IsCancelled()) {
       pb::WatchCatalogResponse response;
       if (!handlers_.NextCatalog(sent, kWatchPoll, call, response).ok()) continue;

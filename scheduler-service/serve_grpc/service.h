@@ -1,6 +1,6 @@
-// SchedulerService over gRPC: a caller's deadline bounds the planner and its leaving ends it; streams of the catalog
-// end when the caller or the service leaves. Refusals for want of room carry the trailing metadata `retry-after`
-// (seconds); every answer carries `x-request-id`.
+// SchedulerService over gRPC. The caller's deadline bounds the planning time, and cancellation stops the planner.
+// Catalog streams end when the caller cancels or the service stops. RESOURCE_EXHAUSTED responses have the trailing
+// metadata `retry-after` (seconds); every response has `x-request-id`.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ class Service;
 namespace medley::sched {
 
 struct GrpcServiceOptions {
-  int max_watches = 64;  // more are refused with RESOURCE_EXHAUSTED
-  BearerTokens tokens;   // callers without one get UNAUTHENTICATED
+  int max_watches = 64;  // further watches get RESOURCE_EXHAUSTED
+  BearerTokens tokens;   // callers without a valid token get UNAUTHENTICATED
 };
 
-// Borrows `handlers` and `ids`. `drain` ends open streams; `stop` ends planning as well. Request both before the
-// server is shut down for good.
+// Borrows `handlers` and `ids`. `drain` ends open streams; `stop` also ends planning. Request both before shutting the
+// server down.
 std::unique_ptr<grpc::Service> MakeGrpcService(Handlers& handlers, RequestIds& ids, std::stop_token drain,
                                                std::stop_token stop, GrpcServiceOptions options = {});
 

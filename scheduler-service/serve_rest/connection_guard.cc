@@ -19,7 +19,7 @@
 namespace medley::sched {
 namespace {
 
-// A descriptor of our own for what `fd` means now.
+// Duplicates a descriptor, so that it cannot be closed and reused for something else while we use it.
 class Duplicate {
  public:
   explicit Duplicate(int fd) : fd_(fcntl(fd, F_DUPFD_CLOEXEC, 0)) {}
@@ -72,10 +72,10 @@ ConnectionGuard::ConnectionGuard(const Options& options, std::function<int()> an
       open_(metrics.GetGauge("medley_rest_connections", "Open connections to the REST port")),
       clock_(clock),
       thread_([this](std::stop_token stop) {
-        while (clock_.SleepFor(options_.period, stop)) Look();
+        while (clock_.SleepFor(options_.period, stop)) InspectAll();
       }) {}
 
-int ConnectionGuard::Look() {
+int ConnectionGuard::InspectAll() {
   ended_ = 0;
   const base::SteadyTime now = clock_.Steady();
   for (auto& [inode, connection] : connections_) connection.seen = false;
@@ -97,7 +97,7 @@ void ConnectionGuard::Inspect(int fd, base::SteadyTime now) {
   if (fstat(fd, &file) != 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
   const auto [found, is_new] = connections_.try_emplace(file.st_ino);
   Connection& connection = found->second;
-  if (connection.seen) return;  // a duplicate that somebody else holds
+  if (connection.seen) return;  // another descriptor of the same socket
   const bool received_more = info.tcpi_bytes_received > connection.received;
   const bool sent_more = info.tcpi_bytes_sent > connection.sent;
   connection.seen = true;
@@ -117,26 +117,28 @@ void ConnectionGuard::Inspect(int fd, base::SteadyTime now) {
 const char* ConnectionGuard::Fault(const Connection& connection, bool grew, base::SteadyTime now) const {
   if (now - connection.changed > options_.idle) return "idle";
   if (connection.received - connection.received_at_sent > options_.max_unanswered_bytes) return "size";
-  // Still sending after so long, or waiting for an answer to what cannot be a whole request.
+  // The client is still sending after that time, or it has sent an incomplete request and waits.
   const bool slow = connection.asking && now - connection.asking_since > options_.receive;
   if (slow && (grew || answering_() == 0)) return "slow";
   return nullptr;
 }
 
 void ConnectionGuard::End(int fd, const char* reason) {
-  // Closing resets the connection. Without that a client that is still sending into a closed window would learn
-  // nothing until its kernel gives up.
+  // Reset the connection when it is closed. Otherwise a client that is still sending would notice nothing until its
+  // kernel gives up.
   constexpr linger kReset{.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &kReset, sizeof kReset);
   shutdown(fd, SHUT_RDWR);
   ++ended_;
-  metrics_.GetCounter("medley_rest_connections_ended_total", "Connections that the service ended", {{"reason", reason}})
+  metrics_
+      .GetCounter("medley_rest_connections_ended_total", "Connections that the service closed, by reason",
+                  {{"reason", reason}})
       .Increment();
-  log::Info("connection ended", {{"reason", reason}});
+  log::Info("closed a connection", {{"reason", reason}});
 }
 
 void ConnectionGuard::EndOldestIdle() {
-  // Those that have been quiet longest first, but none that waits for an answer.
+  // Order by the time of the last activity, and skip connections that wait for a response.
   std::vector<std::pair<base::SteadyTime, ino_t>> quiet;
   for (const auto& [inode, connection] : connections_) {
     if (!connection.asking || answering_() == 0) quiet.emplace_back(connection.changed, inode);

@@ -1,13 +1,13 @@
-// Ends connections that cost without asking anything: idle ones, senders that drip or never stop, and the oldest idle
-// ones when there are too many.
+// Closes connections that waste resources: idle ones, clients that send too slowly or too much, and, if there are too
+// many connections, those that have been idle the longest.
 //
-// cpprestsdk has no timeouts, no bound on headers and does not show its sockets. The guard therefore looks at the
-// process's own sockets from outside: several times a second it goes through /proc/self/fd, takes a duplicate of each
-// descriptor (so that what it looks at cannot become another one meanwhile), keeps those that are connections of the
-// listening port, and reads how many bytes the kernel has received and sent on them. A connection is ended by
-// shutdown(2), which the library sees as the client having left.
+// cpprestsdk has no timeouts and no limit on headers, and it does not expose its sockets. Therefore the guard inspects
+// the sockets of its own process several times per second: it lists /proc/self/fd, duplicates each descriptor (so that
+// it cannot be reused meanwhile), selects the connections of the listening port, and reads how many bytes the kernel
+// has received and sent. It closes a connection with shutdown(2), which looks to the library as if the client
+// disconnected.
 //
-// Thread-safe. The port may be listened on by this process only.
+// Thread-safe. No other process may listen on the port.
 #pragma once
 
 #include <sys/types.h>
@@ -28,24 +28,25 @@ class ConnectionGuard {
   struct Options {
     int port = 0;
     base::nanoseconds period = base::milliseconds(200);
-    base::nanoseconds idle = base::seconds(90);         // nothing received or sent; more than the longest planning
-    base::nanoseconds receive = base::seconds(20);      // from the first byte of a request to its last
-    uint64_t max_unanswered_bytes = uint64_t{8} << 20;  // received since the last byte sent
+    base::nanoseconds idle = base::seconds(90);  // longest time without traffic; must exceed the longest planning time
+    base::nanoseconds receive = base::seconds(20);      // longest time from the first byte of a request to its last
+    uint64_t max_unanswered_bytes = uint64_t{8} << 20;  // most bytes received since the last byte sent
     size_t max_connections = 1024;
   };
-  // `answering`: how many requests have arrived (headers) and are not answered. Borrows metrics and clock.
+  // `answering` returns the number of requests whose headers have arrived and that are not answered yet. Borrows
+  // `metrics` and `clock`.
   ConnectionGuard(const Options& options, std::function<int()> answering, metrics::Registry& metrics,
                   base::Clock& clock);
 
-  // One look; the thread does nothing else. Returns how many connections were ended.
-  int Look();
+  // Inspects all connections once and returns the number of closed ones. The thread calls it every `period`.
+  int InspectAll();
 
  private:
   struct Connection {
     uint64_t received = 0, sent = 0;
-    uint64_t received_at_sent = 0;  // `received` when `sent` was last seen to grow
-    base::SteadyTime changed;       // when either was last seen to grow
-    base::SteadyTime asking_since;  // first sight of bytes that are not answered
+    uint64_t received_at_sent = 0;  // value of `received` when `sent` last grew
+    base::SteadyTime changed;       // when `received` or `sent` last grew
+    base::SteadyTime asking_since;  // when bytes without an answer were first seen
     bool asking = false;
     bool seen = false;
   };
@@ -62,7 +63,7 @@ class ConnectionGuard {
   base::Clock& clock_;
   std::map<ino_t, Connection> connections_;
   int ended_ = 0;
-  std::jthread thread_;  // the last member
+  std::jthread thread_;  // must be the last member because it uses the others
 };
 
 }  // namespace medley::sched

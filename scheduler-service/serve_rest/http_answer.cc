@@ -61,7 +61,7 @@ HttpAnswer ErrorAnswer(const absl::Status& status, int code, std::string_view fi
   const nlohmann::json body = {{"code", std::string(absl::StatusCodeToString(status.code()))},
                                {"message", base::Message(status)},
                                {"field", std::string(field)}};
-  // Messages quote what the caller sent, which need not be UTF-8.
+  // Messages quote text from the caller, which may be invalid UTF-8.
   HttpAnswer answer = TextAnswer(code == 0 ? HttpCode(status.code()) : code,
                                  body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kJsonType);
   if (answer.code == 429 || answer.code == 503) answer.headers.emplace_back("Retry-After", kRetryAfterSeconds);

@@ -1,4 +1,4 @@
-// An answer over HTTP, and how a Status becomes one. Pure, thread-safe.
+// An HTTP response, and the conversion of a Status to one. Pure, thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -18,17 +18,17 @@ struct HttpAnswer {
   std::shared_ptr<const std::string> body;
   std::string type = kJsonType;
   std::vector<std::pair<std::string, std::string>> headers;
-  bool close = false;  // the connection is of no use any more
+  bool close = false;  // close the connection after the response
 };
 
 HttpAnswer TextAnswer(int code, std::string body, std::string type = "text/plain; charset=utf-8");
 
-// {"code": "INVALID_ARGUMENT", "message": "...", "field": "model.layers[0].name"}; `field` is empty where the error
-// names none. ResourceExhausted is 429 with Retry-After unless `code` says otherwise (413).
+// A body such as {"code": "INVALID_ARGUMENT", "message": "...", "field": "model.layers[0].name"}; `field` is empty if
+// the error names no field. `code` 0 means HttpCode of the status. 429 and 503 include Retry-After.
 HttpAnswer ErrorAnswer(const absl::Status& status, int code = 0);
 HttpAnswer ErrorAnswer(const absl::Status& status, int code, std::string_view field);
 
-// The HTTP code of a gRPC code.
+// The HTTP code for a gRPC code.
 int HttpCode(absl::StatusCode code);
 
 }  // namespace medley::sched

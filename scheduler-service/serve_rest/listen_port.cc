@@ -17,7 +17,7 @@ absl::StatusOr<int> ProbePort(const std::string& host, int port) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   const std::string numeric = host == "localhost" ? "127.0.0.1" : host;
   if (port < 0 || port > 65535 || inet_pton(AF_INET, numeric.c_str(), &address.sin_addr) != 1) {
-    return base::InvalidArgument("{}:{} is not an IPv4 address and port to listen on", host, port);
+    return base::InvalidArgument("{}:{} is not a valid IPv4 address and port", host, port);
   }
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return base::ErrnoStatus(errno, "opening a socket");

@@ -12,8 +12,8 @@ namespace {
 struct Park {
   base::Mutex mutex;
   base::CondVar changed;
-  int open ABSL_GUARDED_BY(mutex) = 0;     // servers
-  int closing ABSL_GUARDED_BY(mutex) = 0;  // of those
+  int open ABSL_GUARDED_BY(mutex) = 0;     // number of open servers
+  int closing ABSL_GUARDED_BY(mutex) = 0;  // how many of them are closing
   bool taken ABSL_GUARDED_BY(mutex) = false;
 
   bool Wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return open > 0 && closing == 0; }
@@ -27,7 +27,7 @@ Park& ThePark() {
   return park;
 }
 
-// Holds the thread that runs it.
+// Blocks the thread of the pool that runs it, while it must be parked.
 void StayParked() {
   Park& park = ThePark();
   base::MutexLock lock(park.mutex);

@@ -1,14 +1,14 @@
-// Keeps the network of cpprestsdk, whose threads belong to the whole process, on one thread while servers are open.
+// Limits cpprestsdk, whose thread pool is global to the process, to one network thread while servers are open.
 //
-// Why one: an answer that is sent before its request's body was read closes the socket; with a second thread the
-// library may begin to read from it at that moment, and crash. Why not simply a pool of one: closing a listener holds a
-// thread until every connection has ended, and those end on a thread of the pool. So there are two, and the second is
-// parked except while a server closes.
+// A response that is sent before the request's body was read closes the socket. With a second thread, the library may
+// start to read from that socket at the same moment, and crash. A pool with one thread is not possible either: closing
+// a listener blocks a thread until every connection has ended, and connections end on a thread of the pool. Therefore
+// the pool has two threads, and the second one is parked except while a server closes.
 #pragma once
 
 namespace medley::sched {
 
-// One for each server, from before it listens until it has closed. Thread-safe.
+// Each server owns one, from before it listens until it has closed. Thread-safe.
 class NetworkThread {
  public:
   NetworkThread();
@@ -16,7 +16,7 @@ class NetworkThread {
   NetworkThread(const NetworkThread&) = delete;
   NetworkThread& operator=(const NetworkThread&) = delete;
 
-  // The server closes: from now to the destructor there are two threads. Call it once.
+  // Call this once, when the server starts to close. From then until the destructor, two threads run.
   void BeginClosing();
 
  private:

@@ -9,7 +9,7 @@
 #include "common/base/embedded_file.h"
 #include "common/base/status.h"
 
-// The contracts as protoc compiled them, with comments (the descriptors inside the program have none).
+// The proto files as descriptors that include comments (the descriptors of the generated code have none).
 MEDLEY_EMBEDDED(contracts);
 
 namespace medley::sched {
@@ -48,7 +48,7 @@ json Ref(const std::string& section, const std::string& name) {
   return {{"$ref", "#/components/" + section + "/" + name}};
 }
 
-// Collects the schemas of messages, each once, with those that they use.
+// Collects the schemas of messages and of the messages that they use, each once.
 class Schemas {
  public:
   json Of(const FieldDescriptor& field) {
@@ -64,7 +64,7 @@ class Schemas {
     if (type.full_name() == "google.protobuf.Timestamp") return {{"type", "string"}, {"format", "date-time"}};
     const std::string name = SchemaName(type);
     if (!schemas_.contains(name)) {
-      schemas_[name] = json::object();  // before its fields: messages may contain themselves
+      schemas_[name] = json::object();  // insert it before its fields, because messages may contain themselves
       json properties = json::object();
       for (int i = 0; i < type.field_count(); ++i) properties[type.field(i)->json_name()] = Of(*type.field(i));
       schemas_[name] = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
@@ -94,7 +94,7 @@ class Schemas {
         return {{"type", "integer"}, {"format", "int32"}};
       case FieldDescriptor::CPPTYPE_UINT32:
         return {{"type", "integer"}, {"minimum", 0}, {"maximum", 4294967295}};
-      // Printed as strings; numbers are taken as well.
+      // Responses have strings; requests may have strings or numbers.
       case FieldDescriptor::CPPTYPE_INT64:
         return {{"type", {"string", "integer"}}, {"format", "int64"}};
       case FieldDescriptor::CPPTYPE_UINT64:
@@ -114,23 +114,23 @@ class Schemas {
 
 json ErrorSchema() {
   return {{"type", "object"},
-          {"description", "Why a request was refused."},
+          {"description", "Why a request was rejected."},
           {"required", {"code", "message", "field"}},
           {"properties",
            {{"code", {{"type", "string"}, {"description", "A gRPC status code."}}},
             {"message", {{"type", "string"}}},
-            {"field", {{"type", "string"}, {"description", "Path of the field that is wrong, or empty."}}}}},
+            {"field", {{"type", "string"}, {"description", "Path of the invalid field, or empty."}}}}},
           {"additionalProperties", false}};
 }
 
 json ErrorResponses() {
   const std::vector<std::pair<const char*, const char*>> errors = {
-      {"BadRequest", "The request is malformed; `field` says where."},
-      {"Unauthenticated", "A bearer token is needed."},
-      {"LengthRequired", "Content-Length is needed; chunked bodies are not taken."},
-      {"TooLarge", "The body is larger than the service takes."},
+      {"BadRequest", "The request is invalid; `field` has the path of the field."},
+      {"Unauthenticated", "A valid bearer token is required."},
+      {"LengthRequired", "Content-Length is required; chunked bodies are not supported."},
+      {"TooLarge", "The body is larger than the service allows."},
       {"UnsupportedMediaType", "The body is neither JSON nor YAML."},
-      {"Busy", "Too many requests are being answered; Retry-After says when to ask again."},
+      {"Busy", "Too many requests are being processed; try again after Retry-After seconds."},
       {"Unavailable", "The service is stopping."},
       {"DeadlineExceeded", "No plan was found in time."}};
   json out = json::object();
@@ -215,7 +215,7 @@ std::string MakeOpenApi(const std::vector<Route>& routes) {
                                           rpc != nullptr ? CommentOf(*rpc) : route.summary, schemas);
   }
   paths["/healthz"] = PlainPath("Healthz", "The process is alive.", "text/plain", false);
-  paths["/readyz"] = PlainPath("Readyz", "Prices are there, and the service is not stopping.", "text/plain", true);
+  paths["/readyz"] = PlainPath("Readyz", "The service has prices and is not stopping.", "text/plain", true);
   paths["/metrics"] = PlainPath("Metrics", "Prometheus metrics.", "text/plain", false);
   paths["/openapi.json"] = PlainPath("OpenApi", "This document.", "application/json", false);
   schemas.all()["Error"] = ErrorSchema();
@@ -233,9 +233,10 @@ std::string MakeOpenApi(const std::vector<Route>& routes) {
        {{"schemas", schemas.all()},
         {"responses", ErrorResponses()},
         {"parameters",
-         {{"RequestId", HeaderParameter("X-Request-Id", "The caller's name for the request, in logs and in the answer.",
-                                        {{"type", "string"}, {"maxLength", 64}})},
-          {"RequestTimeout", HeaderParameter("Request-Timeout", "Seconds that the caller waits.",
+         {{"RequestId",
+           HeaderParameter("X-Request-Id", "The caller's ID for the request, included in logs and in the response.",
+                           {{"type", "string"}, {"maxLength", 64}})},
+          {"RequestTimeout", HeaderParameter("Request-Timeout", "The caller's timeout in seconds.",
                                              {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 86400}})}}},
         {"securitySchemes", {{"bearer", {{"type", "http"}, {"scheme", "bearer"}}}}}}}};
   return document.dump();

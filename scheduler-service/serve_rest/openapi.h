@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document of the service, made from the contracts: schemas and descriptions come from the protobuf
-// descriptors (with their comments), paths from the table of routes. Pure.
+// Generates the OpenAPI 3.1 document of the service: schemas and descriptions come from the protobuf descriptors and
+// their comments, paths from the table of routes. Pure.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // cpprestsdk's listener in front of RestService.
 //
-// What one must know of the library (2.10.18): a handler runs when the headers have arrived, while the body is still
-// read into memory without a bound; an answer is sent only when the body is complete. So a body that nobody will read
-// is declared complete here (`Discard`), which sends the answer at once, and the connection is closed after it; hence
-// one thread (network_thread.h).
+// Properties of the library (2.10.18) that shape this code: a handler runs when the headers have arrived, while the
+// library still reads the body into memory without a limit, and it sends a response only when the body is complete. So
+// if the service rejects a request by its headers, `Discard` declares the body complete; then the library sends the
+// response at once, and the connection is closed. This is safe only with one network thread (network_thread.h).
 #include "scheduler-service/serve_rest/rest_server.h"
 
 #include <cpprest/http_listener.h>
@@ -29,7 +29,7 @@ using web::http::status_code;
 using web::http::experimental::listener::http_listener;
 using web::http::experimental::listener::http_listener_config;
 
-// Beside the body: headers, and what TLS adds.
+// Bytes of a request besides its body: headers, and the overhead of TLS.
 constexpr uint64_t kBytesBesideBody = uint64_t{256} << 10;
 constexpr base::seconds kLastAnswers{30};
 
@@ -71,9 +71,9 @@ class Server final : public RestServer {
     try {
       listener_->close().wait();
     } catch (const std::exception&) {
-      // It was not open any more; nothing is left to release.
+      // The listener was not open, so there is nothing to release.
     }
-    // Answers that wait for a body or run on the pool still use this object.
+    // Requests that wait for a body or run on the pool still use this object.
     WaitAnswered(kLastAnswers);
   }
 
@@ -93,7 +93,7 @@ class Server final : public RestServer {
       MEDLEY_ASSIGN_OR_RETURN(tls_, TlsFiles::Load(*options_.tls, context_.clock));
     }
     absl::Status status;
-    // Between the probe and the listener somebody may take a port that the system chose: try another one.
+    // Another process may take the port between the probe and Listen. If the system chose the port, try another one.
     for (int attempt = 0; attempt < (options_.port == 0 ? 10 : 1); ++attempt) {
       MEDLEY_ASSIGN_OR_RETURN(const int port, ProbePort(options_.host, options_.port));
       status = Listen(port);
@@ -136,14 +136,14 @@ class Server final : public RestServer {
     }
     const auto begun = std::make_shared<RestService::Begun>(service_.Begin(Read(request)));
     if (begun->answer != nullptr) return Reply(request, *begun, *begun->answer);
-    // Not blocking: the threads of the network are few, and a slow client must not hold one of them.
+    // Read the body asynchronously, so that a slow client does not block the network thread.
     request.extract_vector().then([this, begun, request](pplx::task<std::vector<unsigned char>> task) {
       auto body = std::make_shared<std::string>();
       try {
         const std::vector<unsigned char> bytes = task.get();
         body->assign(bytes.begin(), bytes.end());
       } catch (const std::exception&) {
-        return Done();  // the client went away
+        return Done();  // the client disconnected
       }
       if (const auto kept = service_.Cached(*begun, *body)) return Reply(request, *begun, *kept);
       const bool taken =
@@ -164,7 +164,7 @@ class Server final : public RestServer {
       try {
         task.get();
       } catch (const std::exception&) {
-        // The client did not wait for its answer.
+        // The client disconnected before the response was sent.
       }
       Done();
     });

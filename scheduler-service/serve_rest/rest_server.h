@@ -1,12 +1,13 @@
-// The scheduling service over HTTP: the same handlers as gRPC, in proto3 JSON; requests in JSON or YAML.
+// The scheduling service over HTTP: the same handlers as gRPC, with proto3 JSON responses and JSON or YAML requests.
 //
-//   /v1/...                      routes.h
-//   GET /openapi.json            describes them
+//   /v1/...                       routes.h
+//   GET /openapi.json             the description of these routes
 //   GET /healthz /readyz /metrics
-//   GET / ...                    the web page (RestContext::files)
-// Errors are {"code", "message", "field"}: 400, 401, 404, 405, 408, 411, 413, 415, 429, 499, 503, 504. A request may
-// name itself (X-Request-Id) and say how long it waits (Request-Timeout, seconds).
-// Thread-safe. This is the only folder that sees cpprestsdk.
+//   GET / ...                     the web page (RestContext::files)
+//
+// An error has the body {"code", "message", "field"} and one of the HTTP codes of HttpCode, or 405, 411, 413 or 415. A
+// request may have an ID (X-Request-Id) and a timeout in seconds (Request-Timeout).
+// Thread-safe. This is the only folder that uses cpprestsdk.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,39 +30,39 @@ namespace medley::sched {
 
 struct RestOptions {
   std::string host = "127.0.0.1";
-  int port = 0;  // 0: a free one, see port()
+  int port = 0;  // 0: a free port, which port() returns
   int64_t max_body_bytes = int64_t{4} << 20;
-  std::optional<TlsFiles::Paths> tls;  // none: plain text
-  BearerTokens tokens;                 // callers without one get 401
-  // Answered without a token, as the files of the page are.
+  std::optional<TlsFiles::Paths> tls;  // nullopt: no TLS
+  BearerTokens tokens;                 // callers without a valid token get 401
+  // These paths, and the files of the web page, need no token.
   std::vector<std::string> open_paths = {"/healthz", "/readyz"};
-  int work_threads = 20;                          // requests that are answered or wait for their turn
-  base::nanoseconds idle = base::seconds(90);     // of a connection; longer than any planning
-  base::nanoseconds receive = base::seconds(20);  // of one request
+  int work_threads = 20;                          // maximum number of requests that run or wait in the queue
+  base::nanoseconds idle = base::seconds(90);     // idle timeout of a connection; must exceed the longest planning time
+  base::nanoseconds receive = base::seconds(20);  // timeout for receiving a request
   size_t max_connections = 1024;
 };
 
-// What it serves. Everything is borrowed; `stop` ends planning.
+// The objects that the server uses. References are borrowed; `stop` ends planning.
 struct RestContext {
   Handlers& handlers;
   RequestIds& ids;
   metrics::Registry& metrics;
   base::Clock& clock;
-  std::function<bool()> ready;  // answers /readyz
+  std::function<bool()> ready;  // the result of /readyz
   std::stop_token stop;
   std::vector<StaticFile> files;
 };
 
 class RestServer {
  public:
-  // Errors: AlreadyExists naming the address when it is in use, InvalidArgument for a host that cannot be listened on
-  // or certificates that are not good, NotFound.
+  // Errors: AlreadyExists naming an address that is in use; InvalidArgument for an invalid host or certificate;
+  // NotFound for a missing certificate file.
   static absl::StatusOr<std::unique_ptr<RestServer>> Start(const RestOptions& options, RestContext context);
-  virtual ~RestServer() = default;  // closes and waits for running answers
+  virtual ~RestServer() = default;  // closes the listener and waits for running requests
   virtual int port() const = 0;
-  // Requests that have arrived and are not answered to the end.
+  // The number of requests that have arrived and whose response has not been sent completely.
   virtual int answering() const = 0;
-  // Waits until there are none; false when that took longer than `timeout`.
+  // Waits until this number is 0; returns false after `timeout`.
   virtual bool WaitAnswered(base::nanoseconds timeout) = 0;
 };
 

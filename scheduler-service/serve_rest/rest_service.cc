@@ -12,10 +12,9 @@
 namespace medley::sched {
 namespace {
 
-// Scripts, styles and calls to this service only; nothing from elsewhere, no inline code, no frames.
+// Allows scripts, styles and calls from and to this service only: no other origins, no inline code, no frames.
 constexpr char kPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
-    "'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr double kMaxTimeoutSeconds = 86400;
 
@@ -59,7 +58,7 @@ bool RestService::IsOpen(const std::string& path) const {
 
 std::unique_ptr<HttpAnswer> RestService::Refuse(const absl::Status& status, int code, std::string_view field,
                                                 const Call& call) {
-  // The method is not the caller's to choose: labels of metrics are few.
+  // A fixed label value, so that callers cannot create arbitrarily many metric series.
   context_.handlers.record().Answered("refused", call, status, 0);
   return std::make_unique<HttpAnswer>(ErrorAnswer(status, code, field));
 }
@@ -69,12 +68,12 @@ RestService::Begun RestService::Begin(const HttpRequest& request) {
   begun.call.id = context_.ids.Choose(request.request_id);
   begun.call.stop = context_.stop;
   if (!IsOpen(request.path) && !options_.tokens.Allow(request.authorization)) {
-    begun.answer = Refuse(base::Unauthenticated("the request shows no valid bearer token"), 0, "", begun.call);
+    begun.answer = Refuse(base::Unauthenticated("the request has no valid bearer token"), 0, "", begun.call);
   } else {
     begun.answer = Find(request, begun);
   }
   if (begun.answer != nullptr) {
-    // Nobody reads the rest of what is being sent.
+    // The body will not be read, so the connection cannot be reused.
     begun.answer->close = request.chunked || request.length > 0;
   }
   return begun;
@@ -101,7 +100,7 @@ std::unique_ptr<HttpAnswer> RestService::Find(const HttpRequest& request, Begun&
     begun.kind = route->path + (IsYaml(MediaType(request.content_type)) ? " yaml" : " json");
     return RefuseBody(request, begun.call);
   }
-  // The query takes the body's place.
+  // For GET, the query parameters are the request.
   const auto json = QueryToJson(request.query);
   if (!json.ok()) return std::make_unique<HttpAnswer>(ErrorAnswer(json.status()));
   return std::make_unique<HttpAnswer>(Work(begun, *json));
@@ -114,13 +113,13 @@ std::unique_ptr<HttpAnswer> RestService::RefuseBody(const HttpRequest& request, 
                   415, "Content-Type", call);
   }
   if (request.chunked || !request.has_length) {
-    return Refuse(base::InvalidArgument("Content-Length: is needed, chunked bodies are not taken"), 411,
+    return Refuse(base::InvalidArgument("Content-Length: is required, chunked bodies are not supported"), 411,
                   "Content-Length", call);
   }
   if (request.length > static_cast<uint64_t>(options_.max_body_bytes)) {
-    return Refuse(
-        base::ResourceExhausted("the body has {} bytes, more than {}", request.length, options_.max_body_bytes), 413,
-        "", call);
+    return Refuse(base::ResourceExhausted("the body has {} bytes, at most {} are allowed", request.length,
+                                          options_.max_body_bytes),
+                  413, "", call);
   }
   return nullptr;
 }
@@ -154,15 +153,15 @@ std::unique_ptr<HttpAnswer> RestService::Page(const HttpRequest& request, const 
   } else if (path == "/healthz" || context_.ready()) {
     answer = TextAnswer(200, "ok\n");
   } else {
-    answer = TextAnswer(503, "not ready: no prices yet, or stopping\n");
+    answer = TextAnswer(503, "not ready: the service has no prices yet, or it is stopping\n");
   }
   return std::make_unique<HttpAnswer>(std::move(answer));
 }
 
 std::unique_ptr<HttpAnswer> RestService::Cached(Begun& begun, std::string_view body) {
   const base::SteadyTime start = context_.clock.Steady();
-  begun.call.generation = context_.handlers.generation();
-  auto kept = context_.handlers.cache().Find(begun.kind, body, begun.call.generation);
+  begun.call.input_version = context_.handlers.input_version();
+  auto kept = context_.handlers.cache().Find(begun.kind, body, begun.call.input_version);
   if (kept == nullptr) return nullptr;
   begun.call.cached = true;
   context_.handlers.record().Answered(begun.route->rpc, begun.call, absl::OkStatus(),
@@ -177,7 +176,7 @@ HttpAnswer RestService::Work(Begun& begun, const std::string& body) {
   std::string json;
   absl::Status status;
   if (begun.kind.ends_with(" json") && !LooksLikeJson(body)) {
-    status = base::InvalidArgument("the body is not JSON; YAML is taken as application/yaml");
+    status = base::InvalidArgument("the body is not JSON; send YAML with Content-Type application/yaml");
   } else {
     status = begun.route->answer(body, begun.call, json);
   }
@@ -185,7 +184,7 @@ HttpAnswer RestService::Work(Begun& begun, const std::string& body) {
     answer = ErrorAnswer(status);
   } else {
     if (begun.call.reproducible && !begun.kind.empty()) {
-      context_.handlers.cache().Insert(begun.kind, body, begun.call.generation, json);
+      context_.handlers.cache().Insert(begun.kind, body, begun.call.input_version, json);
     }
     answer = TextAnswer(200, std::move(json), kJsonType);
   }
@@ -194,7 +193,7 @@ HttpAnswer RestService::Work(Begun& begun, const std::string& body) {
 
 HttpAnswer RestService::Busy(Begun& begun) {
   const absl::Status status =
-      base::ResourceExhausted("all {} threads are busy: try again later", options_.work_threads);
+      base::ResourceExhausted("all {} request threads are busy: try again later", options_.work_threads);
   return *Refuse(status, 0, "", begun.call);
 }
 

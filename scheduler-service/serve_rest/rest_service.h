@@ -1,4 +1,4 @@
-// From an HTTP request to its answer, without the library that carries them: which path, who may, what it says.
+// Handles HTTP requests, independent of the HTTP library: routing, authentication, limits, caching.
 //
 // Thread-safe.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace medley::sched {
 
-// A request without its body. Header values are empty where absent.
+// A request without its body. The value of a missing header is empty.
 struct HttpRequest {
   std::string method;
   std::string path;
@@ -33,21 +33,21 @@ class RestService {
  public:
   RestService(const RestOptions& options, RestContext context);
 
-  // What the headers alone decide. Either `answer` is set and nothing else happens, or the body is to be read (when
-  // `length` > 0) and handed to Cached and Work.
+  // The result of reading the headers. If `answer` is set, it is the response. Otherwise the caller reads the body (if
+  // `length` > 0) and passes it to Cached and Work.
   struct Begun {
     std::unique_ptr<HttpAnswer> answer;
     const Route* route = nullptr;
     Call call;
-    std::string kind;  // of the question, for the cache
+    std::string kind;  // of the request, for ResultCache
   };
   Begun Begin(const HttpRequest& request);
 
-  // The answer to the same bytes as before; null when there is none. Quick.
+  // The cached response for the same body; null if there is none. Does not block.
   std::unique_ptr<HttpAnswer> Cached(Begun& begun, std::string_view body);
-  // May take as long as the call allows.
+  // Computes the response. May take until the deadline of the call.
   HttpAnswer Work(Begun& begun, const std::string& body);
-  // Every thread is busy.
+  // The response for when every thread is busy.
   HttpAnswer Busy(Begun& begun);
 
  private:

@@ -27,7 +27,7 @@ Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::s
   return {std::move(method), std::move(path), std::move(rpc), "", In::descriptor(), Out::descriptor(), answer};
 }
 
-// For programs that read JSON only, such as the web page.
+// Converts YAML to JSON, for clients that read only JSON, such as the web page.
 Route Normalize(Handlers& handlers) {
   auto answer = [&handlers](std::string_view text, Call& call, std::string& body) -> absl::Status {
     pb::PlanRequest request;
@@ -44,7 +44,7 @@ Route Normalize(Handlers& handlers) {
   return {"POST",
           "/v1/normalize",
           "Normalize",
-          "A planning question, checked for unknown and misplaced fields, as JSON.",
+          "Returns a planning request as JSON after checking it for unknown and misplaced fields.",
           pb::PlanRequest::descriptor(),
           pb::PlanRequest::descriptor(),
           answer};
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> QueryToJson(std::string_view query) {
     const size_t equals = std::min(part.find('='), part.size());
     const std::string name = Unescape(part.substr(0, equals));
     if (name.empty()) return base::InvalidArgument("the query has a parameter without a name");
-    if (out.contains(name)) return base::InvalidArgument("{}: given twice", name);
+    if (out.contains(name)) return base::InvalidArgument("{}: appears twice in the query", name);
     const std::string value = Unescape(part.substr(std::min(equals + 1, part.size())));
     if (!value.empty()) out[name] = value;
   }

@@ -1,4 +1,4 @@
-// A file that is part of the program.
+// A file that is embedded in the program.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace medley::sched {
 struct StaticFile {
   std::string path;        // "/app.js"
   std::string type;        // "text/javascript; charset=utf-8"
-  std::string_view bytes;  // live as long as the program
+  std::string_view bytes;  // valid as long as the program runs
 };
 
 }  // namespace medley::sched

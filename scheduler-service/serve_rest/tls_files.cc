@@ -54,10 +54,10 @@ absl::Status TlsFiles::Check(const Pem& pem) {
     ssl::context context(ssl::context::tls_server);
     ApplyPem(pem, context);
     if (SSL_CTX_check_private_key(context.native_handle()) != 1) {
-      return base::InvalidArgument("the key is not the certificate's");
+      return base::InvalidArgument("the key does not match the certificate");
     }
   } catch (const std::exception& error) {
-    return base::InvalidArgument("not a certificate and its key in PEM: {}", error.what());
+    return base::InvalidArgument("not a certificate and its key in PEM format: {}", error.what());
   }
   return absl::OkStatus();
 }
@@ -71,9 +71,9 @@ TlsFiles::Pem TlsFiles::Current() {
   const absl::Status status = read.ok() ? Check(*read) : read.status();
   if (status.ok()) {
     pem_ = *std::move(read);
-    log::Info("serving a new certificate", {{"file", paths_.certificate.string()}});
+    log::Info("loaded a new certificate", {{"file", paths_.certificate.string()}});
   } else {
-    log::Warn("certificate not taken, the last one stays", {{"error", base::ToString(status)}});
+    log::Warn("loading the certificate failed, keeping the last one", {{"error", base::ToString(status)}});
   }
   return pem_;
 }

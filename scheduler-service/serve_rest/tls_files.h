@@ -1,5 +1,5 @@
-// Certificate and key for HTTPS, read again when the files change. Every new connection gets the newest good pair; a
-// pair that does not fit (a file is being replaced) leaves the last one in use. Thread-safe.
+// Certificate and key for HTTPS, reloaded when the files change. Every new connection uses the newest valid pair. If
+// the pair does not match, because a file is being replaced, the last pair stays in use. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -22,12 +22,13 @@ class TlsFiles {
   struct Paths {
     std::filesystem::path certificate;  // PEM, with its chain
     std::filesystem::path key;
-    std::filesystem::path client_ca;  // empty: clients need no certificate
+    std::filesystem::path client_ca;  // empty if clients need no certificate
   };
-  // Errors: NotFound, PermissionDenied, InvalidArgument (not PEM, or the key is not the certificate's).
+  // Errors: NotFound, PermissionDenied, InvalidArgument (not PEM, or the key does not match the certificate).
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Load(const Paths& paths, const base::Clock& clock);
 
-  // Makes `context` serve them. Throws boost::system::system_error, as the library's callback may.
+  // Configures `context` with the current files. Throws boost::system::system_error, which the library's callback
+  // allows.
   void Apply(boost::asio::ssl::context& context);
 
  private:

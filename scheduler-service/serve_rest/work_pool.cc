@@ -29,7 +29,7 @@ void WorkPool::Run(std::stop_token stop) {
     std::function<void()> work;
     {
       base::MutexLock lock(mutex_);
-      // What was taken is done, also when the pool is to end.
+      // Run accepted work even if the pool is being destroyed.
       changed_.Wait(mutex_, stop, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !taken_.empty(); });
       if (taken_.empty()) return;
       work = std::move(taken_.back());

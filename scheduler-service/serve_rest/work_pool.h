@@ -1,6 +1,6 @@
-// Threads that answer requests, so that a long one never holds up the threads that read and write the network.
+// Threads that process requests, so that a long request never blocks the network thread.
 //
-// Takes a piece of work only while a thread is free for it: there is no queue to grow. Thread-safe.
+// Accepts work only if a thread is free, so there is no queue. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class WorkPool {
   // Waits for running work.
   ~WorkPool();
 
-  // False: every thread is busy, `work` was not taken.
+  // Returns false, without running `work`, if every thread is busy.
   bool TryRun(std::function<void()> work);
 
  private:
@@ -27,8 +27,8 @@ class WorkPool {
   const size_t size_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::vector<std::function<void()>> taken_ ABSL_GUARDED_BY(mutex_);  // by no thread yet
-  size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;                           // with `taken_`
+  std::vector<std::function<void()>> taken_ ABSL_GUARDED_BY(mutex_);  // accepted, not started yet
+  size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;                           // number of accepted and running works
   std::vector<std::jthread> threads_;
 };
 

@@ -1,4 +1,4 @@
-// Calls to the service. A refusal becomes an Error with the service's message and the path of the wrong field.
+// Calls to the service. An error response becomes an Error with the service's message and the path of the field.
 
 export function setToken(token) {
   if (token) sessionStorage.setItem("token", token);
@@ -18,7 +18,7 @@ export async function call(path, options = {}) {
   try {
     body = JSON.parse(text);
   } catch {
-    // Not one of the service's answers; the code says what there is to say.
+    // The body is not from the service (but from a proxy, for example), so report the HTTP code.
   }
   if (response.ok && body !== null) return body;
   const error = new Error(body?.message || `${path}: HTTP ${response.status}`);
@@ -31,7 +31,7 @@ export function post(path, value) {
   return call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 }
 
-// A request as a person typed it, JSON or YAML, as an object.
+// Converts a request that a user typed, JSON or YAML, to an object.
 export function normalize(text) {
   const json = text.trimStart().startsWith("{");
   const type = json ? "application/json" : "application/yaml";

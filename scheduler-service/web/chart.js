@@ -1,4 +1,4 @@
-// Line charts in SVG: axes with round numbers, lines or steps, points that can be hovered and reached by keyboard.
+// Line charts in SVG: axes with round numbers, lines or steps, and points that the mouse and the keyboard can reach.
 
 import { colourOf, node, number, svg } from "./dom.js";
 

@@ -1,7 +1,7 @@
 // Elements, numbers and colours.
 
 const SVG = "http://www.w3.org/2000/svg";
-// Told apart also by people who do not see red and green as different (Okabe and Ito), dark enough under white text.
+// Colours that people with red-green colour blindness can distinguish (Okabe and Ito), dark enough for white text.
 const COLOURS = ["#0072b2", "#b45f06", "#00785a", "#a3477f", "#5b5ea6", "#8a6d00", "#2f6f8f", "#7a3b1d"];
 
 function fill(element, attributes, children) {

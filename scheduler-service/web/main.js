@@ -1,4 +1,4 @@
-// What the person does, and what it leads to.
+// Handles user actions.
 
 import { call, normalize, post, setToken, token } from "./api.js";
 import { byId, node } from "./dom.js";
@@ -19,7 +19,7 @@ function showRequest(request) {
   if ([...byId("planner").options].some((o) => o.value === planner)) byId("planner").value = planner;
 }
 
-// The text with what the fields say.
+// The request in the text area, with the values of the form's fields.
 async function request() {
   const out = await normalize(byId("text").value);
   out.constraints = { ...(out.constraints || {}) };
@@ -32,7 +32,7 @@ async function request() {
   return out;
 }
 
-// One thing at a time; what goes wrong is said.
+// Runs one action at a time and shows its error.
 async function attempt(what, work) {
   const buttons = [byId("plan"), byId("front")];
   buttons.forEach((b) => { b.disabled = true; });
@@ -64,7 +64,7 @@ async function plan() {
     showPlan(answer.plan, asked.model.layers);
   } else {
     byId("summary").textContent = "No plan meets the constraints.";
-    byId("reasons").replaceChildren(view.reasons(answer.reasons, "These stand in the way together:"));
+    byId("reasons").replaceChildren(view.reasons(answer.reasons, "These constraints cannot be met together:"));
   }
   const others = view.alternatives(answer.alternatives);
   byId("alternatives").replaceChildren(...(others ? [others] : []));
@@ -77,11 +77,11 @@ async function front() {
   byId("pareto-point").textContent = "";
   if (answer.plans.length === 0) {
     byId("pareto-summary").textContent = "No plan meets the constraints.";
-    byId("pareto-chart").replaceChildren(view.reasons(answer.reasons, "These stand in the way together:"));
+    byId("pareto-chart").replaceChildren(view.reasons(answer.reasons, "These constraints cannot be met together:"));
     return;
   }
-  byId("pareto-summary").textContent = `${answer.plans.length} plans of which none is beaten by another in both cost and speed` +
-    (answer.complete ? "." : "; time ended before all were found.");
+  byId("pareto-summary").textContent = `${answer.plans.length} plans: no other plan is both cheaper and faster than one of them` +
+    (answer.complete ? "." : ". The time budget ended before all such plans were found.");
   byId("pareto-chart").replaceChildren(view.front(answer.plans, (_, title) => { byId("pareto-point").textContent = title; }));
 }
 

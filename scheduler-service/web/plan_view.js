@@ -1,4 +1,4 @@
-// A plan, the reasons why there is none, and the front of plans, as elements.
+// Renders a plan, the reasons why there is none, and the Pareto front of plans.
 
 import { colourOf, duration, node, number, table, usd } from "./dom.js";
 import { lineChart } from "./chart.js";
@@ -26,10 +26,10 @@ export function stages(plan, layers) {
 export function summary(answer) {
   const plan = answer.plan;
   const proof = answer.gap > 0 ? `; no plan costs less than ${usd(answer.lowerBoundUsd)} (gap ${number(answer.gap * 100, 3)} %)`
-    : "; proven to be the cheapest";
+    : "; this is proven to be the cheapest plan";
   return `${number(plan.throughput)} samples/s for ${usd(plan.costPerHour)}/h, ${usd(plan.costUsd)} in ` +
     `${duration(plan.executionSeconds)}${proof}. Planned by ${answer.planner} in ${number(answer.planningSeconds * 1000, 3)} ms ` +
-    `at prices of revision ${answer.catalogRevision}${answer.prediction ? `, corrected by ${answer.prediction.observations} observations` : ""}.`;
+    `with prices of catalog revision ${answer.catalogRevision}${answer.prediction ? `, corrected with ${answer.prediction.observations} observations` : ""}.`;
 }
 
 export function reasons(list, title) {
@@ -47,6 +47,6 @@ export function alternatives(list) {
 export function front(plans, onPlan) {
   const points = plans.map((plan) => ({ x: plan.throughput, y: plan.costUsd, plan,
     title: `${number(plan.throughput)} samples/s, ${usd(plan.costUsd)}, ${duration(plan.executionSeconds)}: ${types(plan)}` }));
-  return lineChart([{ name: "front", points }], { label: "Cost of the whole job over throughput", xLabel: "samples/s",
+  return lineChart([{ name: "front", points }], { label: "Cost of the whole job by throughput", xLabel: "samples/s",
     yLabel: "USD", dots: true, onPoint: (p) => onPlan(p.plan, p.title) });
 }

@@ -1,4 +1,4 @@
-// Prices over time.
+// Renders prices over time.
 
 import { lineChart } from "./chart.js";
 import { duration, node, number, table, usd } from "./dom.js";
@@ -24,7 +24,7 @@ function timeText(span) {
 export function prices(answer, now) {
   const series = answer.series.map((s) => {
     const points = s.points.map((p) => ({ x: Date.parse(p.time), y: priceOf(p), title: `${p.time}: ${usd(priceOf(p))}/h` }));
-    // The price holds until now.
+    // The last price is still valid, so extend its line to the current time.
     if (points.length) points.push({ ...points[points.length - 1], x: now });
     return { name: nameOf(s.current), points };
   }).filter((s) => s.points.length);
@@ -33,6 +33,6 @@ export function prices(answer, now) {
     steps: true, xText: timeText(Math.max(...times) - Math.min(...times)) });
   const rows = answer.series.map((s) => [nameOf(s.current), usd(priceOf(s.current)), s.current.quality || "", s.current.source,
     duration(s.ageSeconds), s.relativeChange ? `${s.relativeChange > 0 ? "+" : ""}${number(s.relativeChange * 100, 3)} %` : ""]);
-  const list = table("Prices in force", [["Type"], ["USD/h", true], ["Quality"], ["Source"], ["Age", true], ["Last change", true]], rows);
+  const list = table("Current prices", [["Type"], ["USD/h", true], ["Quality"], ["Source"], ["Age", true], ["Last change", true]], rows);
   return { chart: series.length ? chart : node("p", {}, "No prices have been published."), list };
 }

@@ -1,4 +1,4 @@
-// The files of the web page, as the program has them.
+// The files of the web page, embedded in the program.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,11 +11,11 @@
 
 namespace medley::sched {
 
-// Keeps what the files point to. Immutable, thread-safe.
+// Owns the bytes of the generated files. Immutable, thread-safe.
 class WebPage {
  public:
-  // "/" and its scripts, "/examples/index.json" (names) and "/examples/NAME.json" (requests). An error is a broken
-  // build.
+  // "/" and its scripts, "/examples/index.json" (names) and "/examples/NAME.json" (requests). An error means that the
+  // build is broken.
   static absl::StatusOr<WebPage> Make();
   const std::vector<StaticFile>& files() const { return files_; }
 

@@ -1,6 +1,5 @@
-// Generated samples of the shape of the Criteo data: 26 categorical fields with its cardinalities
-// and a Zipf skew, 13 numbers, and labels that depend on both. The same numbers as
-// tests/bench/peers/criteo_shape.py for a seed.
+// Generates samples like the Criteo data: 26 categorical fields with its cardinalities and a Zipf skew, 13 numbers, and
+// labels that depend on both. tests/bench/peers/criteo_shape.py uses the same distributions.
 #pragma once
 
 #include <array>
@@ -18,8 +17,7 @@ inline constexpr std::array<int, 26> kCriteoCardinalities = {
     1396, 553,   2594031, 698469, 290,  23,   12048, 608,     3,  65156, 5309,   2186509, 3128,
     26,   12750, 1537323, 10,     5002, 2118, 4,     1902327, 17, 15,    135790, 94,      84305};
 
-// Rank in [0, n) with density proportional to (rank + 1)^-1.1 (inverse of the continuous
-// distribution).
+// Draws a rank in [0, n) with density proportional to (rank + 1)^-1.1, by inverting the continuous distribution.
 inline int64_t ZipfRank(double u, int64_t n) {
   constexpr double kExponent = 1.1;
   const double end = std::pow(static_cast<double>(n) + 1, 1 - kExponent);

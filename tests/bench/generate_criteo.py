@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes a CSV of Criteo-shaped samples: label, 13 numbers, 26 categorical values in hexadecimal; the same for a seed.
+"""Writes a CSV file of samples like Criteo's: label, 13 numbers, 26 categorical values in hexadecimal. Deterministic.
 
   generate_criteo.py FILE [--rows 200000] [--seed 1]
 """

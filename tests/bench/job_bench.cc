@@ -1,12 +1,11 @@
-// Samples a second of a real job: medley-worker processes on loopback, data from a CSV,
-// driven as the operator drives it.
+// Measures samples per second of a real job: medley-worker processes on loopback, with data from a CSV file, controlled
+// as the operator would control them.
 //
 //   job_bench --data FILE --set criteo|adult [--trainers 1] [--servers 0] [--batch 512] [--seconds 6]
 //
-// One stage of `trainers` replicas (allreduce of the dense parameters, tables on `servers`);
-// --batch is of each trainer.
-// Measures from step 20 for `seconds` between two observations of the coordinator; the job is then killed.
-// Prints one line of JSON.
+// The job has one stage with `trainers` replicas (allreduce for dense parameters, tables on `servers`). --batch is the
+// batch size per trainer. Measures from step 20 for `seconds`, between two observations of the coordinator, and then
+// kills the job. Prints one line of JSON.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ struct Settings {
 JobOptions OptionsOf(const Settings& settings) {
   JobOptions options;
   options.train = settings.data;
-  options.epochs = 100000;  // does not end before the measurement
+  options.epochs = 100000;  // so that the job does not finish during the measurement
   options.batch_size = settings.batch * settings.trainers;
   if (settings.set == "criteo") {
     options.hidden = {400, 400, 400};

@@ -1,10 +1,11 @@
-// Leader killed -> the next leader reconciling: two medley-operator processes against one API server, the leader killed
-// at a random moment of its renewals. The bar of the issue: 17 s with the defaults.
+// Measures the time from the death of the leader until the next leader reconciles: two medley-operator processes with
+// one API server, of which the leader is killed at a random time between lease renewals. Target: 17 s with default
+// settings.
 //
-//   leader_bench --rounds 10    against the embedded API server; from the root of the source
+//   leader_bench --rounds 10    against the local API server; run it in the root of the repository
 //   MEDLEY_TEST_KUBECONFIG=FILE leader_bench --real --rounds 10    against a real one
 //
-// Prints one line a round, then "leader_killed_to_reconciling_seconds min M mean M max M rounds N".
+// Prints one line per round, then "leader_killed_to_reconciling_seconds min M mean M max M rounds N".
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +31,7 @@ struct Options {
   bool real = false;
   int rounds = 10;
   uint64_t seed = 1;
-  std::vector<std::string> more;  // for the operators
+  std::vector<std::string> more;  // further arguments of the operators
 };
 
 class Bench {
@@ -52,14 +53,14 @@ class Bench {
     return WaitForLeader(*standby_);
   }
 
-  // Seconds from the kill until somebody has reconciled a pool that is made right after it.
+  // Seconds from the kill until a leader has reconciled a pool that is created right after it.
   absl::StatusOr<double> Round(int round) {
     std::unique_ptr<OperatorProcess> leader = std::move(standby_);
     standby_ = Start();
     if (!WaitUntil([&] { return standby_->Metric("medley_leader") == 0; }, seconds(60))) {
       return base::Unavailable("the standby does not start: {}", standby_->Log());
     }
-    // It has seen some renewals; the kill falls anywhere between two.
+    // Wait for some renewals, so that the kill happens at a random time between two.
     clock_.SleepFor(base::FromSeconds(rng_.Uniform(3, 5)), {});
     const base::SteadyTime killed = clock_.Steady();
     leader->Signal(SIGKILL);

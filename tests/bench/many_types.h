@@ -1,5 +1,5 @@
-// A request with more resource types than were profiled: new types are the last profiled one with its speed, network
-// and price changed at random. The same seed gives the same types.
+// Adds resource types to a request: copies of the last type with random changes of speed, network and price. The same
+// seed gives the same types.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,5 @@
-// Samples a second of one trainer process on generated Criteo-shaped data: the executor with tables
-// in the process, and the layers alone. items_per_second is by wall time; CPU time stands beside
-// it.
+// Measures samples per second of one trainer process on generated data like Criteo's: the executor with tables in the
+// process, and the layers alone. items_per_second is by wall-clock time; CPU time is reported as well.
 #include <benchmark/benchmark.h>
 
 #include "common/base/status.h"
@@ -29,7 +28,7 @@ model::JobSpec CriteoJob(int batch) {
   return job;
 }
 
-// A whole step, as one trainer without servers makes it.
+// A whole step of one trainer without servers.
 void BM_TrainStep(benchmark::State& state) {
   const int batch = static_cast<int>(state.range(0));
   const Graph graph = *BuildGraph(CriteoJob(batch));
@@ -59,7 +58,7 @@ void BM_TrainStep(benchmark::State& state) {
 }
 BENCHMARK(BM_TrainStep)->Arg(512)->Arg(1000)->MeasureProcessCPUTime()->UseRealTime()->MinTime(5);
 
-// The dense layers' forward, backward and update on one batch.
+// Forward pass, backward pass and update of the dense layers for one batch.
 void BM_DenseLayers(benchmark::State& state) {
   const int batch = static_cast<int>(state.range(0));
   const Graph graph = *BuildGraph(CriteoJob(batch));

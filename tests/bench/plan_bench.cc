@@ -1,4 +1,4 @@
-// Planning time: plan_bench --benchmark_filter=Exact
+// Measures planning time: plan_bench --benchmark_filter=Exact
 #include <benchmark/benchmark.h>
 
 #include "common/base/clock.h"
@@ -9,7 +9,7 @@
 namespace medley::sched {
 namespace {
 
-// The first seeds whose request has exactly the layers and types asked for.
+// The first seeds whose request has exactly the given numbers of layers and types.
 model::PlanRequest RequestOf(int layers, int types, int number) {
   for (uint64_t seed = 1;; ++seed) {
     model::PlanRequest request = RandomRequest(seed, {.most_layers = layers, .most_types = types, .most_limit = 32});
@@ -21,7 +21,7 @@ model::PlanRequest RequestOf(int layers, int types, int number) {
   }
 }
 
-// One iteration plans 8 requests; time is that of one.
+// One iteration plans 8 requests; the reported time is that of one.
 void Plan(benchmark::State& state, const Planner& planner) {
   const base::SystemClock clock;
   std::vector<Problem> problems;

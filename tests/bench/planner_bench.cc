@@ -1,8 +1,8 @@
-// The figures of planning, measured in one thread, as one JSON document on standard output:
+// Measures the planners in one thread and prints a JSON document to standard output:
 //   planner_bench [--seeds 10] [--limit-seconds 60] [--root .] [exact] [pareto] [planners] [table2] [provision]
-// exact: seconds and proof; pareto: whole fronts; planners: cost above the optimum and seconds of every planner;
-// table2: HeterPS' numbers of layers against brute force; provision: ways to provision one schedule. tests/bench/run
-// makes tables of it.
+// exact: seconds and proofs; pareto: whole fronts; planners: cost relative to the optimum and seconds of every planner;
+// table2: HeterPS' numbers of layers compared with brute force; provision: the methods to provision a schedule.
+// tests/bench/run makes tables from its output.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -30,10 +30,10 @@ struct Flags {
   std::vector<std::string> what;
   std::string root = ".";
   int seeds = 10;
-  double limit_seconds = 60;  // of one plan
+  double limit_seconds = 60;  // per plan
 };
 
-// Seconds of this thread's processor: what a busy machine leaves alone.
+// CPU seconds of this thread, which do not depend on other load of the machine.
 double ProcessorSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -93,7 +93,7 @@ class Bench {
     return model::FromProto(message);
   }
 
-  // Distinct requests, each planned `times` times.
+  // Plans distinct requests, each `times` times.
   absl::Status ExactCase(const std::string& name, std::vector<model::PlanRequest> requests, int times,
                          Json& out) const {
     std::vector<double> seconds, processor;
@@ -174,7 +174,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // The optimum's schedule at several throughputs, provisioned in every way.
+  // Provisions the schedule of the optimum with every method, for several throughputs.
   absl::Status BenchProvision(Json& out) const {
     MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest ctrdnn, Request("ctrdnn-16"));
     for (const double factor : {0.2, 0.5, 1.0, 2.0, 4.0, 6.0}) {
@@ -198,7 +198,7 @@ class Bench {
   absl::Status BenchTable2(Json& out) const {
     const auto hardware = HardwareCatalog::Builtin();
     MEDLEY_RETURN_IF_ERROR(hardware.status());
-    double seconds_each = 0;  // of one schedule with brute force
+    double seconds_each = 0;  // per schedule with brute force
     for (const int types : {2, 4}) {
       for (const int layers : {8, 12, 16, 20}) {
         MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, Request("ctrdnn-16"));
@@ -207,7 +207,8 @@ class Bench {
         MEDLEY_ASSIGN_OR_RETURN(request.model, model::FromProto(table));
         for (model::Resource& r : request.resources) r.hardware = r.name;
         MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(request, *hardware));
-        // BF(n) is n types in all, whatever the caption says: its time grows by n^4 with four layers more.
+        // BF(n) in the paper has n types in total, although the caption says otherwise: its time grows by n^4 with 4
+        // more layers.
         MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(WithTypes(request, types, 1)));
         Json row = {{"layers", layers}, {"types", types}};
         const double schedules = std::pow(types, layers);

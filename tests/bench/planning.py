@@ -1,6 +1,6 @@
-"""Figures of planning: what build/bin/planner_bench measured, as rows and tables beside the paper's numbers.
+"""Formats the output of build/bin/planner_bench as rows and tables, beside the numbers of the paper.
 
-Used by tests/bench/run; alone it makes the tables of a file that planner_bench wrote: planning.py FILE.json
+Used by tests/bench/run. Run alone, it prints the tables for an output file of planner_bench: planning.py FILE.json
 """
 import json
 import os
@@ -47,20 +47,20 @@ def pareto_table(found):
 
 def provision_table(found):
     published = paper()["Figure 4"]["rows"]
-    dearer = {}
+    excess_cost = {}
     for e in found:
         ours = next(o["usd"] for o in found if o["method"] == "exact" and o["minThroughput"] == e["minThroughput"])
         if e["usd"] is None:
-            dearer.setdefault(e["method"], []).append(None)
+            excess_cost.setdefault(e["method"], []).append(None)
         else:
-            dearer.setdefault(e["method"], []).append(e["usd"] / ours - 1)
+            excess_cost.setdefault(e["method"], []).append(e["usd"] / ours - 1)
     rows = []
-    for method, values in dearer.items():
+    for method, values in excess_cost.items():
         most = max((v for v in values if v is not None), default=None)
         rows.append((method, percent(most), "-" if most is None else percent(most / (1 + most)),
                      published.get(method, "-"), sum(v is None for v in values)))
     return table("Figure 4: provisioning of the optimum's schedule, CTRDNN, several throughputs (percent)",
-                 ["method", "dearer than exact, up to", "exact saves, up to", "paper, up to", "no plan"], rows)
+                 ["method", "excess over exact, up to", "exact saves, up to", "paper, up to", "no plan"], rows)
 
 
 def table2(found):
@@ -105,8 +105,8 @@ def quality_table(found):
     return table("Cost above the optimum, percent (median of seeds)", ["model", "types"] + PLANNERS, rows)
 
 
-def dearer(found, wanted, reference):
-    """By how much each baseline is dearer than `reference`, at most over the (model, types) that `wanted` takes."""
+def excess_cost(found, wanted, reference):
+    """The largest excess cost of each baseline over `reference`, over the (model, types) that `wanted` selects."""
     cells = {(e["model"], e["types"], e["planner"]): e for e in found if "above" in e}
     out = {}
     for (model, types, planner), e in cells.items():
@@ -125,9 +125,9 @@ def figures_table(found):
     text = ""
     for name, wanted in figures:
         published = paper()[name]["rows"]
-        of_rl, of_exact = dearer(found, wanted, "rl-lstm"), dearer(found, wanted, "exact")
+        of_rl, of_exact = excess_cost(found, wanted, "rl-lstm"), excess_cost(found, wanted, "exact")
         rows = [(b, percent(of_rl.get(b)), percent(of_exact.get(b)), published.get(b, "-")) for b in BASELINES]
-        text += table(f"{name}: how much dearer, percent, up to",
+        text += table(f"{name}: excess cost, percent, up to",
                       ["baseline", "than rl-lstm", "than exact", "paper: than RL"], rows)
     least = [(e["throughputOverLimit"], e) for e in found if "throughputOverLimit" in e]
     if least:

@@ -1,7 +1,7 @@
-// How near to the optimum the searching planners come, and in what time:
+// Measures the cost of the search planners relative to the optimum, and their time:
 //   search_bench [--planners rl-lstm,genetic] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
-// One line for each request, number of types and planner: cost above the optimum (of `exact`) over the seeds, seconds
-// of wall time and of processor time.
+// Prints one line for each request, number of types and planner: the cost relative to the optimum (of `exact`) over the
+// seeds, wall-clock seconds and CPU seconds.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -39,11 +39,11 @@ struct Flags {
   std::vector<int> types = {2, 4, 8};
   int seeds = 10;
   int random = 0;
-  uint64_t variant = 1;  // of the types made up
+  uint64_t variant = 1;  // seed of the added types
   model::PlannerOptions options;
 };
 
-// From the features to the most probable schedule, provisioned: the whole of Solve with a trained policy.
+// The whole Solve with a trained policy: from the features to the most probable schedule with its units.
 absl::Status BenchInference(const Planner& planner, const Problem& problem) {
   const base::SystemClock clock;
   const Budget budget(clock, base::SteadyTime::max(), {});
@@ -87,7 +87,7 @@ absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double
   return absl::OkStatus();
 }
 
-// Random problems of 14 to 16 layers whose optimum has at least 3 stages: harder than any real model here.
+// Random problems with 14 to 16 layers whose optimum has at least 3 stages: harder than all real models here.
 absl::Status BenchRandom(const Flags& flags, const Registry& registry, int types) {
   const base::SystemClock clock;
   int left = flags.random;

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""medley-scheduler under load, over REST: distinct and repeated questions, a constant rate, and memory.
+"""Measures medley-scheduler under load, over REST: distinct and repeated requests, a constant rate, and memory.
 
   tests/bench/service_load.py [--seconds 10] [--rate 100] [--requests 1000000] [PART...]
 
-Parts: distinct (requests/s of questions that are all new, CTRDNN-16, exact), rate (latency at a constant rate of such
-questions, counted from when each was due), cached (requests/s of one question), memory (resident size after warm-up and
-after --requests requests). Needs wrk. Prints one line of JSON. The service and the load share the machine.
+Parts: distinct (requests/s of distinct requests, CTRDNN-16, exact), rate (latency at a constant rate of such requests,
+from the time at which each was due), cached (requests/s of one repeated request), memory (resident size after warm-up
+and after --requests requests). Needs wrk. Prints one line of JSON. The service and the load share the machine.
 """
 import argparse
 import asyncio
@@ -25,7 +25,7 @@ import yaml
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(ROOT, "build/bin/medley-scheduler")
 LUA = os.path.join(ROOT, "tests/bench/service_requests.lua")
-CONNECTIONS = 4  # as many as the service answers at once
+CONNECTIONS = 4  # as many as the service processes at the same time
 
 
 class Service:
@@ -60,7 +60,7 @@ class Service:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) / 1024
 
     def wrk(self, seconds, distinct, connections=CONNECTIONS):
-        """Requests/s, and how many were answered with anything but 200."""
+        """Requests/s, and the number of responses with a code other than 200."""
         environment = {**os.environ, "REQUEST": self.request, "DISTINCT": "1" if distinct else "0", "START": str(self.asked)}
         done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", LUA,
                                f"http://127.0.0.1:{self.port}/v1/plan"], env=environment, capture_output=True, text=True, check=True)
@@ -75,7 +75,7 @@ class Service:
 
 
 async def constant_rate(service, rate, seconds):
-    """Latencies in seconds, from the moment that each request was due."""
+    """Latencies in seconds, measured from the time at which each request was due."""
     free = asyncio.Queue()
     for _ in range(16):
         free.put_nowait(await asyncio.open_connection("127.0.0.1", service.port))
@@ -125,12 +125,12 @@ def cached(service, options):
 
 
 def memory(service, options):
-    # Warm: the cache is full, every thread has run.
+    # Warm up: fill the cache and run every thread.
     service.wrk(10, True)
     service.wrk(2, False)
     warm, done, sizes = service.rss_mib(), 0, []
     while done < options.requests:
-        # Mostly repeated questions, for their number; new ones between them, for their churn.
+        # Mostly repeated requests, which are fast, and new ones between them, which replace cache entries.
         done += service.wrk(10, False, connections=8)[1]
         done += service.wrk(5, True)[1]
         sizes.append(round(service.rss_mib(), 1))

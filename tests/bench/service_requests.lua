@@ -1,5 +1,5 @@
--- wrk: POST /v1/plan with the body of the file in REQUEST. With DISTINCT=1 each request asks for another throughput, so
--- that none is answered from the cache.
+-- wrk script: POST /v1/plan with the body in the file REQUEST. With DISTINCT=1 each request requires another
+-- throughput, so that no response comes from the cache.
 local file = io.open(os.getenv("REQUEST"))
 local body = file:read("*a")
 file:close()

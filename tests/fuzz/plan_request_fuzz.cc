@@ -1,5 +1,5 @@
-// A planning request from the wire to its answer: JSON or YAML text, or with a first byte of 0 the binary form. What is
-// valid and small is planned, and the answer must keep the request's constraints.
+// Decodes a planning request: JSON or YAML text, or the binary format if the first byte is 0. Valid small requests are
+// planned, and the plan must meet the constraints.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstddef>
@@ -51,7 +51,7 @@ void FuzzPlanRequest(std::string_view input) {
 }  // namespace medley::sched
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);  // a complaint an input would be all that is seen
+  google::protobuf::SetLogHandler(nullptr);  // otherwise the log is full of protobuf's messages
   return 0;
 }
 

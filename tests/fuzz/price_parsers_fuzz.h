@@ -1,5 +1,4 @@
-// One input of each price parser's fuzzer: no input may crash it, and what comes out may be
-// believed as far as it goes.
+// The fuzz targets of the price parsers: no input may crash a parser, and the parsed entries must be valid.
 #pragma once
 
 #include <cmath>
@@ -17,7 +16,7 @@ inline void CheckPrices(const absl::StatusOr<ParsedPrices>& prices) {
   if (!prices.ok()) return;
   for (const CatalogEntry& entry : prices->entries) {
     MEDLEY_CHECK(std::isfinite(entry.price_per_instance_hour) && entry.price_per_instance_hour > 0,
-                 "a price that is none");
+                 "invalid price");
     MEDLEY_CHECK(entry.offering && !entry.offering->instance_type.empty(), "a price of nothing");
     MEDLEY_CHECK(!KeyOf(entry).empty(), "no key");
   }
@@ -27,7 +26,7 @@ inline void FuzzPrometheus(std::string_view input) {
   const absl::StatusOr<PromVector> vector = ParsePromVector(input);
   if (!vector.ok()) return;
   const base::WallTime now{base::seconds(1785000000)};
-  // The same samples in every part: labels and values of all kinds meet.
+  // Use the same samples for all queries, to combine labels and values of all kinds.
   CheckPrices(KarpenterPrices({*vector, *vector, *vector}, {}, now));
   CheckPrices(OpenCostPrices({*vector, *vector, *vector, *vector, {}}, {}, now));
   CheckPrices(OpenCostPrices({*vector, {}, {}, {}, *vector}, {}, now));

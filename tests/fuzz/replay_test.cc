@@ -1,4 +1,4 @@
-// A fuzz target's corpus, and mutations of it with a fixed seed, in every test run.
+// Runs a fuzz target with its corpus and with mutations of it, with a fixed seed, in every test run.
 #include <gtest/gtest.h>
 
 #include <algorithm>

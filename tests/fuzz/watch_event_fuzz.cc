@@ -1,4 +1,4 @@
-// One input of the watch decoder's fuzzer: no input may crash it, and where a chunk ends must not matter.
+// The fuzz target of the watch decoder: no input may crash it, and the result must not depend on the chunk size.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 namespace medley::kube {
 namespace {
 
-// The first byte chooses the size of chunks, the rest is the stream.
+// The first byte is the chunk size, the rest is the stream.
 void FuzzWatchEvent(std::string_view input) {
   if (input.empty()) return;
   const size_t chunk = 1 + static_cast<unsigned char>(input.front()) % 64;
@@ -23,7 +23,7 @@ void FuzzWatchEvent(std::string_view input) {
     absl::Status status;
     for (size_t at = 0; at < input.size() && status.ok(); at += size) {
       status = decoder.Feed(input.substr(at, size), [&](WatchEvent event) {
-        // What consumers read of any object, whatever it holds.
+        // Calls the accessors that consumers use for any object.
         const Object& object = event.object;
         std::string text = object.kind() + object.key().ToString() + object.resource_version() + object.uid();
         text += std::to_string(object.generation()) + std::to_string(object.owners().size());

@@ -1,4 +1,4 @@
-// A feed whose answers a test writes. Not thread-safe beyond Feed's own rules.
+// A feed whose results come from a function of the test. Not thread-safe beyond the rules of Feed.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class ScriptedFeed final : public Feed {
   const Script script_;
 };
 
-// "provider/region/zone/type/capacity" at `price`.
+// An entry for the given offering at `price` USD per instance and hour.
 inline CatalogEntry Offer(const std::string& provider, const std::string& region, const std::string& zone,
                           const std::string& type, const std::string& capacity, double price,
                           base::WallTime effective_at = {}) {

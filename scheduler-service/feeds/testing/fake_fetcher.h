@@ -1,4 +1,4 @@
-// An HttpFetcher that answers from a function and remembers what it was asked.
+// An HttpFetcher that returns the result of a function and records the requests.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class FakeFetcher final : public HttpFetcher {
  public:
   using Answer = std::function<absl::StatusOr<FetchReply>(const FetchRequest& request)>;
 
-  // `requests` outlives the fetcher, which a feed owns.
+  // `requests` must outlive the fetcher, which a feed owns.
   FakeFetcher(Answer answer, std::vector<FetchRequest>& requests) : answer_(std::move(answer)), requests_(requests) {}
 
   absl::StatusOr<FetchReply> Fetch(const FetchRequest& request, std::stop_token) override {

@@ -41,7 +41,7 @@ model::Profile ProfileOn(const std::string& pool) {
     layer.kind = "OTHER";
     model::LayerProfile numbers;
     numbers.resource_type = pool;
-    // Three units of "cpu", or one of "gpu", reach the throughput that the job asks for.
+    // Three units of "cpu", or one of "gpu", reach the required throughput of the job.
     numbers.compute_seconds = pool == "gpu" ? 0.003 : 0.01;
     numbers.compute_parallel = 1;
     layer.profiles.push_back(numbers);

@@ -1,4 +1,4 @@
-// What the bench puts into the cluster. Pure.
+// The objects that the benchmark creates in the cluster. Pure.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ inline constexpr int kNamespaces = 10;  // as in KubeRay's performance tests
 
 std::string NamespaceName(int index);
 std::string JobName(int index);
-// In its namespace: they are taken in turn.
+// The namespace of job `index`; jobs are distributed round-robin.
 kube::Key JobKey(int index);
-// The job that a pod of it belongs to.
+// The index of the job to which a pod belongs.
 int JobIndex(const std::string& pod);
 
-// Node `index`: room for all, labelled medley.dev/bench. Its status goes by the status subresource.
+// Node `index`, large enough for all pods, with the label medley.dev/bench. Write its status to the status subresource.
 kube::Object BenchNode(int index);
 kube::Json BenchNodeStatus();
 // Pool "cpu" at a fixed price, or "gpu", whose price comes from the feed.
 kube::Object BenchPool(const std::string& name);
-// Suspended. `follows_prices`: it is planned again when a price changes.
+// A suspended job. With `follows_prices`, the operator replans it when a price changes.
 kube::Object BenchJob(int index, bool follows_prices);
-// The profile of every bench job of a namespace on a pool, so that none is measured.
+// The profile for all jobs of a namespace on a pool, so that the operator does not start profilers.
 kube::Object BenchProfile(const std::string& ns, const std::string& pool);
-// A pod of somebody else, already bound.
+// A pod that does not belong to Medley, already bound to a node.
 kube::Object OtherPod(int index, int nodes);
-// The price file: USD per hour of a unit of pool "gpu".
+// The price file with the price of pool "gpu", in USD per unit and hour.
 std::string PriceFile(double gpu);
 
 }  // namespace medley::bench

@@ -35,7 +35,7 @@ std::string TokenOf(const grpc::CallbackServerContext& context) {
   return found == context.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
-// One open stream of observations. It deletes itself when gRPC is done with it.
+// One open stream of observations. It deletes itself when gRPC has finished it.
 class Watcher final : public grpc::ServerWriteReactor<pb::WatchObservationsResponse> {
  public:
   explicit Watcher(std::function<void(Watcher*)> on_done) : on_done_(std::move(on_done)) {}

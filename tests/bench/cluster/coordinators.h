@@ -1,6 +1,5 @@
-// The coordinators of a thousand jobs behind one port, for a bench of the operator: a plan is in
-// force as soon as it arrives, and nothing is trained. Jobs are told apart by their tokens.
-// Thread-safe.
+// The coordinators of a thousand jobs behind one port, for a benchmark of the operator. A plan is in force as soon as
+// it arrives, and nothing is trained. The token of a request identifies the job. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,10 +15,10 @@ namespace medley::bench {
 
 class Coordinators {
  public:
-  // The name of the first member of the plan (a pod), the plan's generation, and when it came.
+  // The name of the plan's first member (a pod), the plan's generation, and its time of arrival.
   using OnPlan = std::function<void(const std::string& member, int64_t generation, base::SteadyTime at)>;
 
-  // On `host`:`port`. Errors: Unavailable (the port is in use).
+  // Listens on `host`:`port`. Errors: Unavailable (the port is in use).
   static absl::StatusOr<std::unique_ptr<Coordinators>> Start(const std::string& host, int port, base::Clock& clock,
                                                              OnPlan on_plan);
   ~Coordinators();

@@ -1,5 +1,5 @@
-// Statuses that the kubelets of nodes that do not exist would write: a pod that is bound runs, a
-// pod that is deleted is gone. Thread-safe.
+// Writes the statuses that the kubelets of the fake nodes would write: a bound pod becomes Running, and a terminating
+// pod is removed. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -15,11 +15,11 @@ namespace medley::bench {
 
 class Kubelet {
  public:
-  // `pods` is borrowed and started by the caller after this. Every pod gets the address `ip`.
+  // Borrows `pods`, which the caller starts afterwards. Every pod gets the address `ip`.
   Kubelet(kube::Client& client, kube::Informer& pods, std::string ip, int threads);
   ~Kubelet();  // stops
 
-  // Writes that failed, but for those that another writer made needless.
+  // The number of failed writes, without conflicts with other writers.
   int failures() const;
 
  private:

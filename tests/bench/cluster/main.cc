@@ -1,7 +1,8 @@
-// cluster_bench: what the operator does to a real API server, and how soon it answers. One line of JSON on stdout.
+// cluster_bench: measures the load of the operator on a real API server, and its reaction times. Prints one line of
+// JSON to stdout.
 //
-// The cluster is there, with Medley's CRDs, and medley-operator and medley-scheduler run against it: run.py starts
-// them. This program is every kubelet and every coordinator; nodes and jobs are its own.
+// run.py starts a cluster with Medley's CRDs, medley-operator and medley-scheduler. This program acts as all kubelets
+// and all coordinators, and it creates the nodes and jobs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -30,7 +31,7 @@ namespace {
 
 using kube::Json;
 
-constexpr int kClients = 8;  // writers of the bench at the same time
+constexpr int kClients = 8;  // concurrent writers of the benchmark
 constexpr base::seconds kPatience{600};
 constexpr double kDear = 10.0, kCheap = 0.001;  // USD per hour of a unit of "gpu"
 
@@ -44,7 +45,7 @@ struct Flags {
   int nodes = 20;
   int pods_at_rest = 10'000;
   int rest_seconds = 60;
-  int following = 10;  // jobs that follow prices
+  int following = 10;  // number of jobs that are replanned on price changes
   int rounds = 50;
 };
 
@@ -98,7 +99,7 @@ class Bench {
     return held ? absl::OkStatus() : base::DeadlineExceeded("waited {} s for: {}", kPatience.count(), what);
   }
 
-  // `work` for each index, by kClients threads; the first error.
+  // Runs `work` for each index in kClients threads. Returns the first error.
   absl::Status ForEach(int count, const std::function<absl::Status(int)>& work) {
     std::atomic<int> next = 0;
     base::Mutex mutex;
@@ -231,7 +232,7 @@ class Bench {
         if (pod->String("/status/phase") != "Running") return false;
       return true;
     }));
-    clock_.SleepFor(base::seconds(15), {});  // until the statuses of that have been seen by all
+    clock_.SleepFor(base::seconds(15), {});  // until all watchers have received these statuses
     const UsageSince usage(pids_);
     clock_.SleepFor(base::seconds(flags_.rest_seconds), {});
     Json share = Json::object(), rss = Json::object();
@@ -240,7 +241,7 @@ class Bench {
     return Json{{"pods", pods_.store().Size()}, {"seconds", flags_.rest_seconds}, {"cores", share}, {"rssMib", rss}};
   }
 
-  // A trainer fails; how long until its replacement is created.
+  // Lets a trainer fail and measures the time until its replacement is created.
   absl::StatusOr<Json> Killed() {
     Say("killing trainers");
     std::vector<double> seconds;
@@ -277,8 +278,7 @@ class Bench {
     return Summary(seconds);
   }
 
-  // The price of "gpu" goes down and up; how long until each job that follows prices has its new
-  // plan sent.
+  // Lowers and raises the price of "gpu", and measures the time until each job that follows prices gets its new plan.
   absl::StatusOr<Json> Prices() {
     Say("moving the price");
     std::vector<double> seconds;

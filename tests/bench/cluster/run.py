@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What the operator does to a real Kubernetes API server, and how soon it answers. One line of JSON on stdout.
+"""Measures the operator against a real Kubernetes API server: load and reaction times. Prints one line of JSON.
 
   tests/bench/cluster/run.py [--keep-logs FOLDER] [--kubeconfig FILE] [cluster_bench's options]
 
-Without --kubeconfig: starts a control plane of its own (tests/cluster/kubernetes) and ends it, in a network namespace
-of its own: pods need an address that is not 127.0.0.1, which no Endpoints may hold. The operator and the scheduling
-service run beside it; cluster_bench is every kubelet and every coordinator. All share the machine.
+Without --kubeconfig it starts its own control plane (tests/cluster/kubernetes) in its own network namespace,
+because pods need an address other than 127.0.0.1, which Endpoints do not allow. The operator and the scheduling service
+run beside it; cluster_bench acts as all kubelets and coordinators. All share the machine.
 """
 import argparse
 import json
@@ -21,11 +21,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 KUBERNETES = os.path.join(ROOT, "tests/cluster/kubernetes")
 BIN = os.path.join(ROOT, "build/bin")
 COMPONENTS = ["apiserver", "etcd", "scheduler", "controller-manager"]
-# Nobody renews the nodes' leases, and the scheduler's default of 50 requests a second is for larger clusters than its own.
+# No kubelet renews the nodes' leases, and the scheduler's default limit of 50 requests per second is too low here.
 ARGUMENTS = {"MEDLEY_CONTROLLER_MANAGER_ARGS": "--node-monitor-grace-period=10h --kube-api-qps=500 --kube-api-burst=1000",
              "MEDLEY_SCHEDULER_ARGS": "--kube-api-qps=1000 --kube-api-burst=2000"}
 PATIENCE = 60
-POD_IP = "198.18.0.1"  # of the range for benchmarks (RFC 2544)
+POD_IP = "198.18.0.1"  # from the address range for benchmarks (RFC 2544)
 IN_NAMESPACE = "MEDLEY_BENCH_IN_NAMESPACE"
 
 
@@ -45,7 +45,7 @@ def read(path):
 
 
 def enter_network_namespace():
-    """Runs this program again, where only loopback is, with POD_IP on it."""
+    """Runs this program again in a network namespace that has only loopback, with the address POD_IP."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     setup = f'ip link set lo up && ip address add {POD_IP}/32 dev lo && exec "$@"'
     os.environ[IN_NAMESPACE] = "1"
@@ -53,7 +53,7 @@ def enter_network_namespace():
 
 
 def control_plane(folder):
-    """Its kubeconfig, the process ids of its parts, and how to end it."""
+    """Starts a control plane. Returns its kubeconfig, its process ids, and a function that stops it."""
     state = os.path.join(folder, "kubernetes")
     environment = {**os.environ, **ARGUMENTS, "MEDLEY_CLUSTER_STATE": state}
     up = subprocess.run([f"{KUBERNETES}/up"], env=environment, capture_output=True, text=True, check=False)
@@ -70,7 +70,7 @@ def kubectl(kubeconfig, *arguments):
 
 
 def token_kubeconfig(folder, admin):
-    """As a pod has it: a service account's token, where a certificate would be verified at each request."""
+    """A kubeconfig with a service account's token, as in a pod; a certificate would be verified at each request."""
     kubectl(admin, "create", "serviceaccount", "medley-operator", "-n", "kube-system")
     kubectl(admin, "create", "clusterrolebinding", "medley-operator", "--clusterrole=cluster-admin",
             "--serviceaccount=kube-system:medley-operator")
@@ -84,12 +84,12 @@ def token_kubeconfig(folder, admin):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kubeconfig", help="a control plane that is there, for this bench alone")
-    parser.add_argument("--keep-logs", help="folder for the logs")
+    parser.add_argument("--kubeconfig", help="use this existing control plane, which nothing else uses")
+    parser.add_argument("--keep-logs", help="keep the logs in this folder")
     options, rest = parser.parse_known_args()
     if not options.kubeconfig and IN_NAMESPACE not in os.environ:
         enter_network_namespace()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that "finally" stops what was started
     folder = tempfile.mkdtemp(prefix="medley-cluster-bench-")
     logs = options.keep_logs or folder
     os.makedirs(logs, exist_ok=True)

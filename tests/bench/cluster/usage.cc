@@ -12,8 +12,7 @@ namespace medley::bench {
 
 absl::StatusOr<Usage> UsageOf(int pid) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile("/proc/" + std::to_string(pid) + "/stat"));
-  // Fields after the name in parentheses: state is the 3rd of proc(5), utime the 14th, stime the
-  // 15th, rss the 24th.
+  // The fields after the name in parentheses. In proc(5), state is field 3, utime 14, stime 15, rss 24.
   std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string field;
   Usage out;

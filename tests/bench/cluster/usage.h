@@ -1,4 +1,4 @@
-// Processor time and memory of other processes, as the kernel counts them.
+// CPU time and memory of other processes, from the kernel's counters.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,7 +16,7 @@ struct Usage {
 // Errors: NotFound (no such process).
 absl::StatusOr<Usage> UsageOf(int pid);
 
-// By name: seconds of processor time since construction.
+// CPU seconds since construction, by name.
 class UsageSince {
  public:
   explicit UsageSince(std::map<std::string, int> pids);

@@ -1,5 +1,5 @@
-// economics_bench SCENARIO.yaml...: replays recorded prices against every strategy; one JSON document on stdout.
-// Run in the repository's root. `tests/bench/run economics` makes the table and the plot of it.
+// economics_bench SCENARIO.yaml...: replays recorded prices for every strategy and prints a JSON document to stdout.
+// Run it in the root of the repository. `tests/bench/run economics` makes a table and a plot from its output.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

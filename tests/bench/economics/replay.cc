@@ -23,7 +23,7 @@ struct Running {
   std::vector<sched::StageChoice> stages;
   std::vector<int> units;  // by type, servers included
   double throughput = 0;
-  double usd = 0;  // for the samples that were left when it was made
+  double usd = 0;  // for the samples that remained when the plan was made
   std::string text;
 };
 
@@ -51,9 +51,10 @@ class Player {
       const double until = next < s_.changes.size() ? std::max(s_.changes[next].time, time_) : s_.end * 2;
       Train(until);
       if (left_ <= 0) break;
-      bool told = false;
-      for (; next < s_.changes.size() && s_.changes[next].time <= time_; ++next) told = Take(s_.changes[next]) || told;
-      if (told && strategy_.replan) Consider();
+      bool published = false;
+      for (; next < s_.changes.size() && s_.changes[next].time <= time_; ++next)
+        published = Take(s_.changes[next]) || published;
+      if (published && strategy_.replan) Consider();
     }
     out_.hours = (time_ - s_.begin) / 3600;
     out_.share_above_floor = 1 - stood_still_ / (time_ - s_.begin);
@@ -82,7 +83,7 @@ class Player {
     return sum;
   }
 
-  // The cheapest plan at the published prices for the samples that are left, over all places.
+  // The cheapest plan over all places, at the published prices, for the remaining samples.
   std::optional<Running> Plan() {
     ++out_.plans;
     std::set<std::string> places(s_.place.begin(), s_.place.end());
@@ -101,7 +102,7 @@ class Player {
     if (const size_t at = request.server_type.find("{place}"); at != std::string::npos) {
       request.server_type.replace(at, 7, place);
     }
-    std::vector<size_t> index;  // of the types here
+    std::vector<size_t> index;  // indices of the types in this place
     request.resources.clear();
     for (size_t t = 0; t < published_.size(); ++t) {
       if (!s_.place[t].empty() && s_.place[t] != place) continue;
@@ -172,7 +173,7 @@ class Player {
     Step();
   }
 
-  // Until `until` or the last sample.
+  // Runs the job until `until` or until its last sample.
   void Train(double until) {
     const double seconds = std::min(until - time_, left_ / current_.throughput);
     const double done = time_ + seconds;

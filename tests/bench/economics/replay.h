@@ -1,9 +1,9 @@
-// What a job would have cost: recorded prices replayed against ways to choose where it runs.
+// Simulates the cost of a job with recorded prices, for several strategies to choose where it runs.
 //
-// One job of a fixed number of samples. At every change of a published price (scheduler-service/catalog/hysteresis.h)
-// a strategy may plan again (planner exact) and move by the operator's own rule (operator/planning/replan_decision.h).
-// Money is the recorded price, not the published one, of every unit for every second; a move stands still for
-// `pause_seconds` and pays the new units for `warm_up_seconds` on top. Deterministic.
+// The job has a fixed number of samples. At every change of a published price (scheduler-service/catalog/hysteresis.h)
+// a strategy may replan (planner exact) and move by the operator's own rule (operator/planning/replan_decision.h). The
+// cost is the recorded price, not the published one, of every unit for every second. A move stops the job for
+// `pause_seconds`, and the new units cost extra for `warm_up_seconds`. Deterministic.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,7 +17,7 @@
 
 namespace medley::bench {
 
-// The recorded price of a resource type from a moment on.
+// The recorded price of a resource type from `time` on.
 struct PriceChange {
   double time = 0;  // seconds since 1970
   size_t type = 0;  // index into Scenario::request.resources
@@ -26,10 +26,10 @@ struct PriceChange {
 
 struct Scenario {
   std::string name;
-  // Without prices; every type profiled. "{place}" in serverType stands for the place.
+  // Without prices. Every type must have profiles. "{place}" in serverType is replaced by the place.
   model::PlanRequest request;
   std::vector<bool> on_demand;  // by type
-  // Places: a plan takes types of one place only, and those of place "".
+  // A plan uses only types of one place, and types of place "".
   std::vector<std::string> place;    // by type
   std::vector<PriceChange> changes;  // by time
   double begin = 0, end = 0;         // seconds since 1970
@@ -42,11 +42,12 @@ struct Scenario {
 
 struct Strategy {
   std::string name;
-  bool replan = true;  // at published changes; else the first plan is kept
+  bool replan = true;  // replan when a price change is published; otherwise keep the first plan
   bool on_demand_only = false;
-  bool single_type = false;    // the cheapest plan on one type only
-  bool follow_always = false;  // moves whenever the plan changes, at every recorded change, without rule or hysteresis
-  bool free_moves = false;     // moves cost nothing: a bound, not a strategy
+  bool single_type = false;  // use the cheapest plan with only one type
+  bool follow_always =
+      false;  // replan at every recorded change and move whenever the plan changes, without rule and hysteresis
+  bool free_moves = false;  // moves cost nothing: a bound for all strategies
 };
 
 struct Outcome {
@@ -56,16 +57,16 @@ struct Outcome {
   int plans = 0;
   int moves = 0;
   int publications = 0;
-  double share_above_floor = 0;  // of the time until the last sample
+  double share_above_floor = 0;  // share of the time until the last sample
   struct Step {
     double time = 0;
     double usd_per_hour = 0;
     std::string plan;
   };
-  std::vector<Step> steps;  // at the beginning, at moves, and daily
+  std::vector<Step> steps;  // at the start, at every move, and daily
 };
 
-// Errors: a scenario in which no plan exists at the beginning.
+// Errors: no plan exists at the start of the scenario.
 absl::StatusOr<Outcome> Replay(const Scenario& scenario, const Strategy& strategy);
 
 }  // namespace medley::bench

@@ -1,4 +1,4 @@
-// The replay's arithmetic, by hand.
+// Compares the replay with numbers computed by hand.
 #include "tests/bench/economics/replay.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 namespace medley::bench {
 namespace {
 
-// One layer, 64 samples in 0.064 s on a unit of either type: 1000 samples/s; 3.6e6 samples are an hour of work. "spot"
-// costs 1 USD/h until 1800 s, then 4; "od" costs 2.
+// One layer, which processes 64 samples in 0.064 s on a unit of either type: 1000 samples/s, so 3.6e6 samples take an
+// hour. "spot" costs 1 USD/h until 1800 s, then 4; "od" costs 2.
 Scenario OneHour() {
   Scenario s;
   s.request.model.layers.resize(1);

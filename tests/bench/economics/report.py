@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Recorded prices replayed against ways to choose where a job runs: a table, and with --docs the plots of docs/economics.md.
+"""Replays recorded prices for several strategies: a table, and with --docs the plots of docs/economics.md.
 
   tests/bench/economics/report.py [--docs] [--json FILE]
 
@@ -86,7 +86,7 @@ def plot(scenario):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", action="store_true", help="write docs/economics-*.svg")
-    parser.add_argument("--json", help="what an earlier run left in build/economics.json, instead of measuring")
+    parser.add_argument("--json", help="use build/economics.json of an earlier run instead of measuring")
     arguments = parser.parse_args()
     if arguments.json:
         with open(arguments.json, encoding="utf-8") as earlier:

@@ -24,7 +24,7 @@ absl::StatusOr<double> Seconds(const std::string& text) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// Rows of a CSV file without quotes, as column -> text.
+// Reads the rows of a CSV file, which must not contain quotes, as maps from column to text.
 using Row = std::map<std::string, std::string>;
 absl::StatusOr<std::vector<Row>> ReadCsv(const fs::path& path) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
@@ -58,7 +58,7 @@ class Reader {
     MEDLEY_RETURN_IF_ERROR(ReadModel(s.request.model));
     const double floor = tree_.at("minThroughput");
     s.request.training.profile_batch_size = tree_.at("batch");
-    s.request.training.samples_per_epoch = floor * (s.end - s.begin);  // done in time even at the floor
+    s.request.training.samples_per_epoch = floor * (s.end - s.begin);  // finishes in time even at the floor
     s.request.constraints.min_throughput = floor;
     s.request.server_type = tree_.at("serverType");
     MEDLEY_ASSIGN_OR_RETURN(const auto builtin, sched::HardwareCatalog::Builtin());

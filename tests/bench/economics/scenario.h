@@ -1,4 +1,4 @@
-// Scenario files: which recorded series is the price of which resource type (tests/bench/economics/*.yaml).
+// Reads scenario files (tests/bench/economics/*.yaml), which assign recorded series to resource types.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,7 +9,7 @@
 
 namespace medley::bench {
 
-// `root`: the repository, which paths in the file are relative to. Errors: what could not be read, with file and field.
+// Paths in the file are relative to `root`, the repository. Errors name the file and the field.
 absl::StatusOr<Scenario> ReadScenario(const std::filesystem::path& root, const std::filesystem::path& file);
 
 }  // namespace medley::bench

@@ -1,4 +1,4 @@
-"""Generated samples of the shape of the Criteo data, as tests/bench/criteo_shape.h makes them (same distributions)."""
+"""Generates samples like the Criteo data, with the same distributions as tests/bench/criteo_shape.h."""
 import numpy
 
 CARDINALITIES = [1396, 553, 2594031, 698469, 290, 23, 12048, 608, 3, 65156, 5309, 2186509, 3128, 26, 12750, 1537323,

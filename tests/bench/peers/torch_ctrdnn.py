@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""A CTR-DNN as a plain loop of Python torch: the yardstick for a trainer.
+"""A CTR-DNN as a plain training loop in Python torch: the reference for a trainer.
 
   torch_ctrdnn.py [--batch 512] [--steps 100 | --seconds 6] [--processes 1] [--set criteo|adult] [--data FILE]
 
 One embedding table for all fields (sparse gradients) + the numbers, an MLP, Adagrad (torch's, which updates only the rows
 touched). --set criteo: 26 fields x dim 10 of 1,000,001 rows, 13 numbers, MLP 400-400-400; adult: the model of
 examples/adult.yaml (8 fields and 6 bucketed numbers x dim 16 of 65,536 rows, MLP 256-128). --data reads their CSV into
-memory before the clock starts; without it, samples of Criteo's shape are generated. One thread a process. --processes 2
-trains data-parallel with DistributedDataParallel over gloo, --batch samples each. Prints one line: samples a second.
+memory before the measurement starts; without it, samples like Criteo's are generated. One thread per process.
+--processes 2 trains data-parallel with DistributedDataParallel over gloo, --batch samples each. Prints samples/s.
 """
 import argparse
 import csv
@@ -84,7 +84,7 @@ def train(rank, options):
     torch.manual_seed(1)
     shape = SETS[options.set]
     data = load(options, shape)
-    # A replica's share, shuffled once: the loop itself only takes slices.
+    # The samples of a replica, shuffled once, so that the training loop only takes slices.
     order = numpy.random.default_rng(1).permutation(len(data[2]))[rank::options.processes]
     ids, numerics, labels = (torch.from_numpy(numpy.ascontiguousarray(x[order])) for x in data)
     model = CtrDnn(shape["rows"], shape["dim"], shape["hidden"], ids.shape[1], numerics.shape[1])
@@ -112,7 +112,7 @@ def train(rank, options):
     if options.seconds > 0:
         steps = torch.tensor([max(1, int(WARM_UP * options.seconds / (time.perf_counter() - start)))])
         if options.processes > 1:
-            torch.distributed.broadcast(steps, 0)  # all replicas take as many
+            torch.distributed.broadcast(steps, 0)  # all replicas train the same number of steps
         steps = int(steps)
     wall, cpu = time.perf_counter(), time.process_time()
     loss = run(WARM_UP, steps)
@@ -128,12 +128,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=0, help="about so long, instead of --steps")
+    parser.add_argument("--seconds", type=float, default=0, help="train for about this time, instead of --steps")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--port", type=int, default=29731)
     parser.add_argument("--set", choices=sorted(SETS), default="criteo")
     parser.add_argument("--data", help="CSV file")
-    parser.add_argument("--cache", help="keeps what was read from --data in this .npz")
+    parser.add_argument("--cache", help="cache the contents of --data in this .npz file")
     options = parser.parse_args()
     if options.set == "adult" and options.data is None:
         parser.error("--set adult needs --data")

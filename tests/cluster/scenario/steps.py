@@ -115,7 +115,7 @@ def price(w):
     return f"{status['plan']['summary']} in force after {took:.0f} s, pause {status['lastRescale']['pauseSeconds']:.2f} s"
 
 
-MOST = re.compile(r"(\d+(?:\.\d+)?) samples/s is the most that the rest allows")
+MOST = re.compile(r"reaches at most (\d+(?:\.\d+)?) samples/s with the other constraints")
 TRAINERS = re.compile(r"needs (\d+) trainers in all, maxUnits is 1: raise it to (\d+)")
 
 

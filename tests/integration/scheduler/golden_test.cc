@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Every field of `expected` is in `actual`; numbers agree to 1e-6 relative.
+// Checks that `actual` has every field of `expected`; numbers must agree to 1e-6 relative.
 void ExpectSubset(const json& expected, const json& actual, const std::string& path) {
   if (expected.is_object()) {
     ASSERT_TRUE(actual.is_object()) << path;

@@ -1,4 +1,4 @@
-// What gRPC adds to the handlers: callers that leave, deadlines, refusals, tokens, TLS.
+// The gRPC front end: cancellation, deadlines, rejections, tokens, TLS.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 constexpr char kToken[] = "0123456789abcdef-token";
 
-// Works until its budget is spent and finds nothing.
+// A planner that runs until its budget is spent and finds no plan.
 class EndlessPlanner final : public Planner {
  public:
   explicit EndlessPlanner(base::Clock& clock) : clock_(clock) {}
@@ -87,7 +87,7 @@ class GrpcTest : public testing::Test {
   CatalogStore catalog_;
   Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
-  Learned learned_{"", false, metrics_};
+  LearnedStateStore learned_{"", false, metrics_};
   Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_},
                      {.admission = {.max_running = 1, .max_waiting = 0, .max_wait = base::seconds(1)}}};
   RequestIds ids_{1};
@@ -96,11 +96,11 @@ class GrpcTest : public testing::Test {
   std::unique_ptr<rpc::Server> server_;
 };
 
-TEST_F(GrpcTest, ACallerThatLeavesFreesItsSlot) {
+TEST_F(GrpcTest, ACancelledCallFreesItsPermit) {
   Serve({});
   const auto stub = Stub();
   double quickest = 1e9;
-  for (int attempt = 0; attempt < 5; ++attempt) {  // the quickest: other processes use the machine too
+  for (int attempt = 0; attempt < 5; ++attempt) {  // take the fastest, because other processes use the machine
     grpc::ClientContext context;
     std::jthread caller([&] {
       pb::PlanResponse response;
@@ -125,7 +125,7 @@ TEST_F(GrpcTest, TheDeadlineEndsPlanning) {
   EXPECT_TRUE(WaitFor([&] { return handlers_.admission().running() == 0; }));
 }
 
-TEST_F(GrpcTest, TheServicesEndEndsPlanning) {
+TEST_F(GrpcTest, StoppingTheServiceEndsPlanning) {
   Serve({});
   pb::PlanResponse response;
   grpc::Status status;
@@ -137,7 +137,7 @@ TEST_F(GrpcTest, TheServicesEndEndsPlanning) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
 }
 
-TEST_F(GrpcTest, MoreThanItTakesIsRefusedWithATime) {
+TEST_F(GrpcTest, TooManyRequestsAreRejectedWithRetryAfter) {
   Serve({});
   const auto stub = Stub();
   grpc::ClientContext first;
@@ -163,14 +163,14 @@ TEST_F(GrpcTest, MoreThanItTakesIsRefusedWithATime) {
   EXPECT_EQ(stub->Plan(&third, large, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(GrpcTest, KeptAnswersAreTheSameBytes) {
+TEST_F(GrpcTest, CachedResponsesAreTheSameBytes) {
   Serve({});
   const auto stub = Stub();
   pb::PlanResponse first, second;
   grpc::ClientContext a, b;
   ASSERT_TRUE(stub->Plan(&a, Request("exact"), &first).ok());
   ASSERT_TRUE(stub->Plan(&b, Request("exact"), &second).ok());
-  EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());  // with the seconds of planning
+  EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());  // including planning_seconds
   EXPECT_THAT(metrics_.Text(), HasSubstr("medley_scheduler_cache_total{result=\"hit\"} 1"));
 }
 
@@ -193,7 +193,7 @@ TEST_F(GrpcTest, TlsAndToken) {
     const auto stub = pb::SchedulerService::NewStub(rpc::MakeChannel(server_->address(), {.tls = with}));
     return stub->ListPlanners(&context, {}, &response).error_code();
   };
-  EXPECT_EQ(ask(options, kToken), grpc::StatusCode::UNAVAILABLE);  // no certificate of a client
+  EXPECT_EQ(ask(options, kToken), grpc::StatusCode::UNAVAILABLE);  // no client certificate
   options.certificate = mine.certificate;
   options.key = mine.key;
   EXPECT_EQ(ask(options, kToken), grpc::StatusCode::OK);

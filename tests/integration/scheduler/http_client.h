@@ -6,11 +6,11 @@
 namespace medley::sched {
 
 struct ClientAnswer {
-  long code = 0;  // 0: no answer
+  long code = 0;  // 0: no response
   std::string body;
 };
 
-// GET without a body, POST with one.
+// Sends GET without a body and POST with one.
 ClientAnswer Http(int port, const std::string& path, const std::string* body = nullptr);
 
 }  // namespace medley::sched

@@ -1,5 +1,5 @@
-// The feeds as configured, over CurlFetcher, against a loopback server that replays recorded
-// answers, with faults.
+// The feeds, created from a configuration with CurlFetcher, against a loopback server that replays recorded responses
+// and injects faults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ std::map<std::string, double> Prices(const FetchResult& result) {
   return out;
 }
 
-// The value of a field of a form, decoded.
+// The decoded value of a form field.
 std::string FormField(const std::string& form, const std::string& name) {
   const std::string text = "&" + form;
   const size_t begin = text.find("&" + name + "=");
@@ -85,7 +85,7 @@ class PriceFeedsTest : public testing::Test {
 
 // --- (1) AWS: five recorded polls, page by page, signed
 
-// EC2's part: checks the signature and gives the records of the poll that is current, 40 a page.
+// Acts as EC2: checks the signature and returns the records of the current poll, 40 per page.
 class Ec2 {
  public:
   explicit Ec2(base::FakeClock& clock) : clock_(clock) {}
@@ -134,7 +134,7 @@ TEST_F(PriceFeedsTest, AwsPollsPageByPage) {
   const auto feed = Make("aws-spot-history",
                          "regions: [us-east-1, eu-north-1]\ninstanceTypes: [p3.2xlarge]\nendpoint: " + server.url() +
                              "/{region}/\ncredentials: environment\n");
-  // Prices in force at the end of each poll: us-east-1b of the recorded files.
+  // The current prices at the end of each poll: us-east-1b in the recorded files.
   const std::vector<double> expected = {1.0671, 1.1409, 1.1891, 1.0495, 1.0274};
   size_t asked = 0;
   std::map<std::string, base::WallTime> newest;
@@ -160,7 +160,7 @@ TEST_F(PriceFeedsTest, AwsPollsPageByPage) {
   }
 }
 
-TEST_F(PriceFeedsTest, AwsRefusesAWrongClockOrKey) {
+TEST_F(PriceFeedsTest, AwsRejectsAWrongClockOrKey) {
   Ec2 ec2(clock_);
   const ReplayServer server([&](const ReplayRequest& request) { return ec2(request); });
   const auto feed =
@@ -169,7 +169,7 @@ TEST_F(PriceFeedsTest, AwsRefusesAWrongClockOrKey) {
               StatusIs(StatusCode::kUnauthenticated, HasSubstr("SignatureDoesNotMatch")));
 }
 
-TEST_F(PriceFeedsTest, AwsDocumentsAsTheToolPrintedThem) {
+TEST_F(PriceFeedsTest, AwsDocumentsOfTheCommandLineTool) {
   const ReplayServer server(
       [](const ReplayRequest& request) { return ReplayReply{.body = PriceData(request.target.substr(1))}; });
   const std::string url = server.url();
@@ -182,7 +182,7 @@ TEST_F(PriceFeedsTest, AwsDocumentsAsTheToolPrintedThem) {
 
 // --- (4) the public feed
 
-TEST_F(PriceFeedsTest, AwsSpotFeedAndItsTraps) {
+TEST_F(PriceFeedsTest, AwsSpotFeedAndItsPitfalls) {
   std::string body = PriceData("spot_feed_2026-08.json"), etag = "\"1\"";
   const ReplayServer server([&](const ReplayRequest& request) {
     const auto asked = request.headers.find("if-none-match");
@@ -203,8 +203,8 @@ TEST_F(PriceFeedsTest, AwsSpotFeedAndItsTraps) {
 
 struct FeedCase {
   std::string type;
-  std::string yaml;  // with ENDPOINT in it
-  std::string good;  // an answer that it takes
+  std::string yaml;  // configuration that contains ENDPOINT
+  std::string good;  // a valid response
 };
 
 std::vector<FeedCase> FeedCases() {
@@ -233,7 +233,7 @@ class PriceFaultsTest : public PriceFeedsTest, public testing::WithParamInterfac
   const std::string good_ = FeedCases().at(GetParam()).good;
 };
 
-TEST_P(PriceFaultsTest, NoneOfThemGivesPrices) {
+TEST_P(PriceFaultsTest, NoFaultGivesPrices) {
   ASSERT_THAT(Prices(Ask({.body = good_})), testing::Not(IsEmpty()));
   const FetchResult limited = Ask({.code = 429, .headers = {{"Retry-After", "17"}}, .body = "slow down"});
   EXPECT_THAT(ErrorOf(limited), StatusIs(StatusCode::kResourceExhausted, HasSubstr("429")));
@@ -271,9 +271,8 @@ TEST_P(PriceFaultsTest, ZeroIsNeverAPrice) {
   for (const auto& [key, price] : Prices(result)) EXPECT_GT(price, 0) << key;
 }
 
-TEST_P(PriceFaultsTest, OurClockMaySayAnything) {
-  // What an answer says is ours does not depend on it, unless it is signed (which replay does not
-  // check here).
+TEST_P(PriceFaultsTest, OurClockDoesNotMatter) {
+  // The result does not depend on our clock, except for signatures (which the server does not check here).
   const ReplayServer server([&](const ReplayRequest&) { return ReplayReply{.body = good_}; });
   const FeedCase feed = FeedCases().at(GetParam());
   std::string yaml = feed.yaml;
@@ -305,9 +304,8 @@ TEST_F(PriceFeedsTest, AzureEndlessPagesEnd) {
   EXPECT_LE(server.requests().size(), 9u);
 }
 
-TEST_F(PriceFeedsTest, AzureWithHalfTheSkusGoneIsToldAsItIs) {
-  // A whole answer that is half as long: the catalog refuses it ("shrunk"), the feed reports what
-  // the source says.
+TEST_F(PriceFeedsTest, AzureWithHalfOfTheSkusIsReportedUnchanged) {
+  // A complete response with half of the prices: the feed reports it unchanged, and the catalog rejects it ("shrunk").
   std::vector<AzureItem> items;
   for (const auto& row : PriceRows("azure_on_demand.csv")) {
     if (row[1] == "eastus") items.push_back({.size = row[0], .region = row[1], .price = row[2]});

@@ -1,5 +1,4 @@
-// From the wire to planners: configured feeds over loopback, the catalog's poller with a clock of
-// the test.
+// From HTTP responses to planners: configured feeds over loopback, and the catalog's poller with a fake clock.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ class PricePollerTest : public testing::Test {
     MEDLEY_CHECK(config.ok(), base::ToString(config.status()));
     poller_.emplace(config->poller, std::move(config->feeds), store_, metrics_, clock_);
   }
-  // The source says `reply` from now on; time passes; the poller looks.
+  // Lets the source return `reply` from now on, advances the clock and runs the poller.
   void Step(ReplayReply reply, base::nanoseconds later) {
     {
       base::MutexLock lock(mutex_);
@@ -43,7 +42,7 @@ class PricePollerTest : public testing::Test {
     clock_.Advance(later);
     poller_->Step({});
   }
-  std::map<std::string, CatalogEntry> Told() const {
+  std::map<std::string, CatalogEntry> Published() const {
     std::map<std::string, CatalogEntry> out;
     for (const CatalogEntry& entry : store_.Get()->entries) out.emplace(KeyOf(entry), entry);
     return out;
@@ -67,22 +66,22 @@ TEST_F(PricePollerTest, AwsPollsReachPlannersInTheOrderOfTheirTimes) {
   const std::vector<double> expected = {1.0671, 1.1409, 1.1891, 1.0495, 1.0274};
   for (int number = 0; number < 5; ++number) {
     Step(poll(number), std::chrono::hours(24));
-    ASSERT_THAT(Told(), SizeIs(4));
-    EXPECT_DOUBLE_EQ(Told().at(key).price_per_instance_hour, expected[static_cast<size_t>(number)]);
+    ASSERT_THAT(Published(), SizeIs(4));
+    EXPECT_DOUBLE_EQ(Published().at(key).price_per_instance_hour, expected[static_cast<size_t>(number)]);
   }
   const int64_t revision = store_.Get()->revision;
   EXPECT_EQ(revision, 5);
-  // An older answer, out of a cache somewhere: nothing changes.
+  // An older response, for example from an HTTP cache, changes nothing.
   Step(poll(2), std::chrono::hours(1));
-  EXPECT_DOUBLE_EQ(Told().at(key).price_per_instance_hour, 1.0274);
+  EXPECT_DOUBLE_EQ(Published().at(key).price_per_instance_hour, 1.0274);
   EXPECT_EQ(store_.Get()->revision, revision);
-  // A region that is empty, which is whole but has nothing: refused, prices stay.
+  // A complete but empty response for a region is rejected, and the prices stay.
   Step({.body = PriceData("eu-north-1.p3.2xlarge.poll0.json")}, std::chrono::hours(1));
-  EXPECT_THAT(Told(), SizeIs(4));
+  EXPECT_THAT(Published(), SizeIs(4));
   EXPECT_THAT(metrics_.Text(), HasSubstr("reason=\"shrunk\""));
 }
 
-TEST_F(PricePollerTest, HalfTheSkusGoneAndOutagesLeaveTheLastGoodPrices) {
+TEST_F(PricePollerTest, MissingSkusAndOutagesKeepTheLastGoodPrices) {
   std::vector<AzureItem> items;
   for (const auto& row : PriceRows("azure_on_demand.csv")) {
     if (row[1] == "eastus") items.push_back({.size = row[0], .region = row[1], .price = row[2]});
@@ -90,7 +89,7 @@ TEST_F(PricePollerTest, HalfTheSkusGoneAndOutagesLeaveTheLastGoodPrices) {
   const std::vector<AzureItem> half(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2));
   Configure("  type: azure-retail\n  regions: [eastus]\n");
   Step({.body = AzureBody(items, "")}, std::chrono::seconds(1));
-  ASSERT_THAT(Told(), SizeIs(items.size()));
+  ASSERT_THAT(Published(), SizeIs(items.size()));
   const int64_t revision = store_.Get()->revision;
   Step({.body = AzureBody(half, "")}, std::chrono::hours(7));
   EXPECT_THAT(metrics_.Text(), HasSubstr("reason=\"shrunk\",source=\"it\"} 1"));
@@ -99,10 +98,10 @@ TEST_F(PricePollerTest, HalfTheSkusGoneAndOutagesLeaveTheLastGoodPrices) {
   Step({.body = AzureBody({}, "")}, std::chrono::hours(7));
   items[0].price = "0.0";
   Step({.body = AzureBody(items, "")}, std::chrono::hours(7));
-  EXPECT_THAT(Told(), SizeIs(items.size()));
-  for (const auto& [key, entry] : Told()) EXPECT_GT(entry.price_per_instance_hour, 0) << key;
+  EXPECT_THAT(Published(), SizeIs(items.size()));
+  for (const auto& [key, entry] : Published()) EXPECT_GT(entry.price_per_instance_hour, 0) << key;
   EXPECT_EQ(store_.Get()->revision, revision);
-  // Rate limited: not asked again before the time that it gave.
+  // Rate limited: no further request before Retry-After.
   Step({.code = 429, .headers = {{"Retry-After", "600"}}}, std::chrono::hours(7));
   const size_t asked = server_.requests().size();
   Step({.body = AzureBody(items, "")}, std::chrono::seconds(300));

@@ -1,4 +1,4 @@
-// The programs as a user starts them: exit status and what they say.
+// The programs as a user starts them: exit status and output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ TEST(ProgramTest, PlanPrintsATable) {
   EXPECT_THAT(ended.output, HasSubstr("v100 only"));
 }
 
-// The examples ask for more than one type alone gives as cheaply, and get the optimum with its proof.
+// The optimum of each example is a mix of types, and it is proven.
 TEST(ProgramTest, ExamplesAreMixes) {
   for (const char* name : {"ctrdnn-16", "matchnet-16", "2emb-10", "nce-5"}) {
     SCOPED_TRACE(name);
@@ -100,10 +100,10 @@ TEST(ProgramTest, BadInputIsStatusOne) {
   EXPECT_THAT(Start("medley", "explain examples/plan/ctrdnn-16.yaml").output, HasSubstr("proof: no plan"));
 }
 
-TEST(ProgramTest, SchedulerRefusesABadAddress) {
+TEST(ProgramTest, SchedulerRejectsAnInvalidAddress) {
   const Ended ended = Start("medley-scheduler", "--grpc-listen nowhere");
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.output, HasSubstr("--grpc-listen: 'nowhere' is not HOST:PORT"));
+  EXPECT_THAT(ended.output, HasSubstr("--grpc-listen: 'nowhere' must have the form HOST:PORT"));
 }
 
 }  // namespace

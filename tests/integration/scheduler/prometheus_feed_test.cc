@@ -1,6 +1,5 @@
-// The Prometheus feed against a real Prometheus that scrapes a small exporter of this test. Prices:
-// AWS on demand and spot of tests/data/prices/feeds; the series have the names and labels of
-// Karpenter and OpenCost.
+// The Prometheus feed against a real Prometheus, which scrapes a small exporter in this test. The prices are AWS
+// on-demand and spot prices in tests/data/prices/feeds; the series have the names and labels of Karpenter and OpenCost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +72,7 @@ class PrometheusFeedTest : public testing::Test {
     metrics_ = std::move(metrics);
   }
 
-  // Asks until the answer is as wanted, at most 30 s; the last answer.
+  // Fetches until the result meets the condition, for at most 30 s. Returns the last result.
   FetchResult FetchUntil(const std::function<bool(const FetchResult&)>& wanted) {
     const base::SteadyTime deadline = clock_.Steady() + base::seconds(30);
     for (;;) {
@@ -105,7 +104,7 @@ class PrometheusFeedTest : public testing::Test {
 constexpr char kSpotKey[] = "aws/us-east-1/us-east-1b/p3.2xlarge/spot";
 constexpr char kOnDemandKey[] = "aws/us-east-1/us-east-1b/p3.2xlarge/on-demand";
 
-TEST_F(PrometheusFeedTest, EntriesComeOutRight) {
+TEST_F(PrometheusFeedTest, EntriesAreCorrect) {
   StartWith(std::string(kKarpenter) + kOpenCost);
   const FetchResult result = FetchUntil([](const FetchResult& r) { return Size(r) == 3; });
   const auto entries = ByKey(result);
@@ -135,20 +134,19 @@ TEST_F(PrometheusFeedTest, EntriesComeOutRight) {
   EXPECT_DOUBLE_EQ(ByKey(later).at(kSpotKey).price_per_instance_hour, 1.1059);
 }
 
-TEST_F(PrometheusFeedTest, SeriesOfADeadExporterAreGone) {
+TEST_F(PrometheusFeedTest, SeriesOfADeadExporterDisappear) {
   StartWith(kKarpenter);
   ASSERT_EQ(Size(FetchUntil([](const FetchResult& r) { return Size(r) == 2; })), 2u);
   exporter_.reset();
   // Prometheus marks the series stale at the next scrape, which fails.
-  const FetchResult gone = FetchUntil([](const FetchResult& r) { return Size(r) == 0; });
-  ASSERT_TRUE(std::holds_alternative<absl::Status>(gone.outcome));
-  EXPECT_THAT(std::get<absl::Status>(gone.outcome), StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
+  const FetchResult result = FetchUntil([](const FetchResult& r) { return Size(r) == 0; });
+  ASSERT_TRUE(std::holds_alternative<absl::Status>(result.outcome));
+  EXPECT_THAT(std::get<absl::Status>(result.outcome), StatusIs(StatusCode::kNotFound, HasSubstr("no series")));
 }
 
 TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
-  // Samples with times of their own (as from federation or a push) get no stale mark when the
-  // exporter dies: Prometheus answers them for 5 min more, with the time of the question. The feed
-  // says how old they are.
+  // Samples with explicit timestamps (as from federation or a push) get no stale marker when the exporter dies:
+  // Prometheus returns them for 5 more minutes, with the time of the query. The feed reports their true age.
   const auto two_minutes_ago =
       std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now().time_since_epoch()).count() - 120'000;
   StartWith(
@@ -165,7 +163,7 @@ TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
   const FetchResult dead = feed_->Fetch(clock_.Now(), {});
   ASSERT_EQ(Size(dead), 1u);
   EXPECT_NEAR(base::ToSeconds(ByKey(dead).at(kSpotKey).observed_at - sampled), 0, 2);
-  // What a plain query says: its own time.
+  // A plain query returns its own time.
   CurlFetcher fetcher({}, clock_);
   const auto reply =
       fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?" + FormEncode({{"query", kKarpenterPrice}})}, {});
@@ -175,7 +173,7 @@ TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
   EXPECT_GT(vector->samples.at(0).evaluated - static_cast<double>(two_minutes_ago) / 1000, 115);
 }
 
-TEST_F(PrometheusFeedTest, ItsOwnErrorsAreTold) {
+TEST_F(PrometheusFeedTest, PrometheusErrorsAreReported) {
   StartWith("");
   CurlFetcher fetcher({}, clock_);
   const auto reply = fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?query=max%20by("}, {});

@@ -63,7 +63,7 @@ absl::Status PrometheusServer::Run(const std::string& target) {
   argv.push_back(nullptr);
   pid_ = fork();
   if (pid_ < 0) return base::ErrnoStatus(errno, "fork");
-  if (pid_ == 0) {  // only what is safe between fork and exec
+  if (pid_ == 0) {  // only async-signal-safe calls between fork and exec
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(out, 1);

@@ -1,5 +1,5 @@
-// A Prometheus of the system (Debian package `prometheus`), started for one test: a folder and a
-// loopback port of its own, nothing of the package's service.
+// Starts the installed Prometheus (Debian package `prometheus`) for one test, with its own folder and loopback port,
+// independent of the package's service.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,9 +12,8 @@ namespace medley::sched {
 
 class PrometheusServer {
  public:
-  // Scrapes `target` ("127.0.0.1:PORT", path /metrics) every 100 ms. Returns once it answers.
-  // Errors: NotFound (no program), Unavailable (it ended, or did not answer within 30 s) with the
-  // end of its log.
+  // Scrapes `target` ("127.0.0.1:PORT", path /metrics) every 100 ms. Returns when the server is ready. Errors: NotFound
+  // (not installed), Unavailable with the end of its log (it exited, or was not ready within 30 s).
   static absl::StatusOr<std::unique_ptr<PrometheusServer>> Start(const std::string& target);
   ~PrometheusServer();  // kills, waits, removes the folder
   PrometheusServer(const PrometheusServer&) = delete;

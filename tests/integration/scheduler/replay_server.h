@@ -1,11 +1,10 @@
-// A loopback HTTP(S) server that answers what a test tells it to, also in the ways that networks
-// fail.
+// A loopback HTTP(S) server that returns responses from a function of the test, and can simulate network faults.
 //
 //   ReplayServer server([](const ReplayRequest& request) { return ReplayReply{.body = "[]"}; });
 //   fetcher.Fetch({.url = server.url() + "/prices"}, stop);
 //
-// One request a connection. The handler is called by the connections' threads, so it locks what it
-// shares. Stops, closes and joins in its destructor.
+// Handles one request per connection. Each connection has a thread, which calls the handler, so the handler must lock
+// shared state. The destructor stops, closes and joins.
 #pragma once
 
 #include <functional>
@@ -27,9 +26,9 @@ struct ReplayRequest {
 struct ReplayReply {
   enum class Fault {
     kNone,
-    kTruncate,  // announces the whole body, sends half of it and closes
+    kTruncate,  // announces the whole body, sends half of it and closes the connection
     kHang,      // reads the request and never answers
-    kReset,     // closes before a byte of an answer
+    kReset,     // closes the connection before sending a byte
   };
   int code = 200;
   std::vector<std::pair<std::string, std::string>> headers;
@@ -58,7 +57,7 @@ class ReplayServer {
   const std::unique_ptr<Rep> rep_;
 };
 
-// A port of the loopback that nobody listens on.
+// A loopback port on which no process listens.
 int UnusedPort();
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-// The scheduling service over real sockets on loopback: gRPC and REST give the same answers.
+// The scheduling service over loopback sockets: gRPC and REST give the same responses.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ class ServiceTest : public testing::Test {
   CatalogStore catalog_;
   const Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
-  Learned learned_{"", false, metrics_};
+  LearnedStateStore learned_{"", false, metrics_};
   Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_}, {}};
   RequestIds ids_{1};
   std::stop_source stop_;
@@ -136,7 +136,7 @@ TEST_F(ServiceTest, ProvisionAndEvaluate) {
   EXPECT_THAT(Post("/v1/evaluate", evaluate.dump()).body, HasSubstr("units: has 1 entries, the schedule has 2 stages"));
 }
 
-TEST_F(ServiceTest, InfeasibleIsAnAnswer) {
+TEST_F(ServiceTest, InfeasibleIsNotAnError) {
   json request = json::parse(kRequest);
   request["constraints"]["minThroughput"] = 1e7;
   const ClientAnswer answer = Post("/v1/plan", request.dump());
@@ -159,9 +159,9 @@ TEST_F(ServiceTest, UnpricedResourceIsAReason) {
   EXPECT_THAT(body["reasons"][0]["message"].get<std::string>(), HasSubstr("x///y/"));
 }
 
-// Refusing a body unread closes its connection while the library still reads from it; with two network threads that
-// crashed about once in seventy.
-TEST_F(ServiceTest, RefusedBodiesDoNotHurtTheService) {
+// If the service rejects a body unread, it closes the connection while the library still reads from it. With two
+// network threads that crashed in about one of seventy cases.
+TEST_F(ServiceTest, RejectedBodiesDoNotHarmTheService) {
   for (int i = 0; i < 300; ++i) {
     EXPECT_THAT(Post("/v1/plan", std::string(1 << 17, ' ')).code, ::testing::AnyOf(413, 0)) << i;
   }
@@ -180,7 +180,7 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
   json request = json::parse(kRequest);
   request["planner"]["name"] = "oracle";
   EXPECT_THAT(Post("/v1/plan", request.dump()).body,
-              HasSubstr("planner.name: 'oracle' is unknown, there are: auto, exact"));
+              HasSubstr("planner.name: 'oracle' is unknown; known planners: auto, exact"));
 
   grpc::ClientContext context;
   pb::PlanResponse response;
@@ -207,16 +207,16 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   ASSERT_TRUE(reader->Read(&seen));
   EXPECT_EQ(seen.catalog().revision(), 1);
   EXPECT_TRUE(seen.catalog().entries(0).available());
-  // One watch is allowed here: the second one is refused.
+  // This service allows one watch, so the second one is rejected.
   grpc::ClientContext second;
   auto refused = stub_->WatchCatalog(&second, {});
   pb::WatchCatalogResponse none;
   EXPECT_FALSE(refused->Read(&none));
   EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 
-  WritePrices("zero");  // refused: the last good prices stay
+  WritePrices("zero");  // rejected, so the last good prices stay
   poller_->Step({});
-  WritePrices("0.10");  // other bytes, the same price: no new revision
+  WritePrices("0.10");  // other bytes but the same price, so there is no new revision
   poller_->Step({});
   WritePrices("0.2");
   poller_->Step({});
@@ -227,7 +227,7 @@ TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   context.TryCancel();
 }
 
-TEST_F(ServiceTest, APortInUseIsSaid) {
+TEST_F(ServiceTest, APortInUseIsAnError) {
   RestOptions options;
   options.port = rest_->port();
   const auto second = RestServer::Start(options, Rest());

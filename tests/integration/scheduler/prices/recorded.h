@@ -23,7 +23,7 @@ inline std::string RecordedText(const std::string& name) {
   return *std::move(text);
 }
 
-// The rows of a CSV file without quotes, without its header; a missing last field is empty.
+// The rows of a CSV file, which must not contain quotes, without the header; a missing last field is empty.
 inline std::vector<std::vector<std::string>> RecordedRows(const std::string& name) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream text(RecordedText(name));
@@ -46,16 +46,16 @@ inline base::WallTime At(const std::string& time) {
   return *parsed;
 }
 
-// A poller with one feed that answers what the test says it would answer now, every time that the test steps.
+// A poller with one feed, whose result the test sets in every step.
 class Replay {
  public:
   explicit Replay(base::WallTime start, FeedTraits traits = Unaging(), PollerOptions options = {})
-      : clock_(start - (base::FakeClock(start).Now() - start)),  // a FakeClock has run for a while when it is made
+      : clock_(start - (base::FakeClock(start).Now() - start)),  // a new FakeClock does not start at its argument
         store_({.max_age = std::chrono::hours(24 * 3650)}) {
     traits.period = base::nanoseconds(0);
     options.jitter = 0;
     options.backoff = {base::nanoseconds(0), base::nanoseconds(1), 2, 0};
-    std::vector<FeedSlot> slots(1);
+    std::vector<ConfiguredFeed> slots(1);
     slots[0].feed = std::make_unique<ScriptedFeed>("replay", traits, [this](base::WallTime, std::stop_token) {
       return FetchResult{answer_, {}};
     });
@@ -67,7 +67,7 @@ class Replay {
     return traits;
   }
 
-  // The clock goes to `time` (never back) and the feed gives `answer` (Snapshot, Unchanged or Status).
+  // Advances the clock to `time` (never back) and lets the feed return `answer` (Snapshot, Unchanged or Status).
   template <typename Answer>
   void Step(base::WallTime time, Answer answer) {
     if (time > clock_.Now()) clock_.Advance(time - clock_.Now());

@@ -1,5 +1,5 @@
-// The catalog against prices as they were: months and years in seconds, on a virtual clock. What is expected is
-// computed here, from the recording and the rules as docs/prices.md states them, not by the code under test.
+// Replays months and years of recorded prices through the catalog, with a fake clock. The tests compute the expected
+// result from the recording and from the rules in docs/prices.md, independent of the code under test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ using Row = std::vector<std::string>;
 using std::chrono::hours;
 using std::chrono::minutes;
 
-// The published series of one key: a second writing of the hysteresis rule.
-struct Told {
+// The expected published series of one key: an independent implementation of the hysteresis rule.
+struct ExpectedSeries {
   double price = 0;
   base::WallTime at;
   std::vector<double> series;
@@ -52,7 +52,7 @@ TEST(ReplayTest, ExactRecordsOfThreeMonths) {
   PollerOptions options;
   options.book.acceptance.forget_after = hours(24 * 365);
   Replay replay(At(rows[0][0]), Replay::Unaging(), options);
-  std::map<std::string, Told> expected;
+  std::map<std::string, ExpectedSeries> expected;
   std::map<std::string, double> last;
   int changes = 0;
   for (const Row& row : rows) {
@@ -67,9 +67,9 @@ TEST(ReplayTest, ExactRecordsOfThreeMonths) {
     }
   }
   size_t publishes = 0;
-  for (const auto& [key, told] : expected) {
-    EXPECT_EQ(Published(replay.store_, key), told.series) << key;
-    publishes += told.series.size() - 1;  // the first price of a zone is no change
+  for (const auto& [key, wanted] : expected) {
+    EXPECT_EQ(Published(replay.store_, key), wanted.series) << key;
+    publishes += wanted.series.size() - 1;  // the first price of a zone is not a change
     EXPECT_NEAR(replay.Find(key)->price_per_instance_hour, last[key], 0.02 * last[key] + 0.001) << key;
   }
   EXPECT_EQ(expected.size(), 17u);
@@ -109,7 +109,7 @@ std::map<std::string, CatalogEntry> Latest(const std::vector<CatalogEntry>& entr
 TEST(ReplayTest, FivePollsOfAwsWithTheirGap) {
   std::vector<std::vector<CatalogEntry>> polls;
   for (int i = 0; i < 5; ++i) polls.push_back(PollEntries("us-east-1.p3.2xlarge.poll" + std::to_string(i) + ".json"));
-  FeedTraits traits;  // two hours, as the feed has it
+  FeedTraits traits;  // TTL of two hours, like the feed
   PollerOptions options;
   options.book.acceptance.forget_after = hours(24 * 60);
   Replay replay(Newest(polls[0]), traits, options);
@@ -128,7 +128,8 @@ TEST(ReplayTest, FivePollsOfAwsWithTheirGap) {
                   0.02 * record.price_per_instance_hour + 0.001);
     }
     if (i != 2) continue;
-    // The 30 hours: cached, then a quarter dearer (no on-demand price is known), told although no answer came.
+    // During the gap of 30 hours, prices become cached and then 25 % higher (no on-demand price is known); this is
+    // published although no answer came.
     const std::string key = Latest(polls[2]).begin()->first;
     const double before = Latest(polls[2]).begin()->second.price_per_instance_hour;
     const absl::Status down = base::Unavailable("gap");
@@ -140,7 +141,7 @@ TEST(ReplayTest, FivePollsOfAwsWithTheirGap) {
     replay.Step(now + hours(30), down);
     EXPECT_EQ(replay.Count("medley_price_fetch_total", {{"source", "replay"}, {"result", "unavailable"}}), 3);
   }
-  // The past again changes nothing; nor does a region that has none, or a page that says it is not all.
+  // Older prices change nothing, and neither does a region without prices or an incomplete page.
   const int64_t revision = replay.store_.Get()->revision;
   const base::WallTime now = replay.clock_.Now() + minutes(15);
   const size_t zones = Latest(polls[4]).size();
@@ -157,7 +158,7 @@ TEST(ReplayTest, FivePollsOfAwsWithTheirGap) {
   EXPECT_EQ(replay.store_.Get()->entries.size(), zones + Latest(capped).size());
 }
 
-// GCP's list as it stood at every weekly snapshot that changed something.
+// GCP's price list at every weekly snapshot with a change.
 class Weeks {
  public:
   Weeks() : rows_(RecordedRows("history/gcp_changes.csv")) {
@@ -186,28 +187,28 @@ class Weeks {
 TEST(ReplayTest, FourYearsOfGcpWeekByWeek) {
   Weeks weeks;
   Replay replay(At(*weeks.times().begin()));
-  std::map<std::string, Told> expected;
+  std::map<std::string, ExpectedSeries> expected;
   for (const std::string& time : weeks.times()) {
     const std::vector<CatalogEntry> list = weeks.UpTo(time);
     replay.Step(At(time), Snapshot{list, true, {}});
-    replay.Step(At(time) + minutes(15), Snapshot{list, true, {}});  // the next poll finds the same
+    replay.Step(At(time) + minutes(15), Snapshot{list, true, {}});  // the next poll returns the same list
     for (const CatalogEntry& entry : list) expected[KeyOf(entry)].See(entry.price_per_instance_hour, At(time));
   }
   size_t publishes = 0;
-  for (const auto& [key, told] : expected) {
-    EXPECT_EQ(Published(replay.store_, key), told.series) << key;
-    publishes += told.series.size() - 1;
+  for (const auto& [key, wanted] : expected) {
+    EXPECT_EQ(Published(replay.store_, key), wanted.series) << key;
+    publishes += wanted.series.size() - 1;
   }
   EXPECT_GT(publishes, 300u);
-  // Tokyo's H100 fell from 11.16 to 2.87 in one step: doubted by one poll, believed by the next.
+  // Tokyo's H100 fell from 11.16 to 2.87 in one step: one poll leaves it unconfirmed, the next one accepts it.
   EXPECT_EQ(replay.Count("medley_price_rejected_total", {{"source", "replay"}, {"reason", "step"}}), 1);
-  // The one that prices.md speaks of: 2.55 to 6.33 USD/h.
+  // The change that docs/prices.md mentions: 2.55 to 6.33 USD/h.
   const std::vector<double> h100 = Published(replay.store_, "gcp/us-central1//a3-highgpu-1g/spot");
   EXPECT_NEAR(*std::min_element(h100.begin(), h100.end()), 2.553, 1e-3);
   EXPECT_NEAR(h100.back(), 6.326, 1e-3);
 }
 
-// AWS' on-demand list of us-east-1 as it stood.
+// AWS' on-demand price list of us-east-1 over time.
 std::vector<CatalogEntry> AwsUpTo(const std::vector<Row>& rows, const std::string& time) {
   std::map<std::string, CatalogEntry> list;
   for (const Row& row : rows) {
@@ -262,7 +263,7 @@ TEST(ReplayTest, WhichH100IsCheapestChangesOverTime) {
         chosen->offering->provider + "/" + chosen->offering->region + "/" + chosen->offering->capacity_type;
     if (winners.empty() || winners.back() != got) winners.push_back(got);
   }
-  // Only AWS on demand; then GCP spot, region after region; at last AWS spot.
+  // First only AWS on-demand is known, then GCP spot in one region after another, and last AWS spot.
   ASSERT_GE(winners.size(), 4u);
   EXPECT_EQ(winners.front(), "aws/us-east-1/on-demand");
   EXPECT_EQ(winners[1].substr(0, 4), "gcp/");
@@ -270,12 +271,12 @@ TEST(ReplayTest, WhichH100IsCheapestChangesOverTime) {
   RecordProperty("winners", testing::PrintToString(winners));
 }
 
-TEST(ReplayTest, TheCutOfJune2025IsToldAtOnce) {
+TEST(ReplayTest, TheCutOfJune2025IsPublishedAtOnce) {
   const std::vector<Row> aws = RecordedRows("history/aws_on_demand_changes.csv");
   const std::string before = "2025-03-31T13:14:23Z", cut = "2025-06-23T13:18:30Z";
   Replay replay(At(before));
   replay.Step(At(before), Snapshot{AwsUpTo(aws, before), true, {}});
-  // Something else was told a second before.
+  // Another price was published a second before.
   replay.Step(At(cut) - base::seconds(1), Part({Offer("aws", "us-east-1", "", "p5.48xlarge", "on-demand", 108.2)}));
   const int64_t revision = replay.store_.Get()->revision;
   replay.Step(At(cut), Snapshot{AwsUpTo(aws, cut), true, {}});
@@ -287,11 +288,11 @@ TEST(ReplayTest, TheCutOfJune2025IsToldAtOnce) {
             (std::vector<double>{98.32, 108.2, 55.04}));
 }
 
-TEST(ReplayTest, MachinesThatCannotBeHadLeaveAndReturn) {
+TEST(ReplayTest, UnavailableMachinesAreRemovedAndReturn) {
   const std::map<std::string, std::string> types = {
       {"1v100", "p3.2xlarge"}, {"8v100", "p3.16xlarge"}, {"1k80", "p2.xlarge"}, {"8k80", "p2.8xlarge"}};
   const auto rows = RecordedRows("history/aws_availability_events.csv");
-  const auto unavailable_for = minutes(3);  // as Karpenter has it
+  const auto unavailable_for = minutes(3);  // like Karpenter
   PollerOptions options;
   for (const auto& [what, type] : types) {
     ResourceRule rule;
@@ -313,7 +314,7 @@ TEST(ReplayTest, MachinesThatCannotBeHadLeaveAndReturn) {
     EXPECT_EQ(request.resources[0].price_per_unit_hour > 0, replay.Find(type)->available);
     return replay.Find(type)->available;
   };
-  // At every event, and when what it said has run out: the last event of each type decides.
+  // Check at every event and at its expiry: the last event of each type decides.
   std::map<base::WallTime, std::vector<Row>> timeline;
   for (const Row& row : rows) {
     timeline[At(row[0])].push_back(row);
@@ -329,7 +330,7 @@ TEST(ReplayTest, MachinesThatCannotBeHadLeaveAndReturn) {
       CatalogEntry event = Offer("aws", "us-east-1", "", types.at(row[2] + row[3]), "spot", 1);
       base::WallTime& until = gone_until[event.offering->instance_type];
       if (row[1] == "created") {
-        if (until != now + unavailable_for) until = now;  // asked twice in one second: a refusal stands
+        if (until != now + unavailable_for) until = now;  // two requests in one second: the failure wins
       } else {
         until = now + unavailable_for;
         event.price_per_instance_hour = 0;
@@ -349,7 +350,7 @@ TEST(ReplayTest, MachinesThatCannotBeHadLeaveAndReturn) {
     }
   }
   EXPECT_GT(left,
-            280);  // 290 creations failed, 32 machines were taken away; some within three minutes of another
+            280);  // 290 creations failed and 32 machines were interrupted, some within three minutes of each other
   EXPECT_EQ(returned, left);
 }
 

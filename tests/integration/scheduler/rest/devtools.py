@@ -69,7 +69,7 @@ class WebSocket:
 
 
 class Browser:
-    """One page. `problems`: what it wrote to its console as errors, uncaught exceptions, and failed loads."""
+    """One page. `problems` has its console errors, uncaught exceptions and failed loads."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="medley-chromium-")
@@ -139,7 +139,7 @@ class Browser:
         try:
             self.command("Browser.close")
         except (AssertionError, OSError):
-            pass  # it went before it answered
+            pass  # it exited before it responded
         self.socket.close()
         try:
             self.process.wait(20)

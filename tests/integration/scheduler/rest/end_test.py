@@ -1,4 +1,4 @@
-"""How the service ends, and what it still knows afterwards."""
+"""How the service shuts down, and which state it restores afterwards."""
 import os
 import shutil
 import signal
@@ -15,7 +15,7 @@ class EndTest(unittest.TestCase):
     def test_running_requests_finish(self):
         scheduler = Scheduler("--grace-seconds", "60")
         answers = []
-        # A question that takes about a second of planning.
+        # A request with about one second of planning time.
         plan = asking(scheduler, seconds=2)
         thread = in_background(lambda: answers.append(request(scheduler, "POST", "/v1/plan", plan)))
         wait_for("it runs", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
@@ -24,7 +24,7 @@ class EndTest(unittest.TestCase):
         late = request(scheduler, "POST", "/v1/plan", example())
         self.assertEqual((late.code, late.json()["code"]), (503, "UNAVAILABLE"))
         thread.join(PATIENCE)
-        self.assertIn(answers[0].code, (200, 504), answers[0].text)  # 504: its own two seconds were too few
+        self.assertIn(answers[0].code, (200, 504), answers[0].text)  # 504: its budget of two seconds was too short
         self.assertEqual(scheduler.close(), 0)
 
     def test_after_the_grace_period_they_are_stopped(self):
@@ -35,7 +35,7 @@ class EndTest(unittest.TestCase):
         wait_for("it runs", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
         self.assertEqual(scheduler.close(), 0)
         thread.join(PATIENCE)
-        self.assertIn(answers[0].code, (200, 504), answers[0].text)  # the best plan known, or none yet
+        self.assertIn(answers[0].code, (200, 504), answers[0].text)  # the best plan found so far, or none
 
     def test_under_load(self):
         scheduler = Scheduler()
@@ -50,7 +50,7 @@ class EndTest(unittest.TestCase):
                 try:
                     codes.append(request(scheduler, "POST", "/v1/plan", plan).code)
                 except OSError:
-                    codes.append(0)  # it has gone
+                    codes.append(0)  # the service has exited
         threads = [in_background(lambda i=i: load(i * 0.001)) for i in range(6)]
         wait_for("load", lambda: len(codes) > 30)
         status = scheduler.close()
@@ -61,7 +61,7 @@ class EndTest(unittest.TestCase):
         self.assertLessEqual(set(codes), {200, 429, 503, 0})
         self.assertEqual(set(codes[:30]), {200})
 
-    def test_what_was_learned_is_kept(self):
+    def test_learned_state_is_kept(self):
         folder = tempfile.mkdtemp(prefix="medley-state-test-")
         self.addCleanup(shutil.rmtree, folder)
         plan = example()
@@ -77,7 +77,7 @@ class EndTest(unittest.TestCase):
                         "batchSize": plan["training"]["profileBatchSize"], "jobUid": "j", "generation": epoch}
                 answer = request(scheduler, "POST", "/v1/observations", body)
                 self.assertEqual(answer.code, 200, answer.text)
-            # The kept answer of before is not given any more.
+            # The cached response from before is not used any more.
             self.assertEqual(prediction(scheduler), 4)
         with running("--state-dir", folder) as scheduler:
             self.assertEqual(prediction(scheduler), 4)
@@ -92,7 +92,7 @@ class EndTest(unittest.TestCase):
             self.assertEqual(scheduler.metric('medley_state_damaged_total{file="calibration"}'), 1)
             self.assertIn("damaged", scheduler.log())
 
-    def test_policies_learn_from_what_jobs_measure(self):
+    def test_policies_are_trained_on_observations(self):
         folder = tempfile.mkdtemp(prefix="medley-state-test-")
         self.addCleanup(shutil.rmtree, folder)
         plan = example(planner={"name": "rl-lstm"})
@@ -106,7 +106,7 @@ class EndTest(unittest.TestCase):
             body = {"request": plan, "stages": stages, "throughput": made["throughput"], "usdPerHour": made["costPerHour"],
                     "batchSize": plan["training"]["profileBatchSize"], "serverUnits": made["serverUnits"], "jobUid": "j", "generation": 1}
             self.assertEqual(request(scheduler, "POST", "/v1/observations", body).code, 200)
-            wait_for("learned", lambda: scheduler.metric('medley_policy_lessons_total{result="learned"}') == 1)
+            wait_for("trained", lambda: scheduler.metric('medley_policy_training_observations_total{result="trained"}') == 1)
             self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)
         with running("--state-dir", folder, "--learn-online") as scheduler:
             self.assertEqual(request(scheduler, "POST", "/v1/plan", online).code, 200)

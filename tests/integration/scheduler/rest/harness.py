@@ -1,4 +1,4 @@
-"""medley-scheduler as a process, HTTP over sockets of our own, and schemas: what the tests of this folder share."""
+"""Shared by the tests in this folder: medley-scheduler as a process, HTTP over plain sockets, and schemas."""
 import contextlib
 import http.client
 import json
@@ -26,7 +26,7 @@ PRICES = """entries:
 
 
 def wait_for(what, condition):
-    """The first value of `condition` that is true."""
+    """Waits until `condition` returns a true value and returns it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         value = condition()
@@ -69,7 +69,7 @@ class Scheduler:
             return file.read()
 
     def close(self):
-        """Ends it in good order; the exit status."""
+        """Shuts the service down in order and returns its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(PATIENCE)
@@ -105,7 +105,7 @@ class Answer:
 
 
 def request(scheduler, method, path, body=None, headers=None, context=None):
-    """One request on a connection of its own. `body`: text or an object, sent as JSON unless headers say otherwise."""
+    """Sends one request on a new connection. `body`: text, or an object sent as JSON by default."""
     headers = dict(headers or {})
     if body is not None and not isinstance(body, (str, bytes)):
         body = json.dumps(body)
@@ -126,12 +126,12 @@ def request(scheduler, method, path, body=None, headers=None, context=None):
 
 
 def raw(scheduler):
-    """A socket of our own to the REST port."""
+    """A plain socket to the REST port."""
     return socket.create_connection((scheduler.host, scheduler.rest), timeout=PATIENCE)
 
 
 def in_background(work):
-    """A thread that does it; what goes wrong in it (the service has gone) is for the test to notice."""
+    """Runs `work` in a thread and ignores errors of the connection; the test checks the results."""
     def quiet():
         with contextlib.suppress(OSError, http.client.HTTPException):
             work()
@@ -171,12 +171,12 @@ def example(name="ctrdnn-16", **changes):
 
 
 class SchemaCase(unittest.TestCase):
-    """Checks every answer against the service's own OpenAPI document."""
+    """Validates responses against the service's OpenAPI document."""
     scheduler = None
     document = None
 
     def check(self, method, path, answer):
-        """The answer's body is what the document says of this path and code."""
+        """Checks that the body of a response matches the document for this path and code."""
         operation = self.document["paths"][path.split("?")[0]][method.lower()]
         response = operation["responses"].get(str(answer.code))
         self.assertIsNotNone(response, f"{method} {path}: {answer.code} is not described: {answer.text}")

@@ -1,4 +1,4 @@
-"""What the service does not let a caller do: too much, too slowly, too long, too often."""
+"""Limits of the service: too large, too slow, too long and too many requests."""
 import json
 import sys
 import time
@@ -15,7 +15,7 @@ def rss_mib(scheduler):
 
 
 def long_request(seconds=60):
-    """A question that takes its whole time: every schedule of 16 layers on 12 types has its units computed."""
+    """A request that uses its whole time budget: units are computed for every schedule of 16 layers on 12 types."""
     plan = example(planner={"name": "brute-force", "timeBudgetSeconds": seconds})
     types = [f"t{i}" for i in range(12)]
     plan["resources"] = [{"name": t, "class": "GPU" if i else "CPU", "limit": 40, "pricePerUnitHour": 1 + 0.01 * i}
@@ -29,7 +29,7 @@ def long_request(seconds=60):
 
 
 def slow_planner(scheduler):
-    """The name of a planner that takes its whole budget for long_request; brute-force refuses large ones."""
+    """The name of a planner that uses its whole budget for long_request; brute-force rejects large requests."""
     names = [p["name"] for p in request(scheduler, "GET", "/v1/planners").json()["planners"]]
     return "rl-lstm" if "rl-lstm" in names else "brute-force"
 
@@ -42,7 +42,7 @@ def asking(scheduler, seconds=60, rounds=10**6):
 
 
 class SizeTest(unittest.TestCase):
-    def test_a_large_body_is_refused_unread(self):
+    def test_a_large_body_is_rejected_unread(self):
         with running() as scheduler:
             self.assertEqual(request(scheduler, "POST", "/v1/plan", b" " * (4 << 20)).code, 400)  # just not JSON
             before = rss_mib(scheduler)
@@ -61,22 +61,22 @@ class SizeTest(unittest.TestCase):
                     try:
                         self.assertIn(b"413", connection.recv(4096))
                     except ConnectionResetError:
-                        pass  # the answer was lost with what it had not read
+                        pass  # the response was lost, because the service did not read the whole body
             self.assertLess(rss_mib(scheduler) - before, 48)
-            # A client that waits for the answer before it sends gets it.
+            # A client that waits for the response before it sends the body receives it.
             with raw(scheduler) as connection:
                 connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                                    b"Content-Length: 104857600\r\n\r\n")
                 self.assertIn(b"413", connection.recv(4096))
             self.assertEqual(request(scheduler, "GET", "/healthz").code, 200)
 
-    def test_chunked_bodies_are_refused(self):
+    def test_chunked_bodies_are_rejected(self):
         with running() as scheduler, raw(scheduler) as connection:
             connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                                b"Transfer-Encoding: chunked\r\n\r\n7fffff00\r\n")
             self.assertIn(b"411", connection.recv(4096))
 
-    def test_headers_without_end_are_cut_off(self):
+    def test_endless_headers_close_the_connection(self):
         with running("--max-body-kib", "64") as scheduler, raw(scheduler) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\n")
             end = time.monotonic() + PATIENCE
@@ -88,7 +88,7 @@ class SizeTest(unittest.TestCase):
 
 
 class TimeTest(unittest.TestCase):
-    def test_a_dripping_client_is_cut_off(self):
+    def test_a_slow_client_is_disconnected(self):
         with running("--receive-seconds", "1") as scheduler, raw(scheduler) as connection:
             connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n{")
             end = time.monotonic() + PATIENCE
@@ -98,7 +98,7 @@ class TimeTest(unittest.TestCase):
                     time.sleep(0.05)
             self.assertGreaterEqual(scheduler.metric('medley_rest_connections_ended_total{reason="slow"}'), 1)
 
-    def test_a_silent_client_is_cut_off(self):
+    def test_a_silent_client_is_disconnected(self):
         with running("--receive-seconds", "1") as scheduler, raw(scheduler) as connection:
             connection.sendall(b"GET /healthz HT")
             self.assertEqual(connection.recv(100), b"")
@@ -120,7 +120,7 @@ class TimeTest(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 30)
             wait_for("idle", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 0)
 
-    def test_no_budget_is_longer_than_the_services(self):
+    def test_the_service_limits_the_planning_time(self):
         with running("--max-planning-seconds", "0.5") as scheduler:
             begin = time.monotonic()
             answer = request(scheduler, "POST", "/v1/plan", asking(scheduler, 3000))
@@ -129,12 +129,12 @@ class TimeTest(unittest.TestCase):
 
 
 class OverloadTest(unittest.TestCase):
-    def test_more_is_refused_and_reads_go_on(self):
+    def test_excess_requests_are_rejected_and_reads_continue(self):
         with running("--max-concurrent", "1", "--max-waiting", "1", "--max-wait-seconds", "0.2", "--grace-seconds", "0") as scheduler:
             long = asking(scheduler)
             in_background(lambda: request(scheduler, "POST", "/v1/plan", long))
             wait_for("it runs", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
-            # This one waits its 0.2 s, others find no room even for that.
+            # This request waits for 0.2 s; for others even the queue is full.
             answer = request(scheduler, "POST", "/v1/plan", example())
             self.assertEqual((answer.code, answer.headers["Retry-After"]), (429, "1"), answer.text)
             self.assertEqual(answer.json()["code"], "RESOURCE_EXHAUSTED")
@@ -146,7 +146,7 @@ class OverloadTest(unittest.TestCase):
             self.assertEqual(request(scheduler, "GET", "/healthz").code, 200)
             self.assertEqual(request(scheduler, "GET", "/v1/planners").code, 200)
 
-    def test_kept_answers_need_no_turn(self):
+    def test_cached_responses_need_no_permit(self):
         with running("--max-concurrent", "1", "--max-waiting", "1", "--max-wait-seconds", "0.1", "--grace-seconds", "0") as scheduler:
             text = json.dumps(example())
             first = request(scheduler, "POST", "/v1/plan", text)

@@ -1,4 +1,4 @@
-"""Every route of the REST service, every error, and its own description of both."""
+"""All routes and errors of the REST service, and their description in the OpenAPI document."""
 import json
 import os
 import sys
@@ -32,7 +32,7 @@ class RoutesTest(SchemaCase):
         with open(os.path.join(HERE, "openapi-3.1.schema.json"), encoding="utf-8") as file:
             schema = json.load(file)
         jsonschema.Draft202012Validator(schema).validate(self.document)
-        # Every schema is one, and every reference leads somewhere.
+        # Every schema is valid, and every reference resolves.
         for name, component in self.document["components"]["schemas"].items():
             jsonschema.Draft202012Validator.check_schema(component)
             self.assertTrue(component.get("description"), f"{name} says what it is")
@@ -93,7 +93,7 @@ class RoutesTest(SchemaCase):
             self.ask("GET", path)
         self.assertEqual(asked, set(self.document["paths"]))
 
-    def test_yaml_is_the_same_question(self):
+    def test_yaml_is_the_same_request(self):
         text = json.dumps(example())  # JSON is YAML
         as_json = self.ask("POST", "/v1/plan", text).json()
         for kind in ("application/yaml", "application/x-yaml; charset=utf-8"):
@@ -101,14 +101,14 @@ class RoutesTest(SchemaCase):
             self.assertEqual(as_yaml["plan"], as_json["plan"])
         self.refused(400, "INVALID_ARGUMENT", "", "POST", "/v1/plan", "model: {}", JSON)
 
-    def test_hardware_that_one_does_not_have(self):
+    def test_profiles_of_other_hardware(self):
         plan = example()
         plan["resources"] = [{"name": "cpu", "class": "CPU", "limit": 480, "pricePerUnitHour": 0.04, "hardware": "cpu"},
                              {"name": "h100", "class": "GPU", "limit": 8, "pricePerUnitHour": 4, "hardware": "h100"}]
         for layer in plan["model"]["layers"]:
             layer.pop("profiles")
             layer.setdefault("attributes", {})
-            layer["kind"] = "LOSS"  # counted by its bytes alone
+            layer["kind"] = "LOSS"  # its work is estimated from its bytes
             layer["inputBytes"] = layer["inputBytes"] or 4
             layer["outputBytes"] = layer["outputBytes"] or 4
         answer = self.ask("POST", "/v1/plan", plan).json()
@@ -152,7 +152,7 @@ class RoutesTest(SchemaCase):
         self.refused(415, "INVALID_ARGUMENT", "Content-Type", "POST", "/v1/plan", "{}", {"Content-Type": "text/plain"})
         self.refused(400, "INVALID_ARGUMENT", "Request-Timeout", "POST", "/v1/plan", "{}", {**JSON, "Request-Timeout": "soon"})
 
-    def test_infeasible_is_an_answer(self):
+    def test_infeasible_is_not_an_error(self):
         answer = self.ask("POST", "/v1/plan", example("infeasible")).json()
         self.assertFalse(answer["feasible"])
         self.assertTrue(answer["reasons"][0]["constraint"])
@@ -160,7 +160,7 @@ class RoutesTest(SchemaCase):
         self.assertIn(f'medley_plans_infeasible_total{{constraint="{answer["reasons"][0]["constraint"]}"}}', metrics)
         self.assertIn('medley_planning_seconds_bucket{planner="exact"', metrics)
 
-    def test_a_request_has_a_name(self):
+    def test_a_request_has_an_id(self):
         named = self.ask("GET", "/v1/planners", headers={"X-Request-Id": "mine-1"})
         self.assertEqual(named.headers["X-Request-Id"], "mine-1")
         other = self.ask("GET", "/v1/planners", headers={"X-Request-Id": "two words"})
@@ -168,7 +168,7 @@ class RoutesTest(SchemaCase):
         self.ask("POST", "/v1/plan", example(serverType="nothing"), {**JSON, "X-Request-Id": "mine-2"}, code=400)
         wait_for("log line", lambda: "mine-2" in self.scheduler.log())
 
-    def test_the_page_is_closed_to_the_world(self):
+    def test_the_page_has_a_content_security_policy(self):
         for path in ("/", "/main.js", "/style.css", "/examples/index.json"):
             answer = request(self.scheduler, "GET", path)
             self.assertEqual(answer.code, 200)
@@ -180,7 +180,7 @@ class RoutesTest(SchemaCase):
 
 
 class CacheTest(SchemaCase):
-    """The same bytes for the same question, as long as prices are the same."""
+    """The same request gets the same bytes as long as prices do not change."""
 
     @classmethod
     def setUpClass(cls):
@@ -194,28 +194,28 @@ class CacheTest(SchemaCase):
     def test_exact(self):
         plan = example()
         for resource in plan["resources"]:
-            resource.pop("pricePerUnitHour", None)  # the catalog's
+            resource.pop("pricePerUnitHour", None)  # use the catalog's price
         hits = lambda: self.scheduler.metric('medley_scheduler_cache_total{result="hit"}')
         text = json.dumps(plan)
         first = self.ask("POST", "/v1/plan", text)
         before = hits()
         self.assertEqual(self.ask("POST", "/v1/plan", text).body, first.body)
         self.assertEqual(hits(), before + 1)
-        # Other bytes that mean the same: answered from the cache as well, by their meaning.
+        # Other bytes with the same meaning are also answered from the cache.
         spaced = self.ask("POST", "/v1/plan", json.dumps(plan, indent=2))
         self.assertEqual(spaced.body, first.body)
         self.assertEqual(hits(), before + 2)
-        # Another question.
+        # Another request.
         plan["constraints"]["minThroughput"] *= 0.5
         self.assertNotEqual(self.ask("POST", "/v1/plan", plan).json()["plan"], first.json()["plan"])
-        # Other prices: another answer to the same bytes.
+        # With other prices, the same bytes get another response.
         self.scheduler.set_prices(PRICES.replace("0.04", "0.08"))
         wait_for("revision 2", lambda: self.ask("GET", "/v1/catalog").json()["catalog"]["revision"] == "2")
-        dearer = self.ask("POST", "/v1/plan", text).json()
-        self.assertEqual(dearer["catalogRevision"], "2")
-        self.assertGreater(dearer["plan"]["costUsd"], first.json()["plan"]["costUsd"])
+        costlier = self.ask("POST", "/v1/plan", text).json()
+        self.assertEqual(costlier["catalogRevision"], "2")
+        self.assertGreater(costlier["plan"]["costUsd"], first.json()["plan"]["costUsd"])
 
-    def test_what_time_ended_is_not_kept(self):
+    def test_incomplete_responses_are_not_cached(self):
         plan = example(planner={"name": "exact", "timeBudgetSeconds": 1e-6})
         misses = lambda: self.scheduler.metric('medley_scheduler_cache_total{result="miss"}')
         first = request(self.scheduler, "POST", "/v1/plan", plan)

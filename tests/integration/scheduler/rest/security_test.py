@@ -1,4 +1,4 @@
-"""TLS and tokens, and that nothing is open to others by mistake."""
+"""TLS and tokens, and that the service is not exposed by mistake."""
 import os
 import shutil
 import ssl
@@ -52,7 +52,7 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(request(scheduler, "GET", "/readyz").code, 401)
 
     def test_bad_token_files(self):
-        self.assertIn("holds no token", self.refuses("--token-file", self.file("empty", "\n")))
+        self.assertIn("contains no token", self.refuses("--token-file", self.file("empty", "\n")))
         self.assertIn("16 visible", self.refuses("--token-file", self.file("short", "secret\n")))
         self.assertIn("No such file", self.refuses("--token-file", os.path.join(self.folder, "nothing")))
 
@@ -63,7 +63,7 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(answer.code, 200)
             with self.assertRaises(ssl.SSLCertVerificationError):
                 request(scheduler, "GET", "/healthz", context=ssl.create_default_context())
-            with self.assertRaises(Exception):  # plain text is no TLS
+            with self.assertRaises(Exception):  # plain text instead of TLS
                 request(scheduler, "GET", "/healthz")
             old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             old.check_hostname = False
@@ -73,7 +73,7 @@ class SecurityTest(unittest.TestCase):
                 old.maximum_version = ssl.TLSVersion.TLSv1_1
             with self.assertRaises(ssl.SSLError):
                 request(scheduler, "GET", "/healthz", context=old)
-            # A new certificate of another CA, without a restart; a key that does not fit leaves it in use.
+            # A new certificate from another CA is loaded without a restart; a key that does not match leaves it in use.
             other_ca, other, other_key = make_certificates(self.folder, "other")
             shutil.copy(other_key, key + ".new")
             shutil.copy(other, certificate + ".new")
@@ -104,18 +104,19 @@ class SecurityTest(unittest.TestCase):
     def test_bad_certificates(self):
         _, certificate, _ = make_certificates(self.folder)
         _, _, other_key = make_certificates(self.folder, "other")
-        self.assertIn("go together", self.refuses("--tls-cert", certificate))
+        self.assertIn("must be given together", self.refuses("--tls-cert", certificate))
         self.assertIn("certificate", self.refuses("--tls-cert", certificate, "--tls-key", other_key))
         self.assertIn("PEM", self.refuses("--tls-cert", self.file("x", "x"), "--tls-key", other_key))
 
-    def test_others_are_not_let_in_by_mistake(self):
+    def test_non_loopback_addresses_need_tls_and_token(self):
         for flag in ("--rest-listen", "--grpc-listen"):
             said = self.refuses(flag, "0.0.0.0:0")
-            self.assertIn(f"{flag}: others can reach 0.0.0.0", said)
+            self.assertIn(f"{flag}: 0.0.0.0 is not a loopback address", said)
         tokens = self.file("tokens", TOKEN)
-        self.assertIn("others can reach", self.refuses("--rest-listen", ":0", "--token-file", tokens))
+        self.assertIn("is not a loopback address", self.refuses("--rest-listen", ":0", "--token-file", tokens))
         _, certificate, key = make_certificates(self.folder)
-        self.assertIn("others can reach", self.refuses("--rest-listen", ":0", "--tls-cert", certificate, "--tls-key", key))
+        said = self.refuses("--rest-listen", ":0", "--tls-cert", certificate, "--tls-key", key)
+        self.assertIn("is not a loopback address", said)
         with running("--insecure", host="0.0.0.0") as scheduler:
             self.assertEqual(request(scheduler, "GET", "/healthz").code, 200)
         with running("--tls-cert", certificate, "--tls-key", key, "--token-file", tokens, host="0.0.0.0") as scheduler:

@@ -1,4 +1,4 @@
-"""The web page in a headless Chromium: it loads, plans, shows the front, the prices and the reasons."""
+"""The web page in a headless Chromium: it loads, plans, and shows the Pareto front, prices and reasons."""
 import json
 import os
 import sys
@@ -17,7 +17,7 @@ class WebTest(unittest.TestCase):
     def setUp(self):
         self.scheduler = Scheduler()
         self.browser = Browser()
-        # Some history: two more revisions.
+        # Publish two more revisions, for the history.
         for revision, price in ((2, "0.05"), (3, "0.03")):
             self.scheduler.set_prices(PRICES.replace("0.04", price))
             wait_for("revision", lambda: request(self.scheduler, "GET", "/v1/catalog").json()["catalog"]["revision"] == str(revision))
@@ -42,7 +42,7 @@ class WebTest(unittest.TestCase):
         self.set("example", example)
         self.browser.wait("!document.getElementById('plan').disabled")
 
-    def test_a_person_plans_a_model(self):
+    def test_plan_a_model(self):
         self.pick("ctrdnn-16")
         self.assertIn("layers", self.browser.evaluate("document.getElementById('text').value"))
         self.click("plan")
@@ -64,14 +64,14 @@ class WebTest(unittest.TestCase):
         self.assertEqual(len(self.texts("#prices-table tbody tr")), 2)
         self.browser.screenshot(os.path.join(SHOTS, "plan.png"))
 
-        # Harder: another planner and more speed, in the fields.
+        # Use the fields to set another planner and a higher throughput.
         self.set("planner", "greedy")
         self.set("minThroughput", "30000")
         self.click("plan")
         self.assertIn("Planned by greedy", self.texts("#summary")[0])
         self.assertEqual(self.browser.problems, [])
 
-    def test_why_not(self):
+    def test_infeasible_request_shows_reasons(self):
         self.pick("infeasible")
         self.click("plan")
         self.assertIn("No plan", self.texts("#summary")[0])
@@ -82,17 +82,17 @@ class WebTest(unittest.TestCase):
         self.browser.screenshot(os.path.join(SHOTS, "why-not.png"))
         self.assertEqual(self.browser.problems, [])
 
-    def test_a_mistake_is_said(self):
+    def test_invalid_request_shows_the_error(self):
         self.set("text", "model:\n  layerz: []\n")
         self.click("plan")
         self.assertEqual(self.texts("#error"), ["model.layerz: unknown field"])
-        # YAML is as good as JSON.
+        # YAML works like JSON.
         yaml = self.browser.evaluate("fetch('examples/ctrdnn-16.json').then(r => r.text())")
         self.set("text", "# a comment: this is YAML\n" + yaml)
         self.click("plan")
         self.assertEqual(self.texts("#error"), [""])
         self.assertIn("samples/s", self.texts("#summary")[0])
-        # The refusal is in the console as a failed load; nothing else is.
+        # The console has the error response as a failed load, and nothing else.
         self.assertEqual([p for p in self.browser.problems if "400" not in p], [])
 
 

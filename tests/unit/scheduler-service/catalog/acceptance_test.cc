@@ -32,7 +32,7 @@ class AcceptanceTest : public testing::Test {
   AcceptedPrices prices_;
 };
 
-TEST_F(AcceptanceTest, ZeroNegativeInfiniteAndForeignPricesAreNotTaken) {
+TEST_F(AcceptanceTest, ZeroNegativeInfiniteAndForeignPricesAreRejected) {
   CatalogEntry yuan = Spot("cn", 5);
   yuan.currency = "CNY";
   const AcceptanceReport report = Take(
@@ -44,7 +44,7 @@ TEST_F(AcceptanceTest, ZeroNegativeInfiniteAndForeignPricesAreNotTaken) {
   EXPECT_EQ(Known("ok"), 1);
 }
 
-TEST_F(AcceptanceTest, AnAnswerThatShrankIsRefusedWhole) {
+TEST_F(AcceptanceTest, AShrunkAnswerIsRejectedAsAWhole) {
   std::vector<CatalogEntry> ten;
   for (int i = 0; i < 10; ++i) ten.push_back(Spot("t" + std::to_string(i), 1));
   ASSERT_TRUE(Take(ten).taken);
@@ -54,29 +54,29 @@ TEST_F(AcceptanceTest, AnAnswerThatShrankIsRefusedWhole) {
   EXPECT_FALSE(refused.taken);
   EXPECT_THAT(refused.reasons, UnorderedElementsAre(Pair("shrunk", 1)));
   EXPECT_EQ(Known("t0"), 1);
-  EXPECT_TRUE(Take(seven, /*complete=*/false).taken);  // a source that says it could not get all
+  EXPECT_TRUE(Take(seven, /*complete=*/false).taken);  // an incomplete answer
   EXPECT_EQ(Known("t0"), 1.5);
   EXPECT_EQ(prices_.known.size(), 10u);
-  EXPECT_TRUE(Take({ten.begin(), ten.begin() + 8}).taken);  // four fifths
+  EXPECT_TRUE(Take({ten.begin(), ten.begin() + 8}).taken);  // 80 % of the last answer
   EXPECT_EQ(prices_.known.size(), 10u);                     // merged, not replaced
-  clock_.Advance(std::chrono::hours(169));  // a source that really lost its prices is believed in the end
+  clock_.Advance(std::chrono::hours(169));                  // after forgetAfter a smaller answer is accepted
   EXPECT_TRUE(Take({ten.begin(), ten.begin() + 3}).taken);
   EXPECT_EQ(prices_.known.size(), 3u);
 }
 
-TEST_F(AcceptanceTest, AStepOfThreeTimesWaitsForASecondAnswer) {
+TEST_F(AcceptanceTest, AStepAboveMaxStepWaitsForConfirmation) {
   Take({Spot("a", 1), Spot("b", 1)});
   EXPECT_THAT(Take({Spot("a", 3.1), Spot("b", 0.33)}).reasons, UnorderedElementsAre(Pair("step", 2)));
   EXPECT_EQ(Known("a"), 1);
   EXPECT_THAT(Take({Spot("a", 3.2), Spot("b", 1.1)}).reasons, testing::IsEmpty());
   EXPECT_EQ(Known("a"), 3.2);
   EXPECT_EQ(Known("b"), 1.1);
-  Take({Spot("a", 3.2), Spot("b", 0.3)});  // not consecutive: the first doubt was answered
+  Take({Spot("a", 3.2), Spot("b", 0.3)});  // starts over: the answer in between had the old price
   EXPECT_EQ(Known("b"), 1.1);
-  Confirm(clock_.Now(), prices_);  // "unchanged" is a second answer
+  Confirm(clock_.Now(), prices_);  // Unchanged counts as a second answer
   EXPECT_EQ(Known("b"), 0.3);
-  EXPECT_TRUE(prices_.doubted.empty());
-  Take({Spot("a", 1.2), Spot("b", 0.3)});  // 3.2 / 1.2 < 3: at once
+  EXPECT_TRUE(prices_.unconfirmed.empty());
+  Take({Spot("a", 1.2), Spot("b", 0.3)});  // 3.2 / 1.2 < 3: accepted at once
   EXPECT_EQ(Known("a"), 1.2);
 }
 
@@ -93,7 +93,7 @@ TEST_F(AcceptanceTest, SpotAboveOnDemandIsClamped) {
   EXPECT_DOUBLE_EQ(other.known.begin()->second.price_per_instance_hour, 4.2);
 }
 
-TEST_F(AcceptanceTest, OfSeveralTheLatestInEffectThenTheDearer) {
+TEST_F(AcceptanceTest, DuplicatesTakeTheLatestThenTheMostExpensive) {
   const AcceptanceReport report = Take(
       {Spot("a", 1, 10), Spot("a", 2, 30), Spot("a", 1.5, 20), Spot("b", 1, 5), Spot("b", 1.1, 5), Spot("b", 0.9, 5)});
   EXPECT_THAT(report.reasons, UnorderedElementsAre(Pair("duplicate", 2)));
@@ -105,22 +105,22 @@ TEST_F(AcceptanceTest, OfSeveralTheLatestInEffectThenTheDearer) {
 
 TEST_F(AcceptanceTest, AvailabilityWithoutAPriceKeepsThePrice) {
   Take({Spot("a", 1)});
-  CatalogEntry gone = Spot("a", 0);
-  gone.available = false;
-  gone.unavailable_until = clock_.Now() + base::seconds(180);
-  EXPECT_TRUE(Take({gone}, false).reasons.empty());
+  CatalogEntry unavailable = Spot("a", 0);
+  unavailable.available = false;
+  unavailable.unavailable_until = clock_.Now() + base::seconds(180);
+  EXPECT_TRUE(Take({unavailable}, false).reasons.empty());
   EXPECT_EQ(Known("a"), 1);
   EXPECT_FALSE(prices_.known.begin()->second.available);
   Take({Spot("a", 1)});
   EXPECT_TRUE(prices_.known.begin()->second.available);
-  for (const auto& both : {std::vector{Spot("a", 1.1), gone}, std::vector{gone, Spot("a", 1.2)}}) {
-    EXPECT_TRUE(Take(both).reasons.empty());  // a price, and that it is not to be had
+  for (const auto& both : {std::vector{Spot("a", 1.1), unavailable}, std::vector{unavailable, Spot("a", 1.2)}}) {
+    EXPECT_TRUE(Take(both).reasons.empty());  // one entry has the price, the other says it is unavailable
     EXPECT_GT(Known("a"), 1);
     EXPECT_FALSE(prices_.known.begin()->second.available);
   }
 }
 
-TEST_F(AcceptanceTest, AuthoritativeAnswersReplaceAndAreMeant) {
+TEST_F(AcceptanceTest, AuthoritativeAnswersReplaceAllPrices) {
   options_.authoritative = true;
   Take({Spot("a", 1), Spot("b", 1), Spot("c", 1), Offer("aws", "r", "", "a", "on-demand", 1)});
   EXPECT_TRUE(Take({Spot("a", 100)}).reasons.empty());

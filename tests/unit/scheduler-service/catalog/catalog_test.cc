@@ -36,17 +36,17 @@ TEST(PriceFileTest, EntriesWithDefaults) {
   EXPECT_EQ((*entries)[1].UnitPrice(4), 2);
 }
 
-TEST(PriceFileTest, IsTakenWholeOrNotAtAll) {
+TEST(PriceFileTest, AnInvalidEntryRejectsTheWholeFile) {
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: b, pricePerUnitHour: "
                     "0}]"),
               StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: -1}]"), StatusIs(kInvalid));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: .inf}]"), StatusIs(kInvalid));
-  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("needs an offering or")));
+  EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("must have an offering or")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 1}, {resourceType: a, "
                     "pricePerUnitHour: 2}]"),
-              StatusIs(kInvalid, HasSubstr("is there twice")));
+              StatusIs(kInvalid, HasSubstr("appears twice")));
   EXPECT_THAT(Parse("entries: []"), StatusIs(kInvalid, HasSubstr("must not be empty")));
 }
 
@@ -93,10 +93,10 @@ TEST(ResolvePricesTest, OfferingThenName) {
   Catalog catalog;
   catalog.entries = *Parse(R"(entries:
 - {resourceType: cpu, class: CPU, limit: 9, pricePerUnitHour: 0.04}
-- {resourceType: gone, class: GPU, limit: 9, pricePerUnitHour: 1, available: false}
+- {resourceType: unavailable, class: GPU, limit: 9, pricePerUnitHour: 1, available: false}
 - {offering: {provider: aws, instanceType: p3.8xlarge}, pricePerInstanceHour: 8})");
   model::PlanRequest request;
-  request.resources = {{"cpu"}, {"gone"}, {"v100"}, {"mine", model::ResourceClass::kCpu, 7}};
+  request.resources = {{"cpu"}, {"unavailable"}, {"v100"}, {"mine", model::ResourceClass::kCpu, 7}};
   request.resources[2].offering = model::Offering{"aws", "", "", "p3.8xlarge", "", 4};
   ResolvePrices(catalog, request);
   EXPECT_EQ(request.resources[0].price_per_unit_hour, 0.04);
@@ -118,7 +118,7 @@ TEST(FileFeedTest, KeepsTheLastGoodPrices) {
   CatalogConfig config = OneFileConfig(path, base::seconds(5));
   Poller poller(std::move(config.poller), std::move(config.feeds), store, metrics, clock);
   const auto later = [&] {
-    clock.Advance(base::seconds(6));  // above a jittered period
+    clock.Advance(base::seconds(6));  // more than a period with jitter
     poller.Step({});
     return store.Get();
   };
@@ -130,7 +130,7 @@ TEST(FileFeedTest, KeepsTheLastGoodPrices) {
   later();
   EXPECT_EQ(later()->entries[0].price_per_unit_hour, 1);  // the same bad content counts once
   EXPECT_THAT(metrics.Text(), HasSubstr("medley_price_rejected_total{reason=\"malformed\",source=\"file\"} 1"));
-  // What a person wrote is told at once: ten times the price, a per cent, and an entry that is gone.
+  // Static prices are published at once: ten times the price, a change of 1 %, and a removed entry.
   for (const double price : {10.0, 10.1, 3.0}) {
     ASSERT_THAT(base::WriteFileAtomic(path, fmt::format("entries: [{{resourceType: a, pricePerUnitHour: {}}}]", price)),
                 IsOk());

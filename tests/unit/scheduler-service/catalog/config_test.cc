@@ -14,7 +14,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 absl::StatusOr<CatalogConfig> Parse(const std::string& text) { return ParseCatalogConfig(text, {}); }
 
-TEST(CatalogConfigTest, Whole) {
+TEST(CatalogConfigTest, AllFields) {
   const auto config = Parse(R"(
 lastGood: /tmp/last.json
 tick: 1s
@@ -62,7 +62,7 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
       {"feeds: [{name: a, type: file}]", "feeds[0].path: is required"},
       {"feeds: [{type: file, path: p}]", "feeds[0].name: is required"},
       {"feeds: [{name: a, type: ftp, path: p}]", "feeds[0].type: must be one of file, is 'ftp'"},
-      {"feeds: [{name: a, type: file, path: p}, {name: a, type: file, path: p}]", "feeds[1].name: 'a' is there twice"},
+      {"feeds: [{name: a, type: file, path: p}, {name: a, type: file, path: p}]", "feeds[1].name: 'a' appears twice"},
       {"feeds: [{name: a, type: file, path: p, period: 5}]", "feeds[0].period: must be a string"},
       {"feeds: [{name: a, type: file, path: p, period: soon}]", "feeds[0].period: 'soon' is not a duration"},
       {"feeds: [{name: a, type: file, path: p, priority: 1.5}]", "feeds[0].priority: must be an integer"},
@@ -70,11 +70,11 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
       {feed + "acceptance: {maxStep: 1}", "acceptance.maxStep: must be greater than 1"},
       {feed + "machines: [{provider: aws, instanceType: a, memory: much}]", "machines[0].memory:"},
       {feed + "overrides: [{match: {}, priceAdjustment: 10}]", "overrides[0].priceAdjustment: must be a string"},
-      {feed + "overrides: [{match: {}}]", "overrides[0].price: needs either"},
+      {feed + "overrides: [{match: {}}]", "overrides[0].price: must be greater than 0"},
       {feed + "overrides: [{price: 1}]", "overrides[0].match: is required"},
       {feed + "resources: [{name: a, match: {gpu: x}}]", "resources[0].match.gpu: unknown field"},
       {feed + "resources: [{name: a, match: {}, unit: rack}]", "resources[0].unit: must be one of gpu, core, instance"},
-      {feed + "resources: [{name: a, match: {}}, {name: a, match: {}}]", "resources[1].name: 'a' is there twice"},
+      {feed + "resources: [{name: a, match: {}}, {name: a, match: {}}]", "resources[1].name: 'a' appears twice"},
   };
   for (const auto& [text, message] : bad) EXPECT_THAT(Parse(text), StatusIs(kInvalid, HasSubstr(message))) << text;
 }

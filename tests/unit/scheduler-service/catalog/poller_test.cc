@@ -25,11 +25,11 @@ class PollerTest : public testing::Test {
   PollerTest() : folder_(*base::MakeTempDir("medley-poller-test")) {}
   ~PollerTest() override { std::filesystem::remove_all(folder_); }
 
-  // Answers from the front of `answers_`; the last one again and again.
-  std::vector<FeedSlot> Feeds() {
+  // Returns the elements of `answers_` in order, and repeats the last one.
+  std::vector<ConfiguredFeed> Feeds() {
     FeedTraits traits;
     traits.period = minutes(15);
-    std::vector<FeedSlot> slots(1);
+    std::vector<ConfiguredFeed> slots(1);
     slots[0].feed = std::make_unique<ScriptedFeed>("src", traits, [this](base::WallTime now, std::stop_token) {
       asked_.push_back(now);
       FetchResult result = answers_.front();
@@ -60,11 +60,11 @@ class PollerTest : public testing::Test {
   std::vector<base::WallTime> asked_;
 };
 
-TEST_F(PollerTest, AsksEveryPeriodWithJitter) {
+TEST_F(PollerTest, PollsEveryPeriodWithJitter) {
   answers_ = {Price(1)};
   Poller poller({}, Feeds(), store_, metrics_, clock_);
   poller.Step({});
-  ASSERT_EQ(asked_.size(), 1u);  // at once
+  ASSERT_EQ(asked_.size(), 1u);  // polled at once
   EXPECT_EQ(store_.Get()->revision, 1);
   Advance(poller, minutes(60 * 5));
   ASSERT_GE(asked_.size(), 18u);
@@ -94,10 +94,10 @@ TEST_F(PollerTest, FaultsLeaveTheLastGoodPricesAndAreCounted) {
   Advance(poller, minutes(90));
   ASSERT_GE(asked_.size(), 7u);
   EXPECT_GE(Seconds(2), 1200);  // Retry-After
-  EXPECT_LE(Seconds(3), 3);     // the second failure in a row: 2 s and jitter, up to whole seconds
+  EXPECT_LE(Seconds(3), 3);     // second failure in a row: 2 s with jitter, rounded up
   EXPECT_LE(Seconds(4), 6);
   EXPECT_LE(Seconds(5), 11);
-  EXPECT_GE(Seconds(6), 810);  // answered: the period again, although what came was refused
+  EXPECT_GE(Seconds(6), 810);  // a successful fetch: the normal period again, although the answer was rejected
   EXPECT_EQ(PriceNow(), 1.5);
   const std::string text = metrics_.Text();
   for (const char* line :
@@ -120,10 +120,10 @@ TEST_F(PollerTest, BackoffGrowsToAQuarterOfAnHour) {
   EXPECT_LE(Seconds(1), 2);
   EXPECT_GE(Seconds(asked_.size() - 1), 900 * 0.8);
   EXPECT_LE(Seconds(asked_.size() - 1), 900 * 1.2 + 1);
-  EXPECT_EQ(store_.Get()->revision, 0);  // nothing known: nothing published
+  EXPECT_EQ(store_.Get()->revision, 0);  // no prices are known, so none are published
 }
 
-TEST_F(PollerTest, ARestartInAnOutageStartsPriced) {
+TEST_F(PollerTest, ARestartDuringAnOutageRestoresPrices) {
   PollerOptions options;
   options.last_good = folder_ / "last.json";
   answers_ = {Price(1.25)};
@@ -138,7 +138,7 @@ TEST_F(PollerTest, ARestartInAnOutageStartsPriced) {
   ASSERT_EQ(store.Get()->entries.size(), 1u);
   EXPECT_EQ(store.Get()->entries[0].price_per_instance_hour, 1.25);
   EXPECT_EQ(store.Get()->entries[0].quality, Quality::kCached);
-  EXPECT_EQ(store.Get()->revision, 2);  // goes on counting
+  EXPECT_EQ(store.Get()->revision, 2);  // continues counting
   again.Step({});
   EXPECT_EQ(store.Get()->entries.size(), 1u);
 }
@@ -166,9 +166,9 @@ TEST_F(PollerTest, ACorruptFileIsIgnored) {
   EXPECT_EQ(store.Get()->revision, 1);
 }
 
-TEST_F(PollerTest, AHangingFeedHoldsUpNobody) {
+TEST_F(PollerTest, AHangingFeedDoesNotDelayOthers) {
   answers_ = {Price(1)};
-  std::vector<FeedSlot> feeds = Feeds();
+  std::vector<ConfiguredFeed> feeds = Feeds();
   std::latch hanging(1);
   feeds.emplace_back().feed =
       std::make_unique<ScriptedFeed>("hangs", FeedTraits(), [&](base::WallTime, std::stop_token stop) {

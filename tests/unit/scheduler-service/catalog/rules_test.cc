@@ -24,9 +24,9 @@ TEST(HysteresisTest, BandsAndIntervals) {
   EXPECT_TRUE(publish(1, 1.0201, minutes(10)));
   EXPECT_TRUE(publish(1, 0.9799, minutes(10)));
   EXPECT_FALSE(publish(1, 1.05, minutes(9)));
-  EXPECT_TRUE(publish(1, 1.1, base::nanoseconds(0)));  // at once
+  EXPECT_TRUE(publish(1, 1.1, base::nanoseconds(0)));  // published at once
   EXPECT_TRUE(publish(1, 0.9, base::nanoseconds(0)));
-  EXPECT_FALSE(publish(0.02, 0.0209, hours(1)));  // 4.5 %, below a tenth of a cent
+  EXPECT_FALSE(publish(0.02, 0.0209, hours(1)));  // 4.5 %, but less than 0.001 USD
   EXPECT_TRUE(publish(0.0005, 0.0006, base::nanoseconds(0)));
   EXPECT_TRUE(publish(1, 1.05, -minutes(1)));  // the clock was set back
 }
@@ -43,7 +43,7 @@ TEST(StalenessTest, LiveCachedFallback) {
   EXPECT_EQ(assess(spot, hours(6), 4.0).factor, 1);
   EXPECT_EQ(assess(spot, minutes(361), 4.0).quality, Quality::kFallback);
   EXPECT_EQ(assess(spot, minutes(361), 4.0).factor, 1.25);
-  EXPECT_EQ(assess(spot, minutes(361), 2.2).factor, 1.1);  // the on-demand price is less
+  EXPECT_EQ(assess(spot, minutes(361), 2.2).factor, 1.1);  // the on-demand price is lower
   EXPECT_EQ(assess(spot, minutes(361), std::nullopt).factor, 1.25);
   EXPECT_EQ(assess(Offer("aws", "r", "", "a", "on-demand", 2), hours(1000), 9.0).quality, Quality::kCached);
   CatalogEntry written = spot;
@@ -62,7 +62,7 @@ TEST(SelectorTest, Patterns) {
   EXPECT_TRUE(Fits({.resource_type = {"c*"}}, CatalogEntry{.resource_type = "cpu"}));
 }
 
-TEST(OverrideTest, TheHeaviestThatFits) {
+TEST(OverrideTest, TheLargestMatchingWeightApplies) {
   std::vector<Override> overrides(3);
   overrides[0].match.instance_type = {"p3.*"};
   ASSERT_TRUE(ParseAdjustment("-10%", overrides[0]));
@@ -119,24 +119,25 @@ class BookTest : public testing::Test {
 };
 
 TEST_F(BookTest, TheCheapestAvailableOfferingMakesTheType) {
-  Take(1, {P3("us-east-1a", "spot", 1), P3("us-east-1b", "spot", 0.9), P3("", "spot", 0.1),  // zones hide the region
+  Take(1, {P3("us-east-1a", "spot", 1), P3("us-east-1b", "spot", 0.9),
+           P3("", "spot", 0.1),  // zonal prices replace the regional one
            P3("", "spot", 3.2, "p3.8xlarge"), P3("", "on-demand", 3.06)});
   CatalogEntry v100 = Find("v100");
   EXPECT_DOUBLE_EQ(v100.price_per_unit_hour, 0.8);
   EXPECT_EQ(v100.offering->instance_type, "p3.8xlarge");
   EXPECT_EQ(v100.offering->units_per_instance, 4);
   EXPECT_EQ(v100.limit, 32);
-  CatalogEntry gone = P3("", "spot", 0, "p3.8xlarge");
-  gone.available = false;
-  gone.unavailable_until = clock_.Now() + minutes(3);
+  CatalogEntry unavailable = P3("", "spot", 0, "p3.8xlarge");
+  unavailable.available = false;
+  unavailable.unavailable_until = clock_.Now() + minutes(3);
   Take(2, {P3("", "spot", 3.2, "p3.8xlarge")});
-  Take(2, {gone});  // one source that says no is enough
+  Take(2, {unavailable});  // one source is enough to make it unavailable
   EXPECT_EQ(Find("v100").offering->zone, "us-east-1b");
   clock_.Advance(minutes(4));
   EXPECT_EQ(Find("v100").offering->instance_type, "p3.8xlarge");
 }
 
-TEST_F(BookTest, SpotThatIsNotKnownCostsOnDemand) {
+TEST_F(BookTest, UnknownSpotPricesDefaultToOnDemand) {
   Take(1, {P3("", "on-demand", 3.06)});
   const CatalogEntry v100 = Find("v100");
   EXPECT_EQ(v100.quality, Quality::kDefault);
@@ -148,32 +149,32 @@ TEST_F(BookTest, SpotThatIsNotKnownCostsOnDemand) {
   ResolvePrices(catalog, request);
   EXPECT_EQ(request.resources[0].price_per_unit_hour, 3.06);
   EXPECT_EQ(request.resources[1].price_per_unit_hour, 3.06);
-  EXPECT_EQ(Find("nothing").resource_type, "");  // no offering at all: unpriced, never 0
+  EXPECT_EQ(Find("nothing").resource_type, "");  // without an offering there is no entry, and never a price of 0
 }
 
-TEST_F(BookTest, PriorityUnlessSpent) {
+TEST_F(BookTest, PriorityWinsUnlessItIsAFallback) {
   Take(1, {P3("", "spot", 1)});
   Take(2, {P3("", "spot", 2), P3("", "on-demand", 3.06)});
   EXPECT_EQ(Find("v100").price_per_unit_hour, 2);
-  for (int hour = 0; hour < 7; ++hour) {  // "slow" goes silent
+  for (int hour = 0; hour < 7; ++hour) {  // "slow" stops answering
     clock_.Advance(hours(1));
     Take(1, {P3("", "spot", 1)});
     EXPECT_EQ(Find("v100").quality, hour < 2 ? Quality::kLive : hour < 6 ? Quality::kCached : Quality::kLive) << hour;
     EXPECT_EQ(Find("v100").price_per_unit_hour, hour < 6 ? 2 : 1) << hour;
   }
-  clock_.Advance(hours(7));  // and now "live": fallback of the preferred source
+  clock_.Advance(hours(7));  // now "live" stops too: the fallback of the preferred source
   EXPECT_EQ(Find("v100").quality, Quality::kFallback);
   EXPECT_DOUBLE_EQ(Find("v100").price_per_unit_hour, 2.5);
-  Take(0, {P3("", "spot", 0.7)});  // what a person wrote, and nothing is between it and the planners
+  Take(0, {P3("", "spot", 0.7)});  // static prices are published unchanged
   EXPECT_EQ(Find("v100").price_per_unit_hour, 0.7);
 }
 
-TEST_F(BookTest, SmallChangesAreNotTold) {
+TEST_F(BookTest, SmallChangesAreNotPublished) {
   Take(1, {P3("", "spot", 1)});
   EXPECT_EQ(Find("v100").price_per_unit_hour, 1);
   Take(1, {P3("", "spot", 1.05)});
   EXPECT_EQ(Find("v100").price_per_unit_hour, 1);
-  clock_.Advance(minutes(10));  // no new answer is needed: time alone lets it through
+  clock_.Advance(minutes(10));  // published when the interval has passed, without a new answer
   EXPECT_EQ(Find("v100").price_per_unit_hour, 1.05);
   Take(1, {P3("", "spot", 2)});
   EXPECT_EQ(Find("v100").price_per_unit_hour, 2);
@@ -197,7 +198,7 @@ TEST(PriceHistoryTest, IsBounded) {
   EXPECT_NEAR(series.relative_change, 1.0 / 999, 1e-12);
   EXPECT_EQ(history.Series(a, now).points.size(), 1u);
   EXPECT_TRUE(history.Series(a, {}).points.empty());
-  history.Record({a}, 1001, now + hours(48));  // b is gone and forgotten; a's price in force stays
+  history.Record({a}, 1001, now + hours(48));  // b is no longer published and is dropped; the current price of a stays
   EXPECT_EQ(history.size(), 1u);
 }
 

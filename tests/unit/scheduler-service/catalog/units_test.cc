@@ -1,4 +1,4 @@
-// With the figures of public price lists (docs/prices.md says of when).
+// Uses public price lists; docs/prices.md has their dates.
 #include "scheduler-service/catalog/units.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace medley::sched {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr BasePrices kOpenCost{0.031611, 0.004237, 0};  // OpenCost's defaults, of GCP
+constexpr BasePrices kOpenCost{0.031611, 0.004237, 0};  // OpenCost's default prices, which are GCP's
 
 Shape Machine(double vcpus, double gib, double gpus = 0) { return {vcpus, gib * kGib, "", gpus, 1}; }
 
@@ -31,22 +31,22 @@ TEST(UnitsTest, BasePricesOfAwsUsEast1) {
   EXPECT_NEAR(FitBasePrices(seventh)->gib, 0.0036, 5e-5);
 }
 
-TEST(UnitsTest, TheFitFindsWhatItWasMadeFrom) {
+TEST(UnitsTest, TheFitRecoversKnownPrices) {
   std::vector<PricedShape> machines;
   for (const double gib : {2.0, 4.0, 8.0}) {
     for (const double n : {2.0, 4.0, 64.0}) {
       machines.push_back({Machine(n, n * gib), n * 0.03 + n * gib * 0.005});
     }
   }
-  machines.push_back({Machine(8, 61, 1), 3.06});  // has a GPU: not looked at
+  machines.push_back({Machine(8, 61, 1), 3.06});  // has a GPU, so it is ignored
   const auto base = FitBasePrices(machines);
   ASSERT_TRUE(base);
   EXPECT_NEAR(base->vcpu, 0.03, 1e-12);
   EXPECT_NEAR(base->gib, 0.005, 1e-12);
   EXPECT_NEAR(base->rms_error, 0, 1e-9);
-  EXPECT_FALSE(FitBasePrices({machines.data(), 3}));  // one ratio of memory to cores
+  EXPECT_FALSE(FitBasePrices({machines.data(), 3}));  // only one ratio of memory to cores
   EXPECT_FALSE(FitBasePrices({}));
-  // Memory that seems to cost less than nothing costs nothing.
+  // A negative price of memory becomes 0.
   const std::vector<PricedShape> odd = {{Machine(4, 8), 0.2}, {Machine(4, 16), 0.19}, {Machine(4, 32), 0.18}};
   EXPECT_EQ(FitBasePrices(odd)->gib, 0);
   EXPECT_GT(FitBasePrices(odd)->vcpu, 0);
@@ -58,7 +58,7 @@ TEST(UnitsTest, GpusOnDemandAreTheRest) {
   EXPECT_NEAR(GpuOnDemand(3.673385, Machine(12, 85, 1)), 2.934, 5e-4);  // a2-highgpu-1g, A100
   EXPECT_NEAR(GpuOnDemand(55.04, Machine(192, 2048, 8)), 5.04, 5e-3);   // p5.48xlarge, H100
   EXPECT_EQ(SplitOnDemand(0.1, Machine(8, 61, 1), kOpenCost).gpu,
-            0);  // cheaper than its cores: not negative
+            0);  // cheaper than its cores: 0, not negative
 }
 
 TEST(UnitsTest, SpotIsSplitByShares) {
@@ -67,7 +67,7 @@ TEST(UnitsTest, SpotIsSplitByShares) {
   };
   EXPECT_NEAR(spot(0.551, 3.06, Machine(8, 61, 1)), 0.459, 5e-4);
   EXPECT_NEAR(spot(19.49, 55.04, Machine(192, 2048, 8)), 1.784, 5e-4);
-  // What is left of a spot price after on-demand cores.
+  // The rest of a spot price after subtracting on-demand cores.
   EXPECT_NEAR(GpuOnDemand(0.551, Machine(8, 61, 1)), 0.040, 5e-4);
   EXPECT_NEAR(GpuOnDemand(19.49, Machine(192, 2048, 8)), 0.593, 5e-4);
 }
@@ -101,7 +101,7 @@ TEST(UnitsTest, SlicesAndShares) {
   EXPECT_DOUBLE_EQ(MemoryFraction(3 * kGib, 24 * kGib), 0.125);  // g6f.large, an eighth of an L4
   Shape eighth = Machine(2, 8, 1);
   eighth.gpu_fraction = 0.125;
-  EXPECT_DOUBLE_EQ(MarginalPerGpu(0.2, eighth), 1.6);  // of a whole one
+  EXPECT_DOUBLE_EQ(MarginalPerGpu(0.2, eighth), 1.6);  // per whole GPU
   EXPECT_EQ(MarginalPerGpu(0.2, Machine(2, 8)), 0);
   EXPECT_DOUBLE_EQ(MarginalPerCore(0.192, Machine(4, 16)), 0.048);
 }

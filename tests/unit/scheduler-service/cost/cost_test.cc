@@ -1,4 +1,4 @@
-// The cost model against numbers worked out by hand.
+// Tests the cost model with numbers computed by hand.
 //
 // Three layers, B = 64 samples, 1,000,000 samples, types cpu (0.1 USD/h, limit 100) and gpu (2
 // USD/h, limit 10):
@@ -137,9 +137,9 @@ TEST(CostTest, EveryOtherConstraint) {
   EXPECT_EQ(violated([](auto& r) { r.constraints.deadline_seconds = 86; }), V{});
   EXPECT_EQ(violated([](auto& r) { r.constraints.budget_usd = 0.05; }), V{"budget"});
   EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 2; }), V{"maxUnits"});
-  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }), V{});  // servers are no trainers
+  EXPECT_EQ(violated([](auto& r) { r.constraints.max_units = 3; }), V{});  // servers do not count as trainers
   EXPECT_EQ(violated([](auto& r) { r.constraints.min_units = 2; }), V{"minUnits"});
-  // A unit of gpu holds 3 * 1e6 bytes; the embedding's parameters are at the servers.
+  // A unit of gpu holds 3 * 1e6 bytes; the servers hold the embedding's parameters.
   EXPECT_EQ(violated([](auto& r) { r.resources[1].memory_bytes = 2.9e6; }), V{"memory"});
   EXPECT_EQ(violated([](auto& r) {
               r.resources[1].memory_bytes = 3e6;
@@ -154,7 +154,7 @@ TEST(CostTest, RemainingSamplesReplaceEpochs) {
   EXPECT_NEAR(Evaluate(Compiled(r), kMixed).plan.execution_seconds, 85.9375 / 2, 1e-9);
 }
 
-TEST(CostTest, CompileRefusesWithThePath) {
+TEST(CostTest, CompileErrorsNameThePath) {
   const auto refused = [](auto change) {
     model::PlanRequest r = HandMade();
     change(r);
@@ -185,7 +185,7 @@ TEST(MinUnitsTest, IsTheSmallestForEveryThroughput) {
   }
 }
 
-// Against every vector of units, for two and three stages.
+// Compares with every vector of units, for two and three stages.
 TEST(ProvisionTest, IsTheOptimumOverAllUnits) {
   int feasible = 0;
   for (int variant = 0; variant < 64; ++variant) {

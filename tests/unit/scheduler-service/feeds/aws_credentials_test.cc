@@ -17,7 +17,7 @@ using base::StatusIs;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// The example of STS' documentation.
+// The example in the documentation of STS.
 std::string AssumeRoleBody(const std::string& key, const std::string& expires) {
   return "<AssumeRoleWithWebIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\n"
          "  <AssumeRoleWithWebIdentityResult>\n    <Audience>client</Audience>\n"
@@ -61,9 +61,9 @@ TEST_F(AwsCredentialsTest, Environment) {
   EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("AWS_SECRET_ACCESS_KEY")));
 }
 
-TEST_F(AwsCredentialsTest, NothingIsSetUp) {
+TEST_F(AwsCredentialsTest, NothingIsConfigured) {
   env_["HOME"] = folder_ / "nowhere";
-  EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("no credentials of AWS")));
+  EXPECT_THAT(Make()->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("no AWS credentials")));
   EXPECT_THAT(Make({.kind = "file"})->Get(now_, {}), StatusIs(StatusCode::kUnauthenticated, HasSubstr("nowhere")));
   EXPECT_THAT(Make({.kind = "web-identity"})->Get(now_, {}),
               StatusIs(StatusCode::kUnauthenticated, HasSubstr("AWS_ROLE_ARN")));
@@ -95,14 +95,14 @@ TEST_F(AwsCredentialsTest, WebIdentityIsRefreshedBeforeItExpires) {
   EXPECT_EQ(requests_[0].url, "https://sts.example/");
   EXPECT_THAT(*requests_[0].form, HasSubstr("WebIdentityToken=jwt-1"));
   EXPECT_THAT(*requests_[0].form, HasSubstr("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fprices"));
-  // Kept for 55 of its 60 minutes.
+  // Cached for 55 of its 60 minutes.
   File("token", "jwt-2");
   reply_.body = AssumeRoleBody("K2", "2026-08-01T02:00:00Z");
   EXPECT_EQ(credentials->Get(now_ + std::chrono::minutes(54), {})->access_key_id, "K1");
   EXPECT_THAT(requests_, SizeIs(1));
   EXPECT_EQ(credentials->Get(now_ + std::chrono::minutes(55), {})->access_key_id, "K2");
   EXPECT_THAT(*requests_.back().form, HasSubstr("jwt-2"));  // read again
-  // Refused keys are forgotten.
+  // Forget drops rejected keys.
   credentials->Forget();
   reply_.body = AssumeRoleBody("K3", "2026-08-01T03:00:00Z");
   EXPECT_EQ(credentials->Get(now_ + std::chrono::minutes(56), {})->access_key_id, "K3");
@@ -116,12 +116,12 @@ TEST_F(AwsCredentialsTest, WebIdentityOutlivesAnOutageOfSts) {
   reply_ = {.code = 503, .body = ""};
   EXPECT_EQ(credentials->Get(now_ + std::chrono::minutes(58), {})->access_key_id, "K1");
   EXPECT_THAT(credentials->Get(now_ + std::chrono::minutes(60), {}), StatusIs(StatusCode::kUnavailable));
-  // A clock that stepped back: what was taken "in the future" is not trusted.
+  // If the clock steps back, keys that were fetched "in the future" are not used.
   reply_ = {.code = 200, .body = AssumeRoleBody("K2", "2026-08-01T01:00:00Z")};
   EXPECT_EQ(credentials->Get(now_ - std::chrono::hours(2), {})->access_key_id, "K2");
 }
 
-TEST_F(AwsCredentialsTest, AnswersOfStsThatAreNone) {
+TEST_F(AwsCredentialsTest, InvalidResponsesOfSts) {
   EXPECT_THAT(ParseAssumeRole("<a/>"), StatusIs(StatusCode::kInvalidArgument, HasSubstr("AccessKeyId")));
   EXPECT_THAT(ParseAssumeRole(AssumeRoleBody("K", "soon")),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("Expiration: 'soon'")));

@@ -36,7 +36,7 @@ TEST(AwsSpotFeedTest, RecordedFeedOf2026) {
   const auto by_key = ByKey(*prices);
   EXPECT_DOUBLE_EQ(by_key.find("aws/us-east-1//p3.2xlarge/spot")->second, 0.5509);
   EXPECT_DOUBLE_EQ(by_key.find("aws/af-south-1//t3.nano/spot")->second, 9.0e-4);  // "9.0E-4"
-  EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);                 // listed twice: both are told
+  EXPECT_EQ(by_key.count("aws/us-east-1//g6.12xlarge/spot"), 2u);                 // listed twice, so both are returned
   // A local zone is a zone of its region.
   const std::string local = "aws/us-east-1/us-east-1-atl-1/";
   EXPECT_THAT(by_key.lower_bound(local)->first, StartsWith(local));
@@ -61,10 +61,10 @@ TEST(AwsSpotFeedTest, JavaScriptForm) {
     ASSERT_THAT(wrapped, base::IsOk());
     EXPECT_EQ(wrapped->entries, plain->entries);
   }
-  EXPECT_THAT(ParseAwsSpotFeed("callback(" + json, {}), StatusIs(StatusCode::kInvalidArgument, HasSubstr("cut off")));
+  EXPECT_THAT(ParseAwsSpotFeed("callback(" + json, {}), StatusIs(StatusCode::kInvalidArgument, HasSubstr("truncated")));
 }
 
-TEST(AwsSpotFeedTest, NotAvailableIsLeftOut) {
+TEST(AwsSpotFeedTest, NotAvailableIsSkipped) {
   const std::string text = Replaced(PriceData("spot_feed_2021.json"), "\"0.0382\"", "\"N/A*\"");
   const auto prices = ParseAwsSpotFeed(text, {});
   ASSERT_THAT(prices, base::IsOk());
@@ -90,11 +90,11 @@ TEST(AwsSpotFeedTest, ErrorsNameRegionAndSize) {
   refused(Replaced(text, "\"0.0382\"", "\"0\""), "us-east-1/m5.large: '0' is not a price greater than 0");
   refused(Replaced(text, "\"0.0382\"", "\"0.0x\""), "us-east-1/m5.large: '0.0x'");
   refused(Replaced(text, "\"0.0382\"", "\"inf\""), "us-east-1/m5.large: 'inf'");
-  refused(Replaced(text, "\"USD\":\"0.0382\"", "\"EUR\":\"0.0382\""), "us-east-1/m5.large.USD: absent");
+  refused(Replaced(text, "\"USD\":\"0.0382\"", "\"EUR\":\"0.0382\""), "us-east-1/m5.large.USD: is missing");
   refused(Replaced(text, "perhr", "permonth"), "config.rate: 'permonth'");
   refused(Replaced(text, "\"us-east\"", "\"moon\""), "'moon' is not a region");
   refused(text.substr(0, text.size() - 100), "not JSON at byte");
-  refused(R"({"config":{"rate":"perhr","regions":[]}})", "config.regions: empty");
+  refused(R"({"config":{"rate":"perhr","regions":[]}})", "config.regions: must not be empty");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Builds answers of the Azure Retail Prices API in its documented shape.
+// Builds responses of the Azure Retail Prices API in the documented format.
 #pragma once
 
 #include <fmt/format.h>

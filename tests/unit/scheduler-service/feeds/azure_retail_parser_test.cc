@@ -1,5 +1,5 @@
-// Azure's answers are recorded nowhere under a free licence that we know: the bodies are built
-// here, in the documented shape, from the values of tests/data/prices/feeds/azure_*.csv.
+// We know of no recorded responses under a free licence. So these tests build the bodies in the documented format, with
+// the values of tests/data/prices/feeds/azure_*.csv.
 #include "scheduler-service/feeds/azure_retail_parser.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(AzurePageTest, OnDemandAndSpotOfTheRecordedPrices) {
   EXPECT_DOUBLE_EQ(by_key.at("azure/westeurope//Standard_NC40ads_H100_v5/on-demand"), 9.08);
 }
 
-TEST(AzurePageTest, WhatIsLeftOut) {
+TEST(AzurePageTest, SkippedItems) {
   const AzureItem plain{.size = "Standard_NC6s_v3", .region = "eastus", .price = "3.06"};
   std::vector<AzureItem> items(10, plain);
   items[0].product_suffix = " Windows";
@@ -47,7 +47,7 @@ TEST(AzurePageTest, WhatIsLeftOut) {
   items[4].price = "0.0";
   items[5].unit = "1/Month";
   items[6].size = "";
-  items[7].since = "2026-08-01T00:00:00Z";  // announced, not yet in force
+  items[7].since = "2026-08-01T00:00:00Z";  // announced, not in effect yet
   items[8].region = "westus";
   const auto page = ParseAzurePage(AzureBody(items, ""), {{"eastus"}, {"Standard_NC*"}}, kNow);
   ASSERT_THAT(page, base::IsOk());
@@ -70,19 +70,19 @@ TEST(AzurePageTest, ErrorsNameItemAndField) {
   bad = plain;
   bad.since = "soon";
   refused(AzureBody({bad}, ""), "Items[0].effectiveStartDate: 'soon' is not a time");
-  refused(R"({"Items":[{"skuName":"x"}]})", "Items[0].productName: absent");
+  refused(R"({"Items":[{"skuName":"x"}]})", "Items[0].productName: is missing");
   refused(R"({"Items":null})", "answer.Items: null, want an array");
-  refused(R"({"error":{"code":"BadRequest"}})", "answer.Items: absent");
+  refused(R"({"error":{"code":"BadRequest"}})", "answer.Items: is missing");
   const std::string whole = AzureBody({plain}, "");
   refused(whole.substr(0, whole.size() / 2), "not JSON at byte");
 }
 
-TEST(AzurePageTest, AnotherCurrencyIsSaid) {
+TEST(AzurePageTest, AnotherCurrencyIsReported) {
   AzureItem item{.size = "Standard_NC6s_v3", .region = "eastus", .price = "3.06"};
   item.currency = "EUR";
   const auto page = ParseAzurePage(AzureBody({item}, ""), {}, kNow);
   ASSERT_THAT(page, base::IsOk());
-  EXPECT_EQ(page->prices.entries.at(0).currency, "EUR");  // refused by the catalog's acceptance
+  EXPECT_EQ(page->prices.entries.at(0).currency, "EUR");  // rejected later by the acceptance rules of catalog/
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ using testing::HasSubstr;
 
 class FactoryTest : public testing::Test {
  protected:
-  // "type" and "name" are read before by the catalog, so they are not in the text here.
+  // The catalog has already read "type" and "name", so the text does not contain them.
   absl::StatusOr<std::unique_ptr<Feed>> Make(const std::string& type, const std::string& yaml) {
-    auto node = ConfigNode::Parse("# YAML\n" + yaml);  // what begins with a brace would be JSON
+    auto node = ConfigNode::Parse("# YAML\n" + yaml);  // the comment prevents parsing as JSON
     if (!node.ok()) return node.status();
     return factories_.at(type)("mine", *std::move(node));
   }
@@ -73,22 +73,24 @@ TEST_F(FactoryTest, EverythingSet) {
 TEST_F(FactoryTest, ErrorsNameTheField) {
   Refused("prometheus", "{}", "endpoint: is required");
   Refused("prometheus", "endpoint: prometheus:9090", "endpoint: must be an absolute http or https URL");
-  Refused("prometheus", "{endpoint: 'http://p', karpenter: false, opencost: false}", "both off");
+  Refused("prometheus", "{endpoint: 'http://p', karpenter: false, opencost: false}",
+          "karpenter: must be true if opencost is false");
   Refused("prometheus", "{endpoint: 'http://p', endpiont: x}", "endpiont");
   Refused("prometheus", "{endpoint: 'http://p', timeout: 0s}", "timeout");
-  Refused("prometheus", "{endpoint: 'http://p', maxMegabytes: 65}", "maxMegabytes: must be within 1 and 64");
-  Refused("prometheus", "{endpoint: 'http://p', proxy: 'http://q', proxyFromEnvironment: true}", "exclude one another");
+  Refused("prometheus", "{endpoint: 'http://p', maxMegabytes: 65}", "maxMegabytes: must be between 1 and 64");
+  Refused("prometheus", "{endpoint: 'http://p', proxy: 'http://q', proxyFromEnvironment: true}",
+          "proxy: must not be set together with");
   Refused("azure-retail", "{}", "regions: is required");
   Refused("azure-retail", "regions: [\"east' or 1 eq 1\"]", "is not a region");
   Refused("azure-retail", "{regions: [eastus], maxPages: 0}", "maxPages");
   Refused("aws-spot-history", "{}", "regions: is required");
   Refused("aws-spot-history", "{regions: [us-east-1], credentials: magic}", "credentials: must be auto");
-  Refused("aws-spot-history", "{regions: [us-east-1], tokenFile: /t}", "tokenFile: is not used here");
-  Refused("aws-spot-history", "{regions: [us-east-1], endpoint: 'http://x/?a'}", "endpoint: must have no query");
+  Refused("aws-spot-history", "{regions: [us-east-1], tokenFile: /t}", "tokenFile: must not be set");
+  Refused("aws-spot-history", "{regions: [us-east-1], endpoint: 'http://x/?a'}", "endpoint: must not have a query");
   Refused("aws-spot-feed", "endpoint: ftp://x", "endpoint: must be an absolute");
 }
 
-TEST_F(FactoryTest, StsIsAskedInTheClustersRegion) {
+TEST_F(FactoryTest, StsEndpointIsInTheClustersRegion) {
   const auto feed = Make("aws-spot-history",
                          "regions: [us-east-1]\ncredentials: web-identity\nroleArn: a\n"
                          "webIdentityTokenFile: /dev/null");

@@ -1,5 +1,4 @@
-// The feeds over a scripted fetcher: which questions they ask, and what makes an answer partial or
-// an error.
+// Tests the feeds with a scripted fetcher: their requests, and which responses make a result partial or an error.
 #include "scheduler-service/feeds/feeds.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +67,7 @@ TEST_F(FeedsTest, AzureFollowsPagesOfEveryRegion) {
               StartsWith("https://prices.azure.com/api/retail/prices?api-version=2023-01-01-preview"));
 }
 
-TEST_F(FeedsTest, AzureRefusesForeignAndEndlessPages) {
+TEST_F(FeedsTest, AzureRejectsForeignAndEndlessPages) {
   const auto outcome = [&](const std::string& next, int max_pages) {
     AzureRetailOptions options{.selection = {{"eastus"}, {}}, .max_pages = max_pages};
     int number = 0;
@@ -82,14 +81,17 @@ TEST_F(FeedsTest, AzureRefusesForeignAndEndlessPages) {
                                           }));
     return ErrorOf(feed->Fetch(kNow, {}));
   };
-  EXPECT_THAT(outcome("https://evil.example/api?key=1", 10),
-              StatusIs(StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("eastus: page 2: the next page is on another host: https://evil.example/api"),
-                             Not(HasSubstr("key")))));
+  EXPECT_THAT(
+      outcome("https://evil.example/api?key=1", 10),
+      StatusIs(
+          StatusCode::kPermissionDenied,
+          AllOf(HasSubstr("eastus: page 2: the link to this page points to another host: https://evil.example/api"),
+                Not(HasSubstr("key")))));
   EXPECT_THAT(outcome("http://prices.azure.com/api", 10), StatusIs(StatusCode::kPermissionDenied));
   EXPECT_THAT(outcome("https://prices.azure.com@evil.example/", 10), StatusIs(StatusCode::kPermissionDenied));
   EXPECT_THAT(outcome("https://prices.azure.com/same", 10),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("page 3: the next page is one that was read before")));
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("page 3: the link to this page is one that was already read before")));
   EXPECT_THAT(outcome("https://prices.azure.com/page-#", 10),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("more than 10 pages")));
 }
@@ -105,7 +107,7 @@ TEST_F(FeedsTest, AzureRegionThatFailsMakesItPartial) {
   EXPECT_FALSE(snapshot.complete);
   EXPECT_THAT(snapshot.entries, SizeIs(1));
   EXPECT_THAT(snapshot.warnings, Contains(StatusIs(StatusCode::kUnavailable, HasSubstr("eastus: page 1: HTTP 500"))));
-  // Rate limited: the other region is not asked.
+  // Rate limited: the other region is not fetched.
   requests_.clear();
   feed = MakeAzureRetailFeed("azure", options, Fetcher([](const FetchRequest&) {
                                return FetchReply{.code = 429, .retry_after = std::chrono::seconds(30)};
@@ -118,7 +120,7 @@ TEST_F(FeedsTest, AzureRegionThatFailsMakesItPartial) {
 
 // --- aws-spot-feed
 
-TEST_F(FeedsTest, AwsSpotFeedAsksWithEtagOnceItHasOne) {
+TEST_F(FeedsTest, AwsSpotFeedSendsTheLastEtag) {
   FetchReply reply{.code = 200, .body = PriceData("spot_feed_2021.json"), .etag = "\"v1\"", .last_modified = "Sat"};
   const auto feed = MakeAwsSpotFeed("aws", {}, Fetcher([&](const FetchRequest&) { return reply; }));
   EXPECT_THAT(SnapshotOf(feed->Fetch(kNow, {})).entries, SizeIs(110));
@@ -128,8 +130,8 @@ TEST_F(FeedsTest, AwsSpotFeedAsksWithEtagOnceItHasOne) {
   EXPECT_TRUE(std::holds_alternative<Unchanged>(feed->Fetch(kNow, {}).outcome));
   EXPECT_EQ(requests_.back().etag, "\"v1\"");
   EXPECT_EQ(requests_.back().last_modified, "Sat");
-  // An answer that cannot be read: the next question has no condition, or its 304 would confirm
-  // what was never read.
+  // After an invalid response the next request is unconditional. Otherwise a 304 would confirm prices that were never
+  // read.
   reply = {.code = 200, .body = "{", .etag = "\"v2\""};
   EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument));
   reply = {.code = 304};
@@ -174,7 +176,7 @@ TEST_F(FeedsTest, SpotHistoryPagesToTheEndAndSigns) {
   EXPECT_THAT(requests_[0].headers, Contains(Pair("X-Amz-Date", "20260801T000000Z")));
 }
 
-TEST_F(FeedsTest, SpotHistoryRegionThatStopsHalfwayIsLeftOutWhole) {
+TEST_F(FeedsTest, SpotHistoryRegionThatFailsHalfwayIsSkipped) {
   AwsSpotHistoryOptions options{.selection = {{"us-east-1", "us-east-2"}, {}}};
   const auto feed =
       MakeAwsSpotHistoryFeed("history", options, Fetcher([](const FetchRequest& request) -> absl::StatusOr<FetchReply> {
@@ -188,7 +190,7 @@ TEST_F(FeedsTest, SpotHistoryRegionThatStopsHalfwayIsLeftOutWhole) {
                              FakeEnvironment);
   const FetchResult result = feed->Fetch(kNow, {});
   const Snapshot& snapshot = SnapshotOf(result);
-  EXPECT_FALSE(snapshot.complete);  // so the catalog merges it, and us-east-1 keeps what it had
+  EXPECT_FALSE(snapshot.complete);  // so the catalog keeps the prices of us-east-1
   ASSERT_THAT(snapshot.entries, SizeIs(1));
   EXPECT_EQ(snapshot.entries[0].offering->region, "us-east-2");
   EXPECT_THAT(snapshot.warnings, Contains(StatusIs(StatusCode::kUnavailable, "us-east-1: page 2: cut off")));
@@ -243,7 +245,7 @@ std::string PromBody(const std::string& result) {
   return R"({"status":"success","data":{"resultType":"vector","result":[)" + result + "]}}";
 }
 
-TEST_F(FeedsTest, PrometheusAsksForPricesAvailabilityAndAges) {
+TEST_F(FeedsTest, PrometheusQueriesPricesAvailabilityAndAges) {
   const std::string labels = R"("instance_type":"p3.2xlarge","capacity_type":"spot","zone":"us-east-1b")";
   PrometheusOptions options{.endpoint = "http://prometheus:9090/prefix/"};
   const auto feed = MakePrometheusFeed(
@@ -260,10 +262,10 @@ TEST_F(FeedsTest, PrometheusAsksForPricesAvailabilityAndAges) {
   const Snapshot& snapshot = SnapshotOf(result);
   ASSERT_THAT(snapshot.entries, SizeIs(1));
   EXPECT_EQ(snapshot.entries[0].observed_at, kNow - base::seconds(60));
-  EXPECT_THAT(requests_, SizeIs(4));  // OpenCost has no series: nothing more is asked of it
+  EXPECT_THAT(requests_, SizeIs(4));  // OpenCost has no series, so its other queries are not sent
   EXPECT_THAT(requests_[0].url, StartsWith("http://prometheus:9090/prefix/api/v1/query?query=max%20by%20%28"));
   EXPECT_THAT(snapshot.warnings, SizeIs(0));
-  // Our clock steps by an hour: ages stay, and it is said.
+  // Our clock steps by an hour: ages do not change, and there is a warning.
   const FetchResult stepped = feed->Fetch(kNow + std::chrono::hours(1), {});
   EXPECT_EQ(SnapshotOf(stepped).entries[0].observed_at, kNow + std::chrono::hours(1) - base::seconds(60));
   EXPECT_THAT(SnapshotOf(stepped).warnings,

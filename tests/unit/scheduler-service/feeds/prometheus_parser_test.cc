@@ -1,6 +1,6 @@
-// The bodies are built here in the shape that Prometheus documents (recorded ones are under no free
-// licence that we know); the prices are of tests/data/prices/feeds/aws_on_demand.csv.
-// tests/integration/scheduler asks a real one.
+// The bodies are built in the format that Prometheus documents, because we know of no recorded ones under a free
+// licence. The prices come from tests/data/prices/feeds/aws_on_demand.csv. tests/integration/scheduler uses a real
+// Prometheus.
 #include "scheduler-service/feeds/prometheus_parser.h"
 
 #include <gmock/gmock.h>
@@ -57,20 +57,20 @@ TEST(PromVectorTest, LabelsTimesAndValues) {
   EXPECT_THAT(vector->warnings, ElementsAre("a query warning"));
 }
 
-TEST(PromVectorTest, ErrorAnswersSayWhatPrometheusSays) {
+TEST(PromVectorTest, ErrorsIncludePrometheusMessage) {
   EXPECT_THAT(ParsePromVector(R"({"status":"error","errorType":"bad_data","error":"parse error at char 3"})"),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("bad_data: parse error at char 3")));
   EXPECT_THAT(ParsePromVector(R"({"status":"error","errorType":"timeout","error":"query timed out"})"),
               StatusIs(StatusCode::kUnavailable, HasSubstr("timeout: query timed out")));
 }
 
-TEST(PromVectorTest, WhatIsNoVectorIsRefused) {
+TEST(PromVectorTest, OtherResultTypesAreErrors) {
   const auto refused = [](const std::string& body, const std::string& why) {
     EXPECT_THAT(ParsePromVector(body), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why))) << body;
   };
   refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})", "data.resultType: 'scalar'");
   refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "'matrix', want vector");
-  refused(R"({"status":"success"})", "answer.data: absent");
+  refused(R"({"status":"success"})", "answer.data: is missing");
   refused(R"({"status":"later"})", "answer.status: 'later'");
   refused("<html>login</html>", "not JSON at byte 1");
   refused("", "not JSON");
@@ -81,7 +81,7 @@ TEST(PromVectorTest, WhatIsNoVectorIsRefused) {
 }
 
 TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
-  // 3.06 and 0.526: AWS on demand of 2026-07-20.
+  // 3.06 and 0.526 are AWS' on-demand prices of 2026-07-20.
   std::map<std::string, std::string> on_demand;
   for (const auto& row : PriceRows("aws_on_demand.csv")) on_demand[row[0]] = row[2];
   KarpenterAnswers answers;
@@ -102,13 +102,12 @@ TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
   const CatalogEntry& spot = prices->entries[1];
   EXPECT_FALSE(spot.available);
   EXPECT_GT(spot.unavailable_until, kNow);
-  // The sample is 240 s older than the evaluation, by Prometheus' clock: so is our time of it, by
-  // ours.
+  // By Prometheus' clock, the sample is 240 s older than the evaluation. So observed_at is 240 s ago by our clock.
   EXPECT_NEAR(base::ToSeconds(kNow - spot.observed_at), 240, 0.01);
   EXPECT_EQ(KeyOf(prices->entries[2]), "aws/us-east-1/us-east-1-atl-1a/g4dn.xlarge/on-demand");
 }
 
-TEST(KarpenterPricesTest, UnknownAndReservedPricesAreLeftOut) {
+TEST(KarpenterPricesTest, UnknownAndReservedPricesAreSkipped) {
   KarpenterAnswers answers;
   answers.price =
       Vector(Offering("a.large", "spot", "us-east-1a", "0") + "," + Offering("b.large", "spot", "us-east-1a", "NaN") +
@@ -119,7 +118,7 @@ TEST(KarpenterPricesTest, UnknownAndReservedPricesAreLeftOut) {
   EXPECT_EQ(prices->skipped, 3);
 }
 
-TEST(KarpenterPricesTest, ImpossiblePricesAreRefused) {
+TEST(KarpenterPricesTest, InvalidPricesAreErrors) {
   KarpenterAnswers answers;
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "+Inf"));
   EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
@@ -127,7 +126,8 @@ TEST(KarpenterPricesTest, ImpossiblePricesAreRefused) {
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "-1"));
   EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
   answers.price = Vector(Series(R"("instance_type":"a.large")", "1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("are needed")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("must have the labels")));
 }
 
 std::string Node(const std::string& node, const std::string& type, const std::string& id, const std::string& value) {

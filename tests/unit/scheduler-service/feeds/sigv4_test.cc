@@ -1,4 +1,4 @@
-// Vectors: the IAM ListUsers example of AWS's signing documentation ("Signing AWS API requests",
+// Test vectors: the IAM ListUsers example of AWS's signing documentation ("Signing AWS API requests",
 // AWS General Reference: canonical request hash, derived key and signature), and AWS's signing test
 // suite (aws-sig-v4-test-suite: get-vanilla, post-vanilla, get-vanilla-query-order-key-case,
 // post-x-www-form-urlencoded; from awslabs/aws-c-auth, tests/aws-signing-test-suite/v4:

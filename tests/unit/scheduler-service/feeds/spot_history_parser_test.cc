@@ -83,7 +83,7 @@ TEST(SpotHistoryTest, HeartbeatsRepeatThePrice) {
   EXPECT_EQ(prices->entries[0].effective_at, day + std::chrono::hours(48));
 }
 
-TEST(SpotHistoryTest, OtherProductsAreLeftOutAndTiesTakeTheDearer) {
+TEST(SpotHistoryTest, OtherProductsAreSkippedAndTiesTakeTheMostExpensive) {
   const base::WallTime day = *base::ParseTime("2020-03-01T00:00:00Z");
   const std::vector<SpotRecord> records = {{"us-east-1b", "p3.2xlarge", "Linux/UNIX", 1.0, day},
                                            {"us-east-1b", "p3.2xlarge", "Linux/UNIX (Amazon VPC)", 1.1, day},
@@ -95,7 +95,7 @@ TEST(SpotHistoryTest, OtherProductsAreLeftOutAndTiesTakeTheDearer) {
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("'nowhere' is not an availability zone")));
 }
 
-TEST(SpotHistoryXmlTest, SaysTheSameAsJson) {
+TEST(SpotHistoryXmlTest, GivesTheSameRecordsAsJson) {
   for (int poll = 0; poll < 5; ++poll) {
     const auto json = ParseSpotHistoryJson(Poll(poll));
     ASSERT_THAT(json, base::IsOk());
@@ -140,7 +140,7 @@ TEST(SpotHistoryXmlTest, ErrorsNameTheRecord) {
   refused(whole.substr(0, whole.size() / 2), "not XML at line");
   refused("<html><body>sign in</body></html>", "<html>, want <DescribeSpotPriceHistoryResponse>");
   refused("<DescribeSpotPriceHistoryResponse/>", "no <spotPriceHistorySet>");
-  // Entities that grow without end.
+  // Recursive entities ("billion laughs").
   refused(
       "<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b "
       "\"&a;&a;\">]><DescribeSpotPriceHistoryResponse>&b;"
@@ -155,9 +155,9 @@ TEST(SpotHistoryXmlTest, ErrorsNameTheRecord) {
 
 TEST(SpotHistoryJsonTest, ErrorsNameTheRecord) {
   EXPECT_THAT(ParseSpotHistoryJson(R"({"SpotPriceHistory":[{"AvailabilityZone":"us-east-1b"}]})"),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("SpotPriceHistory[0].InstanceType: absent")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("SpotPriceHistory[0].InstanceType: is missing")));
   EXPECT_THAT(ParseSpotHistoryJson(R"({"NextToken":""})"),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("answer.SpotPriceHistory: absent")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("answer.SpotPriceHistory: is missing")));
   const std::string whole = Poll(1);
   EXPECT_THAT(ParseSpotHistoryJson(whole.substr(0, 5000)),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("not JSON at byte 500")));

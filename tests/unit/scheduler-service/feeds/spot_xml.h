@@ -1,4 +1,4 @@
-// Builds answers of EC2's DescribeSpotPriceHistory in its documented shape.
+// Builds responses of EC2's DescribeSpotPriceHistory in the documented format.
 #pragma once
 
 #include <fmt/format.h>

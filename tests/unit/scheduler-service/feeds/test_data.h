@@ -1,4 +1,4 @@
-// The recorded bodies of tests/data/prices/feeds, whose README says where they come from.
+// The recorded bodies in tests/data/prices/feeds. The README there names their sources.
 #pragma once
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ inline std::string PriceData(const std::string& name) {
   return *std::move(text);
 }
 
-// The rows of a CSV file without quotes, without its header.
+// The rows of a CSV file, which must not contain quotes, without the header.
 inline std::vector<std::vector<std::string>> PriceRows(const std::string& name) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream text(PriceData(name));

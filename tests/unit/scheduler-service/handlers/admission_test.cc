@@ -30,14 +30,14 @@ TEST_F(AdmissionTest, FirstComeFirstServed) {
   Admission admission({.max_running = 1, .max_waiting = 8, .max_wait = base::seconds(60)}, metrics_, clock_);
   auto first = admission.Enter({}, kNever);
   ASSERT_THAT(first, base::IsOk());
-  std::optional<Admission::Slot> held(*std::move(first));
+  std::optional<Admission::Permit> held(*std::move(first));
   base::Mutex mutex;
   std::vector<int> order;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 5; ++i) {
     threads.emplace_back([&, i] {
-      const auto slot = admission.Enter({}, kNever);
-      EXPECT_THAT(slot, base::IsOk());
+      const auto permit = admission.Enter({}, kNever);
+      EXPECT_THAT(permit, base::IsOk());
       base::MutexLock lock(mutex);
       order.push_back(i);
     });
@@ -49,7 +49,7 @@ TEST_F(AdmissionTest, FirstComeFirstServed) {
   EXPECT_EQ(admission.running(), 0);
 }
 
-TEST_F(AdmissionTest, RefusesWhatItHasNoRoomOrTimeFor) {
+TEST_F(AdmissionTest, RejectsWhenTheQueueIsFullOrTheTimeIsUp) {
   Admission admission({.max_running = 1, .max_waiting = 1, .max_wait = base::milliseconds(20)}, metrics_, clock_);
   const auto held = admission.Enter({}, kNever);
   EXPECT_THAT(admission.Enter({}, kNever),
@@ -71,10 +71,10 @@ TEST_F(AdmissionTest, TheStopTokenEndsWaiting) {
   EXPECT_EQ(admission.waiting(), 0);
 }
 
-TEST_F(AdmissionTest, ClosedLetsNobodyInAndTellsThoseThatWait) {
+TEST_F(AdmissionTest, CloseRejectsNewAndWaitingRequests) {
   Admission admission({.max_running = 1, .max_waiting = 2, .max_wait = base::seconds(600)}, metrics_, clock_);
   auto first = admission.Enter({}, kNever);
-  std::optional<Admission::Slot> held(*std::move(first));
+  std::optional<Admission::Permit> held(*std::move(first));
   std::jthread waiting(
       [&] { EXPECT_THAT(admission.Enter({}, kNever), base::StatusIs(absl::StatusCode::kUnavailable)); });
   WaitFor([&] { return admission.waiting() == 1; });

@@ -1,4 +1,4 @@
-// Field paths in errors, tokens, names of requests.
+// Tests field paths in errors, bearer tokens and request IDs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace medley::sched {
 namespace {
 
-TEST(FieldPathTest, IsWhatTheMessageBeginsWith) {
+TEST(FieldPathTest, IsTheBeginningOfTheMessage) {
   EXPECT_EQ(FieldOf("model.layers[0].profiles[12].commParallel: must be in [0, 1], is 2"),
             "model.layers[0].profiles[12].commParallel");
   EXPECT_EQ(FieldOf("units: has 1 entries"), "units");
@@ -25,13 +25,13 @@ TEST(FieldPathTest, IsWhatTheMessageBeginsWith) {
   EXPECT_EQ(FieldOf(""), "");
 }
 
-TEST(FieldPathTest, OfAPartBecomesThatOfTheWhole) {
+TEST(FieldPathTest, WithinFieldPrefixesTheParent) {
   EXPECT_EQ(base::Message(WithinField("request", base::InvalidArgument("model.name: bad"))), "request.model.name: bad");
   EXPECT_EQ(base::Message(WithinField("request", base::InvalidArgument("no good"))), "request: no good");
   EXPECT_THAT(WithinField("request", absl::OkStatus()), base::IsOk());
 }
 
-TEST(BearerTokensTest, AllowsThoseOfTheFile) {
+TEST(BearerTokensTest, AllowsTheTokensOfTheFile) {
   const auto tokens = BearerTokens::Parse("0123456789abcdef\r\n\nfedcba9876543210");
   ASSERT_THAT(tokens, base::IsOk());
   EXPECT_TRUE(tokens->required());
@@ -47,7 +47,7 @@ TEST(BearerTokensTest, AllowsThoseOfTheFile) {
   }
 }
 
-TEST(RequestIdsTest, KeepsTheCallersNameWhenItIsOne) {
+TEST(RequestIdsTest, KeepsAValidIdOfTheCaller) {
   RequestIds ids(7), others(8);
   EXPECT_EQ(ids.Choose("job-1.plan_2"), "job-1.plan_2");
   const std::string made = ids.Choose("two words");

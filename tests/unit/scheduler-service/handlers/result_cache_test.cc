@@ -9,7 +9,7 @@
 namespace medley::sched {
 namespace {
 
-TEST(ResultCacheTest, FindsTheSameBytesOfTheSameKindAndGeneration) {
+TEST(ResultCacheTest, FindsTheSameBytesOfTheSameKindAndInputVersion) {
   metrics::Registry metrics;
   ResultCache cache(1 << 20, metrics);
   cache.Insert("Plan", "question", {1, 0}, "answer");
@@ -19,7 +19,7 @@ TEST(ResultCacheTest, FindsTheSameBytesOfTheSameKindAndGeneration) {
   EXPECT_EQ(cache.Find("Pareto", "question", {1, 0}), nullptr);
   cache.Insert("Plan", "question", {1, 0}, "another");
   EXPECT_EQ(*cache.Find("Plan", "question", {1, 0}), "another");
-  // Newer prices or corrections: forgotten.
+  // Entries for older prices or corrections are removed.
   EXPECT_EQ(cache.Find("Plan", "question", {2, 0}), nullptr);
   EXPECT_EQ(cache.Find("Plan", "question", {1, 0}), nullptr);
   cache.Insert("Plan", "question", {2, 0}, "new");
@@ -27,7 +27,7 @@ TEST(ResultCacheTest, FindsTheSameBytesOfTheSameKindAndGeneration) {
   EXPECT_EQ(cache.bytes(), 0u);
 }
 
-TEST(ResultCacheTest, IsBoundedByBytesAndForgetsTheLeastRecentlyUsed) {
+TEST(ResultCacheTest, IsBoundedByBytesAndEvictsTheLeastRecentlyUsed) {
   metrics::Registry metrics;
   constexpr size_t kBytes = 64 << 10;
   ResultCache cache(kBytes, metrics);
@@ -35,7 +35,7 @@ TEST(ResultCacheTest, IsBoundedByBytesAndForgetsTheLeastRecentlyUsed) {
   for (int i = 0; i < 200; ++i) {
     cache.Insert("Plan", std::to_string(i), {1, 0}, answer);
     EXPECT_LE(cache.bytes(), kBytes);
-    EXPECT_NE(cache.Find("Plan", "0", {1, 0}), nullptr);  // used all the time: kept
+    EXPECT_NE(cache.Find("Plan", "0", {1, 0}), nullptr);  // not evicted, because it is used in every iteration
   }
   EXPECT_EQ(cache.Find("Plan", "1", {1, 0}), nullptr);
   EXPECT_NE(cache.Find("Plan", "199", {1, 0}), nullptr);
@@ -45,7 +45,7 @@ TEST(ResultCacheTest, IsBoundedByBytesAndForgetsTheLeastRecentlyUsed) {
   EXPECT_EQ(cache.bytes(), before);
 }
 
-TEST(ResultCacheTest, WithoutRoomKeepsNothing) {
+TEST(ResultCacheTest, SizeZeroDisablesIt) {
   metrics::Registry metrics;
   ResultCache cache(0, metrics);
   cache.Insert("Plan", "question", {1, 0}, "");
@@ -60,11 +60,11 @@ TEST(ResultCacheTest, ManyThreads) {
     threads.emplace_back([&cache, t] {
       for (int i = 0; i < 2000; ++i) {
         const std::string question = std::to_string((i * (t + 1)) % 97);
-        const Generation generation{i / 500, 0};
-        if (const auto kept = cache.Find("Plan", question, generation)) {
+        const InputVersion input_version{i / 500, 0};
+        if (const auto kept = cache.Find("Plan", question, input_version)) {
           EXPECT_EQ(*kept, question + "!");
         } else {
-          cache.Insert("Plan", question, generation, question + "!");
+          cache.Insert("Plan", question, input_version, question + "!");
         }
       }
     });

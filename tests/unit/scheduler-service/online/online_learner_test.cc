@@ -1,4 +1,5 @@
-// Reality against the cost model: jobs run what the policy says, and what they measure teaches it.
+// Simulated jobs run the policy's schedules, and their measurements, which differ from the cost model, train the
+// policy.
 #include "scheduler-service/online/online_learner.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kLayers = 8;
 
-// Three types that divide perfectly; `liar_speed` multiplies the seconds of the third.
+// A request with three types whose work divides perfectly; `liar_speed` multiplies the seconds of the third.
 model::PlanRequest World(double liar_speed) {
   model::PlanRequest request;
   request.model.name = "world";
@@ -27,7 +28,7 @@ model::PlanRequest World(double liar_speed) {
     layer.kind = i == 0 ? "EMBEDDING" : "FULLY_CONNECTED";
     layer.input_bytes = 100 + i;
     layer.weight_bytes = 1e5;
-    const double heavy = i == 0 ? 0.2 : 1;  // the first layer is for the CPU
+    const double heavy = i == 0 ? 0.2 : 1;  // the first layer is cheap on the CPU
     for (const auto& [type, seconds] : {std::pair{"cpu", 0.5}, {"honest", 0.006}, {"liar", 0.004 * liar_speed}}) {
       model::LayerProfile p;
       p.resource_type = type;
@@ -67,7 +68,7 @@ std::vector<std::string> TypesOf(const model::PlanRequest& request, const Soluti
   return types;
 }
 
-// What a job that runs `choice` measures in `reality`.
+// The measurements of a job that runs `choice` if `reality` has the true costs.
 model::JobObservation Measure(const model::PlanRequest& asked, const model::PlanRequest& reality,
                               const std::vector<StageChoice>& choice) {
   const Evaluation truth = Evaluate(*Problem::Compile(reality), choice);
@@ -93,9 +94,9 @@ model::PlanRequest Inference(const OnlineLearner& learner, model::PlanRequest re
   return request;
 }
 
-// Observes `count` runs, each of what the policy infers by then.
+// Observes `count` runs, each with the schedule that the policy infers at that time.
 void Live(OnlineLearner& learner, const model::PlanRequest& asked, const model::PlanRequest& reality, int count) {
-  Solution next = Solve(*MakeExact(), asked);  // the first run is what the cost model likes best
+  Solution next = Solve(*MakeExact(), asked);  // the first run uses the optimum of the cost model
   for (int i = 0; i < count; ++i) {
     ASSERT_THAT(learner.Observe(Measure(asked, reality, next.best->stages)), base::IsOk());
     next = Solve(*MakeRlLstm(), Inference(learner, asked));
@@ -103,7 +104,7 @@ void Live(OnlineLearner& learner, const model::PlanRequest& asked, const model::
   }
 }
 
-TEST(OnlineLearnerTest, RealityBeatsTheCostModel) {
+TEST(OnlineLearnerTest, MeasurementsOverrideTheCostModel) {
   const model::PlanRequest asked = World(1), reality = World(4);
   const std::vector<std::string> modelled = TypesOf(asked, Solve(*MakeExact(), asked));
   const Solution cheapest = Solve(*MakeExact(), reality);
@@ -114,7 +115,7 @@ TEST(OnlineLearnerTest, RealityBeatsTheCostModel) {
   EXPECT_EQ(TypesOf(asked, Solve(*MakeRlLstm(), Inference(learner, asked))), best);
 }
 
-TEST(OnlineLearnerTest, AnHonestModelIsKept) {
+TEST(OnlineLearnerTest, ACorrectCostModelIsKept) {
   const model::PlanRequest asked = World(1);
   OnlineLearner learner({});
   Live(learner, asked, asked, 5);
@@ -122,7 +123,7 @@ TEST(OnlineLearnerTest, AnHonestModelIsKept) {
             TypesOf(asked, Solve(*MakeExact(), asked)));
 }
 
-TEST(OnlineLearnerTest, SameObservationsSameBytesAndSaveLoadGoesOn) {
+TEST(OnlineLearnerTest, IsDeterministicAndContinuesAfterSaveAndLoad) {
   const model::PlanRequest asked = World(1), reality = World(4);
   OnlineLearner a({}), b({}), c({});
   Live(a, asked, reality, 3);
@@ -137,7 +138,7 @@ TEST(OnlineLearnerTest, SameObservationsSameBytesAndSaveLoadGoesOn) {
   ASSERT_EQ(c.Names(), std::vector<std::string>{OnlineLearner::NameOf(asked)});
 }
 
-TEST(OnlineLearnerTest, RefusesWhatItCannotUse) {
+TEST(OnlineLearnerTest, RejectsInvalidObservations) {
   const model::PlanRequest asked = World(1);
   OnlineLearner learner({});
   model::PlanRequest request = asked;
@@ -158,7 +159,7 @@ TEST(OnlineLearnerTest, RefusesWhatItCannotUse) {
   EXPECT_EQ(learner.Save(), good) << "a refused file changes nothing";
 }
 
-TEST(OnlineLearnerTest, KeepsBoundedMemory) {
+TEST(OnlineLearnerTest, MemoryIsBounded) {
   OnlineLearner learner({.most_models = 2, .first_rounds = 1, .rounds = 1});
   for (int i = 0; i < 4; ++i) {
     model::PlanRequest asked = World(1);

@@ -1,5 +1,6 @@
-// Random planning requests whose constraints bind: a request is solved, and a constraint that its optimum meets is set
-// so that it meets it no more, or barely; a few times over. The same seed gives the same request.
+// Random planning requests with binding constraints. A random request is solved, and then one constraint is changed so
+// that the optimum barely meets it, or does not meet it any more. This is repeated a few times. The same seed gives the
+// same request.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ inline std::optional<Provisioned> OptimumOf(const model::PlanRequest& request) {
   return MakeExact()->Solve(*problem, 0, Budget(clock, base::SteadyTime::max(), {}))->best;
 }
 
-// Nearly equal types, equal layers, work that divides wholly or not at all.
+// Nearly equal types, equal layers, and work that divides completely or not at all.
 inline void Confuse(base::Rng& rng, model::PlanRequest& request) {
   std::vector<model::Layer>& layers = request.model.layers;
   if (rng.Below(4) == 0) {
@@ -39,14 +40,14 @@ inline void Confuse(base::Rng& rng, model::PlanRequest& request) {
   for (model::Layer& layer : layers) {
     for (model::LayerProfile& p : layer.profiles) {
       if (kind == 0) p.compute_parallel = p.comm_parallel = 1;
-      if (kind == 1) p.comm_parallel = 0;  // plateaus
+      if (kind == 1) p.comm_parallel = 0;  // causes plateaus of the throughput
       if (kind == 2) p.sync_seconds = p.transfer_seconds = 0;
     }
   }
   for (model::LayerProfile& p : layers[0].profiles) p.compute_seconds = std::max(p.compute_seconds, 0.002);
 }
 
-// Layers take turns in which type suits them, and moving between types is cheap: many stages, several on one type.
+// The best type alternates between layers, and transfers are cheap. So there are many stages, several on the same type.
 inline void Alternate(base::Rng& rng, model::PlanRequest& request) {
   const size_t types = request.resources.size(), suited = std::min<size_t>(types, 2 + rng.Below(2));
   for (size_t l = 0; l < request.model.layers.size(); ++l) {
@@ -60,7 +61,7 @@ inline void Alternate(base::Rng& rng, model::PlanRequest& request) {
   for (model::Resource& r : request.resources) r.price_per_unit_hour = rng.Uniform(0.5, 2);
 }
 
-// Sets one constraint beside what the optimum has of it.
+// Sets one constraint slightly above or below the value of the optimum.
 inline void Tighten(base::Rng& rng, const Provisioned& optimum, model::PlanRequest& request) {
   model::Constraints& c = request.constraints;
   const Problem problem = *Problem::Compile(request);
@@ -109,7 +110,7 @@ inline model::PlanRequest AdversarialRequest(uint64_t seed, const RandomOptions&
     if (!optimum) break;
     const model::PlanRequest before = request;
     Tighten(rng, *optimum, request);
-    // Most instances are to have a plan.
+    // Most instances must be feasible.
     if (rng.Below(4) > 0 && !OptimumOf(request)) request = before;
   }
   return request;

@@ -1,4 +1,4 @@
-// Requests that cannot be planned: each is refused with the path of the field, by the one way in that all faces share.
+// Invalid requests: MakePlan, which all front ends use, rejects each one with the path of the field.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ struct Case {
 
 model::LayerProfile& ProfileOf(PlanRequest& r) { return r.model.layers[1].profiles[0]; }
 
-TEST(BadInputTest, EachIsRefusedWithItsField) {
+TEST(BadInputTest, EachErrorNamesTheField) {
   const Case cases[] = {
       {"model.layers: must not be empty", [](auto& r) { r.model.layers.clear(); }},
       {"model.layers: 10000 layers", [](auto& r) { r.model.layers.resize(10000, r.model.layers[0]); }},
@@ -97,8 +97,8 @@ TEST(BadInputTest, EachIsRefusedWithItsField) {
   }
 }
 
-// 4,096 layers make 16 million possible stages: no planner may try to hold them.
-TEST(BadInputTest, AModelTooLargeForExactIsRefusedOrPlannedOtherwise) {
+// 4,096 layers make 16 million possible stages, which no planner may store.
+TEST(BadInputTest, AModelTooLargeForExactIsRejectedOrPlannedByOthers) {
   PlanRequest request = Request(4096);
   const auto exact = Plan(request);
   ASSERT_THAT(exact, base::StatusIs(absl::StatusCode::kInvalidArgument));
@@ -112,8 +112,8 @@ TEST(BadInputTest, AModelTooLargeForExactIsRefusedOrPlannedOtherwise) {
   EXPECT_TRUE(single->plan.has_value());
 }
 
-// Every planner answers, or says why not, for requests at the edges.
-TEST(BadInputTest, EveryPlannerStandsTheEdges) {
+// Every planner handles edge cases: it returns a plan, reasons or an error.
+TEST(BadInputTest, EveryPlannerHandlesEdgeCases) {
   const Registry registry = BuiltinPlanners();
   for (const auto& planner : registry.planners()) {
     for (const int layers : {1, 300}) {

@@ -1,4 +1,4 @@
-// The planner exact against the yardstick brute-force, on requests whose constraints bind.
+// Compares the planner exact with brute-force, on requests with binding constraints.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace medley::sched {
 namespace {
 
-// MEDLEY_INSTANCES=N asks for more.
+// The environment variable MEDLEY_INSTANCES=N sets another number.
 uint64_t Instances() {
   const char* wanted = std::getenv("MEDLEY_INSTANCES");
   return wanted == nullptr ? 1000 : std::max(1000UL, std::strtoul(wanted, nullptr, 10));
@@ -50,7 +50,7 @@ class BruteForceTest : public testing::Test {
     return *solution;
   }
 
-  // Without it the optimum would be another.
+  // True if the optimum without this constraint is a different one.
   void CountWhatBinds(const model::PlanRequest& request, const std::optional<Provisioned>& best) {
     for (const Lifting& lifting : Liftings()) {
       model::PlanRequest lifted = request;
@@ -113,7 +113,7 @@ TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
       "servers %.1f %%\n",
       share * several_, share * same_type_, share * coupled_, share * servers_);
   for (const auto& [name, count] : binds_) std::printf("binds %s %.1f %%\n", name.c_str(), share * count);
-  // The instances must be about something.
+  // Check that the instances cover all cases.
   EXPECT_GE(feasible, 600);
   EXPECT_GE(several_, 200);
   EXPECT_GE(same_type_, 50);

@@ -1,4 +1,5 @@
-// The planner exact: deterministic, anytime, never dearer than another planner. Its optimum: brute_force_test.cc.
+// The planner exact is deterministic, returns its best plan at any time, and no other planner finds a cheaper plan.
+// brute_force_test.cc tests that its result is the optimum.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +15,7 @@
 namespace medley::sched {
 namespace {
 
-// Every look at the clock takes a millisecond.
+// Every call of the clock advances it by a millisecond.
 class TickingClock final : public base::Clock {
  public:
   base::WallTime Now() const override { return {}; }
@@ -25,14 +26,14 @@ class TickingClock final : public base::Clock {
   mutable int64_t ticks_ = 0;
 };
 
-// Quotas that bind: many labels, and a bound that relaxes them is far from the optimum.
+// Binding limits: they cause many labels, and the relaxed bound is far from the optimum.
 model::PlanRequest HardRequest(uint64_t seed) {
   model::PlanRequest request =
       ScaleRequest(seed, {.layers = 14, .types = 5, .noise = 1, .cpu_limit = 60, .gpu_limit = 5, .lookup_every = 2});
   double& least = request.constraints.min_throughput;
   least = 0;
   double reached = OptimumOf(request)->score.throughput, beyond = 64 * reached;
-  while (beyond > 1.01 * reached) {  // nearly the highest throughput that the quotas allow
+  while (beyond > 1.01 * reached) {  // almost the highest throughput that the limits allow
     least = std::sqrt(reached * beyond);
     (OptimumOf(request) ? reached : beyond) = least;
   }
@@ -61,7 +62,7 @@ TEST_F(ExactTest, IsDeterministic) {
   }
 }
 
-TEST_F(ExactTest, ReturnsTheIncumbentAndAProvenGapWhenTimeIsUp) {
+TEST_F(ExactTest, ReturnsTheBestPlanAndAProvenGapWhenTimeIsUp) {
   int with_gap = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -118,12 +119,12 @@ TEST_F(ExactTest, ProvesMoreTheLongerItMaySearch) {
   EXPECT_LE(without_plan, 24) << "the first plan comes late";
 }
 
-// Every other planner is a feasible plan that is not cheaper.
+// The plans of all other planners are feasible and not cheaper.
 TEST_F(ExactTest, NoPlannerIsCheaper) {
   for (uint64_t seed = 500; seed < 600; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     model::PlanRequest request = RandomRequest(seed, {.most_layers = 12, .most_limit = 200});
-    request.planner.recurrent.rounds = 3;  // whether they find much is not the question here
+    request.planner.recurrent.rounds = 3;  // this test does not need good plans from them
     request.planner.genetic.generations = 3;
     request.planner.bayesian.evaluations = 5;
     const auto problem = Problem::Compile(request);

@@ -1,4 +1,4 @@
-// The Pareto front against every schedule with every number of units.
+// Compares the Pareto front with all schedules with all numbers of units.
 #include "scheduler-service/planner/pareto.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace medley::sched {
 namespace {
 
-// Every feasible plan there is.
+// Enumerates all feasible plans.
 std::vector<Provisioned> AllPlans(const Problem& problem) {
   std::vector<Provisioned> plans;
   std::vector<StageChoice> stages;
@@ -49,7 +49,7 @@ class ParetoTest : public testing::Test {
   const Budget unlimited_{clock_, base::SteadyTime::max(), {}};
 };
 
-TEST_F(ParetoTest, IsTheFrontOfEveryPlanThereIs) {
+TEST_F(ParetoTest, IsTheFrontOfAllFeasiblePlans) {
   size_t points = 0, most = 0, feasible = 0;
   for (uint64_t seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -81,7 +81,7 @@ TEST_F(ParetoTest, IsTheFrontOfEveryPlanThereIs) {
   EXPECT_GE(points, 400U);
 }
 
-TEST_F(ParetoTest, BeginsWithWhatThePlannerExactGives) {
+TEST_F(ParetoTest, BeginsWithThePlanOfExact) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     const auto problem = Problem::Compile(ScaleRequest(seed, {.layers = 12, .types = 4}));
     ASSERT_THAT(problem, base::IsOk());
@@ -105,7 +105,7 @@ TEST_F(ParetoTest, ThinningKeepsBothEndsAndSpreads) {
   EXPECT_EQ(Thinned(throughputs, 2), (std::vector<size_t>{0, 999}));
   EXPECT_EQ(Thinned({1, 2, 3}, 3), (std::vector<size_t>{0, 1, 2}));
   EXPECT_TRUE(Thinned({}, 5).empty());
-  // Clustered: still distinct, ascending, with both ends.
+  // Clustered throughputs: the result is still distinct and ascending, with both ends.
   EXPECT_EQ(Thinned({1, 1.1, 1.2, 1.3, 100}, 4).size(), 4U);
   EXPECT_EQ(Thinned({1, 1.1, 1.2, 1.3, 100}, 4).back(), 4U);
 }
@@ -130,7 +130,7 @@ TEST_F(ParetoTest, AnswersWithReasonsResourcesAndRevision) {
   EXPECT_EQ(MakePareto(request, {}, -1, clock_, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(ParetoTest, KeepsRealPlansWhenTimeIsUp) {
+TEST_F(ParetoTest, KeepsValidPlansWhenTimeIsUp) {
   const model::PlanRequest request = ScaleRequest(3, {.layers = 12, .types = 4});
   std::stop_source stopped;
   stopped.request_stop();

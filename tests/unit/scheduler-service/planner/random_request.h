@@ -62,15 +62,15 @@ inline model::PlanRequest RandomRequest(uint64_t seed, const RandomOptions& opti
     layer.weight_bytes = rng.Below(3) == 0 ? 0 : rng.Uniform(1e5, 1e7);
     const bool served = servers && rng.Below(3) == 0;
     for (int t = 0; t < types; ++t) {
-      if (t > 0 && rng.Below(10) == 0) continue;  // not profiled there
-      // Some types run a layer without servers that others run with them.
+      if (t > 0 && rng.Below(10) == 0) continue;  // no profile on this type
+      // Some types run a layer without servers while others need servers for it.
       const bool here = served && rng.Below(4) > 0;
       layer.profiles.push_back(RandomProfile(rng, fmt::format("t{}", t), t == 0 ? 1 : rng.Uniform(0.5, 12), here));
     }
     request.model.layers.push_back(layer);
   }
   for (model::LayerProfile& p : request.model.layers[rng.Below(static_cast<uint64_t>(layers))].profiles) {
-    p.compute_seconds = std::max(p.compute_seconds, 0.002);  // some layer works everywhere
+    p.compute_seconds = std::max(p.compute_seconds, 0.002);  // so that at least one layer has work on every type
   }
   request.training.profile_batch_size = 64;
   request.training.samples_per_epoch = 1e7;

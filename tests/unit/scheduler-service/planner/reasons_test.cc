@@ -1,4 +1,4 @@
-// Why a request has no plan: against an exhaustive search over sets of constraints, and the words of it.
+// Compares the reasons for infeasibility with an exhaustive search over sets of constraints, and checks their messages.
 #include "scheduler-service/planner/reasons.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 const base::SystemClock kClock;
 Budget Unbounded() { return Budget(kClock, base::SteadyTime::max(), {}); }
 
-// The size of the smallest conflict by trying all sets, smallest first; 0: there is a plan.
+// The size of the smallest conflict, by trying all sets, smallest first; 0 if the request is feasible.
 int SmallestBySearch(const model::PlanRequest& request, const std::vector<Constraint>& all) {
   const Budget budget = Unbounded();
   if (CheapestPlan(request, budget)) return 0;
@@ -37,7 +37,7 @@ int SmallestBySearch(const model::PlanRequest& request, const std::vector<Constr
   return -1;
 }
 
-// The request with the change that a reason asks for.
+// The request with the change that a reason suggests.
 model::PlanRequest Follow(model::PlanRequest request, const std::vector<Constraint>& all, const model::Reason& reason) {
   for (const Constraint& c : all) {
     if (!IsViolationOf(request, c, reason)) continue;
@@ -71,7 +71,7 @@ TEST(ReasonsTest, TheConflictIsASmallestOneAndFollowingAReasonResolvesIt) {
       ++followed;
       if (reason.constraint != "limit") continue;
       model::Reason less = reason;
-      less.needed -= 1;  // one unit less does not do
+      less.needed -= 1;  // one unit less is not enough
       EXPECT_FALSE(CheapestPlan(Follow(base, all, less), Unbounded())) << "seed " << seed << ": " << reason.message;
     }
   }
@@ -102,8 +102,7 @@ TEST(ReasonsTest, AnUnreachableThroughputNamesTheLimitAndTheMost) {
   EXPECT_EQ(reasons[0].constraint, "minThroughput");
   EXPECT_NEAR(reasons[0].available, 15000, 0.1);
   EXPECT_EQ(reasons[0].message,
-            "15000 samples/s is the most that the rest allows, minThroughput asks for 20000: lower "
-            "it to 15000");
+            "reaches at most 15000 samples/s with the other constraints, minThroughput is 20000: lower it to 15000");
   EXPECT_EQ(reasons[1].constraint, "limit");
   EXPECT_EQ(reasons[1].needed, 20);
   EXPECT_EQ(reasons[1].available, 15);
@@ -117,10 +116,10 @@ TEST(ReasonsTest, TwoConflictsGiveTheSmallerOneAndSaySo) {
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_EQ(reasons[0].constraint, "budget");
   EXPECT_NEAR(reasons[0].needed, 2, 1e-5);
-  EXPECT_THAT(reasons[0].message, HasSubstr("(then other constraints stand in the way)"));
+  EXPECT_THAT(reasons[0].message, HasSubstr("(other constraints still make the request infeasible)"));
 }
 
-TEST(ReasonsTest, AHopelessThroughputIsAConflictOfItsOwn) {
+TEST(ReasonsTest, AnUnreachableThroughputAloneIsAConflict) {
   model::PlanRequest request = OneLayer();
   request.model.layers[0].profiles[0].compute_parallel = 0.5;  // never faster than 2000 samples/s
   const auto reasons = WhyInfeasible(*Problem::Compile(request), Unbounded());

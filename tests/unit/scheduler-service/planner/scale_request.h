@@ -1,5 +1,5 @@
-// Planning requests of any size with numbers like those of real machines: CTRDNN-shaped layers on resource types that
-// are perturbed CPU cores and GPUs. The same seed gives the same request.
+// Generates planning requests of any size with realistic numbers: layers like those of CTRDNN, on perturbed CPU cores
+// and GPUs. The same seed gives the same request.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,15 @@ namespace medley::sched {
 struct ScaleOptions {
   int layers = 16;
   int types = 2;
-  double spread = 0.3;  // of the types' speeds and prices (standard deviation of the logarithm); small: nearly equal
-  double noise = 0.03;  // of each layer's seconds on each type
+  double spread =
+      0.3;  // standard deviation of the logarithm of the types' speeds and prices; small: nearly equal types
+  double noise = 0.03;  // relative noise of each layer's seconds on each type
   int cpu_limit = 480;
   int gpu_limit = 32;
   double min_throughput = 100'000;
   bool servers = true;
-  int lookup_every = 0;  // every so many layers a further embedding, cheap on CPUs: many stages of one type; 0: none
-  bool divides = false;  // all work divides by units: every throughput costs nearly the same
+  int lookup_every = 0;  // an extra embedding, cheap on CPUs, after this many layers; 0: none
+  bool divides = false;  // all work divides by units, so every throughput costs nearly the same
 };
 
 class ScaleGenerator {
@@ -57,11 +58,11 @@ class ScaleGenerator {
 
   struct Machine {
     std::string name;
-    double flops;      // per second that a unit reaches
-    double overhead;   // seconds for a layer
-    double bandwidth;  // bytes/s of memory that look-ups reach
+    double flops;      // operations per second of a unit
+    double overhead;   // seconds per layer
+    double bandwidth;  // bytes/s of memory reached by look-ups
     double network;    // bytes/s
-    double parallel;   // of computation
+    double parallel;   // share of computation that divides by units
   };
 
   double Normal() {

@@ -1,5 +1,5 @@
-// What holds for every planner that searches: its answers are real, never better than the optimum, the same for a seed,
-// and it stays civil at the edges.
+// Properties of all search planners: their plans are valid and never better than the optimum, the same seed gives the
+// same result, and they handle edge cases.
 #include <gtest/gtest.h>
 
 #include "common/base/testing/fake_clock.h"
@@ -12,7 +12,7 @@
 namespace medley::sched {
 namespace {
 
-// Small options: the properties do not depend on how long they search.
+// Small options, because the properties do not depend on the duration of the search.
 model::PlanRequest Quick(model::PlanRequest request) {
   request.planner.recurrent.rounds = 60;
   request.planner.recurrent.samples_per_round = 24;
@@ -58,7 +58,7 @@ model::PlanRequest Large(int layers, int types) {
   return request;
 }
 
-TEST_P(SearchPlannersTest, AnswersAreRealAndNeverBelowTheOptimum) {
+TEST_P(SearchPlannersTest, PlansAreValidAndNeverBelowTheOptimum) {
   int feasible = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -78,7 +78,7 @@ TEST_P(SearchPlannersTest, AnswersAreRealAndNeverBelowTheOptimum) {
   EXPECT_GE(feasible, 10);
 }
 
-TEST_P(SearchPlannersTest, SameSeedSameAnswerAndPolicy) {
+TEST_P(SearchPlannersTest, SameSeedSamePlanAndPolicy) {
   model::PlanRequest request = Quick(Large(9, 3));
   request.planner.recurrent.return_policy = true;
   const auto problem = Problem::Compile(request);
@@ -100,7 +100,7 @@ TEST_P(SearchPlannersTest, InfeasibleHasNoPlan) {
   EXPECT_FALSE(SolveOk(request).best.has_value());
 }
 
-TEST_P(SearchPlannersTest, ABudgetThatIsSpentEndsItAtOnce) {
+TEST_P(SearchPlannersTest, ASpentBudgetEndsItAtOnce) {
   const auto problem = Problem::Compile(Quick(Large(16, 4)));
   const auto solution = planner().Solve(*problem, 1, Budget(clock_, clock_.Steady(), {}));
   ASSERT_THAT(solution, base::IsOk());
@@ -119,7 +119,7 @@ TEST_P(SearchPlannersTest, ManyTypesAndManyLayers) {
   ASSERT_THAT(Solve(*problem), base::IsOk());
 }
 
-TEST_P(SearchPlannersTest, OptionsOutOfRangeAreRefused) {
+TEST_P(SearchPlannersTest, OptionsOutOfRangeAreErrors) {
   model::PlanRequest request = Quick(Large(4, 2));
   request.planner.recurrent.rounds = -1;
   request.planner.genetic.population = -1;
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Planners, SearchPlannersTest, testing::Values("rl-lstm"
                            return name;
                          });
 
-// A millisecond passes at every look.
+// Every call of the clock advances it by a millisecond.
 class TickingClock final : public base::Clock {
  public:
   base::WallTime Now() const override { return {}; }
@@ -151,7 +151,7 @@ class RecurrentTest : public testing::Test {
   absl::StatusOr<model::PlanResult> Plan(const model::PlanRequest& request) {
     return MakePlan(request, {}, registry_, clock_, {});
   }
-  // Trained for `types` types.
+  // A policy trained for `types` types.
   std::string Trained(int types) {
     model::PlanRequest request = Quick(Large(8, types));
     request.planner.name = "rl-lstm";
@@ -169,7 +169,7 @@ class RecurrentTest : public testing::Test {
   const Registry registry_ = BuiltinPlanners();
 };
 
-TEST_F(RecurrentTest, APolicyServesSimilarModelsAndFewerTypes) {
+TEST_F(RecurrentTest, APolicyWorksForSimilarModelsAndFewerTypes) {
   const std::string policy = Trained(3);
   for (const auto& [layers, types] : {std::pair{8, 3}, {13, 3}, {8, 2}, {100, 1}}) {
     model::PlanRequest request = Large(layers, types);
@@ -188,24 +188,24 @@ TEST_F(RecurrentTest, APolicyServesSimilarModelsAndFewerTypes) {
   }
 }
 
-TEST_F(RecurrentTest, SaysWhyAPolicyDoesNotFit) {
+TEST_F(RecurrentTest, ErrorsExplainWhyAPolicyDoesNotFit) {
   model::PlanRequest request = Large(8, 3);
   request.planner.name = "rl-lstm";
   request.planner.recurrent.policy = Trained(2);
-  ExpectRefused(request, "trained for types t0, t1, resources[2] is 't2'");
+  ExpectRefused(request, "trained for the types t0, t1, but resources[2] is 't2'");
   request.planner.name = "rl-rnn";
-  ExpectRefused(request, "it is of planner rl-lstm, not rl-rnn");
+  ExpectRefused(request, "it belongs to planner rl-lstm, not rl-rnn");
   request.planner.recurrent.policy = "nonsense";
   ExpectRefused(request, "not a policy");
   request.planner.recurrent.policy.clear();
   request.planner.recurrent.inference_only = true;
-  ExpectRefused(request, "needs a policy");
+  ExpectRefused(request, "also needs planner.recurrent.policy");
   request.planner.recurrent.inference_only = false;
   request.planner.recurrent.policy_name = "mine";
-  ExpectRefused(request, "kept by the service");
+  ExpectRefused(request, "only the scheduling service knows policies by name");
 }
 
-TEST_F(RecurrentTest, AutoProvesWhereItCanAndSaysWhoPlanned) {
+TEST_F(RecurrentTest, AutoProvesOptimalityAndNamesThePlanner) {
   model::PlanRequest request = Quick(Large(8, 2));
   request.planner.name = "auto";
   const auto result = Plan(request);
@@ -214,7 +214,7 @@ TEST_F(RecurrentTest, AutoProvesWhereItCanAndSaysWhoPlanned) {
   EXPECT_EQ(*result->gap, 0);
 }
 
-TEST_F(RecurrentTest, AutoFallsBackWhenTimeEndsTheProof) {
+TEST_F(RecurrentTest, AutoFallsBackWhenTheProofTakesTooLong) {
   int undecided = 0, learned = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     model::PlanRequest request = Quick(RandomRequest(seed, {.most_layers = 16, .most_types = 6, .most_limit = 64}));

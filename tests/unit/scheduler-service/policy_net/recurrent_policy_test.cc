@@ -1,4 +1,4 @@
-// The policy's passes against finite differences and against PyTorch (tests/golden/policy_net).
+// Compares the policy's passes with finite differences and with PyTorch (tests/golden/policy_net).
 #include "scheduler-service/policy_net/recurrent_policy.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kFeatures = 5, kActions = 3, kHidden = 4, kSteps = 6, kSamples = 3;
 
-// As make_golden.py has them.
+// The same values as in make_golden.py.
 PolicyInputs Inputs() {
   PolicyInputs inputs;
   inputs.steps = kSteps;

@@ -1,4 +1,4 @@
-// Policies as bytes: there and back, and every way in which they may be wrong.
+// Conversion of policies to bytes and back, and errors for invalid bytes.
 #include "scheduler-service/policy_net/trained_policy.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TrainedPolicy Example(CellKind cell = CellKind::kLstm) {
   return policy;
 }
 
-// With the checksum made right again, so that what is behind it is looked at.
+// Corrects the checksum of modified bytes, so that the other checks are reached.
 std::string Resealed(std::string bytes) {
   bytes.resize(bytes.size() - sizeof(uint64_t));
   const uint64_t sum = base::Hash64(bytes);
@@ -38,7 +38,7 @@ void ExpectRefused(const std::string& bytes, const std::string& why) {
   EXPECT_NE(std::string(policy.status().message()).find(why), std::string::npos) << policy.status().message();
 }
 
-TEST(TrainedPolicyTest, ComesBackAsItWas) {
+TEST(TrainedPolicyTest, RoundTrip) {
   for (const CellKind cell : {CellKind::kLstm, CellKind::kElman}) {
     const auto policy = PolicyFromBytes(ToBytes(Example(cell)));
     ASSERT_THAT(policy, base::IsOk());
@@ -46,11 +46,11 @@ TEST(TrainedPolicyTest, ComesBackAsItWas) {
   }
 }
 
-TEST(TrainedPolicyTest, SaysWhatIsWrong) {
+TEST(TrainedPolicyTest, ErrorsDescribeTheProblem) {
   const std::string good = ToBytes(Example());
   ExpectRefused("", "not a policy");
   ExpectRefused("model: {}", "not a policy");
-  ExpectRefused(good.substr(0, 10), "cut short");
+  ExpectRefused(good.substr(0, 10), "truncated");
   ExpectRefused(good.substr(0, good.size() - 1), "damaged");
   std::string version = good;
   version[7] = 9;
@@ -59,10 +59,10 @@ TEST(TrainedPolicyTest, SaysWhatIsWrong) {
   hidden[8 + 1 + 8] = 100;  // the hidden units' lowest byte
   ExpectRefused(Resealed(hidden), "bytes of parameters");
   hidden[8 + 1 + 8 + 3] = 0x7f;
-  ExpectRefused(Resealed(hidden), "impossible sizes");
+  ExpectRefused(Resealed(hidden), "invalid sizes");
   TrainedPolicy twice = Example();
   twice.actions[1] = "cpu";
-  ExpectRefused(ToBytes(twice), "there twice");
+  ExpectRefused(ToBytes(twice), "duplicate");
   TrainedPolicy infinite = Example();
   infinite.parameters[5] = std::numeric_limits<float>::infinity();
   ExpectRefused(ToBytes(infinite), "not finite");
@@ -71,7 +71,7 @@ TEST(TrainedPolicyTest, SaysWhatIsWrong) {
   ExpectRefused(ToBytes(flat), "not a positive number");
 }
 
-TEST(TrainedPolicyTest, EveryFlippedBitIsNoticed) {
+TEST(TrainedPolicyTest, EveryFlippedBitIsDetected) {
   const std::string good = ToBytes(Example());
   for (size_t i = 0; i < good.size() * 8; ++i) {
     std::string bad = good;
@@ -80,7 +80,7 @@ TEST(TrainedPolicyTest, EveryFlippedBitIsNoticed) {
   }
 }
 
-TEST(TrainedPolicyTest, MutationsUnderARightChecksumNeverGiveAnImpossiblePolicy) {
+TEST(TrainedPolicyTest, MutationsWithAValidChecksumNeverGiveAnInvalidPolicy) {
   const std::string good = ToBytes(Example());
   base::Rng rng(7);
   int taken = 0;
@@ -95,7 +95,7 @@ TEST(TrainedPolicyTest, MutationsUnderARightChecksumNeverGiveAnImpossiblePolicy)
       ASSERT_EQ(policy.status().code(), absl::StatusCode::kInvalidArgument) << "seed 7, round " << round;
       continue;
     }
-    ++taken;  // parameters and scales may be other numbers
+    ++taken;  // a mutation of parameters and scales can be valid
     ASSERT_EQ(policy->parameters.size(), ParameterLayout(policy->shape).size);
     ASSERT_EQ(policy->actions.size(), static_cast<size_t>(policy->shape.actions));
   }

@@ -1,5 +1,5 @@
-// Analytic profiles: the arithmetic on a machine of round numbers, what divides, what crosses a cut, and properties
-// over all models and datasheets.
+// Analytic profiles: the formulas for a machine with round numbers, the shares that divide, the bytes that cross a cut,
+// and properties for all models and datasheets.
 #include "scheduler-service/profile/analytic.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 const std::vector<std::string> kModels = {"ctrdnn-8",    "ctrdnn-12", "ctrdnn-16", "ctrdnn-20",
                                           "matchnet-16", "2emb-10",   "nce-5"};
 
-// Products never wait for memory here, and memory is only what they do not need.
+// On this machine, matrix products are never bound by memory bandwidth.
 Hardware Round() {
   Hardware hardware;
   hardware.name = "round";
@@ -61,10 +61,10 @@ TEST(AnalyticTest, DenseLayerByHand) {
   EXPECT_NEAR(p.comm_parallel, 8e-3 / (8e-3 + 1e-4 + 8e-2 + 1e-4), 1e-6);
   EXPECT_EQ(p.server_seconds, 0);
   EXPECT_EQ(p.activation_bytes, 400);
-  EXPECT_EQ(model.layers[1].profiles.at(0).transfer_seconds, 0);  // the last layer sends nothing on
+  EXPECT_EQ(model.layers[1].profiles.at(0).transfer_seconds, 0);  // the last layer sends nothing
 }
 
-TEST(AnalyticTest, ProfilesThatAreThereStay) {
+TEST(AnalyticTest, ExistingProfilesAreKept) {
   model::Model model = TwoDense();
   model.layers[1].profiles.push_back({.resource_type = "type", .compute_seconds = 42, .origin = "measured"});
   ASSERT_THAT(AddAnalyticProfiles(model, "type", Round(), 10), IsOk());
@@ -83,8 +83,8 @@ TEST(AnalyticTest, AnErrorChangesNothing) {
   EXPECT_FALSE(AddAnalyticProfiles(model, "type", Round(), 0).ok());
 }
 
-// (1 - a) c + a c / k is what k units, each with its part of the batch, would be estimated to need.
-TEST(AnalyticTest, ParallelFractionsTellOfSmallerBatches) {
+// (1 - a) c + a c / k is the estimate for k units that each process 1 / k of the batch.
+TEST(AnalyticTest, ParallelFractionsPredictSmallerBatches) {
   const auto catalog = HardwareCatalog::Builtin();
   ASSERT_THAT(catalog, IsOk());
   constexpr double kBatch = 4096;
@@ -125,7 +125,7 @@ TEST(AnalyticTest, EveryModelOnEveryMachineIsPlannable) {
   }
 }
 
-// A machine that is better in everything is not estimated slower.
+// A machine that is better in every respect is not estimated to be slower.
 TEST(AnalyticTest, FasterMachinesAreFaster) {
   const auto catalog = HardwareCatalog::Builtin();
   ASSERT_THAT(catalog, IsOk());
@@ -173,7 +173,7 @@ TEST(AnalyticRequestTest, ResourcesWithADatasheetGetProfiles) {
   EXPECT_THAT(model::Validate(request), IsOk());
   request.resources[1].hardware = "v1000";
   EXPECT_THAT(base::Message(AddAnalyticProfiles(request, *catalog)),
-              HasSubstr("resources[1].hardware: there is no datasheet 'v1000'; there are cpu,"));
+              HasSubstr("resources[1].hardware: no datasheet is named 'v1000'; known datasheets: cpu,"));
 }
 
 }  // namespace

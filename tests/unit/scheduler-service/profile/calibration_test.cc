@@ -1,4 +1,4 @@
-// The calibrator: factors come back from stages that a made-up world measures, garbage is refused, state survives.
+// The calibrator recovers known factors from simulated measurements, rejects invalid observations, and saves its state.
 #include "scheduler-service/profile/calibration.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ model::PlanRequest Request(const std::string& name = "m") {
   return request;
 }
 
-// What the profile gets wrong, by type: 0 cpu, 1 gpu; and of whole steps.
+// True factors relative to the profile, by type (0 cpu, 1 gpu), and a factor of whole steps.
 struct World {
   double compute[2] = {1, 1};
   double comm[2] = {1, 1};
@@ -122,7 +122,7 @@ TEST(CalibratorTest, RecoversFactorsUnderNoiseAndOutliers) {
   }
 }
 
-// The step time of plans that were never run: corrected predictions are nearer than uncorrected ones.
+// For plans that never ran, corrected predictions of the step time are better than uncorrected ones.
 TEST(CalibratorTest, CorrectedPredictionsOfUnseenPlansAreBetter) {
   double with = 0;
   double without = 0;
@@ -182,7 +182,7 @@ TEST(CalibratorTest, FewObservationsDoNotCorrect) {
   EXPECT_NEAR(Of(*calibrator.Correct(request), "cpu", &model::Correction::compute), 2, 0.02);
 }
 
-TEST(CalibratorTest, TypesThatWereNotObservedShareTheOthersFactor) {
+TEST(CalibratorTest, TypesWithoutObservationsUseTheMedianFactor) {
   base::Rng rng(3);
   World world{{1.5, 1.5}, {1.5, 1.5}};
   world.noise = 0.001;
@@ -194,7 +194,7 @@ TEST(CalibratorTest, TypesThatWereNotObservedShareTheOthersFactor) {
   for (const model::Correction& c : prediction.corrections) EXPECT_EQ(c.observations, c.resource_type == "tpu" ? 0 : 8);
 }
 
-TEST(CalibratorTest, AProfileMeasuredAnewIsAnotherSeries) {
+TEST(CalibratorTest, ANewProfileStartsANewSeries) {
   base::Rng rng(4);
   World world{{2, 2}, {2, 2}};
   world.noise = 0.001;
@@ -223,7 +223,7 @@ TEST(CalibratorTest, CorrectedProfilesAreNotCorrectedTwiceNorObserved) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is calibrated already")));
 }
 
-TEST(CalibratorTest, GarbageIsRefusedWithAReasonAndNotRemembered) {
+TEST(CalibratorTest, InvalidObservationsAreRejectedAndNotStored) {
   base::Rng rng(6);
   Calibrator calibrator;
   const model::JobObservation good = Measure(Request(), {}, rng);
@@ -243,11 +243,11 @@ TEST(CalibratorTest, GarbageIsRefusedWithAReasonAndNotRemembered) {
   EXPECT_EQ(calibrator.models(), 1);
 }
 
-TEST(CalibratorTest, ForgetsTheModelThatWasUsedLongestAgo) {
+TEST(CalibratorTest, DropsTheLeastRecentlyUsedModel) {
   base::Rng rng(7);
   Calibrator calibrator({.max_models = 3});
   for (const char* name : {"a", "b", "c"}) ASSERT_THAT(calibrator.Observe(Measure(Request(name), {}, rng)), IsOk());
-  EXPECT_TRUE(calibrator.Find(Request("a")));  // a use
+  EXPECT_TRUE(calibrator.Find(Request("a")));  // counts as a use
   ASSERT_THAT(calibrator.Observe(Measure(Request("d"), {}, rng)), IsOk());
   EXPECT_EQ(calibrator.models(), 3);
   EXPECT_TRUE(calibrator.Find(Request("a")));
@@ -259,14 +259,14 @@ TEST(CalibratorTest, MemoryOfAModelIsBounded) {
   Calibrator calibrator({.max_types = 4});
   for (int i = 0; i < 300; ++i) {
     model::PlanRequest request = Request();
-    request.model.layers[0].profiles[0].compute_seconds = 0.01 + i / 20 * 1e-4;  // a new series now and then
+    request.model.layers[0].profiles[0].compute_seconds = 0.01 + i / 20 * 1e-4;  // a new series every 20 observations
     ASSERT_THAT(calibrator.Observe(Measure(request, {}, rng)), IsOk());
   }
   EXPECT_LT(calibrator.Save().size(), 20'000u);
   EXPECT_TRUE(calibrator.Find(Request()));
   Calibrator one_series;
   for (int i = 0; i < 530; ++i) ASSERT_THAT(one_series.Observe(Measure(Request(), {}, rng)), IsOk());
-  EXPECT_EQ(one_series.Find(Request())->observations, 512);  // of two stages each
+  EXPECT_EQ(one_series.Find(Request())->observations, 512);  // with two stages each
 }
 
 TEST(CalibratorTest, SaveAndLoad) {
@@ -280,7 +280,7 @@ TEST(CalibratorTest, SaveAndLoad) {
   EXPECT_EQ(other.Find(Request("a")), calibrator.Find(Request("a")));
   EXPECT_EQ(other.Find(Request("b")), calibrator.Find(Request("b")));
   const auto before = other.Find(Request("a"));
-  // Any byte that changes, any cut, is noticed, and what was there stays.
+  // Every changed byte and every truncation is detected, and the state stays unchanged.
   for (int i = 0; i < 300; ++i) {
     std::string broken = bytes;
     if (i % 2 == 0) {
@@ -293,7 +293,7 @@ TEST(CalibratorTest, SaveAndLoad) {
   EXPECT_EQ(other.Find(Request("a")), before);
 }
 
-TEST(CalibrationRecordsTest, BytesThatLieAreRefused) {
+TEST(CalibrationRecordsTest, InvalidBytesAreRejected) {
   base::Rng rng(10);
   ModelRecords records;
   records.series = {{"cpu", 1}};
@@ -302,7 +302,7 @@ TEST(CalibrationRecordsTest, BytesThatLieAreRefused) {
   std::string_view rest = bytes;
   EXPECT_THAT(TakeRecords(rest), IsOk());
   EXPECT_TRUE(rest.empty());
-  for (int i = 0; i < 2000; ++i) {  // without the checksum in the way
+  for (int i = 0; i < 2000; ++i) {  // bypasses the checksum
     std::string broken = bytes;
     broken[rng.Below(broken.size())] = static_cast<char>(rng.Below(256));
     rest = broken;

@@ -1,4 +1,4 @@
-// Estimates against what our profiler measured (tests/data/profiles): the figures of docs/profiles.md.
+// Compares estimates with measurements of our profiler (tests/data/profiles): the numbers in docs/profiles.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using base::IsOk;
 
-// The recorded profile with estimates beside: profiles[0] measured, profiles[1] estimated.
+// The recorded profile and the estimate: profiles[0] is measured, profiles[1] estimated.
 model::Profile Estimated(const std::string& name, const std::string& distinct_share) {
   const std::string path = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/profiles/" + name + ".json";
   const auto text = base::ReadFile(path);
@@ -45,7 +45,7 @@ TEST(MeasuredTest, ComputeIsEstimatedWell) {
       estimated += layer.profiles[1].compute_seconds;
       errors.push_back(std::abs(ratio - 1));
       if (layer.kind == "EMBEDDING") {
-        EXPECT_LT(ratio, 2.5) << name;  // Adult's ids repeat so much that its rows stay in the cache
+        EXPECT_LT(ratio, 2.5) << name;  // ids of Adult repeat so often that its rows stay in the cache
         EXPECT_GT(ratio, 1 / 1.5) << name;
       } else {
         EXPECT_NEAR(ratio, 1, 0.30) << name << " " << layer.name;
@@ -57,14 +57,14 @@ TEST(MeasuredTest, ComputeIsEstimatedWell) {
   EXPECT_LT(MedianOf(errors), 0.10);
 }
 
-TEST(MeasuredTest, CommunicationIsOfTheRightSize) {
+TEST(MeasuredTest, CommunicationHasTheRightMagnitude) {
   for (const char* name : {"adult-2048", "adult-wide-4096", "criteo-4096", "criteo-dim64-2048"}) {
     double measured = 0;
     double estimated = 0;
     for (const model::Layer& layer : Estimated(name, "1").model.layers) {
       measured += layer.profiles[0].transfer_seconds;
       estimated += layer.profiles[1].transfer_seconds;
-      // The profiler measures an allreduce of two, which moves half of what many move.
+      // The profiler measures an allreduce of two units, which moves half of the bytes of a large one.
       if (layer.sparse || layer.weight_bytes == 0) continue;
       const double ratio = layer.profiles[1].sync_seconds / layer.profiles[0].sync_seconds;
       EXPECT_GT(ratio, 1.3) << name << " " << layer.name;
@@ -74,7 +74,7 @@ TEST(MeasuredTest, CommunicationIsOfTheRightSize) {
   }
 }
 
-// With what the batch really touches (counted: 23,236 of 101,020 and 13,914 of 51,856 rows) servers are estimated well.
+// With the counted shares of distinct rows (23,236 of 101,020 and 13,914 of 51,856), the estimate of servers is good.
 TEST(MeasuredTest, ServersFollowTheDistinctRows) {
   const std::vector<std::pair<std::string, std::string>> cases = {{"criteo-4096", "0.2300"},
                                                                   {"criteo-dim64-2048", "0.2683"}};

@@ -1,5 +1,5 @@
-// The layer tables of examples/models against the numbers that the design's tables print, and against themselves:
-// parameters follow from attributes, bytes from parameters, inputs from outputs.
+// Compares the layer tables in examples/models with the numbers of the design, and checks their consistency: parameters
+// follow from attributes, bytes from parameters, inputs from outputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(ModelTablesTest, CtrdnnDenseWork) {
     training_flops += work.forward_flops * (1 + work.backward_factor);
   }
   EXPECT_EQ(dense, 809154);
-  EXPECT_NEAR(training_flops, 4.84e6, 0.02e6);  // the table counts no biases
+  EXPECT_NEAR(training_flops, 4.84e6, 0.02e6);  // the table does not count biases
 }
 
 TEST(ModelTablesTest, CtrdnnVariantsDifferInFullyConnectedLayersOnly) {
@@ -92,8 +92,8 @@ TEST(ModelTablesTest, BytesFollowFromAttributes) {
   }
 }
 
-// What a layer reads is what its inputs write; CTRDNN's concat adds 13 numbers of the sample, and MATCHNET's reads its
-// towers' outputs for the cosine without another copy.
+// The input bytes of a layer are the output bytes of its inputs. CTRDNN's concat adds 13 numbers of the sample, and
+// MATCHNET's reads the outputs of its towers for the cosine without another copy.
 TEST(ModelTablesTest, InputsAreOutputs) {
   for (const std::string& name : kModels) {
     SCOPED_TRACE(name);
@@ -123,7 +123,7 @@ TEST(WorkOfTest, NamesTheAttributeThatIsMissingOrBad) {
   EXPECT_FALSE(WorkOf(layer).ok());
 }
 
-// The worker's own tables carry no `width`: weightBytes stands in.
+// The worker's tables have no `width`, so weightBytes is used.
 TEST(WorkOfTest, WeightBytesStandInForAttributes) {
   model::Layer layer;
   layer.kind = "FULLY_CONNECTED";

@@ -1,4 +1,5 @@
-// The regression: known factors come back under noise and outliers, and no correction makes unseen points worse.
+// The regression recovers known factors despite noise and outliers, and no correction makes predictions for new points
+// worse.
 #include "scheduler-service/profile/robust_fit.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ struct Truth {
   double stays = 1;
   double divides = 1;
   double noise = 0.03;
-  double outliers = 0.2;  // share of points that are wrong by up to 8 times
+  double outliers = 0.2;  // share of points with an error of up to a factor of 8
 };
 
 double Normal(base::Rng& rng) {
@@ -29,7 +30,8 @@ std::vector<CostPoint> Draw(const Truth& truth, int count, base::Rng& rng) {
     p.measured = (truth.stays * p.stays + truth.divides * p.divides) * std::exp(truth.noise * Normal(rng));
     points.push_back(p);
   }
-  for (int i = 0; i < static_cast<int>(truth.outliers * count); ++i) {  // points are in no order: the first ones do
+  for (int i = 0; i < static_cast<int>(truth.outliers * count);
+       ++i) {  // the order of points does not matter, so use the first ones
     points[static_cast<size_t>(i)].measured *= rng.Uniform() < 0.7 ? rng.Uniform(2, 8) : 1 / rng.Uniform(2, 8);
   }
   return points;
@@ -40,14 +42,14 @@ TEST(FitCostsTest, RecoversTwoFactorsUnderOutliersAndNoise) {
     base::Rng rng(seed);
     const Truth truth{rng.Uniform(0.5, 4), rng.Uniform(0.5, 4)};
     const CostFit fit = FitCosts(Draw(truth, 48, rng), {});
-    // At few units the part that stays is a fifteenth of the whole, at many it is a third.
+    // The serial part is a fifteenth of the whole with few units and a third with many.
     EXPECT_NEAR(fit.divides / truth.divides, 1, 0.10) << "seed " << seed;
     EXPECT_NEAR(fit.Apply({0.004, 0.060 / 32, 0}) / (truth.stays * 0.004 + truth.divides * 0.060 / 32), 1, 0.10)
         << "seed " << seed;
   }
 }
 
-TEST(FitCostsTest, OneFactorWhenPointsDoNotTellTwoApart) {
+TEST(FitCostsTest, OneFactorIfPointsCannotDetermineTwo) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     base::Rng rng(seed);
     std::vector<CostPoint> points;
@@ -71,21 +73,21 @@ TEST(FitCostsTest, ClampedToTen) {
   EXPECT_EQ(FitCosts(small, {}).divides, 0.1);
 }
 
-TEST(FitCostsTest, PointsWithoutAPredictionDoNotCount) {
+TEST(FitCostsTest, PointsWithoutAPredictionAreIgnored) {
   const std::vector<CostPoint> points = {{0, 0, 2}, {0, 0, 2}, {0, 1, 2}, {0, 1, 2}};
   EXPECT_EQ(FitCosts(points, {}), CostFit());
 }
 
-// Held-out points are drawn like the observed ones, without outliers. Correcting a profile that is right costs at most
-// what a median of few noisy points must cost; on the whole it must pay well.
-TEST(FitCostsTest, NeverWorseThanNoCorrectionOnPointsNotSeen) {
+// Held-out points are drawn like the observed ones, without outliers. For a profile that is already correct, the
+// correction may add at most the error of a median of few noisy points; on average it must lower the error clearly.
+TEST(FitCostsTest, NeverWorseThanNoCorrectionOnNewPoints) {
   int corrected = 0;
   double errors_with = 0;
   double errors_without = 0;
   for (uint64_t seed = 1; seed <= 600; ++seed) {
     base::Rng rng(seed);
     Truth truth{1, 1, rng.Uniform(0.01, 0.3), rng.Uniform(0, 0.2)};
-    if (seed % 3 != 0) {  // a third of the profiles is right as it is
+    if (seed % 3 != 0) {  // a third of the profiles is already correct
       truth.stays = std::exp(rng.Uniform(-1.2, 1.2));
       truth.divides = seed % 3 == 1 ? truth.stays : std::exp(rng.Uniform(-1.2, 1.2));
     }

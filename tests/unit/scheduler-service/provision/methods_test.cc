@@ -1,4 +1,4 @@
-// Newton and the static ratios against exact provisioning, on random schedules and by hand.
+// Compares Newton and the static ratios with exact provisioning, on random schedules and with numbers computed by hand.
 #include "scheduler-service/provision/methods.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A random schedule of types that the layers are profiled on.
+// A random schedule, with types on which the layers have profiles.
 std::vector<StageChoice> RandomStages(const Problem& problem, base::Rng& rng) {
   std::vector<int> schedule;
   for (int layer = 0; layer < problem.layers(); ++layer) {
@@ -31,7 +31,7 @@ std::vector<StageChoice> RandomStages(const Problem& problem, base::Rng& rng) {
   return StagesOf(schedule);
 }
 
-TEST(ProvisionMethodsTest, NoneIsCheaperThanExactAndAllKeepTheConstraints) {
+TEST(ProvisionMethodsTest, NoneIsCheaperThanExactAndAllMeetTheConstraints) {
   int feasible = 0, newton_found = 0;
   std::vector<double> over;
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
@@ -95,8 +95,8 @@ TEST(NewtonTest, ByHand) {
 }
 
 TEST(NewtonTest, FindsTheInnerMinimum) {
-  // Without a floor and at least 4 units of each: a slower pipeline would pay 4 gpus for nothing, so the fastest
-  // within the limits of the serial part is not the answer, nor is the slowest.
+  // Without a floor, and with at least 4 units of each type. Neither the fastest pipeline nor the slowest is the
+  // cheapest: a slower pipeline would pay for 4 GPUs that it does not need.
   model::PlanRequest request = HandMade();
   request.constraints = {};
   request.constraints.min_units = 4;
@@ -138,7 +138,7 @@ TEST(StaticRatioTest, NeedsAGpuStage) {
   EXPECT_FALSE(ProvisionStatic(*problem, StagesOf({0, 0}), kStaRatio).has_value());
 }
 
-TEST(ProvisionMethodsTest, AnUnknownNameIsRefused) {
+TEST(ProvisionMethodsTest, AnUnknownNameIsAnError) {
   const auto found = FindProvisionMethod("magic");
   ASSERT_THAT(found, base::StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("sta-ps-ratio"));

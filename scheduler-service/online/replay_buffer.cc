@@ -1,31 +1,33 @@
-#include "scheduler-service/online/measured.h"
+#include "scheduler-service/online/replay_buffer.h"
 
 #include <algorithm>
 
 namespace medley::sched {
 namespace {
 
-constexpr double kNewest = 0.3;  // of the moving mean
+constexpr double kNewest = 0.3;  // weight of the newest measurement in the moving average
 constexpr int kSweeps = 100;
 
 }  // namespace
 
-const Measured* MeasuredCosts::Find(const std::vector<int>& schedule) const {
-  const auto found = std::find_if(all_.begin(), all_.end(), [&](const Measured& m) { return m.schedule == schedule; });
+const MeasuredSchedule* ReplayBuffer::Find(const std::vector<int>& schedule) const {
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&](const MeasuredSchedule& m) { return m.schedule == schedule; });
   return found == all_.end() ? nullptr : &*found;
 }
 
-void MeasuredCosts::Add(std::vector<int> schedule, double log_cost, double log_probability, int64_t number) {
-  if (const Measured* known = Find(schedule)) {
-    Measured& m = all_[static_cast<size_t>(known - all_.data())];
+void ReplayBuffer::Add(std::vector<int> schedule, double log_cost, double log_probability, int64_t number) {
+  if (const MeasuredSchedule* known = Find(schedule)) {
+    MeasuredSchedule& m = all_[static_cast<size_t>(known - all_.data())];
     m.log_cost += kNewest * (log_cost - m.log_cost);
     m.log_probability = log_probability;
     m.observed = number;
     return;
   }
   if (all_.size() >= most_) {
-    all_.erase(std::min_element(all_.begin(), all_.end(),
-                                [](const Measured& a, const Measured& b) { return a.observed < b.observed; }));
+    all_.erase(std::min_element(all_.begin(), all_.end(), [](const MeasuredSchedule& a, const MeasuredSchedule& b) {
+      return a.observed < b.observed;
+    }));
   }
   all_.push_back({std::move(schedule), log_cost, log_probability, number});
 }

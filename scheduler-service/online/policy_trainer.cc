@@ -1,4 +1,4 @@
-#include "scheduler-service/online/student.h"
+#include "scheduler-service/online/policy_trainer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +14,11 @@
 namespace medley::sched {
 namespace {
 
-constexpr std::string_view kPolicyMagic = "MDLYSTU1";
+constexpr std::string_view kPolicyMagic = "MDLYTRN1";
 constexpr double kRidge = 0.05;
-constexpr double kMostImportance = 2;  // p now / p then
+constexpr double kMostImportance = 2;  // bounds of the importance ratio
 constexpr double kLeastImportance = 0.2;
-constexpr int64_t kDecisions = 1 << 11;  // samples times layers of a round
+constexpr int64_t kDecisions = 1 << 11;  // samples times layers per round
 constexpr double kReplayRate = 0.003;
 
 policy_net::ReinforceOptions RoundOptions(const Problem& problem, bool first, int rounds) {
@@ -26,7 +26,7 @@ policy_net::ReinforceOptions RoundOptions(const Problem& problem, bool first, in
   o.samples_per_round = static_cast<int>(std::clamp<int64_t>(kDecisions / problem.layers(), 4, 48));
   o.learning_rate = 0.01;
   o.baseline_decay = 0.1;
-  o.entropy_bonus = first ? 1 : 0.1;  // reality changes: never quite settled
+  o.entropy_bonus = first ? 1 : 0.1;  // keep exploring, because measured costs change
   o.entropy_decay = std::pow(first ? 0.01 : 0.5, 1.0 / std::max(rounds, 1));
   o.advantage_clip = 10;
   o.clip_norm = 1;
@@ -34,14 +34,14 @@ policy_net::ReinforceOptions RoundOptions(const Problem& problem, bool first, in
 }
 
 // The gradient steps of one observation.
-class Lesson {
+class TrainingRun {
  public:
-  Lesson(const Problem& problem, const policy_net::PolicyInputs& inputs, const ActionMap& map,
-         const MeasuredCosts& measured, policy_net::RecurrentPolicy<float>& policy)
+  TrainingRun(const Problem& problem, const policy_net::PolicyInputs& inputs, const ActionMap& map,
+              const ReplayBuffer& measured, policy_net::RecurrentPolicy<float>& policy)
       : problem_(problem),
         inputs_(inputs),
         map_(map),
-        measured_(measured),
+        replay_buffer_(measured),
         policy_(policy),
         cost_(problem),
         replay_adam_(policy.parameters().size(), {.learning_rate = kReplayRate, .clip_norm = 1}) {
@@ -51,7 +51,7 @@ class Lesson {
   void Run(int rounds, bool first, base::Rng& rng) {
     policy_net::Reinforce reinforce(policy_, inputs_, RoundOptions(problem_, first, rounds));
     const policy_net::SequenceCost cost = [this](std::span<const int> actions) {
-      return Believed({actions.begin(), actions.end()});
+      return EstimatedLogCost({actions.begin(), actions.end()});
     };
     for (int round = 0; round < rounds; ++round) {
       reinforce.Round(cost, rng);
@@ -60,7 +60,7 @@ class Lesson {
   }
 
  private:
-  // Empty when the problem lacks a type of it or it is not profiled there now.
+  // Converts actions to types of the problem. Empty if the problem lacks a type or a layer has no profile on its type.
   std::vector<int> Types(const std::vector<int>& actions) const {
     std::vector<int> schedule;
     for (size_t i = 0; i < actions.size(); ++i) {
@@ -71,37 +71,39 @@ class Lesson {
     return schedule;
   }
 
-  double Modelled(const std::vector<int>& schedule) { return cost_.Of(schedule) - std::log(problem_.total_samples()); }
+  double ModelledLogCost(const std::vector<int>& schedule) {
+    return cost_.Of(schedule) - std::log(problem_.total_samples());
+  }
 
   void FitCorrection() {
     std::vector<std::vector<double>> shares;
     std::vector<double> ratios;
-    for (const Measured& m : measured_.all()) {
+    for (const MeasuredSchedule& m : replay_buffer_.all()) {
       const std::vector<int> schedule = Types(m.schedule);
       if (schedule.empty()) continue;
       shares.push_back(SharesByType(problem_, schedule));
-      ratios.push_back(m.log_cost - Modelled(schedule));
+      ratios.push_back(m.log_cost - ModelledLogCost(schedule));
     }
     correction_ = RidgeWeights(shares, ratios, kRidge);
     correction_.resize(static_cast<size_t>(problem_.types()));
   }
 
-  // The logarithm of USD a sample: measured, or modelled and corrected.
-  double Believed(const std::vector<int>& actions) {
-    if (const Measured* m = measured_.Find(actions)) return m->log_cost;
+  // Natural logarithm of USD per sample: measured, or modelled and corrected.
+  double EstimatedLogCost(const std::vector<int>& actions) {
+    if (const MeasuredSchedule* m = replay_buffer_.Find(actions)) return m->log_cost;
     const std::vector<int> schedule = Types(actions);
     const std::vector<double> shares = SharesByType(problem_, schedule);
-    double value = Modelled(schedule);
+    double value = ModelledLogCost(schedule);
     for (size_t t = 0; t < shares.size(); ++t) value += shares[t] * correction_[t];
     return value;
   }
 
   void Replay() {
     std::vector<int> actions;
-    std::vector<const Measured*> kept;
+    std::vector<const MeasuredSchedule*> kept;
     double mean = 0;
-    for (const Measured& m : measured_.all()) {
-      if (!MayRun(m.schedule)) continue;
+    for (const MeasuredSchedule& m : replay_buffer_.all()) {
+      if (!IsAllowed(m.schedule)) continue;
       kept.push_back(&m);
       actions.insert(actions.end(), m.schedule.begin(), m.schedule.end());
       mean += m.log_cost;
@@ -110,7 +112,7 @@ class Lesson {
     const double n = static_cast<double>(kept.size());
     mean /= n;
     double variance = 0;
-    for (const Measured* m : kept) variance += (m->log_cost - mean) * (m->log_cost - mean) / n;
+    for (const MeasuredSchedule* m : kept) variance += (m->log_cost - mean) * (m->log_cost - mean) / n;
     policy_.Follow(inputs_, actions, rollout_);
     std::vector<float> weights;
     for (size_t i = 0; i < kept.size(); ++i) {
@@ -124,7 +126,7 @@ class Lesson {
     replay_adam_.Climb(gradient_, policy_.parameters());
   }
 
-  bool MayRun(const std::vector<int>& actions) const {
+  bool IsAllowed(const std::vector<int>& actions) const {
     for (size_t i = 0; i < actions.size(); ++i) {
       if (inputs_.allowed[i * map_.type_of.size() + static_cast<size_t>(actions[i])] == 0) return false;
     }
@@ -134,7 +136,7 @@ class Lesson {
   const Problem& problem_;
   const policy_net::PolicyInputs& inputs_;
   const ActionMap& map_;
-  const MeasuredCosts& measured_;
+  const ReplayBuffer& replay_buffer_;
   policy_net::RecurrentPolicy<float>& policy_;
   ScheduleCost cost_;
   policy_net::Adam<float> replay_adam_;
@@ -145,12 +147,12 @@ class Lesson {
 
 }  // namespace
 
-void PolicyStudent::Begin(const Problem& problem, policy_net::TrainedPolicy policy) {
+void PolicyTrainer::WarmStart(const Problem& problem, policy_net::TrainedPolicy policy) {
   if (!policy_.actions.empty() || policy.shape.cell != cell_ || !InputsOf(problem, policy).ok()) return;
   policy_ = std::move(policy);
 }
 
-void PolicyStudent::Fit(const Problem& problem) {
+void PolicyTrainer::AddNewTypes(const Problem& problem) {
   std::vector<std::string> names = policy_.actions;
   for (int t = 0; t < problem.types(); ++t) {
     if (std::find(names.begin(), names.end(), problem.type(t).name) == names.end()) {
@@ -158,9 +160,9 @@ void PolicyStudent::Fit(const Problem& problem) {
     }
   }
   if (names.size() == policy_.actions.size()) return;
-  if (names.size() > policy_net::kMaxActions) {  // begins anew with the types of today
+  if (names.size() > policy_net::kMaxActions) {  // start over with the current types only
     names.clear();
-    measured_.set_all({});
+    replay_buffer_.set_all({});
     for (int t = 0; t < problem.types(); ++t) names.push_back(problem.type(t).name);
   }
   const auto actions = static_cast<int>(names.size());
@@ -171,10 +173,11 @@ void PolicyStudent::Fit(const Problem& problem) {
   policy_ = std::move(fresh);
 }
 
-absl::Status PolicyStudent::Learn(const Problem& problem, const std::vector<int>& schedule, double log_cost,
+absl::Status PolicyTrainer::Train(const Problem& problem, const std::vector<int>& schedule, double log_cost,
                                   int64_t number) {
-  Fit(problem);
-  if (!measured_.all().empty() && measured_.all()[0].schedule.size() != schedule.size()) measured_.set_all({});
+  AddNewTypes(problem);
+  if (!replay_buffer_.all().empty() && replay_buffer_.all()[0].schedule.size() != schedule.size())
+    replay_buffer_.set_all({});
   MEDLEY_ASSIGN_OR_RETURN(const policy_net::PolicyInputs inputs, InputsOf(problem, policy_));
   MEDLEY_ASSIGN_OR_RETURN(const ActionMap map, MapActions(problem, policy_));
   base::Rng rng(base::Mix64(static_cast<uint64_t>(number)));
@@ -186,23 +189,23 @@ absl::Status PolicyStudent::Learn(const Problem& problem, const std::vector<int>
   for (const int t : schedule) actions.push_back(map.action_of[static_cast<size_t>(t)]);
   policy_net::Rollout<float> rollout;
   policy.Follow(inputs, actions, rollout);
-  measured_.Add(actions, log_cost, rollout.log_probability[0], number);
+  replay_buffer_.Add(actions, log_cost, rollout.log_probability[0], number);
   const int rounds = first ? options_.first_rounds : options_.rounds;
-  Lesson(problem, inputs, map, measured_, policy).Run(rounds, first, rng);
+  TrainingRun(problem, inputs, map, replay_buffer_, policy).Run(rounds, first, rng);
   policy_.parameters = policy.parameters();
   policy_.updates += rounds;
   observed_ = number;
   return absl::OkStatus();
 }
 
-std::string PolicyStudent::ToBytes() const {
+std::string PolicyTrainer::ToBytes() const {
   std::string out(kPolicyMagic);
   const std::string policy = policy_net::ToBytes(policy_);
   policy_net::PutValue(out, static_cast<uint64_t>(policy.size()));
   out += policy;
   policy_net::PutValue(out, observed_);
-  policy_net::PutValue(out, static_cast<uint32_t>(measured_.all().size()));
-  for (const Measured& m : measured_.all()) {
+  policy_net::PutValue(out, static_cast<uint32_t>(replay_buffer_.all().size()));
+  for (const MeasuredSchedule& m : replay_buffer_.all()) {
     policy_net::PutValue(out, static_cast<uint32_t>(m.schedule.size()));
     for (const int action : m.schedule) policy_net::PutValue(out, static_cast<uint8_t>(action));
     policy_net::PutValue(out, m.log_cost);
@@ -213,25 +216,25 @@ std::string PolicyStudent::ToBytes() const {
   return out;
 }
 
-absl::StatusOr<PolicyStudent> PolicyStudent::FromBytes(std::string_view bytes, const StudentOptions& options) {
+absl::StatusOr<PolicyTrainer> PolicyTrainer::FromBytes(std::string_view bytes, const PolicyTrainerOptions& options) {
   if (!bytes.starts_with(kPolicyMagic) || bytes.size() < kPolicyMagic.size() + sizeof(uint64_t)) {
-    return base::InvalidArgument("student: these {} bytes are not a policy with its measurements", bytes.size());
+    return base::InvalidArgument("policy trainer: {} bytes are not a saved policy with its measurements", bytes.size());
   }
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   if (policy_net::ByteReader(bytes.substr(body.size())).Take<uint64_t>() != base::Hash64(body)) {
-    return base::InvalidArgument("student: is damaged (its checksum does not match)");
+    return base::InvalidArgument("policy trainer: the data is damaged: the checksum does not match");
   }
   policy_net::ByteReader in(body.substr(kPolicyMagic.size()));
   MEDLEY_ASSIGN_OR_RETURN(policy_net::TrainedPolicy policy,
                           policy_net::PolicyFromBytes(in.TakeString(in.Take<uint64_t>())));
-  PolicyStudent student(options, policy.shape.cell);
+  PolicyTrainer trainer(options, policy.shape.cell);
   const int actions = policy.shape.actions;
-  student.policy_ = std::move(policy);
-  student.observed_ = in.Take<int64_t>();
+  trainer.policy_ = std::move(policy);
+  trainer.observed_ = in.Take<int64_t>();
   const auto count = in.Take<uint32_t>();
-  std::vector<Measured> all;
+  std::vector<MeasuredSchedule> all;
   for (uint32_t i = 0; i < count && !in.cut_short(); ++i) {
-    Measured m;
+    MeasuredSchedule m;
     const std::string schedule = in.TakeString(in.Take<uint32_t>());
     for (const char c : schedule) m.schedule.push_back(static_cast<uint8_t>(c));
     m.log_cost = in.Take<double>();
@@ -240,15 +243,15 @@ absl::StatusOr<PolicyStudent> PolicyStudent::FromBytes(std::string_view bytes, c
     const bool known = std::all_of(m.schedule.begin(), m.schedule.end(), [&](int a) { return a < actions; });
     if (!known || m.schedule.size() != (all.empty() ? m.schedule.size() : all[0].schedule.size()) ||
         !std::isfinite(m.log_cost) || !std::isfinite(m.log_probability)) {
-      return base::InvalidArgument("student: measurement {} is impossible", i);
+      return base::InvalidArgument("policy trainer: measurement {} is invalid", i);
     }
     all.push_back(std::move(m));
   }
   if (in.cut_short() || in.left() != 0 || all.size() > options.most_schedules) {
-    return base::InvalidArgument("student: has {} measurements and {} bytes left over", count, in.left());
+    return base::InvalidArgument("policy trainer: invalid size: {} measurements and {} extra bytes", count, in.left());
   }
-  student.measured_.set_all(std::move(all));
-  return student;
+  trainer.replay_buffer_.set_all(std::move(all));
+  return trainer;
 }
 
 }  // namespace medley::sched

@@ -1,4 +1,4 @@
-#include "scheduler-service/handlers/learned.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace medley::sched {
 namespace {
 
-class LearnedTest : public testing::Test {
+class LearnedStateStoreTest : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
@@ -19,7 +19,7 @@ class LearnedTest : public testing::Test {
   metrics::Registry metrics_;
 };
 
-TEST_F(LearnedTest, StateFilesAreWholeOrNotThere) {
+TEST_F(LearnedStateStoreTest, DamagedStateFilesAreIgnored) {
   const StateFiles files(folder_ / "deep" / "state", metrics_);
   ASSERT_THAT(files.Open(), base::IsOk());
   EXPECT_EQ(files.Load("x"), std::nullopt);
@@ -36,17 +36,17 @@ TEST_F(LearnedTest, StateFilesAreWholeOrNotThere) {
   EXPECT_THAT(metrics_.Text(), testing::HasSubstr("medley_state_damaged_total{file=\"x\"} 4"));
 }
 
-TEST_F(LearnedTest, WithoutAFolderNothingIsKept) {
+TEST_F(LearnedStateStoreTest, WithoutAFolderNothingIsSaved) {
   const StateFiles files("", metrics_);
   EXPECT_THAT(files.Open(), base::IsOk());
   files.Save("x", "y");
   EXPECT_EQ(files.Load("x"), std::nullopt);
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "file", ""), base::IsOk());
-  Learned in_a_file(folder_ / "file", false, metrics_);
+  LearnedStateStore in_a_file(folder_ / "file", false, metrics_);
   EXPECT_FALSE(in_a_file.Open().ok());
 }
 
-TEST_F(LearnedTest, PoliciesComeChangeAndGo) {
+TEST_F(LearnedStateStoreTest, PolicyFilesAreAddedChangedAndRemoved) {
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "a.policy", "one"), base::IsOk());
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "b.txt", "no policy"), base::IsOk());
   PolicyStore store(folder_);
@@ -55,13 +55,13 @@ TEST_F(LearnedTest, PoliciesComeChangeAndGo) {
   ASSERT_NE(store.Find("a"), nullptr);
   EXPECT_EQ(*store.Find("a"), "one");
   EXPECT_EQ(store.Find("b"), nullptr);
-  const uint64_t before = store.generation();
+  const uint64_t before = store.version();
   store.Scan();
-  EXPECT_EQ(store.generation(), before);
+  EXPECT_EQ(store.version(), before);
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "a.policy", "another"), base::IsOk());
   store.Scan();
   EXPECT_EQ(*store.Find("a"), "another");
-  EXPECT_GT(store.generation(), before);
+  EXPECT_GT(store.version(), before);
   std::filesystem::remove(folder_ / "a.policy");
   store.Scan();
   EXPECT_EQ(store.Find("a"), nullptr);

@@ -1,0 +1,120 @@
+#include "scheduler-service/handlers/learned_state_store.h"
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr char kCalibration[] = "calibration";
+constexpr char kOnline[] = "online-policies";
+constexpr base::seconds kPeriod{5};
+
+}  // namespace
+
+LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool online, metrics::Registry& metrics)
+    : files_(folder, metrics),
+      metrics_(metrics),
+      policies_(folder.empty() ? folder : folder / "policies"),
+      learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {
+  for (const char* result : {"trained", "rejected"}) TrainingCounter(result);
+  ErrorHistogram();
+  ModelGauge().Set(0);
+}
+
+metrics::Counter& LearnedStateStore::TrainingCounter(const std::string& result) {
+  return metrics_.GetCounter("medley_policy_training_observations_total",
+                             "Observations for the training of policies, by result", {{"result", result}});
+}
+
+metrics::Histogram& LearnedStateStore::ErrorHistogram() {
+  return metrics_.GetHistogram("medley_prediction_error_ratio",
+                               "Relative difference between corrected predictions and measurements of jobs",
+                               {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1});
+}
+
+metrics::Gauge& LearnedStateStore::ModelGauge() {
+  return metrics_.GetGauge("medley_calibrated_models", "Models with observations that correct their profiles");
+}
+
+absl::Status LearnedStateStore::Open() {
+  MEDLEY_RETURN_IF_ERROR(files_.Open());
+  policies_.Scan();
+  const auto read = [this](const char* name, auto& into) {
+    const auto bytes = files_.Load(name);
+    if (!bytes) return;
+    const absl::Status status = into.Load(*bytes);
+    if (!status.ok()) files_.Damaged(name, status);
+    if (status.ok()) log::Info("restored learned state", {{"file", name}, {"bytes", std::to_string(bytes->size())}});
+  };
+  read(kCalibration, calibrator_);
+  if (learner_ != nullptr) read(kOnline, *learner_);
+  return absl::OkStatus();
+}
+
+void LearnedStateStore::Run(base::Clock& clock, std::stop_token stop) {
+  base::SteadyTime next = clock.Steady() + kPeriod;
+  while (!stop.stop_requested()) {
+    TrainPolicies(stop);
+    if (clock.Steady() < next) continue;
+    next = clock.Steady() + kPeriod;
+    policies_.Scan();
+    Save();
+  }
+}
+
+void LearnedStateStore::TrainPolicies(std::stop_token stop) {
+  model::JobObservation observation;
+  {
+    base::MutexLock lock(mutex_);
+    const bool ready = pending_changed_.WaitFor(mutex_, stop, base::seconds(1), [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return !pending_observations_.empty();
+    });
+    if (!ready) return;
+    observation = std::move(pending_observations_.front());
+    pending_observations_.pop_front();
+  }
+  const absl::Status status = learner_->Observe(observation);
+  TrainingCounter(status.ok() ? "trained" : "rejected").Increment();
+  if (status.ok()) ++trained_;
+  if (!status.ok()) log::Debug("policy training rejected an observation", {{"error", base::ToString(status)}});
+}
+
+absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request) const {
+  model::RecurrentOptions& recurrent = request.planner.recurrent;
+  if (recurrent.policy_name.empty() || !recurrent.policy.empty()) return absl::OkStatus();
+  if (const PolicyStore::Policy policy = policies_.Find(recurrent.policy_name)) {
+    recurrent.policy = *policy;
+    return absl::OkStatus();
+  }
+  const absl::Status online =
+      learner_ == nullptr ? base::NotFound("disabled (--learn-online is not set)") : learner_->Resolve(request);
+  if (online.ok()) return online;
+  return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown; policy files: {}; online policies: {}",
+                               recurrent.policy_name, policies_.Names(), base::Message(online));
+}
+
+void LearnedStateStore::Save() {
+  const uint64_t trained = trained_.load();
+  if (learner_ != nullptr && trained_saved_.exchange(trained) != trained) files_.Save(kOnline, learner_->Save());
+  const uint64_t observed = observed_.load();
+  if (saved_.exchange(observed) == observed) return;
+  files_.Save(kCalibration, calibrator_.Save());
+}
+
+absl::StatusOr<model::Prediction> LearnedStateStore::Observe(const model::JobObservation& observation) {
+  auto prediction = calibrator_.Observe(observation);
+  if (!prediction.ok()) return prediction;
+  ++observed_;
+  if (learner_ != nullptr) {
+    base::MutexLock lock(mutex_);
+    pending_observations_.push_back(observation);
+    if (pending_observations_.size() > kMaxPendingObservations) pending_observations_.pop_front();
+    pending_changed_.NotifyOne();
+  }
+  ErrorHistogram().Observe(prediction->relative_error);
+  ModelGauge().Set(calibrator_.models());
+  return prediction;
+}
+
+}  // namespace medley::sched
