@@ -36,8 +36,8 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   const Summary summary = Summarise(Good(), Expecting());
   EXPECT_THAT(summary.failures, IsEmpty());
   EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; the first plan would have cost 0.75")));
-  // From 30 samples at 2 s to 50 at 3 s; then from 70 at 5 s to 100 at 6 s. Neither the switch, nor generation 3, which lacks
-  // a member, nor evaluation counts.
+  // From 30 samples at 2 s to 50 at 3 s; then from 70 at 5 s to 100 at 6 s. Neither the switch, nor generation 3, which
+  // lacks a member, nor the evaluation counts.
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 1: 25 samples/s expected, 20 measured (-20 %)")));
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 2: 40 samples/s expected, 30 measured (-25 %)")));
 }

@@ -10,12 +10,12 @@ namespace {
 
 using base::StatusIs;
 using testing::HasSubstr;
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kInvalidConfig = absl::StatusCode::kInvalidArgument;
 
-absl::StatusOr<CatalogConfig> Parse(const std::string& text) { return ParseCatalogConfig(text, {}); }
+absl::StatusOr<CatalogConfig> ParseConfig(const std::string& text) { return ParseCatalogConfig(text, {}); }
 
 TEST(CatalogConfigTest, AllFields) {
-  const auto config = Parse(R"(
+  const auto config = ParseConfig(R"(
 lastGood: /tmp/last.json
 tick: 1s
 hysteresis: {relative: 0.05, minInterval: 5m}
@@ -76,7 +76,8 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
       {feed + "resources: [{name: a, match: {}, unit: rack}]", "resources[0].unit: must be one of gpu, core, instance"},
       {feed + "resources: [{name: a, match: {}}, {name: a, match: {}}]", "resources[1].name: 'a' appears twice"},
   };
-  for (const auto& [text, message] : bad) EXPECT_THAT(Parse(text), StatusIs(kInvalid, HasSubstr(message))) << text;
+  for (const auto& [text, message] : bad)
+    EXPECT_THAT(ParseConfig(text), StatusIs(kInvalidConfig, HasSubstr(message))) << text;
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ PromVector Vector(const std::string& result) {
   return *std::move(vector);
 }
 
-const base::WallTime kNow = base::WallTime(base::seconds(1785000100));
+const base::WallTime kScrapeTime = base::WallTime(base::seconds(1785000100));
 
 TEST(PromVectorTest, LabelsTimesAndValues) {
   const auto vector = ParsePromVector(
@@ -91,19 +91,19 @@ TEST(KarpenterPricesTest, OfferingsWithAvailabilityAndAge) {
   answers.available = Vector(Offering("p3.2xlarge", "on-demand", "us-east-1b", "1") + "," +
                              Offering("p3.2xlarge", "spot", "us-east-1b", "0"));
   answers.sampled = Vector(Offering("p3.2xlarge", "spot", "us-east-1b", fmt::format("{:.3f}", kEvaluated - 240)));
-  const auto prices = KarpenterPrices(answers, {}, kNow);
+  const auto prices = KarpenterPrices(answers, {}, kScrapeTime);
   ASSERT_THAT(prices, base::IsOk());
   ASSERT_THAT(prices->entries, SizeIs(3));
   const CatalogEntry& first = prices->entries[0];
   EXPECT_EQ(KeyOf(first), "aws/us-east-1/us-east-1b/p3.2xlarge/on-demand");
   EXPECT_DOUBLE_EQ(first.price_per_instance_hour, 3.06);
   EXPECT_TRUE(first.available);
-  EXPECT_EQ(first.observed_at, kNow);
+  EXPECT_EQ(first.observed_at, kScrapeTime);
   const CatalogEntry& spot = prices->entries[1];
   EXPECT_FALSE(spot.available);
-  EXPECT_GT(spot.unavailable_until, kNow);
+  EXPECT_GT(spot.unavailable_until, kScrapeTime);
   // By Prometheus' clock, the sample is 240 s older than the evaluation. So observed_at is 240 s ago by our clock.
-  EXPECT_NEAR(base::ToSeconds(kNow - spot.observed_at), 240, 0.01);
+  EXPECT_NEAR(base::ToSeconds(kScrapeTime - spot.observed_at), 240, 0.01);
   EXPECT_EQ(KeyOf(prices->entries[2]), "aws/us-east-1/us-east-1-atl-1a/g4dn.xlarge/on-demand");
 }
 
@@ -112,7 +112,7 @@ TEST(KarpenterPricesTest, UnknownAndReservedPricesAreSkipped) {
   answers.price =
       Vector(Offering("a.large", "spot", "us-east-1a", "0") + "," + Offering("b.large", "spot", "us-east-1a", "NaN") +
              "," + Offering("c.large", "reserved", "us-east-1a", "3.06e-07"));
-  const auto prices = KarpenterPrices(answers, {}, kNow);
+  const auto prices = KarpenterPrices(answers, {}, kScrapeTime);
   ASSERT_THAT(prices, base::IsOk());
   EXPECT_THAT(prices->entries, SizeIs(0));
   EXPECT_EQ(prices->skipped, 3);
@@ -121,12 +121,13 @@ TEST(KarpenterPricesTest, UnknownAndReservedPricesAreSkipped) {
 TEST(KarpenterPricesTest, InvalidPricesAreErrors) {
   KarpenterAnswers answers;
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "+Inf"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+  EXPECT_THAT(KarpenterPrices(answers, {}, kScrapeTime),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("instance_type=a.large,zone=us-east-1a")));
   answers.price = Vector(Offering("a.large", "spot", "us-east-1a", "-1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow), StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
+  EXPECT_THAT(KarpenterPrices(answers, {}, kScrapeTime),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("-1 is not")));
   answers.price = Vector(Series(R"("instance_type":"a.large")", "1"));
-  EXPECT_THAT(KarpenterPrices(answers, {}, kNow),
+  EXPECT_THAT(KarpenterPrices(answers, {}, kScrapeTime),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("must have the labels")));
 }
 
@@ -146,13 +147,13 @@ TEST(OpenCostPricesTest, NodesWithSpotGpusAndZones) {
   answers.gpus = Vector(Series(R"("node":"n1")", "2") + "," + Series(R"("node":"n2")", "0"));
   answers.spot = Vector(Series(R"("node":"n1")", "1") + "," + Series(R"("node":"n2")", "0"));
   answers.defaults = Vector(Series(R"("node":"n3")", "0.031611"));
-  const auto prices = OpenCostPrices(answers, {"on-prem", "here"}, kNow);
+  const auto prices = OpenCostPrices(answers, {"on-prem", "here"}, kScrapeTime);
   ASSERT_THAT(prices, base::IsOk());
   ASSERT_THAT(prices->entries, SizeIs(2));
   EXPECT_EQ(KeyOf(prices->entries[0]), "gcp/us-central1/us-central1-c/a2-highgpu-2g/spot");
   EXPECT_EQ(prices->entries[0].shape.gpus, 2);
   EXPECT_EQ(prices->entries[0].offering->units_per_instance, 2);
-  EXPECT_NEAR(base::ToSeconds(kNow - prices->entries[0].observed_at), 30, 0.01);
+  EXPECT_NEAR(base::ToSeconds(kScrapeTime - prices->entries[0].observed_at), 30, 0.01);
   EXPECT_EQ(KeyOf(prices->entries[1]), "azure/us-central1//e2-standard-4/on-demand");
   EXPECT_EQ(prices->entries[1].shape.gpus, 0);
   EXPECT_EQ(prices->skipped, 3);

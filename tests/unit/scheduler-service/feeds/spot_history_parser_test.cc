@@ -22,7 +22,7 @@ using testing::SizeIs;
 
 std::string Poll(int number) { return PriceData(fmt::format("us-east-1.p3.2xlarge.poll{}.json", number)); }
 
-std::map<std::string, double> ByKey(const ParsedPrices& prices) {
+std::map<std::string, double> PriceByKey(const ParsedPrices& prices) {
   std::map<std::string, double> out;
   for (const CatalogEntry& entry : prices.entries) {
     EXPECT_TRUE(out.emplace(KeyOf(entry), entry.price_per_instance_hour).second) << KeyOf(entry);
@@ -37,10 +37,10 @@ TEST(SpotHistoryJsonTest, RecordedPolls) {
   EXPECT_TRUE(page->next_token.empty());
   const auto prices = NewestSpotPrices(page->records, {}, {"Linux/UNIX"});
   ASSERT_THAT(prices, base::IsOk());
-  EXPECT_EQ(ByKey(*prices), (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.0274},
-                                                           {"aws/us-east-1/us-east-1c/p3.2xlarge/spot", 1.0201},
-                                                           {"aws/us-east-1/us-east-1d/p3.2xlarge/spot", 1.1059},
-                                                           {"aws/us-east-1/us-east-1f/p3.2xlarge/spot", 1.0318}}));
+  EXPECT_EQ(PriceByKey(*prices), (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.0274},
+                                                                {"aws/us-east-1/us-east-1c/p3.2xlarge/spot", 1.0201},
+                                                                {"aws/us-east-1/us-east-1d/p3.2xlarge/spot", 1.1059},
+                                                                {"aws/us-east-1/us-east-1f/p3.2xlarge/spot", 1.0318}}));
   EXPECT_EQ(prices->entries[0].effective_at, *base::ParseTime("2020-03-23T11:50:20Z"));
   EXPECT_EQ(prices->skipped, 162);
 }
@@ -90,7 +90,7 @@ TEST(SpotHistoryTest, OtherProductsAreSkippedAndTiesTakeTheMostExpensive) {
                                            {"us-east-1b", "p3.2xlarge", "Windows", 2.0, day}};
   const auto prices = NewestSpotPrices(records, {}, {"Linux/UNIX", "Linux/UNIX (Amazon VPC)"});
   ASSERT_THAT(prices, base::IsOk());
-  EXPECT_EQ(ByKey(*prices), (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.1}}));
+  EXPECT_EQ(PriceByKey(*prices), (std::map<std::string, double>{{"aws/us-east-1/us-east-1b/p3.2xlarge/spot", 1.1}}));
   EXPECT_THAT(NewestSpotPrices({{"nowhere", "p3.2xlarge", "", 1.0, day}}, {}, {}),
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("'nowhere' is not an availability zone")));
 }

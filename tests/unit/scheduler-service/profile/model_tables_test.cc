@@ -11,8 +11,8 @@
 namespace medley::sched {
 namespace {
 
-const std::vector<std::string> kModels = {"ctrdnn-8",    "ctrdnn-12", "ctrdnn-16", "ctrdnn-20",
-                                          "matchnet-16", "2emb-10",   "nce-5"};
+const std::vector<std::string> kModelTables = {"ctrdnn-8",    "ctrdnn-12", "ctrdnn-16", "ctrdnn-20",
+                                               "matchnet-16", "2emb-10",   "nce-5"};
 
 std::vector<double> Parameters(const model::Model& model) {
   std::vector<double> found;
@@ -69,7 +69,7 @@ TEST(ModelTablesTest, CtrdnnVariantsDifferInFullyConnectedLayersOnly) {
 }
 
 TEST(ModelTablesTest, BytesFollowFromAttributes) {
-  for (const std::string& name : kModels) {
+  for (const std::string& name : kModelTables) {
     SCOPED_TRACE(name);
     const model::Model model = LoadModel(name);
     EXPECT_EQ(model.name, name);
@@ -95,7 +95,7 @@ TEST(ModelTablesTest, BytesFollowFromAttributes) {
 // The input bytes of a layer are the output bytes of its inputs. CTRDNN's concat adds 13 numbers of the sample, and
 // MATCHNET's reads the outputs of its towers for the cosine without another copy.
 TEST(ModelTablesTest, InputsAreOutputs) {
-  for (const std::string& name : kModels) {
+  for (const std::string& name : kModelTables) {
     SCOPED_TRACE(name);
     const model::Model model = LoadModel(name);
     for (size_t i = 1; i < model.layers.size(); ++i) {
