@@ -1,7 +1,7 @@
 // What a job would have cost: recorded prices replayed against ways to choose where it runs.
 //
 // One job of a fixed number of samples. At every change of a published price (scheduler-service/catalog/hysteresis.h)
-// a strategy may plan again (planner exact) and move by the operator's own rule (operator/planning/replan_decision.h).
+// a strategy may plan again (planner exact) and move by the operator's own rule (operator/lifecycle/replan_decision.h).
 // Money is the recorded price, not the published one, of every unit for every second; a move stands still for
 // `pause_seconds` and pays the new units for `warm_up_seconds` on top. Deterministic.
 #pragma once

@@ -93,7 +93,7 @@ TEST_P(CheckTest, WithoutAnOperator) {
   EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr("connection refused")));
 }
 
-// Its Lease is there, and as new as can be, but nobody renews it.
+// Its Lease exists and is recent, but no operator renews it.
 TEST_P(CheckTest, WithoutALeader) {
   StartLeader();
   ASSERT_THAT(Ask(base::seconds(30)), base::IsOk());

@@ -1,4 +1,4 @@
-// Section E of the client's checklist: what is gone needs nothing.
+// Section E of the client's checklist: an object that was deleted needs nothing.
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "kube/client/testing/fake_client.h"
@@ -8,7 +8,7 @@
 namespace medley::ops {
 namespace {
 
-TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
+TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   base::FakeClock clock;
   kube::FakeClient client;  // without hooks: every call fails
   metrics::Registry registry;
@@ -35,10 +35,10 @@ TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
                      metrics,
                      [] { return uint64_t{1}; },
                      {}};
-  const auto job = JobReconciler(deps, {}).Reconcile({"ns", "gone"});
+  const auto job = JobReconciler(deps, {}).Reconcile({"ns", "deleted"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());
-  const auto pool = PoolReconciler(deps).Reconcile({"", "gone"});
+  const auto pool = PoolReconciler(deps).Reconcile({"", "deleted"});
   ASSERT_THAT(pool, base::IsOk());
   EXPECT_FALSE(pool->requeue_after.has_value());
 }
