@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kube/object.h"
-#include "operator/capacity/notices.h"
+#include "operator/records/notices.h"
 #include "operator/capacity/pod_demand.h"
 
 namespace medley::ops {

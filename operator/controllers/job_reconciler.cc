@@ -1,8 +1,17 @@
 #include "operator/controllers/job_reconciler.h"
 
-#include "operator/controllers/job_pass.h"
+#include "common/base/status.h"
+#include "operator/controllers/job_actions.h"
+#include "operator/controllers/job_metrics_view.h"
+#include "operator/controllers/job_world.h"
 
 namespace medley::ops {
+namespace {
+
+// Far more than a pass ever needs; a bound, so that an error in a decision cannot hold a worker forever.
+constexpr size_t kMaxActions = 10000;
+
+}  // namespace
 
 absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.jobs.Get(key);
@@ -15,14 +24,36 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
     return Result{};
   }
   if (!ManagedByThisOperator(*object)) return Result{};
-  std::shared_ptr<JobMemory> memory;
+  std::shared_ptr<lifecycle::Memory> memory;
   {
     base::MutexLock lock(mutex_);
-    std::shared_ptr<JobMemory>& slot = memories_[key];
-    if (slot == nullptr) slot = std::make_shared<JobMemory>();
+    std::shared_ptr<lifecycle::Memory>& slot = memories_[key];
+    if (slot == nullptr) slot = std::make_shared<lifecycle::Memory>();
     memory = slot;
   }
-  return JobPass(deps_, object, *memory, stop_).Run();
+  return RunPass(object, *memory);
+}
+
+absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lifecycle::Memory& memory) {
+  const bool first = memory.uid != object->uid();
+  const lifecycle::JobInput input = ReadJobInput(deps_, object);
+  const lifecycle::World world = ReadWorld(deps_, object, memory, first);
+  JobActions actions(deps_, input, world.leader_term, first, stop_);
+  std::vector<lifecycle::Answer> answers;
+  lifecycle::Decision decision = lifecycle::Decide(input, world, memory, answers, deps_.options);
+  while (decision.next) {
+    if (answers.size() >= kMaxActions) {
+      return base::Internal("the pass over job {} did not end after {} actions; the next would be: {}",
+                            object->key().ToString(), answers.size(), lifecycle::Describe(*decision.next));
+    }
+    answers.push_back(actions.Do(*decision.next));
+    decision = lifecycle::Decide(input, world, memory, answers, deps_.options);
+  }
+  memory = std::move(decision.memory);
+  for (const lifecycle::Effect& effect : decision.effects) actions.Do(effect);
+  deps_.metrics.jobs().Set(object->key(), SnapshotOf(input, memory, decision.observed.get()), world.now);
+  MEDLEY_RETURN_IF_ERROR(decision.status);
+  return Result{decision.requeue_after};
 }
 
 }  // namespace medley::ops

@@ -1,5 +1,5 @@
-// Reconciler of TrainingJobs: finds the job in the cache and runs a JobPass over it. Thread-safe,
-// as controllers ask.
+// Reconciler of TrainingJobs: reads a job and its world from caches, lets operator/lifecycle decide, and carries the
+// decisions out. Thread-safe, as controllers need it.
 #pragma once
 
 #include <map>
@@ -8,21 +8,25 @@
 
 #include "common/base/mutex.h"
 #include "operator/controllers/job_deps.h"
+#include "operator/lifecycle/memory.h"
 #include "operator/runtime/reconciler.h"
 
 namespace medley::ops {
 
 class JobReconciler final : public Reconciler {
  public:
-  // `stop` ends calls to the scheduling service and to coordinators.
+  // `stop` cancels calls to the scheduling service and to coordinators.
   JobReconciler(JobDeps deps, std::stop_token stop) : deps_(std::move(deps)), stop_(std::move(stop)) {}
   absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
  private:
+  absl::StatusOr<Result> RunPass(const kube::ObjectPtr& object, lifecycle::Memory& memory);
+
   const JobDeps deps_;
   const std::stop_token stop_;
   base::Mutex mutex_;
-  std::map<kube::Key, std::shared_ptr<JobMemory>> memories_ ABSL_GUARDED_BY(mutex_);
+  // Each is used by one pass at a time: a controller never reconciles a key twice at once.
+  std::map<kube::Key, std::shared_ptr<lifecycle::Memory>> memories_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace medley::ops

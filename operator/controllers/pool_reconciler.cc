@@ -9,7 +9,7 @@
 namespace medley::ops {
 namespace {
 
-// A unit as the pool alone describes it; jobs' templates may ask for more.
+// A unit as the pool alone describes it; the template of a job may request more.
 PodDemand UnitOf(const ResourcePool& pool) {
   kube::Object pod;
   pod.mutable_json()["spec"] = {
@@ -81,12 +81,12 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
   status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
-  const bool there = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
-  status.conditions.Set(kAvailableCondition, there ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                        there ? "UnitsExist" : "NoNodes",
-                        there ? "nodes hold units of the pool, or an autoscaler brings them"
-                              : "no node that is ready, stays, and matches spec.nodeSelector and "
-                                "spec.tolerations holds a unit",
+  const bool has_units = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
+  status.conditions.Set(kAvailableCondition, has_units ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                        has_units ? "UnitsExist" : "NoNodes",
+                        has_units ? "nodes hold units of the pool, or an autoscaler brings them"
+                                  : "no node that is ready, stays, and matches spec.nodeSelector and "
+                                    "spec.tolerations holds a unit",
                         pool.object.generation(), deps_.clock.Now());
 }
 

@@ -1,5 +1,5 @@
-// Reconciler of ResourcePools: price, units, and the conditions Priced and Available. Thread-safe,
-// as controllers ask.
+// Reconciler of ResourcePools: price, units, and the conditions Priced and Available. Thread-safe, as controllers need
+// it.
 #pragma once
 
 #include "common/base/clock.h"

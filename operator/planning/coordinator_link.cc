@@ -120,9 +120,9 @@ std::shared_ptr<const Observation> CoordinatorLink::latest() const {
 
 void CoordinatorLink::Hear(const pb::Observation& observation, bool first) {
   const auto now = std::make_shared<const Observation>(FromProto(observation));
-  if (first) told_ = nullptr;
-  const bool news = IsNews(told_.get(), *now);
-  if (news) told_ = now;
+  if (first) published_ = nullptr;
+  const bool news = IsNews(published_.get(), *now);
+  if (news) published_ = now;
   {
     base::MutexLock lock(mutex_);
     latest_ = now;

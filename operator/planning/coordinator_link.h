@@ -16,7 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "kube/object.h"
-#include "operator/planning/observation.h"
+#include "operator/records/observation.h"
 #include "operator/records/plan_record.h"
 
 namespace grpc {
@@ -64,8 +64,8 @@ class CoordinatorLink {
   const std::shared_ptr<grpc::Channel> channel_;
   mutable base::Mutex mutex_;
   std::shared_ptr<const Observation> latest_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const Observation> told_;    // as news, of this stream; of the loop's thread
-  std::unique_ptr<ObservationStream> stream_;  // last: it uses all of the above
+  std::shared_ptr<const Observation> published_;  // the last that was news on this stream; of the loop's thread
+  std::unique_ptr<ObservationStream> stream_;     // last: it uses all of the above
 };
 
 // The links of all jobs. Thread-safe.

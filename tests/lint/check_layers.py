@@ -44,6 +44,9 @@ ARROWS = {
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/model", "kube", "operator/api", "operator/records"],
+    # The life of a job is a pure function: values of Kubernetes objects, but no client and no cache (see PURE).
+    "operator/lifecycle": ["common/base", "common/model", "kube", "operator/api", "operator/records",
+                           "operator/builders"],
 }
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
@@ -63,6 +66,12 @@ HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/|Eigen/"
 HEADER_EXCEPTIONS = {"worker/model/torch.h"}
 # Conversions from and to protobuf in folders whose other files must not include it.
 WIRE_EXCEPTIONS = {"scheduler-service/planner/pareto_proto.h", "scheduler-service/planner/pareto_proto.cc"}
+
+# folder -> what no file in it may include: I/O, threads, clocks and logs stay in the shell around it.
+PURE = {
+    "operator/lifecycle": r"kube/(client|cache|queue|leader)|common/base/(log|mutex|rng)\.h|(thread|mutex|atomic|future|"
+                          r"condition_variable|random|iostream|fstream)$",
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
 TOP = ("common", "kube", "localcluster", "operator", "scheduler-service", "worker", "cli")
@@ -98,6 +107,8 @@ def main():
                 for pattern, allowed in HEAVY.items():
                     if re.match(pattern, include) and not under(folder, allowed):
                         problems.append(f"{path}: {include} is allowed only in {', '.join(allowed)}")
+                if folder in PURE and re.match(PURE[folder], include):
+                    problems.append(f"{path}: {folder} is pure and must not include {include}")
                 if not path.startswith(TOP):
                     continue  # tests may include any folder
                 rule = folder_rule(folder)

@@ -7,8 +7,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REASON = r'"([A-Z][a-z]+(?:[A-Z][a-z]+)*)"'
-# Calls of the controllers that set or pass on the reason of a condition.
-CALLS = re.compile(r"\b(?:SetCondition|conditions\.Set|Finish|Restart|refuse|Accept|Consider)\s*\(")
+# Calls that set a condition's reason, or hand one on.
+CALLS = re.compile(r"\b(?:SetCondition|conditions\.Set|Finish|Restart|Unplanned|Accept|Consider)\s*\(")
 ASSIGNED = re.compile(r"\breason\s*=\s*" + REASON + r'|return\s+' + REASON + ";")
 # Strings in those calls that are not reasons of conditions.
 NOT_REASONS = {"ReplanConsidered"}
@@ -43,9 +43,11 @@ def arguments(text, start):
 
 def used():
     found = {}
-    folder = os.path.join(ROOT, "operator/controllers")
-    files = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".cc")]
-    files.append(os.path.join(ROOT, "operator/capacity/notices.cc"))  # the controllers pass these reasons on
+    files = []
+    for part in ("operator/controllers", "operator/lifecycle"):
+        folder = os.path.join(ROOT, part)
+        files += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".cc")]
+    files.append(os.path.join(ROOT, "operator/records/notices.cc"))  # whose reasons the controllers hand on
     for file in files:
         name = os.path.relpath(file, ROOT)
         text = open(file, encoding="utf-8").read()

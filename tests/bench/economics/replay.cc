@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/base/status.h"
-#include "operator/planning/replan_decision.h"
+#include "operator/lifecycle/replan_decision.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/planners.h"
 

@@ -1,7 +1,7 @@
 // Simulates the cost of a job with recorded prices, for several strategies to choose where it runs.
 //
 // The job has a fixed number of samples. At every change of a published price (scheduler-service/catalog/hysteresis.h)
-// a strategy may replan (planner exact) and move by the operator's own rule (operator/planning/replan_decision.h). The
+// a strategy may replan (planner exact) and move by the operator's own rule (operator/lifecycle/replan_decision.h). The
 // cost is the recorded price, not the published one, of every unit for every second. A move stops the job for
 // `pause_seconds`, and the new units cost extra for `warm_up_seconds`. Deterministic.
 #pragma once

@@ -113,7 +113,7 @@ TEST_P(BadInputTest, AnInfeasibleGoalSaysWhatStandsInTheWay) {
   Apply(TrainingJobs(), JobJson());
   ASSERT_TRUE(WaitForCondition("Planned", "False", "Infeasible"));
   EXPECT_EQ(PlannedMessage(), "61 units of gpu are needed, 2 are allowed (bounded by spec.limit of pool gpu)");
-  // The profilers' pods go; nothing else comes.
+  // The profilers' pods are deleted, and no other pod is created.
   EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "nothing runs"));
   scheduler_.SetPlanner(nullptr);
   scheduler_.Publish(0.6);

@@ -35,7 +35,7 @@ class World : public OperatorHarness {
         {"", [] {}},
         {"bad row", [] {}},  // comes when the job runs
         {"no price", [this] { scheduler_.Publish(0); }},
-        {"scheduler away", [this] { scheduler_.Kill(); }},
+        {"scheduler unavailable", [this] { scheduler_.Kill(); }},
         {"pool of another namespace",
          [this] {
            Json pool = LoadYaml("tests/data/manifests/good/pool-minimal.yaml");

@@ -1,4 +1,4 @@
-// Nodes that go: spot notices, drains, cordons, evictions. The job leaves before its pods die.
+// Nodes that will be lost: spot notices, drains, cordons, evictions. The job moves before its pods die.
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
@@ -64,9 +64,9 @@ TEST_P(DisruptionTest, ASpotNoticeMovesTheJobBeforeTheNodeDies) {
   EXPECT_THAT(PodNames(), IsSupersetOf(before));
   EXPECT_TRUE(Status().conditions.IsTrue("Running"));
   coordinator_.Commit();
-  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-server-0"); }, "old pods go"));
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-server-0"); }, "old pods are deleted"));
   EXPECT_TRUE(WaitForCondition("Rescaling", "False", "Rescaled"));
-  EXPECT_EQ(scheduler_.plans(), asked) << "the same plan fits elsewhere: there is nothing to ask";
+  EXPECT_EQ(scheduler_.plans(), asked) << "the same plan fits elsewhere, so no plan is asked for";
   EXPECT_EQ(Status().restarts, 0);
   EXPECT_EQ(Status().last_rescale->reason, "SpotNotice");
 }
@@ -94,7 +94,7 @@ TEST_P(DisruptionTest, WithoutRoomElsewhereAnotherPlanIsAsked) {
     EXPECT_TRUE(resource.name != "gpu" || resource.limit == 0);
   }
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "SpotNotice: move (Forced)"); }, "event"));
-  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "the gpu goes"));
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "the gpu pod is deleted"));
   EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-0-cpu-0"); }, "all old pods"));
 }
 
@@ -109,7 +109,7 @@ TEST_P(DisruptionTest, WithNowhereToGoTheCoordinatorIsTold) {
   scheduler_.SetPlanner([](const model::PlanRequest&) { return Nothing(); });
   Taint("n1", "ToBeDeletedByClusterAutoscaler");
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible", "free nodes of pool cpu"); },
-                         "it is told, with what bounds it"));
+                         "the Event, with what bounds the units"));
   EXPECT_TRUE(coordinator_.drained().empty());
   clock_.Advance(base::seconds(11));
   EXPECT_TRUE(Eventually([&] { return coordinator_.drained().size() == 4; }, "time for a checkpoint"));
@@ -121,7 +121,7 @@ TEST_P(DisruptionTest, ACordonWithNowhereToGoDisturbsNothing) {
   Run({{"cpu", "1"}, {"pods", "200"}});
   scheduler_.SetPlanner([](const model::PlanRequest&) { return Nothing(); });
   PatchNode("n1", {{"spec", {{"unschedulable", true}}}});
-  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible"); }, "it is told"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible"); }, "the Event"));
   clock_.Advance(base::seconds(60));
   Settle();
   EXPECT_TRUE(coordinator_.drained().empty());

@@ -242,7 +242,7 @@ void OperatorHarness::AddNode(const std::string& name, const Json& allocatable) 
   Apply(kube::resources::Nodes(), {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}});
   PatchNodeStatus(name, {{"allocatable", allocatable}});
   SetNodeReady(name, true);
-  // A real server taints a node that is new; its controller would take that away in its own time.
+  // A real server taints a new node; its controller would remove the taint some time later.
   PatchNode(name, {{"spec", {{"taints", nullptr}}}});
 }
 
@@ -279,7 +279,7 @@ void OperatorHarness::Pump() {
   const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
   ASSERT_THAT(pods, base::IsOk());
   for (const kube::Object& pod : pods->items) {
-    if (pod.deleting()) {  // ended: it may go
+    if (pod.deleting()) {  // its containers have ended
       const absl::Status gone =
           client_->Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid(), .grace_period_seconds = 0});
       EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) << base::ToString(gone);

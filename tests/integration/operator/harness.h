@@ -47,7 +47,7 @@ class FakeScheduler {
   ~FakeScheduler();
   std::string address() const;
   void SetPlanner(Planner planner);
-  // Publishes a catalog in which pool "gpu"'s offering has this price; 0: it is not there.
+  // Publishes a catalog in which pool "gpu"'s offering has this price; 0: the catalog does not hold it.
   void Publish(double gpu_price);
   void Kill();
   void Revive();
@@ -79,11 +79,11 @@ class FakeCoordinator {
   void SetAutoCommit(bool on);
   void Commit();
   void Progress(int64_t samples, double throughput);
-  // It goes on in a new generation without `member`, which was lost.
+  // It recovers into a new generation without `member`, which was lost.
   void Recover(const std::string& member);
   void Complete();
   void Fail(const std::string& message, bool retryable);
-  void Forget();  // as a coordinator that starts anew
+  void Forget();  // as a coordinator that has just started
 
  private:
   class Service;
@@ -119,7 +119,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   bool Exists(const kube::Resource& resource, const kube::Key& key);
   std::set<std::string> PodNames();
   void SetPod(const std::string& name, const kube::Json& status);
-  // A ready node; it goes with the test.
+  // A ready node; it is deleted at the end of the test.
   void AddNode(const std::string& name, const kube::Json& allocatable);
   void PatchNode(const std::string& name, const kube::Json& patch);
   void PatchNodeStatus(const std::string& name, const kube::Json& status);

@@ -141,7 +141,7 @@ class LeaderTest : public OperatorHarness {
     EXPECT_TRUE(WaitUntil([&] { return process->HttpPort() != 0; }, base::Patience(seconds(60)))) << process->Log();
     return process;
   }
-  // True once somebody has reconciled a pool that was made now.
+  // True once an operator has reconciled a pool that is created here.
   bool ReconcilesANewPool(const std::string& name) {
     Apply(ResourcePools(), Json{{"apiVersion", "medley.dev/v1alpha1"},
                                 {"kind", "ResourcePool"},
@@ -242,7 +242,7 @@ TEST_P(LeaderTest, G7_APausedLeaderThatWakesChangesNothing) {
   EXPECT_EQ(Holder(), "");
 }
 
-// Somebody deletes the Lease: terms would begin anew, and coordinators refuse them.
+// When the Lease is deleted, terms begin again at 0, and coordinators refuse them.
 TEST_P(LeaderTest, G7_ALeaderWhoseTermsBeganAnewTakesANewerOne) {
   OperatorApp app(Replica("only", *client_), *operators_, clock_);
   ASSERT_THAT(app.Start({}), base::IsOk());
@@ -256,7 +256,7 @@ TEST_P(LeaderTest, G7_ALeaderWhoseTermsBeganAnewTakesANewerOne) {
   app.Stop();
 }
 
-// Pods have names that follow from the plan: one of this job's is found again, a stranger's is told.
+// Names of pods follow from the plan: a pod of this job is found again, and one of another owner is reported.
 TEST_P(LeaderTest, F4_AStrangersPodOfTheSameNameIsToldAndNotTouched) {
   kube::Object stranger(kube::resources::Pods(), {ns_, "adult-0-cpu-1"});
   stranger.mutable_json()["spec"]["containers"] = Json::array({{{"name", "c"}, {"image", "i"}}});
@@ -265,7 +265,8 @@ TEST_P(LeaderTest, F4_AStrangersPodOfTheSameNameIsToldAndNotTouched) {
   StartOperator();
   Apply(TrainingJobs(), JobJson());
   EXPECT_TRUE(Eventually(
-      [&] { return HasEvent("FailedCreatePod", "adult-0-cpu-1 is there already and belongs to nobody"); }, "event"));
+      [&] { return HasEvent("FailedCreatePod", "adult-0-cpu-1 exists already and belongs to no controller"); },
+      "event"));
   EXPECT_EQ(Get(kube::resources::Pods(), stranger.key()).uid(), uid);
   ASSERT_THAT(client_->Delete(kube::resources::Pods(), stranger.key()), base::IsOk());
   EXPECT_TRUE(WaitForCondition("PodsReady", "True"));

@@ -120,7 +120,7 @@ TEST_P(LifeTest, BackoffLimitEndsRestarts) {
   coordinator_.Fail("diverged again", true);
   ASSERT_TRUE(WaitForCondition("Failed", "True", "BackoffLimitExceeded"));
   EXPECT_THAT(Status().conditions.Find("Failed")->message, HasSubstr("diverged again"));
-  EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "pods are gone"));
+  EXPECT_TRUE(Eventually([&] { return PodNames().empty(); }, "pods are deleted"));
 }
 
 TEST_P(LifeTest, SuspendCheckpointsAndGivesPodsBackResumePlansAgain) {
@@ -168,7 +168,7 @@ TEST_P(LifeTest, ActiveDeadlineFailsTheJob) {
 TEST_P(LifeTest, DeletionTakesThePodsFirst) {
   RunJob();
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
-  EXPECT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}) && PodNames().empty(); }, "gone"));
+  EXPECT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}) && PodNames().empty(); }, "deleted"));
 }
 
 TEST_P(LifeTest, JobsOfOtherManagersAreLeftAlone) {

@@ -1,5 +1,5 @@
-// The objects of a job beside its pods: made, following the plan, owned and gone with it; and jobs
-// that are none of this operator's business.
+// The objects of a job beside its pods: created, following the plan, owned by the job and deleted with it; and jobs
+// that another controller manages.
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
@@ -31,7 +31,7 @@ class ObjectsTest : public OperatorHarness {
     const bool volcano = kind == PodGroupKind::kVolcano;
     server_.InstallCrd(CrdText(volcano ? "volcano.yaml" : "scheduler-plugins.yaml", "podgroups"));
   }
-  // On a real server they would be there for the next test.
+  // On a real server they would still exist in the next test.
   void RemovePodGroups() {
     for (const PodGroupKind kind : {PodGroupKind::kVolcano, PodGroupKind::kSchedulerPlugins}) {
       const std::string name = "podgroups." + PodGroups(kind).group;
@@ -64,7 +64,7 @@ TEST_P(ObjectsTest, AreOwnedByTheJobAndGoWithIt) {
           return Exists(o.first, {ns_, o.second});
         });
       },
-      "everything gone with the job"));
+      "everything is deleted with the job"));
 }
 
 TEST_P(ObjectsTest, TheDisruptionBudgetFollowsThePlan) {
@@ -73,12 +73,12 @@ TEST_P(ObjectsTest, TheDisruptionBudgetFollowsThePlan) {
     const auto budget = client_->Get(kube::resources::PodDisruptionBudgets(), {ns_, "adult"});
     return budget.ok() ? budget->At("/spec/minAvailable") : Json();
   };
-  // Two trainers of emb, one of fc, a server and the coordinator; one may go.
+  // Two trainers of emb, one of fc, a server and the coordinator; one may be evicted.
   EXPECT_EQ(min_available(), 4);
   EXPECT_EQ(Get(kube::resources::PodDisruptionBudgets(), {ns_, "adult"}).String("/spec/unhealthyPodEvictionPolicy"),
             "AlwaysAllow");
   PatchSpec("adult", {{"runPolicy", {{"disruptionBudget", {{"maxUnavailable", 2}}}}}});
-  EXPECT_TRUE(Eventually([&] { return min_available() == 3; }, "two may go"));
+  EXPECT_TRUE(Eventually([&] { return min_available() == 3; }, "two may be evicted"));
   scheduler_.Publish(20);  // another plan: four trainers on cpu and a server
   ASSERT_TRUE(Eventually([&] { return Status().plan && Status().plan->generation == 2; }, "generation 2"));
   EXPECT_TRUE(Eventually([&] { return min_available() == static_cast<int>(coordinator_.members().size()) + 1 - 2; },
@@ -136,12 +136,12 @@ TEST_P(ObjectsTest, SomebodyElsesObjectOfTheNameIsNotTouchedAndIsTold) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("NameTaken", "adult-token"); }, "event"));
   EXPECT_THAT(PodNames(), IsEmpty());
   EXPECT_EQ(Get(kube::resources::Secrets(), {ns_, "adult-token"}).resource_version(), version);
-  // It goes, and the job runs with a token of its own.
+  // It is deleted, and the job runs with a token of its own.
   ASSERT_THAT(client_->Delete(kube::resources::Secrets(), {ns_, "adult-token"}), base::IsOk());
   EXPECT_TRUE(WaitForCondition("Running", "True"));
 }
 
-// Not only no pods: nothing is read, judged, written or told.
+// The operator creates no pods, and reads, checks, writes and reports nothing either.
 TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
   Json job = JobJson();
   job["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
@@ -170,7 +170,7 @@ TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
     for (const kube::Object& object : list->items)
       EXPECT_THAT(object.key().name, testing::Not(HasSubstr("adult"))) << resource.kind;
   }
-  // And it is not kept from going.
+  // And its deletion is not held up.
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
   EXPECT_FALSE(Exists(TrainingJobs(), {ns_, "adult"}));
 }

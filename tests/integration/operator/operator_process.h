@@ -22,11 +22,11 @@ class OperatorProcess {
   OperatorProcess(const OperatorProcess&) = delete;
   OperatorProcess& operator=(const OperatorProcess&) = delete;
 
-  // Its HTTP port, once it has told it: its caches are filled then. 0: not yet.
+  // Its HTTP port, once it has printed it: its caches are filled then. 0: not yet.
   int HttpPort();
-  // The body of a GET; empty when there is none, or an answer other than 200.
+  // The body of a GET; empty when no answer comes, or an answer other than 200.
   std::string Get(const std::string& path);
-  // Value of a metric without labels; nothing when it is not there.
+  // The value of a metric without labels; nothing when it does not exist.
   std::optional<double> Metric(const std::string& name);
   bool Leads() { return Metric("medley_leader") == 1; }
 

@@ -1,4 +1,4 @@
-// Units that come and go: ResourceQuotas lowered and raised, nodes added, pods refused.
+// Units that are added and removed: ResourceQuotas lowered and raised, nodes added, pods refused.
 #include <gmock/gmock.h>
 
 #include "common/base/status.h"
@@ -105,7 +105,7 @@ class QuotaTest : public OperatorHarness {
     hard_ = hard;
     CountQuota();
   }
-  // What the quota controller does, where there is none.
+  // Does what the quota controller does, on a server without one.
   void CountQuota() {
     if (server_.real() || hard_.is_null()) return;
     int64_t used = 100;  // the coordinator
@@ -161,7 +161,7 @@ TEST_P(QuotaTest, AQuotaLoweredAndRaisedMovesTheJob) {
         CountQuota();
         return PodNames().size() == 4;
       },
-      "the surplus pod goes"));
+      "the surplus pod is deleted"));
   coordinator_.Progress(1000, 1000);  // below the goal
   PutQuota("40");
   ASSERT_TRUE(Applied(3, "CapacityChanged"));
@@ -223,8 +223,8 @@ TEST_P(QuotaTest, APodThatAQuotaRefusesIsToldAndTheJobIsPlannedWithoutIt) {
   coordinator_.SetAutoCommit(false);
   StartOperator();
   Apply(TrainingJobs(), JobJson());
-  EXPECT_TRUE(Eventually([&] { return HasEvent("FailedCreatePod", "exceeded quota: team"); }, "told"));
-  // The others are there, and the coordinator has the plan: nothing else waits for the quota.
+  EXPECT_TRUE(Eventually([&] { return HasEvent("FailedCreatePod", "exceeded quota: team"); }, "the Event"));
+  // The other pods exist, and the coordinator has the plan: nothing else waits for the quota.
   EXPECT_TRUE(Eventually([&] { return coordinator_.applied().size() == 1; }, "applied"));
   EXPECT_TRUE(Eventually([&] { return PodNames().contains("adult-0-cpu-1"); }, "the others"));
   Settle();

@@ -1,4 +1,4 @@
-// Planning again: what starts it, the decision told either way, and make before break.
+// Replanning: what starts it, the decision, which is published either way, and make before break.
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
@@ -33,7 +33,7 @@ TEST_P(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
   EXPECT_THAT(PodNames(), Contains("adult-1-gpu-0"));
   EXPECT_TRUE(Status().conditions.IsTrue("Running"));
   coordinator_.Commit();
-  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "old pods go"));
+  EXPECT_TRUE(Eventually([&] { return !PodNames().contains("adult-1-gpu-0"); }, "old pods are deleted"));
   EXPECT_TRUE(WaitForCondition("Rescaling", "False", "Rescaled"));
   const JobStatus status = Status();
   EXPECT_EQ(status.plan->generation, 2);

@@ -8,7 +8,7 @@
 namespace medley::ops {
 namespace {
 
-TEST(ReconcilerTest, E2_AnObjectThatIsGoneIsSuccessAndWritesNothing) {
+TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   base::FakeClock clock;
   kube::FakeClient client;  // without hooks: every call fails
   metrics::Registry registry;

@@ -1,0 +1,246 @@
+#include "operator/controllers/job_actions.h"
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "operator/api/names.h"
+#include "operator/api/resources.h"
+#include "operator/capacity/node_facts.h"
+#include "operator/controllers/job_world.h"
+
+namespace medley::ops {
+
+using lifecycle::Action;
+using lifecycle::AddSpent;
+using lifecycle::Answer;
+using lifecycle::ApplyObject;
+using lifecycle::AskForPlan;
+using lifecycle::Connect;
+using lifecycle::CountPlan;
+using lifecycle::CountReplan;
+using lifecycle::CountRestarts;
+using lifecycle::CreatePods;
+using lifecycle::DeleteObject;
+using lifecycle::DeletePods;
+using lifecycle::Disconnect;
+using lifecycle::DrainMembers;
+using lifecycle::Effect;
+using lifecycle::EnsureObject;
+using lifecycle::GetObject;
+using lifecycle::OfferObservation;
+using lifecycle::PatchJob;
+using lifecycle::PoolsView;
+using lifecycle::PublishEvent;
+using lifecycle::ReadLog;
+using lifecycle::ReadPlan;
+using lifecycle::ReadPools;
+using lifecycle::ReadProfiles;
+using lifecycle::RecordSwitch;
+using lifecycle::ReportNewerTerm;
+using lifecycle::SavePlan;
+using lifecycle::SendPlan;
+using lifecycle::SuspendTraining;
+using lifecycle::WriteLog;
+
+Answer JobActions::Do(const Action& action) {
+  return std::visit([this](const auto& each) { return Carry(each); }, action);
+}
+
+void JobActions::Do(const Effect& effect) {
+  std::visit([this](const auto& each) { Carry(each); }, effect);
+}
+
+Answer JobActions::Carry(const ReadPools& action) {
+  return input_.job ? ReadPoolsView(deps_, *input_.job, action) : PoolsView();
+}
+
+Answer JobActions::Carry(const ReadPlan&) {
+  const kube::Key key{key_.ns, PlanConfigMapName(key_.name)};
+  return ReadCurrent(deps_, first_, kube::resources::ConfigMaps(), key, deps_.stores.config_maps.Get(key));
+}
+
+Answer JobActions::Carry(const ReadProfiles& action) {
+  std::map<std::string, kube::ObjectPtr> maps;
+  for (const std::string& pool : action.pools) {
+    const kube::ObjectPtr map = deps_.stores.config_maps.Get({key_.ns, ProfileConfigMapName(action.hash, pool)});
+    if (map != nullptr) maps[pool] = map;
+  }
+  return maps;
+}
+
+Answer JobActions::Carry(const GetObject& action) { return deps_.client.Get(action.resource, action.key); }
+
+Answer JobActions::Carry(const ReadLog& action) {
+  std::string path = kube::resources::Pods().Path(action.pod.ns, action.pod.name, "log");
+  if (action.tail_lines > 0) path += "?tailLines=" + std::to_string(action.tail_lines);
+  return deps_.client.GetRaw(path);
+}
+
+Answer JobActions::Carry(const EnsureObject& action) {
+  const kube::Key key = action.object.key();
+  if (action.probably_exists) {
+    auto existing = deps_.client.Get(action.resource, key);
+    if (!kube::IsNotFound(existing.status())) return existing;
+  }
+  auto made = deps_.client.Create(action.resource, action.object);
+  return kube::IsAlreadyExists(made.status()) ? deps_.client.Get(action.resource, key) : made;
+}
+
+Answer JobActions::Carry(const ApplyObject& action) {
+  return deps_.client
+      .Patch(action.resource, action.object.key(), kube::PatchType::kApply, action.object.json(),
+             {.field_manager = "medley-operator", .force = true})
+      .status();
+}
+
+Answer JobActions::Carry(const DeleteObject& action) {
+  return deps_.client.Delete(action.resource, action.key,
+                             {.uid = action.uid, .propagation_policy = action.propagation_policy});
+}
+
+Answer JobActions::Carry(const PatchJob& action) {
+  const auto patched =
+      deps_.client.Patch(TrainingJobs(), key_, kube::PatchType::kMerge, action.patch, {}, action.subresource);
+  if (patched.ok() && action.subresource == "status") deps_.metrics.CountStatusWrite();
+  return patched.status();
+}
+
+absl::Status JobActions::CreatePod(kube::Object pod, bool avoid_noticed_nodes) {
+  if (avoid_noticed_nodes) KeepOff(deps_.capacity.NodesToAvoid(deps_.capacity.Demand(pod)), pod);
+  deps_.expectations.ExpectCreations(key_, 1);
+  const auto made = deps_.client.Create(kube::resources::Pods(), pod);
+  if (made.ok()) {
+    deps_.metrics.CountCreatedPods(1);
+  } else {
+    deps_.expectations.CreationObserved(key_);
+  }
+  return made.status();
+}
+
+Answer JobActions::Carry(const CreatePods& action) {
+  CreatePods::Outcomes outcomes;
+  SlowStart(static_cast<int>(action.pods.size()), [&](int i) -> absl::Status {
+    const absl::Status made = CreatePod(action.pods[i], action.avoid_noticed_nodes);
+    outcomes.tried.push_back(made);
+    return kube::IsAlreadyExists(made) ? absl::OkStatus() : made;
+  });
+  return outcomes;
+}
+
+Answer JobActions::Carry(const DeletePods& action) {
+  DeletePods::Outcome outcome;
+  for (const DeletePods::Target& pod : action.pods) {
+    const absl::Status deleted = deps_.client.Delete(kube::resources::Pods(), pod.key, {.uid = pod.uid});
+    // A conflict: a newer pod has the name.
+    if (!deleted.ok() && !kube::IsNotFound(deleted) && !kube::IsConflict(deleted)) {
+      outcome.status = base::Annotate(deleted, "delete pod " + pod.key.ToString());
+      break;
+    }
+    outcome.deleted.insert(pod.uid);
+  }
+  return outcome;
+}
+
+Answer JobActions::Carry(const SavePlan& action) {
+  const kube::Resource maps = kube::resources::ConfigMaps();
+  const auto update = [&](const std::string& version) {
+    kube::Object map = action.map;
+    map.mutable_json()["metadata"]["resourceVersion"] = version;
+    return deps_.client.Update(maps, map);
+  };
+  SavePlan::Outcome outcome;
+  absl::StatusOr<kube::Object> written = base::NotFound("not written yet");
+  if (!action.version.empty()) written = update(action.version);
+  if (kube::IsNotFound(written.status())) written = deps_.client.Create(maps, action.map);
+  if (kube::IsAlreadyExists(written.status()) || kube::IsConflict(written.status())) {
+    outcome = ReadOtherPlan(action.map);
+    if (!outcome.status.ok()) return outcome;
+    written = update(outcome.version);
+  }
+  if (written.ok()) outcome.version = written->resource_version();
+  outcome.status = base::Annotate(written.status(), "write ConfigMap " + action.map.key().ToString());
+  return outcome;
+}
+
+SavePlan::Outcome JobActions::ReadOtherPlan(const kube::Object& map) {
+  SavePlan::Outcome outcome;
+  const auto existing = deps_.client.Get(kube::resources::ConfigMaps(), map.key());
+  outcome.status = existing.status();
+  if (!existing.ok()) return outcome;
+  outcome.version = existing->resource_version();
+  const auto owner = existing->controller();
+  if (!owner || owner->uid != input_.object->uid()) return outcome;
+  outcome.overtaken = true;
+  if (auto plan = ReadPlanRecord(*existing); plan.ok()) {
+    outcome.plan_of_other = std::make_shared<const PlanRecord>(*std::move(plan));
+  }
+  outcome.status = base::Aborted(
+      "write ConfigMap {}: another operator (term {}) has written it; the job goes on with "
+      "that plan",
+      map.key().ToString(), existing->annotation(kLeaderTermAnnotation));
+  return outcome;
+}
+
+Answer JobActions::Carry(const Connect& action) {
+  return deps_.links.For(key_, action.connection.address, action.connection.token)->latest();
+}
+
+Answer JobActions::Carry(const SendPlan& action) {
+  const auto link = deps_.links.Find(key_);
+  if (link == nullptr) return absl::StatusOr<int64_t>(base::Unavailable("not connected to the coordinator"));
+  return link->ApplyPlan(action.plan, term_, stop_);
+}
+
+Answer JobActions::Carry(const SuspendTraining& action) {
+  const auto link = deps_.links.Find(key_);
+  if (link == nullptr) return SuspendTraining::Outcome{base::Unavailable("not connected to the coordinator"), nullptr};
+  auto step = link->Suspend(action.reason, action.timeout, term_, stop_);
+  return SuspendTraining::Outcome{std::move(step), link->latest()};
+}
+
+Answer JobActions::Carry(const DrainMembers& action) {
+  const auto link = deps_.links.Find(key_);
+  if (link == nullptr) return absl::Status(base::Unavailable("not connected to the coordinator"));
+  return link->Drain(action.members, action.notice, term_, stop_);
+}
+
+Answer JobActions::Carry(const AskForPlan& action) {
+  AskForPlan::Outcome outcome{deps_.scheduler.Plan(action.request, stop_), false};
+  outcome.unavailable = !outcome.result.ok() && IsSchedulerAway(outcome.result.status());
+  return outcome;
+}
+
+void JobActions::Carry(const PublishEvent& effect) {
+  deps_.events.Record(*input_.object, effect.warning ? EventRecorder::Type::kWarning : EventRecorder::Type::kNormal,
+                      effect.reason, effect.message);
+}
+
+void JobActions::Carry(const CountRestarts& effect) {
+  for (int i = 0; i < effect.count; ++i) deps_.metrics.CountRestart();
+}
+
+void JobActions::Carry(const CountPlan& effect) { deps_.metrics.CountPlan(effect.result); }
+
+void JobActions::Carry(const CountReplan& effect) { deps_.metrics.CountReplan(effect.decision); }
+
+void JobActions::Carry(const AddSpent& effect) { deps_.metrics.AddSpent(effect.usd); }
+
+void JobActions::Carry(const RecordSwitch& effect) {
+  deps_.metrics.ObserveSwitch(key_, effect.recovery, effect.pause_seconds, static_cast<double>(effect.lost_steps));
+}
+
+void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
+
+void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation); }
+
+void JobActions::Carry(const ReportNewerTerm& effect) { deps_.heard_of_term(effect.term); }
+
+void JobActions::Carry(const WriteLog& effect) {
+  if (effect.warning) {
+    log::Warn(effect.message, {{"error", effect.error}});
+  } else {
+    log::Debug(effect.message, {{"error", effect.error}});
+  }
+}
+
+}  // namespace medley::ops

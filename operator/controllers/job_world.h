@@ -1,0 +1,26 @@
+// Reads what a pass over a job is decided from, out of caches. Reads nothing from the API server but, in the first pass
+// of a new leader, the job's own objects: the caches may lag behind the last writes of the leader before.
+#pragma once
+
+#include <string>
+
+#include "operator/controllers/job_deps.h"
+#include "operator/lifecycle/lifecycle.h"
+
+namespace medley::ops {
+
+// The job as read from the cache, checked against the spec with which it was admitted.
+lifecycle::JobInput ReadJobInput(const JobDeps& deps, kube::ObjectPtr object);
+
+// `first`: of this process over this job; its memory is empty.
+lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, const lifecycle::Memory& memory,
+                           bool first);
+
+// `cached`, or what the API server holds when `first`, under leader election. Null: it does not exist.
+kube::ObjectPtr ReadCurrent(const JobDeps& deps, bool first, const kube::Resource& resource, const kube::Key& key,
+                            kube::ObjectPtr cached);
+
+// All valid pools, with prices, as this job sees them. This is where a pool is matched with a price.
+lifecycle::PoolsView ReadPoolsView(const JobDeps& deps, const TrainingJob& job, const lifecycle::ReadPools& query);
+
+}  // namespace medley::ops

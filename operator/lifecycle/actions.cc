@@ -1,0 +1,58 @@
+#include "operator/lifecycle/actions.h"
+
+#include <fmt/core.h>
+
+namespace medley::ops::lifecycle {
+namespace {
+
+struct Describer {
+  std::string operator()(const ReadPools&) const { return "read pools"; }
+  std::string operator()(const ReadPlan&) const { return "read plan"; }
+  std::string operator()(const ReadProfiles&) const { return "read profiles"; }
+  std::string operator()(const GetObject& a) const { return fmt::format("get {} {}", a.resource.kind, a.key.name); }
+  std::string operator()(const ReadLog& a) const { return "read log of " + a.pod.name; }
+  std::string operator()(const EnsureObject& a) const {
+    return fmt::format("ensure {} {}", a.resource.kind, a.object.key().name);
+  }
+  std::string operator()(const ApplyObject& a) const {
+    return fmt::format("apply {} {}", a.resource.kind, a.object.key().name);
+  }
+  std::string operator()(const DeleteObject& a) const {
+    return fmt::format("delete {} {}", a.resource.kind, a.key.name);
+  }
+  std::string operator()(const PatchJob& a) const {
+    return a.subresource.empty() ? "patch job" : "patch " + a.subresource;
+  }
+  std::string operator()(const CreatePods& a) const {
+    std::string names;
+    for (const kube::Object& pod : a.pods) names += (names.empty() ? "" : ", ") + pod.key().name;
+    return "create pods " + names;
+  }
+  std::string operator()(const DeletePods& a) const {
+    std::string names;
+    for (const DeletePods::Target& pod : a.pods) names += (names.empty() ? "" : ", ") + pod.key.name;
+    return "delete pods " + names;
+  }
+  std::string operator()(const SavePlan&) const { return "save plan"; }
+  std::string operator()(const Connect& a) const { return "connect to " + a.connection.address; }
+  std::string operator()(const SendPlan& a) const { return fmt::format("send plan {}", a.plan.plan.generation); }
+  std::string operator()(const SuspendTraining&) const { return "suspend training"; }
+  std::string operator()(const DrainMembers& a) const {
+    std::string names;
+    for (const std::string& member : a.members) names += (names.empty() ? "" : ", ") + member;
+    return "drain members " + names;
+  }
+  std::string operator()(const AskForPlan&) const { return "ask for a plan"; }
+};
+
+}  // namespace
+
+std::string Describe(const Action& action) { return std::visit(Describer(), action); }
+
+bool IsRead(const Action& action) {
+  return std::holds_alternative<ReadPools>(action) || std::holds_alternative<ReadPlan>(action) ||
+         std::holds_alternative<ReadProfiles>(action) || std::holds_alternative<GetObject>(action) ||
+         std::holds_alternative<ReadLog>(action) || std::holds_alternative<Connect>(action);
+}
+
+}  // namespace medley::ops::lifecycle

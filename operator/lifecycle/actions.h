@@ -1,0 +1,240 @@
+// Everything that the life of a job can do to the world, as values.
+//
+// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out and calls Decide
+// again. An Effect has none: the shell carries out all effects, in order, when the pass has ended.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/model/observation.h"
+#include "common/model/planning.h"
+#include "kube/object.h"
+#include "operator/lifecycle/world.h"
+#include "operator/records/plan_record.h"
+
+namespace medley::ops::lifecycle {
+
+// --- Reads, of what only some passes need.
+
+// All pools. Counting units takes the longest: they are counted for those in `names`, or for all when it is empty.
+struct ReadPools {
+  using Answer = PoolsView;
+  std::vector<std::string> names;
+  bool count_units = true;
+};
+
+// ConfigMap JOB-plan, or null. From the API server itself in the first pass of a new leader.
+struct ReadPlan {
+  using Answer = kube::ObjectPtr;
+};
+
+// The ConfigMaps of stored profiles, by pool; a pool without one is absent.
+struct ReadProfiles {
+  using Answer = std::map<std::string, kube::ObjectPtr>;
+  std::string hash;
+  std::vector<std::string> pools;
+};
+
+// From the API server, not from a cache.
+struct GetObject {
+  using Answer = absl::StatusOr<kube::Object>;
+  kube::Resource resource;
+  kube::Key key;
+};
+
+struct ReadLog {
+  using Answer = absl::StatusOr<std::string>;
+  kube::Key pod;
+  int tail_lines = 0;  // 0: the whole log
+};
+
+// --- Objects.
+
+// Creates the object unless one of its name exists. Answer: the object that exists now, whoever owns it.
+struct EnsureObject {
+  using Answer = absl::StatusOr<kube::Object>;
+  kube::Resource resource;
+  kube::Object object;
+  bool probably_exists = false;  // saves the attempt to create it
+};
+
+// Server-side apply.
+struct ApplyObject {
+  using Answer = absl::Status;
+  kube::Resource resource;
+  kube::Object object;
+};
+
+struct DeleteObject {
+  using Answer = absl::Status;
+  kube::Resource resource;
+  kube::Key key;
+  std::optional<std::string> uid;  // precondition
+  std::string propagation_policy;
+};
+
+// A merge patch of the TrainingJob.
+struct PatchJob {
+  using Answer = absl::Status;
+  kube::Json patch;
+  std::string subresource;  // "" or "status"
+};
+
+// Creates pods in growing batches and stops after the first batch with a failure; a name that is taken is none.
+struct CreatePods {
+  struct Outcomes {
+    std::vector<absl::Status> tried;  // of the first pods; the rest was not tried
+  };
+  using Answer = Outcomes;
+  std::vector<kube::Object> pods;
+  // Members are kept off nodes with a notice, which a pod that tolerates every taint would be bound to.
+  bool avoid_noticed_nodes = false;
+};
+
+// Deletes in order and stops at the first failure. A pod that has been deleted already, or whose name belongs to a
+// newer pod, is a success.
+struct DeletePods {
+  struct Outcome {
+    std::set<std::string> deleted;  // UIDs
+    absl::Status status;
+  };
+  using Answer = Outcome;
+  struct Target {
+    kube::Key key;
+    std::string uid;
+  };
+  std::vector<Target> pods;
+};
+
+// Writes ConfigMap JOB-plan, only over the version that this operator has read or written.
+struct SavePlan {
+  struct Outcome {
+    absl::Status status;
+    std::string version;  // resourceVersion of the ConfigMap that exists now; empty: not known
+    // Another operator has written it: its plan, or null when that is unreadable. `status` is an error then.
+    bool overtaken = false;
+    std::shared_ptr<const PlanRecord> plan_of_other;
+  };
+  using Answer = Outcome;
+  kube::Object map;
+  std::string version;  // empty: none exists as far as this operator knows
+};
+
+// --- The coordinator.
+
+// Connects, or reconnects where address or token changed. Answer: the latest observation, or null.
+struct Connect {
+  using Answer = std::shared_ptr<const Observation>;
+  Connection connection;
+};
+
+// Answer: the number of the generation that the coordinator has accepted.
+struct SendPlan {
+  using Answer = absl::StatusOr<int64_t>;
+  PlanRecord plan;
+};
+
+struct SuspendTraining {
+  struct Outcome {
+    absl::StatusOr<int64_t> step;  // of the checkpoint
+    std::shared_ptr<const Observation> observed;
+  };
+  using Answer = Outcome;
+  std::string reason;
+  base::nanoseconds timeout{};
+};
+
+struct DrainMembers {
+  using Answer = absl::Status;
+  std::vector<std::string> members;
+  base::nanoseconds notice{};
+};
+
+// --- The scheduling service.
+
+struct AskForPlan {
+  struct Outcome {
+    absl::StatusOr<model::PlanResult> result;
+    bool unavailable = false;  // the service did not answer, as opposed to refusing
+  };
+  using Answer = Outcome;
+  model::PlanRequest request;
+};
+
+using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, EnsureObject, ApplyObject,
+                            DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan, Connect, SendPlan,
+                            SuspendTraining, DrainMembers, AskForPlan>;
+
+// The Answer types above, each once.
+using Answer =
+    std::variant<PoolsView, kube::ObjectPtr, std::map<std::string, kube::ObjectPtr>, absl::StatusOr<kube::Object>,
+                 absl::StatusOr<std::string>, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
+                 SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
+                 SuspendTraining::Outcome, AskForPlan::Outcome>;
+
+// One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
+std::string Describe(const Action& action);
+// True when carrying it out changes nothing in the cluster, in the coordinator or in the scheduling service.
+bool IsRead(const Action& action);
+
+// --- Effects.
+
+struct PublishEvent {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+};
+
+struct CountRestarts {
+  int count = 0;
+};
+
+struct CountPlan {
+  std::string result;  // accepted, infeasible, refused, unavailable
+};
+
+struct CountReplan {
+  std::string decision;
+};
+
+struct AddSpent {
+  double usd = 0;
+};
+
+struct RecordSwitch {
+  bool recovery = false;
+  double pause_seconds = 0;
+  int64_t lost_steps = 0;
+};
+
+struct Disconnect {};  // from the coordinator
+
+struct OfferObservation {
+  model::JobObservation observation;
+};
+
+// A leader with this newer term has been served: this operator may have been deposed.
+struct ReportNewerTerm {
+  int64_t term = 0;
+};
+
+struct WriteLog {
+  bool warning = false;
+  std::string message;
+  std::string error;
+};
+
+using Effect = std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch, Disconnect,
+                            OfferObservation, ReportNewerTerm, WriteLog>;
+
+}  // namespace medley::ops::lifecycle

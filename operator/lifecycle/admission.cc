@@ -1,0 +1,86 @@
+#include "operator/lifecycle/admission.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "common/model/job_spec.h"
+#include "kube/errors.h"
+#include "operator/api/resources.h"
+#include "operator/api/validate.h"
+#include "operator/lifecycle/pass.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+std::string Join(const std::vector<std::string>& sentences) {
+  std::string joined;
+  for (const std::string& sentence : sentences) joined += (joined.empty() ? "" : "; ") + sentence;
+  return joined;
+}
+
+// A conflict means that the cache is behind: the newer object brings another pass.
+absl::Status PatchFinalizers(Pass& pass, kube::Json finalizers) {
+  const kube::Json metadata = {{"finalizers", std::move(finalizers)},
+                               {"resourceVersion", pass.object.resource_version()}};
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status patched, pass.Ask(PatchJob{{{"metadata", metadata}}, ""}));
+  return kube::IsConflict(patched) ? absl::OkStatus() : patched;
+}
+
+}  // namespace
+
+JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
+  JobInput input;
+  input.problems = ValidateTrainingJob(*object);
+  auto job = TrainingJob::FromObject(*object);
+  if (job.ok()) {
+    input.job = *std::move(job);
+    if (admitted_spec.is_object()) {
+      for (std::string& sentence : ValidateTrainingJobUpdate(admitted_spec, object->At("/spec"))) {
+        input.problems.push_back(std::move(sentence));
+      }
+    }
+    const auto spec = model::ParseJobSpec(input.job->spec.dump());
+    const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
+    if (spec.ok()) input.profile_hash = model::ProfileHash(*spec);
+    if (!input.problems.empty()) {
+      input.reason = "InvalidSpec";
+    } else if (!valid.ok()) {
+      input.reason = "InvalidModel";
+      input.problems.push_back(base::Message(valid));
+    }
+  } else {
+    input.problems.push_back(base::Message(job.status()));
+    input.reason = "InvalidSpec";
+  }
+  input.object = std::move(object);
+  return input;
+}
+
+void RefuseSpec(Pass& pass, const JobInput& input) {
+  pass.spec_is_valid = false;
+  pass.memory.status.current.observed_generation = pass.object.generation();
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, input.reason, Join(input.problems));
+}
+
+bool HasFinalizer(const kube::Object& job) {
+  const kube::Json& finalizers = job.At("/metadata/finalizers");
+  return finalizers.is_array() && std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
+}
+
+absl::Status EnsureFinalizer(Pass& pass) {
+  if (HasFinalizer(pass.object)) return absl::OkStatus();
+  const kube::Json& finalizers = pass.object.At("/metadata/finalizers");
+  kube::Json list = finalizers.is_array() ? finalizers : kube::Json::array();
+  list.push_back(kFinalizer);
+  return PatchFinalizers(pass, std::move(list));
+}
+
+absl::Status RemoveFinalizer(Pass& pass) {
+  if (!HasFinalizer(pass.object)) return absl::OkStatus();
+  kube::Json list = pass.object.At("/metadata/finalizers");
+  list.erase(std::find(list.begin(), list.end(), kFinalizer));
+  const absl::Status patched = PatchFinalizers(pass, std::move(list));
+  return kube::IsNotFound(patched) ? absl::OkStatus() : patched;
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,40 @@
+// Admission: whether the job's spec can be read and makes sense, before anything runs for it.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/object.h"
+#include "operator/api/training_job.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+// A TrainingJob as read and checked, once a pass.
+struct JobInput {
+  kube::ObjectPtr object;  // never null
+  // Absent: a field of the spec has a wrong type or form. Everything that needs the spec takes a TrainingJob, so that
+  // it cannot run without one.
+  std::optional<TrainingJob> job;
+  std::string profile_hash;           // of the model; empty: the model is invalid
+  std::vector<std::string> problems;  // empty: the spec is valid
+  std::string reason;                 // of the condition Planned, when there are problems
+};
+
+// `admitted_spec`: the spec as it was when the job's first objects were created, of which most fields may not change;
+// null before. Pure.
+JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec);
+
+// Reports the problems in the condition Planned.
+void RefuseSpec(Pass& pass, const JobInput& input);
+
+// The operator's, which keeps a deleted job until its pods have been deleted.
+bool HasFinalizer(const kube::Object& job);
+absl::Status EnsureFinalizer(Pass& pass);
+absl::Status RemoveFinalizer(Pass& pass);
+
+}  // namespace medley::ops::lifecycle

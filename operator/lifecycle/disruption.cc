@@ -1,0 +1,189 @@
+#include "operator/lifecycle/disruption.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "operator/builders/pods.h"
+#include "operator/builders/slots.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr base::nanoseconds kOverdue = base::seconds(30);   // of a deletion, after its grace period
+constexpr base::nanoseconds kAskAgain = base::seconds(10);  // when no plan was found
+constexpr double kShortestNotice = 30;                      // seconds, of the clouds' spot interruptions
+
+struct Disrupted {
+  kube::ObjectPtr pod;
+  Notice notice;
+};
+
+// Of a pod with a deletion timestamp.
+Notice NoticeOfDeletion(Pass& pass, const kube::Object& pod) {
+  const auto due = base::ParseTime(pod.String("/metadata/deletionTimestamp"));
+  const base::nanoseconds left = due.ok() ? *due + kOverdue - pass.world.now : base::nanoseconds(0);
+  // The kubelet does not answer: the pod stays as long as the node does.
+  if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "deletion overdue"};
+  pass.RequeueAfter(left);
+  return Notice{Notice::Kind::kDisrupted, true, "deletion"};
+}
+
+// Why the pod will be lost soon; nothing: it will not.
+std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
+  if (HasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
+  const std::string node = pod.String("/spec/nodeName");
+  const auto of_node = pass.world.node_notices.find(node);
+  if (of_node != pass.world.node_notices.end()) return of_node->second;
+  if (auto notice = PodNoticeOf(pod)) return notice;
+  if (pod.deleting()) return NoticeOfDeletion(pass, pod);
+  auto& not_ready = pass.memory.disruption.not_ready_since;
+  if (!pass.world.nodes_not_ready.contains(node)) {
+    not_ready.erase(node);
+    return std::nullopt;
+  }
+  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
+  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
+  if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "not ready"};
+  pass.RequeueAfter(left);
+  return std::nullopt;
+}
+
+std::vector<Disrupted> DisruptedMembers(Pass& pass) {
+  std::vector<Disrupted> disrupted;
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+    const kube::ObjectPtr pod = pass.Pod(slot.member);
+    if (pod == nullptr) continue;
+    if (auto notice = NoticeFor(pass, *pod)) disrupted.push_back({pod, *std::move(notice)});
+  }
+  return disrupted;
+}
+
+// The reason of the worst.
+std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) {
+  const Notice* worst = &disrupted.front().notice;
+  std::map<std::pair<std::string, std::string>, std::string> news;  // (reason, what will be lost): pods
+  for (const Disrupted& each : disrupted) {
+    if (each.notice.kind == Notice::Kind::kSpot) worst = &each.notice;
+    if (!pass.memory.disruption.published.insert(each.pod->uid() + each.notice.sign).second) continue;
+    std::string& pods = news[{ReasonOf(each.notice.kind),
+                              fmt::format("node {} ({})", each.pod->String("/spec/nodeName"), each.notice.sign)}];
+    pods += (pods.empty() ? "" : ", ") + each.pod->key().name;
+  }
+  for (const auto& [what, pods] : news) {
+    pass.Warning(what.first, fmt::format("{}: pods of the job will leave before they are lost: {}", what.second, pods));
+  }
+  return ReasonOf(worst->kind);
+}
+
+// The same plan, with the disrupted pods elsewhere.
+absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
+  PlanRecord record = *pass.memory.planning.record;
+  const int64_t from = record.plan.generation;
+  record.plan.generation = NextGeneration(pass);
+  record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass));
+  record.reason = reason;
+  MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  FillPlanStatus(pass);
+  const std::string sentence = fmt::format(
+      "from generation {} to generation {}: the same plan, {} of its {} pods "
+      "elsewhere",
+      from, record.plan.generation, count, record.slots.size());
+  pass.Event("PlanAccepted", reason + ": " + sentence);
+  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
+  pass.Publish(CountReplan{reason});
+  pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
+  return absl::OkStatus();
+}
+
+bool CanMove(JobPhase phase) {
+  return phase == JobPhase::kTraining || phase == JobPhase::kPreparing || phase == JobPhase::kRecovering ||
+         phase == JobPhase::kWaiting;
+}
+
+// Whether the coordinator must be told now that the pod leaves. `noticed`: since when its loss is certain, by UID.
+bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::SteadyTime>& noticed) {
+  if (pod.deleting()) return true;
+  const auto notice = NoticeFor(pass, pod);
+  if (!notice || !notice->certain) return false;
+  const auto& before = pass.memory.disruption.noticed_since;
+  const auto known = before.find(pod.uid());
+  const base::SteadyTime since = known == before.end() ? pass.world.steady : known->second;
+  noticed[pod.uid()] = since;
+  const base::nanoseconds left = since + pass.options.notice_patience - pass.world.steady;
+  if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
+  return left <= base::nanoseconds(0);
+}
+
+}  // namespace
+
+std::vector<MemberSlot> StayingSlots(Pass& pass) {
+  std::vector<MemberSlot> staying = pass.memory.planning.record->slots;
+  for (const Disrupted& each : DisruptedMembers(pass)) {
+    std::erase_if(staying, [&](const MemberSlot& slot) { return slot.member == each.pod->key().name; });
+  }
+  return staying;
+}
+
+absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
+  auto& asked_at = pass.memory.disruption.evacuation_asked_at;
+  const std::vector<Disrupted> disrupted = DisruptedMembers(pass);
+  if (disrupted.empty()) {
+    asked_at.reset();
+    return false;
+  }
+  const std::string reason = PublishNotices(pass, disrupted);
+  if (!CanMove(pass.observed->phase)) return false;
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal) {
+    PublishUnplanned(pass, *choice.refusal);
+    return false;
+  }
+  if (PlanFits(pass, choice.pools)) {
+    MEDLEY_RETURN_IF_ERROR(Relocate(pass, job, reason, disrupted.size()));
+    return true;
+  }
+  if (!job.elasticity.enabled) return false;
+  const base::SteadyTime now = pass.world.steady;
+  if (asked_at && now - *asked_at < kAskAgain) {
+    pass.RequeueAfter(*asked_at + kAskAgain - now);
+    return false;
+  }
+  asked_at = now;
+  const int64_t before = pass.memory.planning.record->plan.generation;
+  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, choice.pools));
+  const bool moved = pass.memory.planning.record->plan.generation != before;
+  if (!moved) pass.RequeueAfter(kAskAgain);
+  return moved;
+}
+
+absl::Status DrainLeaving(Pass& pass) {
+  std::set<std::string> in_plan;
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) in_plan.insert(slot.member);
+  std::vector<std::string> leaving;
+  std::map<std::string, base::SteadyTime> noticed;
+  double notice = kShortestNotice;
+  for (const auto& [name, pod] : pass.world.pods) {
+    const bool released = !in_plan.contains(name) && IsInForce(pass);
+    if (!IsMember(*pod) || HasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
+    if (!MustDrain(pass, *pod, noticed)) continue;
+    if (!pass.memory.disruption.drained.insert(pod->uid()).second) continue;
+    leaving.push_back(name);
+    const kube::Json& grace = pod->At("/metadata/deletionGracePeriodSeconds");
+    if (grace.is_number()) notice = std::min(notice, grace.get<double>());
+  }
+  pass.memory.disruption.noticed_since = std::move(noticed);
+  if (leaving.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status drained, pass.Ask(DrainMembers{leaving, base::FromSeconds(notice)}));
+  if (!drained.ok()) {
+    pass.Publish(WriteLog{true, "the coordinator of " + pass.object.key().ToString() + " did not take a drain",
+                          base::ToString(drained)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,45 @@
+// Disruption: the job leaves nodes that are about to be lost before its pods die.
+//
+//   notice -> the same plan on other nodes, when they have room (without asking the planner)
+//          -> else another plan without these nodes, whatever it saves and however recent the last move is
+//          -> else the coordinator is told in time, so that a checkpoint makes the loss cheap
+//
+// New pods are created first; the old ones are deleted when the new generation is in force, as in every rescale.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/api/training_job.h"
+#include "operator/records/member_slot.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+struct DisruptionState {
+  std::map<std::string, base::SteadyTime> noticed_since;    // members whose loss is certain, by pod UID
+  std::map<std::string, base::SteadyTime> not_ready_since;  // nodes
+  std::set<std::string> published;                          // notices: pod UID and sign
+  std::optional<base::SteadyTime> evacuation_asked_at;      // when a plan without the nodes was last asked for
+  std::set<std::string> drained;                            // pod UIDs that the coordinator was told to drain
+};
+
+// True: a plan without the nodes that are about to be lost was accepted.
+absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);
+
+// The slots of the plan whose pods are not disrupted: another plan may keep them.
+std::vector<MemberSlot> StayingSlots(Pass& pass);
+
+// Tells the coordinator which members leave soon. It continues without them at the next boundary, or takes a
+// checkpoint at once where it cannot do without them.
+absl::Status DrainLeaving(Pass& pass);
+
+}  // namespace medley::ops::lifecycle

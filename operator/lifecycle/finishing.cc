@@ -1,0 +1,127 @@
+#include "operator/lifecycle/finishing.h"
+
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "operator/api/resources.h"
+#include "operator/lifecycle/admission.h"
+#include "operator/lifecycle/observing.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
+
+// The checkpoint, and the conditions.
+absl::Status StopTraining(Pass& pass) {
+  std::string what = "nothing was running";
+  if (pass.world.connection && pass.memory.planning.record) {
+    MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Outcome outcome,
+                            pass.Ask(SuspendTraining{"spec.runPolicy.suspend", pass.options.suspend_timeout}));
+    MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome.step.status(), "suspend the job"));
+    what = outcome.step.ok()
+               ? fmt::format("checkpoint at step {}", *outcome.step)
+               : "no checkpoint could be taken, so the last one counts: " + base::Message(outcome.step.status());
+    pass.observed = outcome.observed;
+  }
+  if (pass.observed != nullptr) RecordObservation(pass);
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, "Suspended", what);
+  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, "Suspended", what);
+  SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "Suspended", what);
+  pass.memory.status.current.conditions.Remove(kRescalingCondition);
+  pass.memory.status.current.conditions.Remove(kRestartingCondition);
+  pass.Event("Suspended", what);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Suspend(Pass& pass) {
+  JobStatus& status = pass.memory.status.current;
+  if (!status.conditions.IsTrue(kSuspendedCondition)) MEDLEY_RETURN_IF_ERROR(StopTraining(pass));
+  status.start_time.clear();  // as Kubernetes does for its Jobs
+  status.replicas = 0;
+  ForgetCoordinator(pass);
+  // A resumed job is planned again: prices and capacity will have changed.
+  MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
+  pass.memory.replanning.considered.reset();
+  return DeletePodsOf(pass, WhichPods::kAll);
+}
+
+void Resume(Pass& pass) {
+  JobStatus& status = pass.memory.status.current;
+  if (!status.conditions.IsTrue(kSuspendedCondition)) return;
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kFalse, "Resumed", "spec.runPolicy.suspend is false");
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "Resumed", "the job is planned again");
+  status.start_time = base::FormatTime(pass.world.now);
+  pass.memory.running.sent_generation = -1;
+  pass.Event("Resumed", "the job starts again from its last checkpoint");
+}
+
+bool IsPastDeadline(Pass& pass, const TrainingJob& job) {
+  const auto& limit = job.run_policy.active_deadline_seconds;
+  if (!limit) return false;
+  const double active = SecondsSince(pass.memory.status.current.start_time, pass.world.now);
+  const double left = static_cast<double>(*limit) - active;
+  if (left > 0) pass.RequeueAfter(base::FromSeconds(left));
+  return left <= 0;
+}
+
+absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std::string& reason,
+                    const std::string& message) {
+  JobStatus& status = pass.memory.status.current;
+  if (status.finished()) return absl::OkStatus();
+  SetCondition(pass, complete ? kCompleteCondition : kFailedCondition, ConditionStatus::kTrue, reason, message);
+  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, message);
+  SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, reason, message);
+  status.conditions.Remove(kRescalingCondition);
+  status.conditions.Remove(kRestartingCondition);
+  status.completion_time = base::FormatTime(pass.world.now);
+  if (complete && status.observed) {
+    status.observed->progress_percent = 100;
+    status.observed->estimated_remaining_seconds = 0;
+  }
+  if (complete) {
+    pass.Event("Completed", reason + ": " + message);
+  } else {
+    pass.Warning("Failed", reason + ": " + message);
+  }
+  // Before anything is cleaned up, so that the outcome cannot be lost.
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
+  return CleanUpFinished(pass, job.run_policy);
+}
+
+absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
+  JobStatus& status = pass.memory.status.current;
+  pass.Publish(Disconnect{});
+  if (policy.clean_pod_policy != CleanPodPolicy::kNone) {
+    const bool all = policy.clean_pod_policy == CleanPodPolicy::kAll;
+    MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, all ? WhichPods::kAll : WhichPods::kRunning));
+  }
+  status.replicas = 0;
+  const auto& time_to_live = policy.ttl_seconds_after_finished;
+  if (!time_to_live || pass.object.deleting()) return absl::OkStatus();
+  const double left = static_cast<double>(*time_to_live) - SecondsSince(status.completion_time, pass.world.now);
+  if (left > 0) {
+    pass.RequeueAfter(base::FromSeconds(left));
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
+                          pass.Ask(DeleteObject{TrainingJobs(), pass.object.key(), pass.object.uid(), "Background"}));
+  return deleted.ok() || kube::IsNotFound(deleted) ? absl::OkStatus()
+                                                   : base::Annotate(deleted, "delete the finished job");
+}
+
+absl::Status Finalize(Pass& pass) {
+  pass.Publish(Disconnect{});
+  if (!HasFinalizer(pass.object)) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, WhichPods::kAll));
+  if (pass.world.pods.empty()) return RemoveFinalizer(pass);
+  pass.RequeueAfter(kDeletionRetry);
+  return absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,30 @@
+// Ends: suspension, deadline, completion, failure, cleaning up, deletion.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "operator/api/training_job.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+// Takes a checkpoint, deletes the pods and the plan. Idempotent.
+absl::Status Suspend(Pass& pass);
+// Ends a suspension, if there is one.
+void Resume(Pass& pass);
+
+// The job was active for longer than spec.runPolicy.activeDeadlineSeconds.
+bool IsPastDeadline(Pass& pass, const TrainingJob& job);
+
+// Writes the outcome, then cleans up. Does nothing for a job that is finished.
+absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std::string& reason,
+                    const std::string& message);
+// What a finished job still needs: its pods cleaned up, and the job deleted after its time to live.
+absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy);
+// Of a job that is being deleted: its pods first, then the finalizer.
+absl::Status Finalize(Pass& pass);
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,81 @@
+#include "operator/lifecycle/job_observation.h"
+
+#include <algorithm>
+
+#include "operator/records/plan_request.h"
+
+namespace medley::ops {
+namespace {
+
+// Index of the stage with the largest compute time.
+size_t Slowest(const std::vector<StageTimes>& stages) {
+  const auto slowest = std::max_element(stages.begin(), stages.end(), [](const StageTimes& a, const StageTimes& b) {
+    return a.compute_seconds < b.compute_seconds;
+  });
+  return static_cast<size_t>(slowest - stages.begin());
+}
+
+// The part of a plan request that predictions depend on; pools and goals are left out.
+model::PlanRequest RequestWithProfile(const TrainingJob& job, const model::Profile& profile) {
+  model::PlanRequest request;
+  request.model = profile.model;
+  request.profile_id = profile.id;
+  request.training.profile_batch_size = profile.profile_batch_size;
+  request.training.samples_per_epoch = static_cast<double>(profile.samples_per_epoch);
+  request.training.epochs = job.epochs;
+  request.training.state_factor = profile.state_factor;
+  request.training.micro_batches = job.micro_batches;
+  return request;
+}
+
+}  // namespace
+
+bool IsComparable(const PlanRecord& record, const Observation& seen) {
+  if (seen.phase != JobPhase::kTraining || seen.plan_generation != record.plan.generation || seen.next_generation != 0)
+    return false;
+  if (!seen.missing_members.empty() || !(seen.throughput > 0)) return false;
+  if (seen.stages.size() != record.plan.stages.size()) return false;
+  for (size_t s = 0; s < seen.stages.size(); ++s) {
+    if (!(seen.stages[s].compute_seconds > 0) || seen.stages[s].units != record.plan.stages[s].Units()) return false;
+  }
+  return true;
+}
+
+std::optional<model::JobObservation> BuildJobObservation(const TrainingJob& job, const PlanRecord& record,
+                                                         const Observation& seen,
+                                                         const std::vector<model::Profile>& profiles) {
+  if (!IsComparable(record, seen)) return std::nullopt;
+  const auto merged = MergeProfiles(profiles);
+  if (!merged.ok()) return std::nullopt;
+  model::JobObservation out;
+  out.request = RequestWithProfile(job, *merged);
+  out.throughput = seen.throughput;
+  out.batch_size = job.batch_size;
+  out.server_units = record.plan.servers ? record.plan.servers->units : 0;
+  out.usd_per_hour = record.UsdPerHour({});
+  out.job_uid = job.object.uid();
+  out.generation = seen.generation;
+  const size_t slowest = Slowest(seen.stages);
+  for (size_t s = 0; s < seen.stages.size(); ++s) {
+    const model::Stage& stage = record.plan.stages[s];
+    const StageTimes& times = seen.stages[s];
+    if (stage.groups.size() != 1 || stage.operations.size() != 1) return std::nullopt;
+    const bool waits = s == slowest && times.comm_seconds > times.compute_seconds;
+    out.stages.push_back({stage.operations.front().first, stage.operations.front().end - 1, stage.groups.front().pool,
+                          stage.groups.front().units, times.compute_seconds, waits ? times.comm_seconds : 0});
+  }
+  if (!model::Validate(out).ok()) return std::nullopt;
+  return out;
+}
+
+std::vector<std::string> TrainerPools(const PlanRecord& record) {
+  std::vector<std::string> pools;
+  for (const model::Stage& stage : record.plan.stages) {
+    for (const model::Group& group : stage.groups) {
+      if (std::find(pools.begin(), pools.end(), group.pool) == pools.end()) pools.push_back(group.pool);
+    }
+  }
+  return pools;
+}
+
+}  // namespace medley::ops

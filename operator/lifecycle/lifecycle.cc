@@ -1,0 +1,73 @@
+#include "operator/lifecycle/lifecycle.h"
+
+#include "common/base/status.h"
+#include "operator/lifecycle/finishing.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+// Of a job that is neither deleted nor finished.
+absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) {
+  JobStatus& status = pass.memory.status.current;
+  if (!input.problems.empty()) {
+    RefuseSpec(pass, input);
+    MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
+    // A job that has a plan goes on with the spec it was admitted with; only the edit is refused.
+    if (!pass.memory.planning.record) return absl::OkStatus();
+  }
+  status.observed_generation = pass.object.generation();
+  MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));
+  MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
+  if (job.run_policy.suspend) return Suspend(pass);
+  Resume(pass);
+  if (status.start_time.empty()) status.start_time = base::FormatTime(pass.world.now);
+  if (IsPastDeadline(pass, job)) {
+    return Finish(pass, job, false, "DeadlineExceeded",
+                  "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
+  }
+  MEDLEY_RETURN_IF_ERROR(EnsureBaseObjects(pass, job));
+  MEDLEY_RETURN_IF_ERROR(pass.memory.planning.record ? RunPlan(pass, job) : MakeFirstPlan(pass, job));
+  pass.RequeueAfter(IsSettled(pass, job) ? pass.options.settled_recheck : pass.options.recheck);
+  return absl::OkStatus();
+}
+
+absl::Status Run(Pass& pass, const JobInput& input) {
+  if (pass.object.deleting()) return Finalize(pass);
+  if (pass.memory.status.current.finished()) {
+    return CleanUpFinished(pass, input.job ? input.job->run_policy : RunPolicy());
+  }
+  if (!input.job) {
+    RefuseSpec(pass, input);
+    return absl::OkStatus();
+  }
+  return Advance(pass, *input.job, input);
+}
+
+}  // namespace
+
+Decision Decide(const JobInput& input, const World& world, const Memory& memory, const std::vector<Answer>& answers,
+                const JobOptions& options) {
+  Pass pass(*input.object, world, memory, answers, options);
+  pass.profile_hash = input.profile_hash;
+  LoadStatus(pass);
+  ForgetDeletedPods(pass);
+  absl::Status status = Run(pass, input);
+  // The status reports what was done even where a later step failed.
+  if (!pass.open() && !pass.object.deleting()) {
+    const absl::Status written = WriteStatus(pass);
+    if (status.ok()) status = written;
+  }
+  Decision decision;
+  decision.next = pass.open();
+  if (decision.next) return decision;
+  if (status.ok()) decision.requeue_after = pass.requeue_after();
+  decision.status = std::move(status);
+  decision.memory = std::move(pass.memory);
+  decision.effects = pass.TakeEffects();
+  decision.observed = pass.observed;
+  return decision;
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,122 @@
+#include "operator/lifecycle/members.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "operator/api/resources.h"
+#include "operator/builders/pod_group.h"
+#include "operator/builders/pods.h"
+#include "operator/lifecycle/finishing.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/pods.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+// A member that was released exits with 0 a moment before the coordinator's last observation arrives.
+constexpr base::nanoseconds kReleasedPatience = base::seconds(3);
+constexpr base::nanoseconds kPodCacheRetry = base::milliseconds(200);
+
+absl::Status CountFailure(Pass& pass, const kube::Object& pod) {
+  MembersState& state = pass.memory.members;
+  if (state.failures[pod.key().name].last_uid == pod.uid()) return absl::OkStatus();
+  const bool released = HasSucceeded(pod);
+  const int64_t samples = pass.observed != nullptr ? pass.observed->samples_done : 0;
+  if (samples > state.samples_at_failure) {
+    state.failures.clear();
+    state.samples_at_failure = samples;
+  }
+  PodFailures& failures = state.failures[pod.key().name];
+  failures.last_uid = pod.uid();
+  failures.count += 1;
+  base::nanoseconds delay = failures.count == 1 ? base::seconds(0) : base::seconds(BackoffSeconds(failures.count - 1));
+  if (released) delay = kReleasedPatience;
+  failures.retry_at = pass.world.steady + delay;
+  if (released) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string how, HowItEnded(pass, pod));
+  pass.Warning("MemberFailed", fmt::format("pod {} {} and is replaced", pod.key().name, how));
+  return absl::OkStatus();
+}
+
+// `deletions`: pods to be deleted, so that a later pass creates their replacement.
+absl::Status ReplaceMember(Pass& pass, const TrainingJob& job, const kube::ObjectPtr& pod,
+                           std::vector<kube::ObjectPtr>& deletions) {
+  MEDLEY_RETURN_IF_ERROR(CountFailure(pass, *pod));
+  const PodFailures& failures = pass.memory.members.failures[pod->key().name];
+  if (failures.count > job.run_policy.backoff_limit + 1) {
+    return Finish(pass, job, false, "BackoffLimitExceeded",
+                  fmt::format("pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
+                              pod->key().name, failures.count, job.run_policy.backoff_limit));
+  }
+  if (failures.retry_at > pass.world.steady) {
+    pass.RequeueAfter(failures.retry_at - pass.world.steady);
+    if (HasSucceeded(*pod)) return absl::OkStatus();
+  }
+  deletions.push_back(pod);
+  return absl::OkStatus();
+}
+
+// Adds the member's pod to `missing`, unless its pool does not exist any more.
+void BuildMember(Pass& pass, const TrainingJob& job, const MemberSlot& slot, const std::vector<PoolView>& pools,
+                 std::vector<kube::Object>& missing) {
+  const auto view = std::find_if(pools.begin(), pools.end(),
+                                 [&](const PoolView& candidate) { return candidate.pool.name == slot.pool; });
+  if (view == pools.end()) return;  // Replan finds another place for it
+  kube::Object pod = MemberPod(job, slot, view->pool, pass.options.worker, pass.coordinator,
+                               pass.memory.planning.record->plan.generation);
+  if (const auto kind = pass.memory.objects.joined) JoinPodGroup(job, *kind, pod);
+  missing.push_back(std::move(pod));
+}
+
+bool MustWait(Pass& pass, const std::string& member) {
+  const auto failed = pass.memory.members.failures.find(member);
+  if (failed == pass.memory.members.failures.end() || failed->second.retry_at <= pass.world.steady) return false;
+  pass.RequeueAfter(failed->second.retry_at - pass.world.steady);
+  return true;
+}
+
+absl::Status CreateMembers(Pass& pass, const TrainingJob& job, const std::vector<MemberSlot>& slots) {
+  if (slots.empty()) return absl::OkStatus();
+  if (!pass.world.pods_are_current) {  // some of them may exist
+    pass.RequeueAfter(kPodCacheRetry);
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{{}, false}));
+  std::vector<kube::Object> missing;
+  for (const MemberSlot& slot : slots) BuildMember(pass, job, slot, all.pools, missing);
+  return missing.empty() ? absl::OkStatus() : CreatePodsOf(pass, std::move(missing), NodeChoice::kAvoidNoticed);
+}
+
+}  // namespace
+
+void ForgetDeletedPods(Pass& pass) {
+  std::set<std::string> existing;
+  for (const auto& [name, pod] : pass.world.pods) existing.insert(pod->uid());
+  std::erase_if(pass.memory.members.deleted, [&](const std::string& uid) { return !existing.contains(uid); });
+}
+
+absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
+  const bool ending = pass.observed != nullptr &&
+                      (pass.observed->phase == JobPhase::kEvaluating || pass.observed->phase == JobPhase::kComplete);
+  std::vector<MemberSlot> missing;
+  std::vector<kube::ObjectPtr> deletions;
+  const std::vector<MemberSlot> slots = pass.memory.planning.record->slots;
+  for (const MemberSlot& slot : slots) {
+    const kube::ObjectPtr pod = pass.Pod(slot.member);
+    if (pod == nullptr) {
+      if (!ending && !MustWait(pass, slot.member)) missing.push_back(slot);
+    } else if (pass.IsTerminating(*pod) || (ending && HasEnded(*pod))) {
+      continue;
+    } else if (HasEnded(*pod)) {
+      MEDLEY_RETURN_IF_ERROR(ReplaceMember(pass, job, pod, deletions));
+      if (pass.memory.status.current.finished()) return absl::OkStatus();
+    } else if (CoordinatorOf(*pod) != pass.coordinator) {
+      deletions.push_back(pod);  // it would call the address of an earlier coordinator without end
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(DeleteSome(pass, deletions));
+  return CreateMembers(pass, job, missing);
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,40 @@
+// What the operator remembers of a job from pass to pass, beyond what the cluster stores. A value, of one pass at a
+// time.
+//
+// It is lost with the process. Everything here is rebuilt from the cluster, or only saves calls and repeated Events:
+// an operator that starts with an empty memory reaches the same state of the cluster (property_test.cc). Each part
+// belongs to the concern in whose header it is defined.
+#pragma once
+
+#include <string>
+
+#include "operator/lifecycle/disruption.h"
+#include "operator/lifecycle/feedback.h"
+#include "operator/lifecycle/members.h"
+#include "operator/lifecycle/objects.h"
+#include "operator/lifecycle/observing.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/running.h"
+#include "operator/lifecycle/status.h"
+#include "operator/lifecycle/units.h"
+
+namespace medley::ops::lifecycle {
+
+struct Memory {
+  std::string uid;  // of the job; a memory of another UID is not used
+  StatusState status;
+  ObjectsState objects;
+  ProfilingState profiling;
+  PlanningState planning;
+  RunningState running;
+  MembersState members;
+  DisruptionState disruption;
+  ReplanningState replanning;
+  UnitsState units;
+  ObservingState observing;
+  FeedbackState feedback;
+};
+
+}  // namespace medley::ops::lifecycle

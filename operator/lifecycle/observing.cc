@@ -1,0 +1,103 @@
+#include "operator/lifecycle/observing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr size_t kRescalesKept = 32;
+
+ObservedStatus ObservedOf(const Observation& seen) {
+  ObservedStatus observed;
+  observed.throughput = seen.throughput;
+  observed.samples = seen.samples_done;
+  observed.samples_total = seen.samples_total;
+  observed.step = seen.step;
+  observed.loss = seen.loss;
+  observed.bad_rows = seen.bad_rows;
+  observed.last_checkpoint_step = seen.last_checkpoint_step;
+  observed.metrics = seen.metrics;
+  if (seen.samples_total > 0) {
+    observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
+    const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
+    if (seen.throughput > 0) {
+      observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(left / seen.throughput));
+    }
+  }
+  return observed;
+}
+
+CostStatus CostOf(const Observation& seen) {
+  CostStatus cost;
+  cost.spent_usd = seen.usd_spent;
+  if (seen.samples_done > 0) {
+    cost.usd_per_million_samples = seen.usd_spent / static_cast<double>(seen.samples_done) * 1e6;
+  }
+  cost.saved_usd = seen.usd_first_plan - seen.usd_spent;
+  return cost;
+}
+
+void RecordSwitches(Pass& pass, const Observation& seen) {
+  JobStatus& status = pass.memory.status.current;
+  for (const GenerationSwitch& done : seen.switches) {
+    if (done.to_generation <= pass.memory.observing.last_switch) continue;
+    pass.memory.observing.last_switch = done.to_generation;
+    const bool recorded = status.last_rescale && status.last_rescale->to_generation >= done.to_generation;
+    if (done.from_generation == 0 || recorded) continue;
+    pass.Publish(RecordSwitch{done.recovery, done.pause_seconds, done.lost_steps});
+    // The status has one word as the reason; the coordinator's sentence goes into the Event.
+    status.last_rescale = RescaleStatus{done.from_generation,
+                                        done.to_generation,
+                                        done.cause,
+                                        done.pause_seconds,
+                                        done.at.empty() ? base::FormatTime(pass.world.now) : done.at,
+                                        done.recovery,
+                                        done.lost_steps};
+    status.rescales.push_back(*status.last_rescale);
+    if (status.rescales.size() > kRescalesKept) status.rescales.erase(status.rescales.begin());
+    pass.Event(done.recovery ? "Recovered" : "Rescaled",
+               fmt::format("generation {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again",
+                           done.from_generation, done.to_generation, done.reason, done.pause_seconds, done.lost_steps));
+  }
+}
+
+bool Trains(const Observation& seen) {
+  return seen.generation > 0 && seen.phase != JobPhase::kUnknown && seen.phase != JobPhase::kWaiting &&
+         seen.phase != JobPhase::kFailed && seen.phase != JobPhase::kSuspended;
+}
+
+}  // namespace
+
+void RecordObservation(Pass& pass) {
+  const Observation& seen = *pass.observed;
+  JobStatus& status = pass.memory.status.current;
+  // A coordinator that has just started has not read its journal yet: older values stay.
+  if (seen.samples_total > 0 || !status.observed) status.observed = ObservedOf(seen);
+  if (seen.usd_spent > 0 || !status.cost) status.cost = CostOf(seen);
+  double& counted = pass.memory.observing.spent_counted;
+  if (seen.usd_spent > counted) pass.Publish(AddSpent{seen.usd_spent - counted});
+  counted = std::max(counted, seen.usd_spent);
+  RecordSwitches(pass, seen);
+  if (Trains(seen)) {
+    SetCondition(pass, kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted",
+                 "a generation has committed and samples are trained");
+    if (status.conditions.IsTrue(kRestartingCondition)) {
+      SetCondition(pass, kRestartingCondition, ConditionStatus::kFalse, "Restarted", "the job runs again");
+    }
+  }
+  const std::optional<PlanRecord>& record = pass.memory.planning.record;
+  if (!record) return;
+  if (seen.generation > 0 && seen.generation < record->plan.generation && seen.phase != JobPhase::kFailed) {
+    SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, record->reason,
+                 fmt::format("from generation {} to generation {}", seen.generation, record->plan.generation));
+  } else if (IsInForce(pass) && status.conditions.IsTrue(kRescalingCondition)) {
+    SetCondition(pass, kRescalingCondition, ConditionStatus::kFalse, "Rescaled",
+                 fmt::format("generation {} is in force", record->plan.generation));
+  }
+}
+
+}  // namespace medley::ops::lifecycle

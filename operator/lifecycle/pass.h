@@ -1,0 +1,95 @@
+// One run of Decide: the arguments, and what the concerns share while they decide. Not thread-safe; lives for one call.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/status.h"
+#include "operator/lifecycle/actions.h"
+#include "operator/lifecycle/memory.h"
+#include "operator/lifecycle/options.h"
+#include "operator/lifecycle/world.h"
+
+namespace medley::ops::lifecycle {
+
+// The answer of an action, or the news that the shell has not carried it out yet; for MEDLEY_ASSIGN_OR_RETURN.
+template <typename T>
+class Asked {
+ public:
+  explicit Asked(T answer) : answer_(std::move(answer)) {}
+  static Asked Missing(absl::Status why) {
+    Asked asked;
+    asked.missing_ = std::move(why);
+    return asked;
+  }
+  bool ok() const { return answer_.has_value(); }
+  const absl::Status& status() const { return missing_; }
+  T value() && { return *std::move(answer_); }
+
+ private:
+  Asked() = default;
+  std::optional<T> answer_;
+  absl::Status missing_;
+};
+
+class Pass {
+ public:
+  Pass(const kube::Object& object, const World& world, const Memory& memory, const std::vector<Answer>& answers,
+       const JobOptions& options);
+
+  // The action's answer. An error: the shell has not carried it out yet, and the pass must end without doing anything
+  // else; whatever it decides after that is dropped. A failure of the action itself is inside the answer.
+  template <typename A>
+  Asked<typename A::Answer> Ask(A action) {
+    using Result = Asked<typename A::Answer>;
+    const Answer* answer = NextAnswer(std::move(action));
+    if (answer == nullptr) return Result::Missing(NotAnsweredYet());
+    const auto* value = std::get_if<typename A::Answer>(answer);
+    if (value == nullptr) return Result::Missing(base::Internal("the shell answered another action"));
+    return Result(*value);
+  }
+  // The first action without an answer.
+  const std::optional<Action>& open() const { return open_; }
+
+  void Publish(Effect effect) { effects_.push_back(std::move(effect)); }
+  void Event(std::string_view reason, std::string_view message);
+  void Warning(std::string_view reason, std::string_view message);
+  // The job gets another pass after the shortest of all delays that were asked for.
+  void RequeueAfter(base::nanoseconds delay);
+
+  // Of this job; null: none.
+  kube::ObjectPtr Pod(const std::string& name) const;
+  // Terminating, whoever deleted it; this operator's own deletions count before the cache shows them.
+  bool IsTerminating(const kube::Object& pod) const;
+
+  std::vector<Effect> TakeEffects() { return std::move(effects_); }
+  std::optional<base::nanoseconds> requeue_after() const { return requeue_after_; }
+
+  const kube::Object& object;  // the TrainingJob as read; concerns that need its spec take the parsed job as well
+  const World& world;
+  const JobOptions& options;
+  Memory memory;
+  std::string profile_hash;  // of the job's model; empty: the model is invalid
+  // False: the spec is invalid now, and a job that has a plan goes on with it.
+  bool spec_is_valid = true;
+  std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
+  std::string coordinator;                      // the address to which this pass is connected; empty: none
+
+ private:
+  const Answer* NextAnswer(Action action);
+  static absl::Status NotAnsweredYet();
+
+  const std::vector<Answer>& answers_;
+  size_t used_ = 0;
+  std::optional<Action> open_;
+  std::vector<Effect> effects_;
+  std::optional<base::nanoseconds> requeue_after_;
+};
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,244 @@
+#include "operator/lifecycle/planning.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "operator/api/names.h"
+#include "operator/api/resources.h"
+#include "operator/builders/slots.h"
+#include "operator/lifecycle/disruption.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
+  std::vector<PlanStatus::Alternative> alternatives;
+  for (const model::Alternative& other : result.alternatives) {
+    PlanStatus::Alternative out{other.label, 0, 0, 0, ""};
+    if (other.plan) {
+      out = {other.label, other.plan->throughput, other.plan->cost_per_hour, other.plan->cost_usd, ""};
+    } else {
+      out.reason = other.reasons.empty() ? "no plan" : other.reasons.front().message;
+    }
+    alternatives.push_back(std::move(out));
+  }
+  return alternatives;
+}
+
+void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcome& outcome) {
+  const absl::Status& status = outcome.result.status();
+  const std::string why = base::Message(status);
+  const bool has_plan = pass.memory.planning.record.has_value();
+  if (outcome.unavailable) {
+    pass.Publish(CountPlan{"unavailable"});
+    pass.RequeueAfter(pass.options.scheduler_retry);
+    if (has_plan) return;  // a running job goes on with its plan
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "SchedulerUnavailable", why);
+    return;
+  }
+  pass.Publish(CountPlan{"refused"});
+  const bool planner = status.code() == absl::StatusCode::kNotFound || why.find("planner") != std::string::npos;
+  const std::string message =
+      planner ? fmt::format("spec.planner.name: '{}': {}", job.planner.name, why) : "spec.model: " + why;
+  if (has_plan) {
+    PublishReplan(pass, "ReplanRefused", message);
+    return;
+  }
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, planner ? "UnknownPlanner" : "InvalidModel", message);
+}
+
+std::string InWords(const model::Reason& reason, const UsablePools& pools) {
+  std::string words = reason.message;
+  if (words.empty()) {
+    words =
+        fmt::format("{}{}{}: needed {:g}, available {:g}", reason.constraint,
+                    reason.resource_type.empty() ? "" : " of ", reason.resource_type, reason.needed, reason.available);
+  }
+  const PoolView* view = pools.Find(reason.resource_type);
+  const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
+  if (about_units && view != nullptr) words += fmt::format(" (bounded by {})", view->bound);
+  return words;
+}
+
+absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& profile, const UsablePools& pools) {
+  const int layers = static_cast<int>(profile.model.layers.size());
+  if (absl::Status valid = model::Validate(plan, layers); !valid.ok()) {
+    return base::Annotate(valid, "the scheduling service returned an invalid plan");
+  }
+  for (const model::Stage& stage : plan.stages) {
+    for (const model::Group& group : stage.groups) {
+      if (pools.Find(group.pool) == nullptr) {
+        return base::Internal("the scheduling service returned a plan on pool '{}', which was not offered", group.pool);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadStoredPlan(Pass& pass) {
+  PlanningState& state = pass.memory.planning;
+  if (state.record) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr map, pass.Ask(ReadPlan{}));
+  if (map == nullptr) return absl::OkStatus();
+  const auto owner = map->controller();
+  if (!owner || owner->uid != pass.object.uid()) return absl::OkStatus();  // of an earlier job of this name
+  state.version = map->resource_version();
+  auto record = ReadPlanRecord(*map);
+  if (!record.ok()) {
+    pass.Publish(WriteLog{true, "the stored plan of " + pass.object.key().ToString() + " is unreadable: planning again",
+                          base::ToString(record.status())});
+    return absl::OkStatus();
+  }
+  state.record = *std::move(record);
+  return absl::OkStatus();
+}
+
+absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record) {
+  PlanningState& state = pass.memory.planning;
+  kube::Object map = PlanConfigMap(job, record);
+  map.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+  MEDLEY_ASSIGN_OR_RETURN(const SavePlan::Outcome outcome, pass.Ask(SavePlan{std::move(map), state.version}));
+  if (!outcome.version.empty()) state.version = outcome.version;
+  if (outcome.overtaken) {
+    state.record.reset();
+    if (outcome.plan_of_other != nullptr) state.record = *outcome.plan_of_other;
+  }
+  if (!outcome.status.ok()) return outcome.status;
+  state.record = record;
+  return absl::OkStatus();
+}
+
+absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts) {
+  PlanRecord record = *pass.memory.planning.record;
+  record.coordinator_uid = uid;
+  record.coordinator_restarts = restarts;
+  return StorePlan(pass, job, record);
+}
+
+absl::Status DeletePlan(Pass& pass) {
+  if (!pass.memory.planning.record) return absl::OkStatus();
+  const kube::Key key{pass.object.key().ns, PlanConfigMapName(pass.object.key().name)};
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
+                          pass.Ask(DeleteObject{kube::resources::ConfigMaps(), key, std::nullopt, ""}));
+  if (!deleted.ok() && !kube::IsNotFound(deleted)) return deleted;
+  pass.memory.planning = PlanningState();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
+                                                            const UsablePools& pools, const model::Profile& profile,
+                                                            const JobProgress& progress) {
+  MEDLEY_ASSIGN_OR_RETURN(const AskForPlan::Outcome outcome,
+                          pass.Ask(AskForPlan{BuildPlanRequest(job, profile, pools.Offers(), progress)}));
+  if (outcome.result.ok()) return std::optional<model::PlanResult>(*outcome.result);
+  ExplainRefusal(pass, job, outcome);
+  return std::optional<model::PlanResult>();
+}
+
+void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools) {
+  pass.Publish(CountPlan{"infeasible"});
+  std::string why;
+  bool only_prices = !reasons.empty();
+  for (const model::Reason& reason : reasons) {
+    only_prices = only_prices && reason.constraint == "price";
+    why += (why.empty() ? "" : "; ") + InWords(reason, pools);
+  }
+  if (why.empty()) why = "the scheduling service found no plan and gave no reason";
+  if (pass.memory.planning.record) {
+    PublishReplan(pass, "ReplanInfeasible", "No plan meets the goal now, so the job keeps its plan: " + why);
+    return;
+  }
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, only_prices ? "PoolUnpriced" : "Infeasible", why);
+}
+
+absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
+  JobStatus& status = pass.memory.status.current;
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal) {
+    SetUnplanned(pass, *choice.refusal);
+    pass.RequeueAfter(pass.options.scheduler_retry);
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const Measured measured, MeasureProfile(pass, job, choice.pools));
+  if (measured.missing) SetUnplanned(pass, *measured.missing);
+  if (!measured.profile) return absl::OkStatus();
+  JobProgress progress;
+  if (status.observed && status.observed->samples_total > 0) {  // the job was suspended
+    progress.remaining_samples =
+        static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
+  }
+  progress.elapsed_seconds = SecondsSince(status.start_time, pass.world.now);
+  progress.spent_usd = status.cost ? status.cost->spent_usd : 0;
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result,
+                          AskPlanner(pass, job, choice.pools, *measured.profile, progress));
+  if (!result) return absl::OkStatus();
+  if (!result->plan || !result->execution_plan) {
+    ExplainInfeasible(pass, result->reasons, choice.pools);
+    return absl::OkStatus();
+  }
+  MEDLEY_RETURN_IF_ERROR(
+      Accept(pass, job, *result, choice.pools, *measured.profile, status.plan ? "Resumed" : "FirstPlan"));
+  return RunPlan(pass, job);
+}
+
+int64_t NextGeneration(const Pass& pass) {
+  const PlanningState& state = pass.memory.planning;
+  const auto& status = pass.memory.status.current.plan;
+  int64_t generation = state.record ? state.record->plan.generation : status ? status->generation : 0;
+  if (pass.observed != nullptr) {
+    generation = std::max({generation, pass.observed->generation, pass.observed->next_generation});
+  }
+  return generation + 1;
+}
+
+std::vector<std::string> PodNames(const Pass& pass) {
+  std::vector<std::string> names;
+  for (const auto& [name, pod] : pass.world.pods) names.push_back(name);
+  return names;
+}
+
+absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
+                    const model::Profile& profile, const std::string& reason) {
+  const std::optional<PlanRecord>& before = pass.memory.planning.record;
+  PlanRecord record;
+  record.plan = *result.execution_plan;
+  MEDLEY_RETURN_IF_ERROR(CheckPlan(record.plan, profile, pools));
+  record.usd_per_unit_hour = pools.prices;
+  for (const model::Resource& resource : result.resources) {
+    if (resource.price_per_unit_hour > 0) record.usd_per_unit_hour[resource.name] = resource.price_per_unit_hour;
+  }
+  record.plan.generation = NextGeneration(pass);
+  record.plan.job_uid = pass.object.uid();
+  record.slots =
+      AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(), PodNames(pass));
+  record.layer_names = LayerNames(profile.model);
+  for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
+  record.alternatives = AlternativesOf(result);
+  record.reason = reason;
+  record.accepted_at = base::FormatTime(pass.world.now);
+  record.spec_generation = pass.object.generation();
+  if (before) {
+    record.coordinator_uid = before->coordinator_uid;
+    record.coordinator_restarts = before->coordinator_restarts;
+  }
+  MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  pass.memory.replanning.considered = InputsOf(job, pools);
+  pass.Publish(CountPlan{"accepted"});
+  FillPlanStatus(pass);
+  pass.Event(
+      "PlanAccepted",
+      fmt::format("generation {} ({}): {}; {:.1f} samples/s for {:.4g} USD/h, by planner {}", record.plan.generation,
+                  reason, model::Summary(record.plan, record.layer_names), record.plan.estimate.throughput,
+                  record.plan.estimate.usd_per_hour, record.plan.provenance.planner));
+  SetPlanned(pass);
+  return absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,52 @@
+// Planning: the stored plan, the question to the scheduling service, and its answer as a new plan or as a condition.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/model/planning.h"
+#include "operator/api/training_job.h"
+#include "operator/lifecycle/pools.h"
+#include "operator/records/plan_record.h"
+#include "operator/records/plan_request.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+struct PlanningState {
+  // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
+  std::optional<PlanRecord> record;
+  std::string version;  // resourceVersion of the ConfigMap that holds it; empty: none is known
+};
+
+// Reads the stored plan unless the memory has it.
+absl::Status ReadStoredPlan(Pass& pass);
+
+// Stores the plan, only over what this process has read or written: an operator that led before or after must not lose
+// its plan. An error, with that operator's plan in the memory, when another one was stored meanwhile.
+absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record);
+// Stores the number and the restarts of the coordinator's process, for which restarts are counted.
+absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
+absl::Status DeletePlan(Pass& pass);
+
+// Plans a job that has no plan, and starts to run the plan.
+absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job);
+
+// Nothing: the service is unavailable or has refused; an Event, a condition or a retry takes care of it.
+absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
+                                                            const UsablePools& pools, const model::Profile& profile,
+                                                            const JobProgress& progress);
+void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools);
+// Makes a feasible result the job's plan. An error: the plan is invalid, or could not be stored.
+absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
+                    const model::Profile& profile, const std::string& reason);
+// A generation that no plan or recovery of this job has had.
+int64_t NextGeneration(const Pass& pass);
+std::vector<std::string> PodNames(const Pass& pass);
+
+}  // namespace medley::ops::lifecycle

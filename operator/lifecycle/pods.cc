@@ -1,0 +1,114 @@
+#include "operator/lifecycle/pods.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "operator/api/resources.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/records/profile_store.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr base::nanoseconds kQuotaRetry = base::seconds(5);
+constexpr base::nanoseconds kExistingPodRetry = base::seconds(1);
+constexpr int kLogLines = 20;
+
+// The messages of ResourceQuota's admission: "exceeded quota: q, requested: ...", "failed quota: q: must specify".
+bool IsQuotaRefusal(const absl::Status& status) {
+  const std::string why = base::Message(status);
+  return status.code() == absl::StatusCode::kPermissionDenied &&
+         (why.find("exceeded quota") != std::string::npos || why.find("failed quota") != std::string::npos);
+}
+
+absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
+  pass.RequeueAfter(kExistingPodRetry);
+  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> existing,
+                          pass.Ask(GetObject{kube::resources::Pods(), pod.key()}));
+  if (!existing.ok() || existing->deleting()) return absl::OkStatus();  // a later pass creates it
+  const auto owner = existing->controller();
+  if (owner && owner->uid == pass.object.uid()) return absl::OkStatus();  // the cache is behind
+  const std::string whose = owner ? owner->kind + " " + owner->name : "no controller";
+  pass.Warning("FailedCreatePod", fmt::format("Pod {} exists already and belongs to {}: delete it, or rename the job.",
+                                              pod.key().name, whose));
+  return base::AlreadyExists("create pod {}: a pod of this name belongs to {}", pod.key().ToString(), whose);
+}
+
+absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Status& made) {
+  std::set<std::string>& refused = pass.memory.members.refused;
+  refused.erase(pod.key().name);
+  if (made.ok()) return absl::OkStatus();
+  if (kube::IsAlreadyExists(made)) return HandleExistingPod(pass, pod);
+  if (made.code() == absl::StatusCode::kPermissionDenied || made.code() == absl::StatusCode::kInvalidArgument) {
+    pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
+  }
+  // Quotas are counted late, so what is used now may be free soon. The rest of the job goes on.
+  if (IsQuotaRefusal(made)) {
+    refused.insert(pod.key().name);
+    pass.RequeueAfter(kQuotaRetry);
+    return absl::OkStatus();
+  }
+  return base::Annotate(made, "create pod " + pod.key().ToString());
+}
+
+}  // namespace
+
+absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes) {
+  for (kube::Object& pod : pods) pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+  MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
+                          pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));
+  absl::Status first_error;
+  for (size_t i = 0; i < outcomes.tried.size() && i < pods.size(); ++i) {
+    const absl::Status handled = HandleCreation(pass, pods[i], outcomes.tried[i]);
+    if (first_error.ok()) first_error = handled;
+  }
+  return first_error;
+}
+
+absl::Status DeletePod(Pass& pass, const kube::Object& pod) {
+  return DeleteSome(pass, {std::make_shared<const kube::Object>(pod)});
+}
+
+absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods) {
+  DeletePods action;
+  for (const kube::ObjectPtr& pod : pods) {
+    if (!pass.IsTerminating(*pod)) action.pods.push_back({pod->key(), pod->uid()});
+  }
+  if (action.pods.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const DeletePods::Outcome outcome, pass.Ask(std::move(action)));
+  pass.memory.members.deleted.insert(outcome.deleted.begin(), outcome.deleted.end());
+  return outcome.status;
+}
+
+absl::Status DeletePodsOf(Pass& pass, WhichPods which) {
+  std::vector<kube::ObjectPtr> pods;
+  for (const auto& [name, pod] : pass.world.pods) {
+    if (which == WhichPods::kAll || !HasEnded(*pod)) pods.push_back(pod);
+  }
+  return DeleteSome(pass, pods);
+}
+
+absl::StatusOr<std::string> LogOf(Pass& pass, const kube::Object& pod) {
+  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<std::string> log, pass.Ask(ReadLog{pod.key(), kLogLines}));
+  return log.ok() ? *log : "";
+}
+
+absl::StatusOr<std::string> HowItEnded(Pass& pass, const kube::Object& pod) {
+  const kube::Object state(pod.At("/status/containerStatuses/0/state/terminated"));
+  if (state.String("/reason") == "OOMKilled") return std::string("ran out of memory");
+  const kube::Json& signal = state.At("/signal");
+  if (signal.is_number_integer() && signal.get<int>() != 0) {
+    return fmt::format("was killed by signal {}", signal.get<int>());
+  }
+  const int exit = ExitCode(pod);
+  // A kubelet reports a signal as a shell does: 128 plus its number.
+  if (exit > 128 && exit <= 128 + 64) return fmt::format("was killed by signal {}", exit - 128);
+  MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
+  return fmt::format("failed with exit code {}: {}", exit, LastLine(log));
+}
+
+int BackoffSeconds(int failures) { return std::min(60, 1 << std::min(6, failures)); }
+
+}  // namespace medley::ops::lifecycle

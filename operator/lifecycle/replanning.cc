@@ -1,0 +1,290 @@
+#include "operator/lifecycle/replanning.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "operator/lifecycle/disruption.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/replan_decision.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+// A job counts as below its goal under this share of it, because measurements vary.
+constexpr double kGoalTolerance = 0.95;
+
+// The service does not correct a profile that says it was calibrated.
+model::Profile Uncorrected(model::Profile profile) {
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& p : layer.profiles) p.origin = "calibrated";
+  }
+  return profile;
+}
+
+JobProgress ProgressOf(const Pass& pass) {
+  JobProgress progress;
+  progress.elapsed_seconds = SecondsSince(pass.memory.status.current.start_time, pass.world.now);
+  progress.remaining_samples =
+      static_cast<double>(std::max<int64_t>(0, pass.observed->samples_total - pass.observed->samples_done));
+  progress.spent_usd = pass.observed->usd_spent;
+  return progress;
+}
+
+bool MissesGoalForLong(Pass& pass, const TrainingJob& job) {
+  auto& since = pass.memory.replanning.below_goal_since;
+  if (pass.observed->throughput <= 0 || !IsBelowGoal(pass, job)) {
+    since.reset();
+    return false;
+  }
+  if (!since) since = pass.world.steady;
+  const base::nanoseconds missed = pass.world.steady - *since;
+  if (missed < pass.options.goal_window) {
+    pass.RequeueAfter(pass.options.goal_window - missed);
+    return false;
+  }
+  since.reset();
+  return true;
+}
+
+// The pool of a member that has been unschedulable for the schedule window; empty: there is none.
+std::string StuckPool(Pass& pass) {
+  auto& since = pass.memory.replanning.unschedulable_since;
+  std::map<std::string, base::SteadyTime> now;
+  std::string stuck;
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+    const kube::ObjectPtr pod = pass.Pod(slot.member);
+    const bool unschedulable =
+        pod == nullptr ? pass.memory.members.refused.contains(slot.member) : !pod->deleting() && IsUnschedulable(*pod);
+    if (!unschedulable) continue;
+    const std::string id = pod == nullptr ? slot.member : pod->uid();
+    const auto before = since.find(id);
+    const base::SteadyTime start = before == since.end() ? pass.world.steady : before->second;
+    now[id] = start;
+    const base::nanoseconds waited = pass.world.steady - start;
+    if (waited >= pass.options.schedule_window) {
+      stuck = slot.pool;
+    } else {
+      pass.RequeueAfter(pass.options.schedule_window - waited);
+    }
+  }
+  since = std::move(now);
+  return stuck;
+}
+
+// The pool offers only the units whose pods have a node.
+void OfferOnlyScheduled(const Pass& pass, const std::string& pool, UsablePools& pools) {
+  int scheduled = 0;
+  for (const auto& [name, pod] : pass.world.pods) {
+    scheduled += pod->label("medley.dev/pool") == pool && !pod->String("/spec/nodeName").empty() ? 1 : 0;
+  }
+  for (PoolView& view : pools.pools) {
+    if (view.pool.name == pool) view.units = std::min(view.units, scheduled);
+  }
+}
+
+// An operator that has just started: what changed while it did not look?
+std::string ReasonAfterStart(Pass& pass, const PlanningInputs& now) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  if (record.spec_generation != pass.object.generation()) return "ObjectiveChanged";
+  for (const auto& [pool, price] : now.prices) {
+    const auto planned = record.usd_per_unit_hour.find(pool);
+    if (planned == record.usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
+  }
+  pass.memory.replanning.considered = now;
+  return "";
+}
+
+std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, bool* forced) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanningInputs now = InputsOf(job, pools);
+  for (const MemberSlot& slot : record.slots) {
+    if (now.prices.contains(slot.pool)) continue;
+    *forced = true;
+    return "PoolGone";
+  }
+  if (std::string reason = UnitsReason(pass, job, pools, now, forced); !reason.empty()) return reason;
+  if (record.Trainers() > job.elasticity.max_units) {
+    *forced = true;
+    return "MaxUnitsLowered";
+  }
+  const auto& before = pass.memory.replanning.considered;
+  if (!before) return ReasonAfterStart(pass, now);
+  if (before->policy != now.policy) return "ObjectiveChanged";
+  if (before->prices != now.prices && job.elasticity.on_price_change) return "PriceChanged";
+  return "";
+}
+
+MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const UsablePools& pools,
+                        const model::Profile& profile, const JobProgress& progress, const model::PlanResult& result,
+                        double present_estimate, bool forced) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  const auto& last_rescale = pass.memory.status.current.last_rescale;
+  MoveInputs inputs;
+  inputs.remaining_samples = pass.observed->samples_total > 0
+                                 ? progress.remaining_samples
+                                 : static_cast<double>(profile.samples_per_epoch) * job.epochs;
+  inputs.current_usd_per_hour = record.UsdPerHour(pools.prices);
+  inputs.current_throughput = pass.observed->throughput;
+  inputs.current_estimated_throughput = present_estimate;
+  inputs.candidate_usd_per_hour = result.plan->cost_per_hour;
+  inputs.candidate_estimated_throughput =
+      result.plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
+  inputs.same_plan = SameShape(record.plan, *result.execution_plan);
+  inputs.pause_seconds = last_rescale ? last_rescale->pause_seconds : pass.options.default_pause_seconds;
+  inputs.warm_up_seconds = pass.options.default_warm_up_seconds;
+  inputs.min_saving = job.elasticity.min_saving;
+  inputs.cooldown_seconds = job.elasticity.cooldown_seconds;
+  const bool never_moved = record.reason == "FirstPlan" || record.reason == "Resumed";
+  inputs.seconds_since_last_move = never_moved ? 1e9 : SecondsSince(record.accepted_at, pass.world.now);
+  inputs.forced = forced;
+  return inputs;
+}
+
+// A plan and what it promises for the present plan, to compare with.
+struct Candidate {
+  std::optional<model::PlanResult> result;
+  double present_estimate = 0;
+};
+
+absl::StatusOr<Candidate> FindCandidate(Pass& pass, const TrainingJob& job, const UsablePools& pools,
+                                        const model::Profile& profile, const JobProgress& progress) {
+  const double estimated = pass.memory.planning.record->plan.estimate.throughput;
+  const double measured = pass.observed->throughput;
+  Candidate found;
+  MEDLEY_ASSIGN_OR_RETURN(found.result, AskPlanner(pass, job, pools, profile, progress));
+  if (!found.result) return found;
+  const auto& prediction = found.result->prediction;
+  found.present_estimate = PresentEstimate(estimated, measured, prediction);
+  if (found.result->plan || !IsCorrected(prediction)) return found;
+  // With the measured corrections no plan reaches the goal. What the uncorrected profiles promise may still be better
+  // than to stay; the job was planned with them before anything was measured.
+  const double ratio = prediction->ratio_uncorrected;
+  MEDLEY_ASSIGN_OR_RETURN(std::optional<model::PlanResult> promised,
+                          AskPlanner(pass, job, pools, Uncorrected(profile), progress));
+  if (promised && promised->plan) {
+    found.result = std::move(promised);
+    found.present_estimate = ratio > 0 ? measured / ratio : estimated;
+  }
+  return found;
+}
+
+}  // namespace
+
+PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools) {
+  PlanningInputs inputs;
+  inputs.prices = pools.prices;
+  inputs.units = pools.Units();
+  kube::Json policy = kube::Json::object();
+  for (const char* part : {"objective", "elasticity", "planner", "resources"}) {
+    if (job.spec.contains(part)) policy[part] = job.spec[part];
+  }
+  inputs.policy = policy.dump();
+  return inputs;
+}
+
+bool IsBelowGoal(const Pass& pass, const TrainingJob& job) {
+  return pass.observed->throughput < job.objective.min_throughput * kGoalTolerance;
+}
+
+bool IsSettled(const Pass& pass, const TrainingJob& job) {
+  const Conditions& conditions = pass.memory.status.current.conditions;
+  return pass.memory.planning.record && IsInForce(pass) && pass.observed->phase == JobPhase::kTraining &&
+         conditions.IsTrue(kPodsReadyCondition) && conditions.IsTrue(kPlannedCondition) && !IsBelowGoal(pass, job);
+}
+
+void PublishReplan(Pass& pass, const char* event_reason, const std::string& message) {
+  if (pass.memory.replanning.last_event == message) return;
+  pass.memory.replanning.last_event = message;
+  pass.Event(event_reason, message);
+}
+
+void PublishUnplanned(Pass& pass, const Unplanned& why) {
+  if (why.status != ConditionStatus::kFalse || pass.memory.replanning.last_event == why.message) return;
+  pass.memory.replanning.last_event = why.message;
+  pass.Warning(why.reason, why.message);
+}
+
+absl::Status Replan(Pass& pass, const TrainingJob& job) {
+  if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
+  if (moved || !job.elasticity.enabled) return absl::OkStatus();
+  const std::string stuck = StuckPool(pass);
+  // While a switch is under way there is nothing to compare with, unless it cannot come about.
+  const bool stable =
+      IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
+  if (!stable && stuck.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal) {
+    PublishUnplanned(pass, *choice.refusal);
+    return absl::OkStatus();
+  }
+  UsablePools& pools = choice.pools;
+  bool forced = false;
+  std::string reason = ReplanReason(pass, job, pools, &forced);
+  if (reason.empty() && !stuck.empty()) {
+    reason = "MemberUnschedulable";
+    forced = true;
+    OfferOnlyScheduled(pass, stuck, pools);
+  }
+  if (reason.empty() && MissesGoalForLong(pass, job)) {
+    reason = "ThroughputBelowGoal";
+    forced = true;
+  }
+  if (reason.empty()) return absl::OkStatus();
+  if (reason == "ObjectiveChanged") {
+    const double most = job.objective.max_usd_per_hour;
+    forced =
+        forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.prices) > most);
+    pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
+  }
+  return Consider(pass, job, reason, forced, pools);
+}
+
+absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
+                      const UsablePools& pools) {
+  ReplanningState& state = pass.memory.replanning;
+  MEDLEY_ASSIGN_OR_RETURN(const Measured measured, MeasureProfile(pass, job, pools));
+  if (measured.missing) PublishUnplanned(pass, *measured.missing);
+  if (!measured.profile) {  // the job keeps its plan while a pool that was added is measured
+    pass.memory.units.growth_asked_at.reset();
+    return absl::OkStatus();
+  }
+  const model::Profile& profile = *measured.profile;
+  JobProgress progress = ProgressOf(pass);
+  const double estimated = pass.memory.planning.record->plan.estimate.throughput;
+  if (reason == "ThroughputBelowGoal" && estimated > 0) progress.calibration = pass.observed->throughput / estimated;
+  MEDLEY_ASSIGN_OR_RETURN(const Candidate candidate, FindCandidate(pass, job, pools, profile, progress));
+  const std::optional<model::PlanResult>& result = candidate.result;
+  if (!result) return absl::OkStatus();  // asked again later, because `considered` is unchanged
+  state.considered = InputsOf(job, pools);
+  if (!result->plan || !result->execution_plan) {
+    if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
+    ExplainInfeasible(pass, result->reasons, pools);
+    return absl::OkStatus();
+  }
+  const MoveInputs inputs =
+      InputsOfMove(pass, job, pools, profile, progress, *result, candidate.present_estimate, forced);
+  const MoveDecision decision = DecideMove(inputs);
+  pass.Publish(CountReplan{decision.reason});
+  PublishReplan(
+      pass, "ReplanConsidered",
+      fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay", decision.reason, decision.sentence));
+  if (decision.reason == "Cooldown") {  // asked again when it is over
+    state.considered.reset();
+    pass.RequeueAfter(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
+  }
+  if (!decision.move) return absl::OkStatus();
+  const int64_t from = pass.memory.planning.record->plan.generation;
+  MEDLEY_RETURN_IF_ERROR(Accept(pass, job, *result, pools, profile, reason));
+  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason,
+               fmt::format("from generation {} to generation {}: {}", from,
+                           pass.memory.planning.record->plan.generation, decision.sentence));
+  pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
+  return absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

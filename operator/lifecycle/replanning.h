@@ -1,0 +1,51 @@
+// Replanning: what makes a running job ask for another plan, what a move would save, and the decision, which is
+// published either way.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "operator/api/training_job.h"
+#include "operator/lifecycle/pools.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+// What a plan was last considered with. When a part changes, another plan is considered.
+struct PlanningInputs {
+  std::map<std::string, double> prices;
+  std::map<std::string, int> units;
+  std::string policy;  // objective, elasticity, planner and resources of the spec
+  bool operator==(const PlanningInputs&) const = default;
+};
+PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools);
+
+struct ReplanningState {
+  std::optional<PlanningInputs> considered;
+  std::optional<base::SteadyTime> below_goal_since;
+  std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod UID; by name for a pod that a quota refused
+  std::string last_event;                                       // message of the last replan Event, not to repeat it
+};
+
+// Considers another plan if something asks for one. Without a coordinator that reports, it does nothing.
+absl::Status Replan(Pass& pass, const TrainingJob& job);
+
+// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`.
+absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
+                      const UsablePools& pools);
+
+// As measured, and by more than measurements vary. Needs `pass.observed`.
+bool IsBelowGoal(const Pass& pass, const TrainingJob& job);
+// The job trains as planned and has what it asked for, so that it needs fewer passes.
+bool IsSettled(const Pass& pass, const TrainingJob& job);
+// Publishes an Event unless the last one had the same message.
+void PublishReplan(Pass& pass, const char* event_reason, const std::string& message);
+// Why a running job keeps its plan: an Event, unless an answer is only missing. The condition Planned stays True.
+void PublishUnplanned(Pass& pass, const Unplanned& why);
+
+}  // namespace medley::ops::lifecycle

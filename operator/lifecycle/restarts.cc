@@ -1,0 +1,103 @@
+#include "operator/lifecycle/restarts.h"
+
+#include "common/base/status.h"
+#include "operator/api/names.h"
+#include "operator/lifecycle/finishing.h"
+#include "operator/lifecycle/observing.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/running.h"
+#include "operator/records/profile_store.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr base::nanoseconds kRestartDelay = base::seconds(1);
+
+// `failed`: the job has had more restarts than it may have, and is finished now.
+absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, const std::string& message, bool* failed) {
+  JobStatus& status = pass.memory.status.current;
+  status.restarts += count;
+  pass.Publish(CountRestarts{count});
+  const int limit = job.run_policy.backoff_limit;
+  if (status.restarts > limit) {
+    *failed = true;
+    return Finish(
+        pass, job, false, "BackoffLimitExceeded",
+        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: {}", status.restarts, limit, message));
+  }
+  SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, "CoordinatorRestarted", message);
+  pass.Warning("Restarting", fmt::format("restart {} of at most {}: {}", status.restarts, limit, message));
+  return absl::OkStatus();
+}
+
+// All pods are deleted, and created again under the same plan; training resumes from the last checkpoint.
+absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reason, const std::string& message) {
+  bool failed = false;
+  MEDLEY_RETURN_IF_ERROR(CountJobRestarts(pass, job, 1, message, &failed));
+  if (failed) return absl::OkStatus();
+  SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, reason, message);
+  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, message);
+  MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, "", 0));
+  ForgetCoordinator(pass);
+  // Before the pods are deleted, so that a restart is never counted twice.
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
+  pass.RequeueAfter(kRestartDelay);
+  return DeletePodsOf(pass, WhichPods::kAll);
+}
+
+absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& pod) {
+  if (HasSucceeded(pod)) {
+    // It exits with 0 only when everything is trained, or when it was suspended, which nobody asks for here.
+    return Finish(pass, job, true, "TrainingComplete", "the coordinator ended: all samples are trained");
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
+  const std::string why = LastLine(log);
+  if (ExitCode(pod) == kPermanentFailure) return Finish(pass, job, false, "TrainingFailed", why);
+  return Restart(pass, job, "CoordinatorFailed", why.empty() ? "the coordinator's pod failed" : why);
+}
+
+absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube::Object& pod, bool* over) {
+  if (ExitCode(pod, "lastState") == kPermanentFailure) {
+    *over = true;
+    MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
+    return Finish(pass, job, false, "TrainingFailed",
+                  "the coordinator failed, and a restart will not help: " + LastLine(log));
+  }
+  const int restarts = RestartCount(pod);
+  const int more = restarts - pass.memory.planning.record->coordinator_restarts;
+  MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, pod.uid(), restarts));
+  return CountJobRestarts(pass, job, more, "the coordinator was restarted in place", over);
+}
+
+}  // namespace
+
+absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
+  MEDLEY_RETURN_IF_ERROR(CheckObservedLeader(pass));
+  *over = true;
+  if (pass.observed != nullptr && pass.observed->phase == JobPhase::kComplete) {
+    RecordObservation(pass);
+    return Finish(pass, job, true, "TrainingComplete",
+                  fmt::format("{} samples trained in {} steps", pass.observed->samples_done, pass.observed->step));
+  }
+  if (pass.observed != nullptr && pass.observed->phase == JobPhase::kFailed) {
+    RecordObservation(pass);
+    const std::string why = pass.observed->message.empty() ? "the coordinator gave no reason" : pass.observed->message;
+    if (!pass.observed->retryable) return Finish(pass, job, false, "TrainingFailed", why);
+    return Restart(pass, job, "TrainingFailed", why);
+  }
+  const PlanRecord& record = *pass.memory.planning.record;
+  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  if (pod == nullptr && !record.coordinator_uid.empty()) {
+    return Restart(pass, job, "CoordinatorLost", "the coordinator's pod was deleted");
+  }
+  if (pod != nullptr && !pass.IsTerminating(*pod) && HasEnded(*pod)) return HandleEnd(pass, job, *pod);
+  *over = false;
+  const bool restarted = pod != nullptr && !pass.IsTerminating(*pod) && pod->uid() == record.coordinator_uid &&
+                         RestartCount(*pod) > record.coordinator_restarts;
+  return restarted ? HandleRestartInPlace(pass, job, *pod, over) : absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,156 @@
+#include "operator/lifecycle/running.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "common/model/leader_term.h"
+#include "operator/api/resources.h"
+#include "operator/builders/pods.h"
+#include "operator/lifecycle/disruption.h"
+#include "operator/lifecycle/feedback.h"
+#include "operator/lifecycle/members.h"
+#include "operator/lifecycle/objects.h"
+#include "operator/lifecycle/observing.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/restarts.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr base::nanoseconds kSendAgain = base::seconds(3);     // to a coordinator that has not confirmed it
+constexpr base::nanoseconds kRefusedRetry = base::seconds(1);  // the coordinator is starting
+
+// The address of the coordinator; empty while it has none.
+absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  if (pod == nullptr) {
+    MEDLEY_RETURN_IF_ERROR(CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker)}));
+    return std::string();
+  }
+  const std::string ip = pod->String("/status/podIP");
+  if (pass.IsTerminating(*pod) || HasEnded(*pod) || ip.empty()) return std::string();
+  if (record.coordinator_uid != pod->uid()) MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, pod->uid(), 0));
+  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+}
+
+absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& address) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string token, EnsureToken(pass, job));
+  pass.coordinator = address;
+  const auto& now = pass.world.connection;
+  if (now && now->address == address && now->token == token) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(pass.observed, pass.Ask(Connect{{address, token}}));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
+  RunningState& state = pass.memory.running;
+  const PlanRecord& record = *pass.memory.planning.record;
+  const Observation* observed = pass.observed.get();
+  const int64_t generation = record.plan.generation;
+  const bool known = observed != nullptr && observed->generation > 0 &&
+                     (observed->generation >= generation || observed->next_generation >= generation);
+  const bool sent = state.sent_to == pass.coordinator && state.sent_generation == generation;
+  if (sent && (known || pass.world.steady - state.sent_at < kSendAgain)) {
+    if (!known) pass.RequeueAfter(kSendAgain);
+    return absl::OkStatus();
+  }
+  if (known && state.sent_generation == 0) {  // an operator that has just started finds the plan applied
+    state.sent_to = pass.coordinator;
+    state.sent_generation = generation;
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<int64_t> answer, pass.Ask(SendPlan{record}));
+  MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, answer.status(), "apply the plan"));
+  if (answer.status().code() == absl::StatusCode::kFailedPrecondition && observed != nullptr &&
+      observed->generation >= generation) {
+    // The coordinator has recovered into a newer generation meanwhile: the plan takes a newer number.
+    PlanRecord renumbered = record;
+    renumbered.plan.generation = NextGeneration(pass);
+    MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, renumbered));
+    pass.RequeueAfter(base::nanoseconds(1));
+    return absl::OkStatus();
+  }
+  if (!answer.ok()) {
+    pass.Publish(WriteLog{false, "the coordinator of " + job.key().ToString() + " has not taken the plan yet",
+                          base::ToString(answer.status())});
+    pass.RequeueAfter(kRefusedRetry);
+    return absl::OkStatus();
+  }
+  state = {pass.coordinator, generation, pass.world.steady};
+  pass.RequeueAfter(kSendAgain);
+  return absl::OkStatus();
+}
+
+absl::Status DeleteLeftovers(Pass& pass) {
+  std::set<std::string> wanted = pass.memory.profiling.wanted;  // of a pool that was added while the job runs
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) wanted.insert(slot.member);
+  std::vector<kube::ObjectPtr> leftovers;
+  for (const auto& [name, pod] : pass.world.pods) {
+    const bool profiler = pod->label(kRoleLabel) == ToString(Role::kProfiler);
+    if (wanted.contains(name) || (!profiler && !IsMember(*pod))) continue;
+    if (profiler || HasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
+  }
+  return DeleteSome(pass, leftovers);
+}
+
+}  // namespace
+
+bool IsInForce(const Pass& pass) {
+  return pass.observed != nullptr && pass.observed->generation >= pass.memory.planning.record->plan.generation &&
+         pass.observed->next_generation == 0;
+}
+
+void ForgetCoordinator(Pass& pass) {
+  pass.Publish(Disconnect{});
+  pass.coordinator.clear();
+  pass.observed.reset();
+  pass.memory.running = {"", -1, {}};
+}
+
+absl::Status CheckStaleLeader(Pass& pass, const absl::Status& refusal, const char* what) {
+  const std::optional<int64_t> newer = model::NewerTerm(refusal);
+  if (!newer) return absl::OkStatus();
+  pass.Publish(ReportNewerTerm{*newer});
+  return base::Annotate(refusal, what);
+}
+
+absl::Status CheckObservedLeader(Pass& pass) {
+  const int64_t term = pass.world.leader_term;
+  if (pass.observed == nullptr || pass.observed->leader_term <= term) return absl::OkStatus();
+  return CheckStaleLeader(pass, model::StaleTerm(term, pass.observed->leader_term),
+                          "read the coordinator's observation");
+}
+
+absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
+  bool over = false;
+  MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
+  if (over) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string coordinator, EnsureCoordinator(pass, job));
+  if (!coordinator.empty()) {
+    MEDLEY_RETURN_IF_ERROR(ConnectTo(pass, job, coordinator));
+    MEDLEY_RETURN_IF_ERROR(CheckObservedLeader(pass));
+    if (pass.observed != nullptr) RecordObservation(pass);
+    MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
+    if (over) return absl::OkStatus();
+    // Make before break: the pods of the new plan first; the plan at once, since the coordinator waits for its
+    // members; the pods of the old plan are deleted only when the new one is in force.
+    MEDLEY_RETURN_IF_ERROR(EnsurePodGroup(pass, job));
+    MEDLEY_RETURN_IF_ERROR(EnsureMembers(pass, job));
+    if (pass.memory.status.current.finished()) return absl::OkStatus();
+    MEDLEY_RETURN_IF_ERROR(ApplyPlan(pass, job));
+    if (IsInForce(pass)) MEDLEY_RETURN_IF_ERROR(EnsureBudget(pass, job));
+    MEDLEY_RETURN_IF_ERROR(DrainLeaving(pass));
+  }
+  MEDLEY_RETURN_IF_ERROR(DeleteLeftovers(pass));
+  CheckPodsReady(pass);
+  FillPlanStatus(pass);
+  MEDLEY_RETURN_IF_ERROR(OfferMeasurements(pass, job));
+  return pass.spec_is_valid ? Replan(pass, job) : absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

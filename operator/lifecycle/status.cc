@@ -1,0 +1,141 @@
+#include "operator/lifecycle/status.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/pod_state.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+// The fields that a reader waits for; the others may be as old as the status interval.
+kube::Json Urgent(const kube::Json& status) {
+  kube::Json urgent = kube::Json::object();
+  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "startTime", "completionTime", "replicas",
+                            "observedGeneration"}) {
+    if (status.is_object() && status.contains(field)) urgent[field] = status[field];
+  }
+  return urgent;
+}
+
+}  // namespace
+
+double SecondsSince(const std::string& time, base::WallTime now) {
+  const auto parsed = base::ParseTime(time);
+  return parsed.ok() ? std::max(0.0, base::ToSeconds(now - *parsed)) : 0;
+}
+
+void LoadStatus(Pass& pass) {
+  StatusState& state = pass.memory.status;
+  if (!state.written) {
+    state.written.emplace(pass.world.stored_status);
+    state.current = JobStatus::FromJson(pass.world.stored_status);
+  }
+  state.current.selector = std::string(kJobNameLabel) + "=" + pass.object.key().name;
+}
+
+void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
+                  std::string_view message) {
+  Conditions& conditions = pass.memory.status.current.conditions;
+  // `kubectl describe` shows Events last, so the reason why a job has no plan is published as one.
+  const Condition* before = conditions.Find(type);
+  const bool changed = before == nullptr || before->reason != reason || before->message != message;
+  if (changed && status == ConditionStatus::kFalse && type == std::string_view(kPlannedCondition)) {
+    pass.Warning(reason, message);
+  }
+  conditions.Set(type, status, reason, message, pass.object.generation(), pass.world.now);
+}
+
+void SetUnplanned(Pass& pass, const Unplanned& why) {
+  SetCondition(pass, kPlannedCondition, why.status, why.reason, why.message);
+}
+
+void SetPlanned(Pass& pass) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
+               model::Summary(record.plan, record.layer_names));
+}
+
+void FillPlanStatus(Pass& pass) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  const model::ExecutionPlan& plan = record.plan;
+  PlanStatus status;
+  status.generation = plan.generation;
+  status.planner = plan.provenance.planner;
+  status.summary = model::Summary(plan, record.layer_names);
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const model::Stage& stage = plan.stages[s];
+    const double throughput = s < record.stage_throughput.size() ? record.stage_throughput[s] : 0;
+    std::string layers;
+    for (const model::OperationRange& range : stage.operations) {
+      layers += fmt::format("{}{}-{}", layers.empty() ? "" : ",", range.first, range.end - 1);
+    }
+    for (const model::Group& group : stage.groups) {
+      status.stages.push_back({layers, group.pool, group.units, throughput});
+    }
+  }
+  if (plan.servers) {
+    status.servers = plan.servers->units;
+    status.server_pool = plan.servers->pool;
+  }
+  status.usd_per_hour = record.UsdPerHour({});
+  status.throughput = plan.estimate.throughput;
+  status.usd_total = plan.estimate.usd_total;
+  status.alternatives = record.alternatives;
+  status.catalog_revision = plan.provenance.catalog_revision;
+  status.price_time = plan.provenance.price_time;
+  pass.memory.status.current.plan = std::move(status);
+  if (pass.spec_is_valid) SetPlanned(pass);
+}
+
+void CheckPodsReady(Pass& pass) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  int running = 0;
+  int trainers = 0;
+  std::string waiting;
+  for (const MemberSlot& slot : record.slots) {
+    const kube::ObjectPtr pod = pass.Pod(slot.member);
+    const bool runs = pod != nullptr && !pass.IsTerminating(*pod) && pod->String("/status/phase") == "Running";
+    running += runs ? 1 : 0;
+    trainers += runs && slot.role == Role::kTrainer ? 1 : 0;
+    if (!runs && waiting.empty()) waiting = slot.member;
+  }
+  pass.memory.status.current.replicas = trainers;
+  const auto all = static_cast<int>(record.slots.size());
+  if (running == all) {
+    SetCondition(pass, kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning",
+                 fmt::format("All {} pods of the plan are running.", all));
+  } else {
+    SetCondition(
+        pass, kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
+        fmt::format("{} of the {} pods of the plan are running. Pod {} is not running yet.", running, all, waiting));
+  }
+}
+
+absl::Status WriteStatus(Pass& pass) {
+  StatusState& state = pass.memory.status;
+  const kube::Json json = state.current.ToJson();
+  const kube::Json before = state.written->Unpack();
+  if (json == before) return absl::OkStatus();
+  const base::SteadyTime due = state.written_at + pass.options.status_interval;
+  if (Urgent(json) == Urgent(before) && pass.world.steady < due) {
+    pass.RequeueAfter(due - pass.world.steady);
+    return absl::OkStatus();
+  }
+  kube::Json patch = json;
+  if (before.is_object()) {
+    for (const auto& [field, value] : before.items()) {
+      if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes a field that is null
+    }
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status written, pass.Ask(PatchJob{{{"status", patch}}, "status"}));
+  if (kube::IsNotFound(written)) return absl::OkStatus();
+  if (!written.ok()) return base::Annotate(written, "write the status of " + pass.object.key().ToString());
+  state.written.emplace(json);
+  state.written_at = pass.world.steady;
+  return absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,67 @@
+#include "operator/lifecycle/units.h"
+
+#include <algorithm>
+
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/replanning.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+bool HasGrown(const std::map<std::string, int>& before, const std::map<std::string, int>& now) {
+  return std::any_of(now.begin(), now.end(), [&](const auto& entry) {
+    const auto old = before.find(entry.first);
+    return old == before.end() || old->second < entry.second;
+  });
+}
+
+std::string LoweredReason(Pass& pass, const PlanningInputs& now, bool* forced) {
+  UnitsState& state = pass.memory.units;
+  if (state.infeasible_units == now.units) return "";
+  if (!state.over_since) state.over_since = pass.world.steady;
+  const base::nanoseconds over = pass.world.steady - *state.over_since;
+  if (over < pass.options.over_window) {
+    pass.RequeueAfter(pass.options.over_window - over);
+    return "";
+  }
+  state.over_since.reset();  // the next plan gets a window of its own
+  *forced = true;
+  return "CapacityLowered";
+}
+
+}  // namespace
+
+bool PlanFits(const Pass& pass, const UsablePools& pools) {
+  std::map<std::string, int> held;
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) ++held[slot.pool];
+  return std::all_of(held.begin(), held.end(), [&](const auto& entry) {
+    const PoolView* view = pools.Find(entry.first);
+    return view != nullptr && view->units >= entry.second;
+  });
+}
+
+std::string UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
+                        bool* forced) {
+  UnitsState& state = pass.memory.units;
+  if (!PlanFits(pass, pools)) return LoweredReason(pass, now, forced);
+  state.over_since.reset();
+  state.infeasible_units.clear();
+  const auto& considered = pass.memory.replanning.considered;
+  if (!considered) return "";
+  if (!HasGrown(considered->units, now.units)) {
+    state.grown_since.reset();
+    return "";
+  }
+  if (!state.grown_since) state.grown_since = pass.world.steady;
+  base::SteadyTime due = *state.grown_since + pass.options.capacity_debounce;
+  if (state.growth_asked_at) due = std::max(due, *state.growth_asked_at + pass.options.capacity_interval);
+  if (pass.world.steady < due) {
+    pass.RequeueAfter(due - pass.world.steady);
+    return "";
+  }
+  state.growth_asked_at = pass.world.steady;
+  *forced = pass.observed->throughput > 0 && IsBelowGoal(pass, job);  // the missing units may be available now
+  return "CapacityChanged";
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,58 @@
+// What the operator observes of one job at the beginning of a pass. A value: the shell (operator/controllers) reads it
+// from caches once, and every decision of the pass is made from it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "kube/object.h"
+#include "operator/api/resource_pool.h"
+#include "operator/records/notices.h"
+#include "operator/records/observation.h"
+
+namespace medley::ops::lifecycle {
+
+// A valid ResourcePool that is not terminating, seen from one job.
+struct PoolView {
+  ResourcePool pool;
+  std::optional<double> usd_per_unit_hour;  // absent: no fixed price, and the catalog does not hold one
+  int units = 0;                            // that this job may hold, those that it holds included; if counted
+  std::string bound;                        // what limits `units`, in words
+};
+
+struct PoolsView {
+  std::vector<PoolView> pools;              // by name
+  std::optional<int64_t> catalog_revision;  // absent: the scheduling service has not answered yet
+};
+
+// The operator's connection to the job's coordinator.
+struct Connection {
+  std::string address;
+  std::string token;
+};
+
+struct World {
+  base::WallTime now;
+  base::SteadyTime steady;
+  // The job's pods by name: those that its UID controls, whatever their role.
+  std::map<std::string, kube::ObjectPtr> pods;
+  // False while pods that this operator has created may be missing in `pods`.
+  bool pods_are_current = true;
+  // Of the nodes on which the job's pods run: those with a notice, and those that are not ready.
+  std::map<std::string, Notice> node_notices;
+  std::set<std::string> nodes_not_ready;
+  std::optional<Connection> connection;
+  std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
+  int64_t leader_term = 0;                      // of this operator; 0 without leader election
+  // The stored status; set only in the first pass of an empty memory.
+  kube::Json stored_status;
+  // Random; set only while the memory holds no token.
+  std::string fresh_token;
+};
+
+}  // namespace medley::ops::lifecycle

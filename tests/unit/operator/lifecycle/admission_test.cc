@@ -1,0 +1,151 @@
+// Admission: specs that cannot be read or make no sense, finalizers, and pools that the job may not use.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+struct SpecCase {
+  const char* name;
+  const char* patch;  // of the spec
+  const char* reason;
+  const char* message;
+};
+
+class SpecTest : public testing::TestWithParam<SpecCase> {};
+
+TEST_P(SpecTest, IsRefusedBeforeAnythingRuns) {
+  FakeCluster cluster;
+  cluster.SetSpec(Json::parse(GetParam().patch));
+  const PassLog pass = cluster.Pass();
+  EXPECT_THAT(pass.actions, testing::ElementsAre("patch status"));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), std::string("False/") + GetParam().reason);
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr(GetParam().message));
+  EXPECT_TRUE(cluster.HasEvent(GetParam().reason));
+  EXPECT_EQ(cluster.status().observed_generation, 2);
+}
+
+TEST_P(SpecTest, AnEditIsRefusedAndARunningJobGoesOn) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const int plans = cluster.plans_asked();
+  cluster.SetSpec(Json::parse(GetParam().patch));
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/InvalidSpec");  // an edit of the model is refused as such
+  EXPECT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted");
+  EXPECT_EQ(cluster.plans_asked(), plans);
+  EXPECT_EQ(cluster.pods().size(), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpecTest,
+                         testing::Values(SpecCase{"WrongType", R"({"objective": {"minThroughput": "fast"}})",
+                                                  "InvalidSpec", "spec.objective.minThroughput"},
+                                         SpecCase{"UnknownModel", R"({"model": {"name": "resnet"}})", "InvalidModel",
+                                                  "resnet"}),
+                         [](const auto& each) { return each.param.name; });
+
+// A spec of a wrong type gives no TrainingJob at all; one that is finished is still cleaned up.
+TEST(AdmissionTest, AFinishedJobWithAnUnreadableSpecIsCleanedUp) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.coordinator().phase = JobPhase::kFailed;
+  cluster.Pass();
+  cluster.SetSpec({{"runPolicy", {{"ttlSecondsAfterFinished", "soon"}}}});
+  ASSERT_FALSE(cluster.Input().job.has_value());
+  EXPECT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+  EXPECT_FALSE(cluster.job["metadata"].contains("deletionTimestamp"));
+}
+
+// The plan is stored in the cluster, so an operator that has just started knows it as well.
+TEST(AdmissionTest, ARefusedEditDoesNotStopAJobWhenTheOperatorRestarts) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.SetSpec({{"model", {{"name", "resnet"}}}});
+  cluster.RestartOperator();
+  cluster.FailPod("adult-0-a-1", 137);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.pods().size(), 3u);
+  EXPECT_EQ(cluster.Reason(kPodsReadyCondition), "True/AllRunning");
+}
+
+TEST(AdmissionTest, TheFinalizerIsKeptOnce) {
+  FakeCluster cluster;
+  cluster.job["metadata"]["finalizers"] = {"example.com/other"};
+  cluster.Pass();
+  EXPECT_EQ(cluster.job["metadata"]["finalizers"].size(), 2u);
+  EXPECT_THAT(cluster.Pass().actions, Not(Contains("patch job")));
+}
+
+struct PoolCase {
+  const char* name;
+  std::function<void(FakeCluster&)> arrange;
+  const char* reason;
+  const char* message;
+};
+
+class PoolTest : public testing::TestWithParam<PoolCase> {};
+
+TEST_P(PoolTest, AJobWithoutUsablePoolsSaysWhich) {
+  FakeCluster cluster;
+  GetParam().arrange(cluster);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), GetParam().reason);
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr(GetParam().message));
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+  EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.scheduler_retry);
+}
+
+// A running job keeps its plan, and its condition Planned does not change with every pass.
+TEST_P(PoolTest, ARunningJobKeepsItsPlanQuietly) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::string before = cluster.Digest();
+  GetParam().arrange(cluster);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Digest(), before);
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PoolTest,
+    testing::Values(PoolCase{"NamedPoolIsMissing",
+                             [](FakeCluster& c) {
+                               c.SetSpec({{"resources", {{"pools", {"a", "z"}}}}});
+                             },
+                             "False/PoolNotFound",
+                             "spec.resources.pools[1]: there is no usable ResourcePool 'z' for namespace 'ml'"},
+                    PoolCase{"NamedPoolHasNoPrice",
+                             [](FakeCluster& c) {
+                               c.SetSpec({{"resources", {{"pools", {"a", "b"}}}}});
+                               c.pools["b"].price.reset();
+                             },
+                             "False/PoolUnpriced", "ResourcePool 'b' has no price: the catalog (revision 7)"},
+                    PoolCase{"NoPoolHasAPrice",
+                             [](FakeCluster& c) {
+                               for (auto& [name, pool] : c.pools) pool.price.reset();
+                             },
+                             "False/PoolUnpriced", "has no price"},
+                    PoolCase{"NoCatalogYet",
+                             [](FakeCluster& c) {
+                               c.catalog_revision.reset();
+                               for (auto& [name, pool] : c.pools) pool.price.reset();
+                             },
+                             "Unknown/SchedulerUnavailable", "the scheduling service does not answer"},
+                    PoolCase{"ServerPoolIsMissing",
+                             [](FakeCluster& c) {
+                               c.SetSpec({{"resources", {{"serverPool", "z"}}}});
+                             },
+                             "False/PoolNotFound", "spec.resources.serverPool"}),
+    [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace medley::ops::lifecycle

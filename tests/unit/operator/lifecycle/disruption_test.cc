@@ -1,0 +1,103 @@
+// Disruption: nodes and pods that are about to be lost.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+struct NoticeCase {
+  const char* name;
+  std::function<void(FakeCluster&)> happens;
+  const char* reason;
+  const char* sign;
+};
+
+class NoticeTest : public testing::TestWithParam<NoticeCase> {};
+
+TEST_P(NoticeTest, TheSamePlanMovesToOtherNodes) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  GetParam().happens(cluster);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent(GetParam().reason, GetParam().sign)) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("PlanAccepted", "the same plan")) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 1);
+  EXPECT_EQ(cluster.stored_plan()->reason, GetParam().reason);
+  EXPECT_EQ(cluster.Reason(kPodsReadyCondition), "True/AllRunning");
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, NoticeTest,
+    testing::Values(
+        NoticeCase{"SpotNotice", [](FakeCluster& c) { c.noticed_nodes = {"a-0"}; }, "SpotNotice",
+                   "node a-0 (taint spot)"},
+        NoticeCase{"NodeNotReady", [](FakeCluster& c) { c.nodes_not_ready = {"a-0"}; }, "NodeLost", "not ready"},
+        NoticeCase{"Evicted",
+                   [](FakeCluster& c) {
+                     const Json condition = {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "Eviction"}};
+                     c.SetPodStatus("adult-0-a-1", {{"conditions", Json::array({condition})}});
+                   },
+                   "PodDisrupted", "node a-0"},
+        NoticeCase{"DeletedWithGrace", [](FakeCluster& c) { c.TerminatePod("adult-0-a-1", std::chrono::minutes(5)); },
+                   "PodDisrupted", "deletion"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(DisruptionTest, ANodeThatIsBrieflyNotReadyIsNotLeft) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.nodes_not_ready = {"a-0"};
+  EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.schedule_window);
+  cluster.nodes_not_ready.clear();
+  cluster.Advance(base::seconds(120));
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
+}
+
+TEST(DisruptionTest, WithoutRoomInThePoolAnotherPlanIsForced) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.noticed_nodes = {"a-0", "a-1"};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "SpotNotice: move (Forced)")) << cluster.trace();
+  EXPECT_EQ(cluster.pod_names(), (std::set<std::string>{"adult-0-b-0", "adult-0-b-1", "adult-coordinator"}));
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(DisruptionTest, WithNowhereToGoTheCoordinatorDrainsInTime) {
+  FakeCluster cluster;
+  cluster.pools.erase("b");
+  cluster.pools.erase("c");
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.noticed_nodes = {"a-0", "a-1"};
+  EXPECT_THAT(cluster.Pass().actions, Not(Contains(HasSubstr("drain"))));
+  EXPECT_TRUE(cluster.HasEvent("ReplanInfeasible")) << cluster.trace();
+  cluster.Advance(cluster.options.notice_patience);
+  EXPECT_THAT(cluster.Pass().actions, Contains("drain members adult-0-a-0, adult-0-a-1"));
+  cluster.Advance(base::seconds(60));
+  EXPECT_THAT(cluster.Pass().actions, Not(Contains(HasSubstr("drain"))));  // told once
+  EXPECT_EQ(cluster.pods().size(), 3u);
+}
+
+TEST(DisruptionTest, WithoutElasticityThePlanOnlyRelocates) {
+  FakeCluster cluster;
+  cluster.SetSpec({{"elasticity", {{"enabled", false}}}});
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.noticed_nodes = {"a-0"};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 2);
+  cluster.noticed_nodes = {"a-0", "a-1"};
+  cluster.Pass();
+  EXPECT_EQ(cluster.plans_asked(), 1);
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,579 @@
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "kube/errors.h"
+#include "operator/api/names.h"
+#include "operator/api/resources.h"
+#include "operator/builders/pods.h"
+#include "operator/lifecycle/pod_state.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using kube::Json;
+
+constexpr int kUnits = 2;                                      // of a plan, and of a node
+constexpr base::nanoseconds kLongestWait = base::seconds(30);  // between two passes of Settle
+constexpr char kNamespace[] = "ml";
+constexpr char kNodesOfPool[][2] = {"0", "1"};
+
+std::string ProfileJson(const std::string& pool) {
+  return fmt::format(
+      R"({{"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "1000000", "model": {{"layers": [{{"name": "fc",
+       "kind": "OTHER", "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
+      pool);
+}
+
+std::string OneLine(std::string text) {
+  std::erase(text, '\n');
+  return text;
+}
+
+AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request) {
+  for (const model::Resource& resource : request.resources) {
+    if (resource.limit < kUnits) continue;
+    model::PlanResult result;
+    model::ExecutionPlan plan;
+    plan.stages = {{.operations = {{0, 1}}, .groups = {{resource.name, kUnits, 1}}}};
+    plan.schedule.micro_batches = 4;
+    plan.estimate.throughput = 1000;
+    plan.estimate.usd_per_hour = kUnits * resource.price_per_unit_hour;
+    plan.provenance.planner = "fake";
+    model::ProvisionedPlan provisioned;
+    provisioned.stages = {{0, 0, resource.name, kUnits, 1000, 0, 0}};
+    provisioned.throughput = 1000;
+    provisioned.cost_per_hour = plan.estimate.usd_per_hour;
+    provisioned.cost_usd = provisioned.cost_per_hour;
+    result.plan = provisioned;
+    result.execution_plan = plan;
+    return {result, false};
+  }
+  model::PlanResult none;
+  none.reasons = {{"limit", request.resources.front().name, kUnits, 0, ""}};
+  return {none, false};
+}
+
+std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
+bool Terminating(const Json& pod) { return kube::Object(pod).deleting(); }
+
+}  // namespace
+
+FakeCluster::FakeCluster() {
+  job = Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
+    "metadata": {"name": "adult", "uid": "job-1", "generation": 1, "resourceVersion": "1"},
+    "spec": {"model": {"name": "ctrdnn"}, "training": {"epochs": 1},
+             "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
+                      "schema": {"label": {"column": 0}, "categorical": [1, 2], "numeric": [3]}}}})");
+  job["metadata"]["namespace"] = kNamespace;
+  pools = {{"a", {}}, {"b", {}}, {"c", {}}};
+}
+
+base::WallTime FakeCluster::now() const {
+  return base::WallTime(base::seconds(1'700'000'000)) + std::chrono::duration_cast<base::WallTime::duration>(elapsed_);
+}
+
+void FakeCluster::SetSpec(const Json& merge_patch) {
+  kube::MergePatch(job["spec"], merge_patch);
+  job["metadata"]["generation"] = job["metadata"]["generation"].get<int>() + 1;
+}
+
+void FakeCluster::FailPod(const std::string& name, int code) {
+  const Json ended = {{"phase", code == 0 ? "Succeeded" : "Failed"},
+                      {"containerStatuses", Json::array({{{"state", {{"terminated", {{"exitCode", code}}}}}}})}};
+  SetPodStatus(name, ended);
+}
+
+void FakeCluster::SetPodStatus(const std::string& name, const Json& status) {
+  if (pods_.contains(name)) kube::MergePatch(pods_[name]["status"], status);
+}
+
+void FakeCluster::DeletePod(const std::string& name) { pods_.erase(name); }
+
+void FakeCluster::TerminatePod(const std::string& name, base::nanoseconds grace) {
+  if (!pods_.contains(name)) return;
+  Json& metadata = pods_[name]["metadata"];
+  metadata["deletionTimestamp"] = base::FormatTime(now() + std::chrono::duration_cast<base::WallTime::duration>(grace));
+  metadata["deletionGracePeriodSeconds"] = base::ToSeconds(grace);
+}
+
+Observation& FakeCluster::coordinator() {
+  MEDLEY_CHECK(coordinator_, "the coordinator does not run");
+  return coordinator_->observation;
+}
+
+void FakeCluster::RestartOperator() {
+  memory_ = Memory();
+  connection_.reset();
+  heard_.reset();
+  trace_.push_back("--- the operator restarts");
+}
+
+JobInput FakeCluster::Input() const {
+  Json admitted;
+  if (const auto map = objects_.find("ConfigMap/adult-spec"); map != objects_.end()) {
+    admitted = Json::parse(map->second["data"]["spec.json"].get<std::string>());
+  }
+  return ReadJob(std::make_shared<const kube::Object>(job), admitted);
+}
+
+World FakeCluster::Observe() const {
+  World world;
+  world.now = now();
+  world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
+  world.leader_term = leader_term;
+  for (const auto& [name, pod] : pods_) {
+    const kube::Object object(pod);
+    if (!object.controller() || object.controller()->uid != "job-1") continue;
+    world.pods[name] = std::make_shared<const kube::Object>(pod);
+    const std::string node = object.String("/spec/nodeName");
+    if (noticed_nodes.contains(node)) world.node_notices[node] = Notice{Notice::Kind::kSpot, true, "taint spot"};
+    if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);
+  }
+  world.pods_are_current = cache_is_current;
+  world.connection = connection_;
+  if (connection_)
+    world.observed = coordinator_ ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
+  world.stored_status = job.value("status", Json());
+  world.fresh_token = "fresh";
+  return world;
+}
+
+struct FakeCluster::Hand {
+  FakeCluster& cluster;
+
+  Answer operator()(const ReadPools&) const {
+    PoolsView view;
+    view.catalog_revision = cluster.catalog_revision;
+    for (const auto& [name, pool] : cluster.pools) {
+      Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
+                                    "unit": {"resources": {"cpu": "1"}}}})");
+      object["metadata"]["name"] = name;
+      object["spec"]["limit"] = pool.limit;
+      PoolView one{*ResourcePool::FromObject(kube::Object(object)), pool.price, cluster.FreeUnits(name),
+                   "nodes of " + name};
+      view.pools.push_back(std::move(one));
+    }
+    return view;
+  }
+  Answer operator()(const ReadPlan&) const {
+    const auto map = cluster.objects_.find("ConfigMap/adult-plan");
+    if (map == cluster.objects_.end()) return kube::ObjectPtr();
+    return std::make_shared<const kube::Object>(map->second);
+  }
+  Answer operator()(const ReadProfiles& action) const {
+    std::map<std::string, kube::ObjectPtr> found;
+    for (const std::string& pool : action.pools) {
+      const auto map = cluster.objects_.find("ConfigMap/" + ProfileConfigMapName(action.hash, pool));
+      if (map != cluster.objects_.end()) found[pool] = std::make_shared<const kube::Object>(map->second);
+    }
+    return found;
+  }
+  Answer operator()(const GetObject& action) const {
+    const std::string name = action.key.name;
+    const auto& from = action.resource.kind == "Pod" ? cluster.pods_ : cluster.objects_;
+    const auto found = from.find(action.resource.kind == "Pod" ? name : action.resource.kind + "/" + name);
+    if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
+    return absl::StatusOr<kube::Object>(kube::Object(found->second));
+  }
+  Answer operator()(const ReadLog& action) const {
+    const size_t at = action.pod.name.find("-profile-");
+    if (at == std::string::npos || PhaseOf(cluster.pods_[action.pod.name]) != "Succeeded") {
+      return absl::StatusOr<std::string>(cluster.pod_log);
+    }
+    return absl::StatusOr<std::string>("MEDLEY-PROFILE " + OneLine(ProfileJson(action.pod.name.substr(at + 9))) + "\n");
+  }
+  Answer operator()(const EnsureObject& action) const {
+    const std::string id = action.resource.kind + "/" + action.object.key().name;
+    if (!cluster.objects_.contains(id)) cluster.Store(action.resource.kind, action.object.json());
+    return absl::StatusOr<kube::Object>(kube::Object(cluster.objects_[id]));
+  }
+  Answer operator()(const ApplyObject& action) const {
+    cluster.Store(action.resource.kind, action.object.json());
+    return absl::OkStatus();
+  }
+  Answer operator()(const DeleteObject& action) const {
+    if (action.resource.kind == "TrainingJob") {
+      cluster.job["metadata"]["deletionTimestamp"] = base::FormatTime(cluster.now());
+      return absl::OkStatus();
+    }
+    const bool existed = cluster.objects_.erase(action.resource.kind + "/" + action.key.name) > 0;
+    return existed ? absl::OkStatus() : base::NotFound("{}", action.key.name);
+  }
+  Answer operator()(const PatchJob& action) const {
+    kube::MergePatch(cluster.job, action.patch);
+    cluster.job["metadata"]["resourceVersion"] = "1";
+    return absl::OkStatus();
+  }
+  Answer operator()(const CreatePods& action) const {
+    CreatePods::Outcomes outcomes;
+    for (const kube::Object& pod : action.pods) {
+      const std::string name = pod.key().name;
+      if (cluster.pods_.contains(name)) {
+        outcomes.tried.push_back(base::AlreadyExists("pod {}", name));
+        continue;
+      }
+      Json made = pod.json();
+      made["metadata"]["uid"] = cluster.NewUid();
+      made["status"] = {{"phase", "Pending"}};
+      cluster.pods_[name] = std::move(made);
+      outcomes.tried.push_back(absl::OkStatus());
+    }
+    return outcomes;
+  }
+  Answer operator()(const DeletePods& action) const {
+    DeletePods::Outcome outcome;
+    for (const DeletePods::Target& target : action.pods) {
+      outcome.deleted.insert(target.uid);
+      const auto pod = cluster.pods_.find(target.key.name);
+      if (pod == cluster.pods_.end() || kube::Object(pod->second).uid() != target.uid) continue;
+      cluster.TerminatePod(target.key.name, base::seconds(1));
+    }
+    return outcome;
+  }
+  Answer operator()(const SavePlan& action) const {
+    cluster.Store("ConfigMap", action.map.json());
+    SavePlan::Outcome outcome;
+    outcome.version = cluster.NewUid();
+    cluster.objects_["ConfigMap/adult-plan"]["metadata"]["resourceVersion"] = outcome.version;
+    return outcome;
+  }
+  Answer operator()(const Connect& action) const {
+    cluster.connection_ = action.connection;
+    cluster.heard_.reset();
+    if (!cluster.coordinator_) return std::shared_ptr<const Observation>();
+    return std::make_shared<const Observation>(cluster.coordinator_->observation);
+  }
+  Answer operator()(const SendPlan& action) const {
+    if (!cluster.coordinator_) return absl::StatusOr<int64_t>(base::Unavailable("the coordinator does not answer"));
+    Coordinator& coordinator = *cluster.coordinator_;
+    const int64_t generation = action.plan.plan.generation;
+    if (generation < coordinator.observation.generation) {
+      return absl::StatusOr<int64_t>(base::FailedPrecondition("generation {} is in force", generation));
+    }
+    if (generation > coordinator.observation.generation) {
+      coordinator.next = action.plan;
+      coordinator.observation.next_generation = generation;
+    }
+    return absl::StatusOr<int64_t>(generation);
+  }
+  Answer operator()(const SuspendTraining&) const {
+    SuspendTraining::Outcome outcome{int64_t{42}, nullptr};
+    if (cluster.coordinator_) {
+      cluster.coordinator_->observation.phase = JobPhase::kSuspended;
+      outcome.observed = std::make_shared<const Observation>(cluster.coordinator_->observation);
+    } else {
+      outcome.step = base::Unavailable("the coordinator does not answer");
+    }
+    return outcome;
+  }
+  Answer operator()(const DrainMembers&) const { return absl::OkStatus(); }
+  Answer operator()(const AskForPlan& action) const {
+    ++cluster.plans_asked_;
+    cluster.last_request_ = action.request;
+    return cluster.planner ? cluster.planner(action.request) : FirstPoolWithRoom(action.request);
+  }
+};
+
+namespace {
+
+// The answer with which an action fails.
+struct Failure {
+  absl::Status error;
+
+  template <typename A>
+  Answer operator()(const A&) const {
+    using Result = typename A::Answer;
+    if constexpr (std::is_constructible_v<Result, absl::Status>) {
+      return Result(error);
+    } else {
+      MEDLEY_CHECK(false, "this action cannot fail");
+    }
+  }
+  Answer operator()(const CreatePods&) const { return CreatePods::Outcomes{{error}}; }
+  Answer operator()(const DeletePods&) const { return DeletePods::Outcome{{}, error}; }
+  Answer operator()(const SavePlan&) const { return SavePlan::Outcome{error, "", false, nullptr}; }
+  Answer operator()(const SuspendTraining&) const { return SuspendTraining::Outcome{error, nullptr}; }
+  Answer operator()(const AskForPlan&) const {
+    return AskForPlan::Outcome{error, error.code() == absl::StatusCode::kUnavailable};
+  }
+};
+
+}  // namespace
+
+Answer FakeCluster::Carry(const Action& action) {
+  const std::string what = Describe(action);
+  for (const auto& [prefix, error] : failures) {
+    if (what.starts_with(prefix)) return std::visit(Failure{error}, action);
+  }
+  return std::visit(Hand{*this}, action);
+}
+
+void FakeCluster::Store(const std::string& kind, Json object) {
+  if (object["metadata"].value("uid", "").empty()) object["metadata"]["uid"] = NewUid();
+  if (object.value("kind", "").empty()) object["kind"] = kind;
+  const std::string name = object["metadata"]["name"];
+  objects_[kind + "/" + name] = std::move(object);
+}
+
+PassLog FakeCluster::Pass() {
+  PassLog log;
+  const JobInput input = Input();
+  seen_ = Observe();
+  std::vector<Answer> answers;
+  Decision decision = Decide(input, seen_, memory_, answers, options);
+  while (decision.next) {
+    MEDLEY_CHECK(answers.size() < 1000, "the pass does not end: " + trace());
+    CheckAction(*decision.next);
+    if (!IsRead(*decision.next)) log.actions.push_back(Describe(*decision.next));
+    answers.push_back(Carry(*decision.next));
+    decision = Decide(input, seen_, memory_, answers, options);
+  }
+  memory_ = decision.memory;
+  for (const Effect& effect : decision.effects) {
+    if (const auto* event = std::get_if<PublishEvent>(&effect))
+      log.events.push_back(event->reason + ": " + event->message);
+    if (std::holds_alternative<Disconnect>(effect)) {
+      connection_.reset();
+      heard_.reset();
+    }
+  }
+  for (const std::string& action : log.actions) trace_.push_back(action);
+  for (const std::string& event : log.events) {
+    events_.push_back(event);
+    trace_.push_back("  event " + event);
+  }
+  log.status = decision.status;
+  log.requeue_after = decision.requeue_after;
+  if (connection_ && coordinator_) heard_ = std::make_shared<const Observation>(coordinator_->observation);
+  return log;
+}
+
+int FakeCluster::FreeUnits(const std::string& pool) const {
+  int free = 0;
+  for (const char* node : kNodesOfPool) {
+    const std::string name = pool + "-" + node;
+    free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : kUnits;
+  }
+  return std::min(free, pools.at(pool).limit);
+}
+
+bool FakeCluster::StepPod(const std::string& name, Json& pod) {
+  const kube::Object object(pod);
+  if (object.deleting()) {
+    const auto due = base::ParseTime(object.String("/metadata/deletionTimestamp"));
+    if (!due.ok() || *due > now()) return false;
+    pods_.erase(name);
+    return true;
+  }
+  if (HasEnded(object)) return false;
+  const std::string pool = object.label("medley.dev/pool");
+  if (object.String("/spec/nodeName").empty()) {
+    if (pool.empty()) {
+      pod["spec"]["nodeName"] = "control-0";
+      return true;
+    }
+    for (const char* node : kNodesOfPool) {
+      const std::string candidate = pool + "-" + node;
+      const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
+        return other.second["spec"].value("nodeName", "") == candidate && !HasEnded(kube::Object(other.second));
+      });
+      if (noticed_nodes.contains(candidate) || nodes_not_ready.contains(candidate) || bound >= kUnits) continue;
+      pod["spec"]["nodeName"] = candidate;
+      return true;
+    }
+    const Json waits = {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}};
+    const bool changed = !IsUnschedulable(object);
+    pod["status"]["conditions"] = Json::array({waits});
+    return changed;
+  }
+  if (object.String("/status/phase") == "Pending") {
+    pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0." + std::to_string(++uids_)}};
+    return true;
+  }
+  if (object.label(kRoleLabel) == "profiler") {
+    FailPod(name, profiler_exit_code);
+    return true;
+  }
+  return false;
+}
+
+bool FakeCluster::Runs(const std::string& member) const {
+  const auto pod = pods_.find(member);
+  return pod != pods_.end() && !Terminating(pod->second) && PhaseOf(pod->second) == "Running" && connection_ &&
+         CoordinatorOf(kube::Object(pod->second)) == connection_->address;
+}
+
+bool FakeCluster::StepCoordinator() {
+  const auto pod = pods_.find("adult-coordinator");
+  const bool runs = pod != pods_.end() && !Terminating(pod->second) && PhaseOf(pod->second) == "Running";
+  if (!runs) {
+    const bool changed = coordinator_.has_value();
+    coordinator_.reset();
+    return changed;
+  }
+  const std::string uid = kube::Object(pod->second).uid();
+  if (!coordinator_ || coordinator_->pod_uid != uid) {
+    coordinator_.emplace();
+    coordinator_->pod_uid = uid;
+    coordinator_->observation.phase = JobPhase::kWaiting;
+    return true;
+  }
+  Observation& observation = coordinator_->observation;
+  if (coordinator_->next) {
+    const auto& slots = coordinator_->next->slots;
+    if (!std::all_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) { return Runs(slot.member); }))
+      return false;
+    coordinator_->plan = coordinator_->next;
+    coordinator_->next.reset();
+    observation.generation = observation.plan_generation = coordinator_->plan->plan.generation;
+    observation.next_generation = 0;
+    observation.phase = JobPhase::kTraining;
+    observation.samples_total = 1000000;
+    observation.samples_done = 1000;
+    observation.throughput = 1000;
+    return true;
+  }
+  return false;
+}
+
+bool FakeCluster::StepCluster() {
+  bool changed = false;
+  for (const std::string& name : pod_names()) {
+    if (pods_.contains(name)) changed = StepPod(name, pods_[name]) || changed;
+  }
+  return StepCoordinator() || changed;
+}
+
+bool FakeCluster::Settle() {
+  base::nanoseconds quiet{0};
+  const base::nanoseconds start = elapsed_;
+  while (elapsed_ - start < std::chrono::hours(2)) {
+    const bool stepped = StepCluster();
+    const PassLog pass = Pass();
+    // Updates of figures in the status are no news; those of conditions are, but only a few can follow each other.
+    const bool acted = !pass.actions.empty() || !pass.events.empty();
+    const base::nanoseconds wait =
+        std::clamp(pass.requeue_after.value_or(kLongestWait), base::nanoseconds(base::milliseconds(1)), kLongestWait);
+    quiet = stepped || acted ? base::nanoseconds(0) : quiet + wait;
+    if (quiet >= std::chrono::minutes(10)) return true;
+    Advance(wait);
+  }
+  return false;
+}
+
+bool FakeCluster::RunUntilTraining() { return Settle() && Reason(kRunningCondition) == "True/GenerationCommitted"; }
+
+std::set<std::string> FakeCluster::pod_names() const {
+  std::set<std::string> names;
+  for (const auto& [name, pod] : pods_) names.insert(name);
+  return names;
+}
+
+std::string FakeCluster::Reason(const char* condition) const {
+  const JobStatus current = status();
+  const Condition* found = current.conditions.Find(condition);
+  return found == nullptr ? "" : std::string(ToString(found->status)) + "/" + found->reason;
+}
+
+std::string FakeCluster::Message(const char* condition) const {
+  const JobStatus current = status();
+  const Condition* found = current.conditions.Find(condition);
+  return found == nullptr ? "" : found->message;
+}
+
+bool FakeCluster::HasEvent(const std::string& reason, const std::string& part) const {
+  return std::any_of(events_.begin(), events_.end(), [&](const std::string& event) {
+    return event.starts_with(reason + ": ") && event.find(part) != std::string::npos;
+  });
+}
+
+std::optional<PlanRecord> FakeCluster::stored_plan() const {
+  const auto map = objects_.find("ConfigMap/adult-plan");
+  if (map == objects_.end()) return std::nullopt;
+  auto record = ReadPlanRecord(kube::Object(map->second));
+  return record.ok() ? std::optional(*std::move(record)) : std::nullopt;
+}
+
+std::string FakeCluster::Digest() const {
+  std::string digest;
+  std::map<std::string, int> counts;
+  for (const auto& [name, pod] : pods_) {
+    const kube::Object object(pod);
+    ++counts[fmt::format("{} on pool '{}', {}{}", object.label(kRoleLabel), object.label("medley.dev/pool"),
+                         PhaseOf(pod), object.deleting() ? ", terminating" : "")];
+  }
+  for (const auto& [what, count] : counts) digest += fmt::format("{} x {}\n", count, what);
+  if (const auto plan = stored_plan()) {
+    digest += "plan " + model::Summary(plan->plan, plan->layer_names) + "\n";
+  }
+  for (const auto& [id, object] : objects_) digest += id + "\n";
+  const JobStatus current = status();
+  for (const Condition& condition : current.conditions.all()) {
+    // Why the last rescale or restart happened depends on what came last.
+    const bool history = condition.type == kRescalingCondition || condition.type == kRestartingCondition;
+    if (history && condition.status != ConditionStatus::kTrue) continue;
+    digest += fmt::format("{} {} {}\n", condition.type, ToString(condition.status), history ? "" : condition.reason);
+  }
+  digest += fmt::format("{} replicas\n", current.replicas);
+  return digest;
+}
+
+std::string FakeCluster::trace() const {
+  std::string text;
+  for (size_t i = trace_.size() > 60 ? trace_.size() - 60 : 0; i < trace_.size(); ++i) text += trace_[i] + "\n";
+  return text;
+}
+
+void FakeCluster::Violate(const std::string& what) { violations_.push_back(what + "\nafter\n" + trace()); }
+
+void FakeCluster::CheckAction(const Action& action) {
+  const JobStatus current = status();
+  const bool stopped = current.finished() || current.conditions.IsTrue(kSuspendedCondition) ||
+                       job["metadata"].contains("deletionTimestamp");
+  const bool starts = std::holds_alternative<CreatePods>(action) || std::holds_alternative<AskForPlan>(action) ||
+                      std::holds_alternative<SavePlan>(action) || std::holds_alternative<SendPlan>(action);
+  const bool resumed = !job["spec"].value("/runPolicy/suspend"_json_pointer, false) && !current.finished() &&
+                       !job["metadata"].contains("deletionTimestamp");
+  if (stopped && starts && !resumed) Violate("a job that has ended or is suspended does: " + Describe(action));
+  if (const auto* create = std::get_if<CreatePods>(&action)) {
+    std::set<std::string> names;
+    for (const kube::Object& pod : create->pods) {
+      const std::string name = pod.key().name;
+      if (!names.insert(name).second) Violate("the same pod twice: " + name);
+      if (seen_.pods.contains(name)) Violate("creates a pod that it sees: " + name);
+    }
+  }
+  if (const auto* deletion = std::get_if<DeletePods>(&action)) CheckDeletion(*deletion);
+}
+
+bool FakeCluster::HasReasonToDelete(const Json& pod) const {
+  const kube::Object object(pod);
+  if (!IsMember(object) || PhaseOf(pod) != "Running") return true;
+  if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
+  if (job["spec"].value("/runPolicy/suspend"_json_pointer, false)) return true;
+  // Without a coordinator that trains, the job is restarted or at its end.
+  const auto leader = pods_.find("adult-coordinator");
+  const bool leads = leader != pods_.end() && !Terminating(leader->second) && PhaseOf(leader->second) == "Running" &&
+                     coordinator_ && coordinator_->pod_uid == kube::Object(leader->second).uid();
+  if (!leads || !coordinator_->plan || !connection_ || CoordinatorOf(object) != connection_->address) return true;
+  const JobPhase phase = coordinator_->observation.phase;
+  if (phase == JobPhase::kComplete || phase == JobPhase::kFailed) return true;
+  const auto& slots = coordinator_->plan->slots;
+  return std::none_of(slots.begin(), slots.end(),
+                      [&](const MemberSlot& slot) { return slot.member == object.key().name; });
+}
+
+void FakeCluster::CheckDeletion(const DeletePods& action) {
+  for (const DeletePods::Target& target : action.pods) {
+    const auto seen = seen_.pods.find(target.key.name);
+    if (seen == seen_.pods.end() || seen->second->uid() != target.uid)
+      Violate("deletes an unknown pod " + target.key.name);
+    const auto pod = pods_.find(target.key.name);
+    if (pod == pods_.end() || kube::Object(pod->second).uid() != target.uid) continue;
+    if (!HasReasonToDelete(pod->second)) Violate("deletes a member of the generation in force: " + target.key.name);
+  }
+}
+
+}  // namespace medley::ops::lifecycle

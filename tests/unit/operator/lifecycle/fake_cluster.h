@@ -1,0 +1,135 @@
+// A cluster for tests of the life of a job, in memory and without threads: it answers the actions of one job's passes,
+// and plays kubelet, coordinator and scheduling service. Time moves only when a test says so.
+//
+//   FakeCluster cluster;
+//   cluster.RunUntilTraining();
+//   cluster.FailPod("adult-0-a-0", 137);
+//   EXPECT_THAT(cluster.Pass().actions, ElementsAre("delete pods adult-0-a-0"));
+//
+// It checks what must always hold and collects what does not in violations().
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/lifecycle/lifecycle.h"
+
+namespace medley::ops::lifecycle {
+
+// What one pass did.
+struct PassLog {
+  std::vector<std::string> actions;  // Describe of each that is not a read
+  std::vector<std::string> events;   // "Reason: message"
+  absl::Status status;
+  std::optional<base::nanoseconds> requeue_after;
+};
+
+class FakeCluster {
+ public:
+  // A job "adult" of two units and three pools, a, b and c, with two nodes each: "a-0", "a-1", ...
+  FakeCluster();
+
+  // --- What tests change.
+  kube::Json job;  // the TrainingJob with its status
+  struct Pool {
+    int limit = 4;
+    std::optional<double> price = 1;
+  };
+  std::map<std::string, Pool> pools;
+  std::optional<int64_t> catalog_revision = 7;
+  std::set<std::string> noticed_nodes;  // with a spot notice
+  std::set<std::string> nodes_not_ready;
+  bool cache_is_current = true;
+  int64_t leader_term = 0;
+  JobOptions options;
+  int profiler_exit_code = 0;
+  std::string pod_log = "line one\nsegmentation fault\n";  // of every pod but profilers that succeed
+  // Answers instead of the fake's own planner, which takes the first pool by name that offers two units.
+  std::function<AskForPlan::Outcome(const model::PlanRequest&)> planner;
+  // By Describe's prefix: the error with which the action fails. Nothing is done then.
+  std::map<std::string, absl::Status> failures;
+
+  void SetSpec(const kube::Json& merge_patch);  // raises metadata.generation
+  // A pod of any role ends. `code` 0: it succeeds.
+  void FailPod(const std::string& name, int code);
+  void DeletePod(const std::string& name);                               // at once
+  void TerminatePod(const std::string& name, base::nanoseconds grace);   // it stays until then
+  void SetPodStatus(const std::string& name, const kube::Json& status);  // merged
+  Observation& coordinator();                                            // what it reports; it must run
+  void Advance(base::nanoseconds by) { elapsed_ += by; }
+  void RestartOperator();
+
+  // --- What happens.
+  PassLog Pass();
+  // Scheduler, kubelet and coordinator do one step. False: there was nothing to do.
+  bool StepCluster();
+  // Steps and passes until nothing changes for ten minutes of virtual time. False: it does not come to rest within
+  // two hours; trace() tells.
+  bool Settle();
+  bool RunUntilTraining();  // Settle, and the job trains
+
+  // --- What tests look at.
+  const std::map<std::string, kube::Json>& pods() const { return pods_; }
+  std::set<std::string> pod_names() const;
+  bool Has(const std::string& kind, const std::string& name) const { return objects_.contains(kind + "/" + name); }
+  JobStatus status() const { return JobStatus::FromJson(job.value("status", kube::Json())); }
+  std::string Reason(const char* condition) const;   // "True/AllRunning"; "": absent
+  std::string Message(const char* condition) const;  // "": absent
+  const Memory& memory() const { return memory_; }
+  Memory& memory() { return memory_; }
+  const std::vector<std::string>& events() const { return events_; }  // of all passes
+  bool HasEvent(const std::string& reason, const std::string& part = "") const;
+  int plans_asked() const { return plans_asked_; }
+  const model::PlanRequest& last_request() const { return last_request_; }
+  std::optional<PlanRecord> stored_plan() const;
+  // Everything that must be equal whatever the order of events: no generations, names, times or counts of restarts.
+  std::string Digest() const;
+  const std::vector<std::string>& violations() const { return violations_; }
+  std::string trace() const;  // the last actions
+
+  JobInput Input() const;
+  World Observe() const;
+  Answer Carry(const Action& action);
+
+ private:
+  struct Hand;  // carries out actions
+  struct Coordinator {
+    std::string pod_uid;
+    Observation observation;
+    std::optional<PlanRecord> next;  // accepted, not in force yet
+    std::optional<PlanRecord> plan;  // in force
+  };
+
+  std::string NewUid() { return "uid-" + std::to_string(++uids_); }
+  base::WallTime now() const;
+  bool StepPod(const std::string& name, kube::Json& pod);
+  bool StepCoordinator();
+  bool Runs(const std::string& member) const;
+  int FreeUnits(const std::string& pool) const;
+  void Store(const std::string& kind, kube::Json object);
+  void CheckAction(const Action& action);
+  void CheckDeletion(const DeletePods& action);
+  bool HasReasonToDelete(const kube::Json& pod) const;
+  void Violate(const std::string& what);
+
+  std::map<std::string, kube::Json> pods_;     // by name
+  std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
+  std::optional<Coordinator> coordinator_;
+  std::optional<Connection> connection_;
+  std::shared_ptr<const Observation> heard_;  // of the connection
+  Memory memory_;
+  World seen_;  // of the pass that runs
+  base::nanoseconds elapsed_{0};
+  int uids_ = 0;
+  int plans_asked_ = 0;
+  model::PlanRequest last_request_;
+  std::vector<std::string> events_;
+  std::vector<std::string> violations_;
+  std::vector<std::string> trace_;
+};
+
+}  // namespace medley::ops::lifecycle

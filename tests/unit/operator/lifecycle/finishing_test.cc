@@ -1,0 +1,109 @@
+// Ends: suspension, deadline, time to live, which pods are cleaned up, deletion.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class FinishingTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace(); }
+  void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
+  FakeCluster cluster_;
+};
+
+TEST_F(FinishingTest, SuspendTakesACheckpointAndGivesUpPodsAndPlan) {
+  cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  EXPECT_THAT(cluster_.Pass().actions,
+              ElementsAre("suspend training", "delete ConfigMap adult-plan",
+                          "delete pods adult-0-a-0, adult-0-a-1, adult-coordinator", "patch status"));
+  EXPECT_EQ(cluster_.Message(kSuspendedCondition), "checkpoint at step 42");
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_THAT(cluster_.pod_names(), IsEmpty());
+  EXPECT_TRUE(cluster_.status().start_time.empty());
+  cluster_.RestartOperator();
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  cluster_.SetSpec({{"runPolicy", {{"suspend", false}}}});
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  EXPECT_TRUE(cluster_.HasEvent("PlanAccepted", "(Resumed)"));
+  EXPECT_EQ(cluster_.stored_plan()->plan.generation, 2);
+  EXPECT_EQ(cluster_.last_request().training.remaining_samples, 999000);
+}
+
+TEST_F(FinishingTest, SuspendWithoutAnAnswerGoesOn) {
+  cluster_.failures["suspend training"] = base::DeadlineExceeded("no answer within 60 s");
+  cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_THAT(cluster_.Message(kSuspendedCondition), testing::HasSubstr("no answer within 60 s"));
+  EXPECT_THAT(cluster_.pod_names(), IsEmpty());
+}
+
+TEST_F(FinishingTest, AJobPastItsDeadlineFails) {
+  cluster_.SetSpec({{"runPolicy", {{"activeDeadlineSeconds", 100000}}}});
+  EXPECT_EQ(cluster_.Pass().actions.size(), 1u);
+  cluster_.Advance(base::seconds(100000));
+  cluster_.Pass();
+  EXPECT_EQ(cluster_.Reason(kFailedCondition), "True/DeadlineExceeded");
+}
+
+TEST_F(FinishingTest, AFinishedJobIsDeletedAfterItsTimeToLive) {
+  cluster_.SetSpec({{"runPolicy", {{"ttlSecondsAfterFinished", 3600}}}});
+  cluster_.coordinator().phase = JobPhase::kComplete;
+  cluster_.Pass();
+  EXPECT_LE(cluster_.Pass().requeue_after, base::seconds(3600));
+  cluster_.Advance(base::seconds(3600));
+  EXPECT_THAT(cluster_.Pass().actions, ElementsAre("delete TrainingJob adult"));
+}
+
+struct CleanCase {
+  const char* policy;
+  std::set<std::string> left;
+};
+class CleanTest : public testing::TestWithParam<CleanCase> {};
+
+TEST_P(CleanTest, PodsOfAFinishedJob) {
+  FakeCluster cluster;
+  cluster.SetSpec({{"runPolicy", {{"cleanPodPolicy", GetParam().policy}}}});
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.FailPod("adult-0-a-1", 1);
+  cluster.coordinator().phase = JobPhase::kComplete;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.pod_names(), GetParam().left);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CleanTest,
+                         testing::Values(CleanCase{"All", {}}, CleanCase{"Running", {"adult-0-a-1"}},
+                                         CleanCase{"None", {"adult-0-a-0", "adult-0-a-1", "adult-coordinator"}}),
+                         [](const auto& each) { return std::string(each.param.policy); });
+
+TEST_F(FinishingTest, ADeletedJobKeepsItsFinalizerUntilItsPodsAreDeleted) {
+  cluster_.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  EXPECT_THAT(cluster_.Pass().actions, ElementsAre("delete pods adult-0-a-0, adult-0-a-1, adult-coordinator"));
+  EXPECT_THAT(cluster_.Pass().actions, IsEmpty());
+  cluster_.Advance(base::seconds(2));
+  cluster_.StepCluster();
+  EXPECT_THAT(cluster_.Pass().actions, ElementsAre("patch job"));
+  EXPECT_THAT(cluster_.job["metadata"]["finalizers"], IsEmpty());
+  EXPECT_THAT(cluster_.Pass().actions, IsEmpty());
+}
+
+TEST_F(FinishingTest, TheOutcomeIsWrittenBeforeAnythingIsCleaned) {
+  cluster_.coordinator().phase = JobPhase::kComplete;
+  cluster_.failures["patch status"] = base::Unavailable("the API server does not answer");
+  const PassLog pass = cluster_.Pass();
+  EXPECT_FALSE(pass.status.ok());
+  EXPECT_EQ(cluster_.pods().size(), 3u);
+  cluster_.failures.clear();
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kCompleteCondition), "True/TrainingComplete");
+  EXPECT_THAT(cluster_.pod_names(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle

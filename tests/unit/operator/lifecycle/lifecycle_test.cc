@@ -1,0 +1,102 @@
+// Decide as a whole: the replay of answers, and the life of a job from its first pass to its end.
+#include "operator/lifecycle/lifecycle.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(LifecycleTest, TheFirstPassMakesTheObjectsAndMeasures) {
+  FakeCluster cluster;
+  EXPECT_THAT(cluster.Pass().actions,
+              ElementsAre("patch job", "ensure Secret adult-token", "ensure ConfigMap adult-spec",
+                          "ensure Service adult-coordinator", "ensure NetworkPolicy adult",
+                          "create pods adult-profile-a", "patch status"));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
+}
+
+TEST(LifecycleTest, AJobIsProfiledPlannedAndRun) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.pod_names(), (std::set<std::string>{"adult-0-a-0", "adult-0-a-1", "adult-coordinator"}));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
+  EXPECT_EQ(cluster.Reason(kPodsReadyCondition), "True/AllRunning");
+  EXPECT_EQ(cluster.status().replicas, 2);
+  EXPECT_TRUE(cluster.Has("PodDisruptionBudget", "adult"));
+  EXPECT_TRUE(cluster.HasEvent("PlanAccepted", "(FirstPlan)"));
+  EXPECT_EQ(cluster.plans_asked(), 1);
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(LifecycleTest, ACompleteJobIsCleanedUp) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.coordinator().phase = JobPhase::kComplete;
+  EXPECT_THAT(cluster.Pass().actions,
+              ElementsAre("patch status", "delete pods adult-0-a-0, adult-0-a-1, adult-coordinator", "patch status"));
+  ASSERT_TRUE(cluster.Settle());
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+  EXPECT_EQ(cluster.Reason(kCompleteCondition), "True/TrainingComplete");
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(LifecycleTest, TheSameArgumentsGiveTheSameDecision) {
+  FakeCluster cluster;
+  const JobInput input = cluster.Input();
+  const World world = cluster.Observe();
+  const Memory empty;
+  std::vector<Answer> answers;
+  while (true) {
+    const Decision once = Decide(input, world, empty, answers, cluster.options);
+    const Decision again = Decide(input, world, empty, answers, cluster.options);
+    ASSERT_EQ(once.next.has_value(), again.next.has_value());
+    if (!once.next) break;
+    ASSERT_EQ(Describe(*once.next), Describe(*again.next));
+    answers.push_back(cluster.Carry(*once.next));
+  }
+  EXPECT_GT(answers.size(), 5u);
+}
+
+TEST(LifecycleTest, AnAnswerOfAnotherActionIsAnError) {
+  FakeCluster cluster;
+  const std::vector<Answer> answers = {PoolsView()};
+  const Decision decision = Decide(cluster.Input(), cluster.Observe(), Memory(), answers, cluster.options);
+  // The pass goes on to its end, where the status is written.
+  ASSERT_TRUE(decision.next.has_value());
+  EXPECT_EQ(Describe(*decision.next), "patch status");
+  std::vector<Answer> more = answers;
+  more.push_back(cluster.Carry(*decision.next));
+  EXPECT_THAT(Decide(cluster.Input(), cluster.Observe(), Memory(), more, cluster.options).status,
+              base::StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(LifecycleTest, AFailedActionEndsThePassWithItsErrorAndIsTriedAgain) {
+  FakeCluster cluster;
+  cluster.failures["ensure Service"] = base::Unavailable("the API server does not answer");
+  const PassLog failed = cluster.Pass();
+  EXPECT_THAT(failed.status, base::StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_FALSE(failed.requeue_after.has_value());
+  EXPECT_EQ(failed.actions.back(), "patch status");
+  cluster.failures.clear();
+  EXPECT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+TEST(LifecycleTest, AnotherJobOfTheSameNameDoesNotGetTheMemory) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.job["metadata"]["uid"] = "job-2";
+  cluster.job.erase("status");
+  const PassLog pass = cluster.Pass();
+  EXPECT_EQ(cluster.memory().uid, "job-2");
+  EXPECT_FALSE(cluster.memory().planning.record.has_value());
+  EXPECT_THAT(pass.status, base::StatusIs(absl::StatusCode::kUnavailable));  // the earlier job's Secret still exists
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle

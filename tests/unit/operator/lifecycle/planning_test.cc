@@ -1,0 +1,158 @@
+// Planning: what each answer of the scheduling service leads to, and plans of other operators.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+AskForPlan::Outcome Infeasible(std::vector<model::Reason> reasons) {
+  model::PlanResult result;
+  result.reasons = std::move(reasons);
+  return {result, false};
+}
+
+struct AnswerCase {
+  const char* name;
+  AskForPlan::Outcome outcome;
+  const char* reason;  // of Planned, of a job without a plan
+  const char* message;
+  const char* event;  // of a job that runs; "": none
+};
+
+class AnswerTest : public testing::TestWithParam<AnswerCase> {};
+
+TEST_P(AnswerTest, OfTheFirstPlanIsTheConditionPlanned) {
+  FakeCluster cluster;
+  cluster.planner = [](const model::PlanRequest&) { return GetParam().outcome; };
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), GetParam().reason);
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr(GetParam().message));
+  EXPECT_FALSE(cluster.stored_plan().has_value());
+  cluster.planner = nullptr;  // it comes right by itself
+  EXPECT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+TEST_P(AnswerTest, OfAReplanLeavesTheRunningPlan) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::string before = cluster.Digest();
+  cluster.planner = [](const model::PlanRequest&) { return GetParam().outcome; };
+  cluster.SetSpec({{"objective", {{"maxUsdPerHour", "1"}}}});
+  cluster.Pass();
+  EXPECT_EQ(cluster.Digest(), before);
+  if (*GetParam().event != '\0') {
+    EXPECT_TRUE(cluster.HasEvent(GetParam().event, GetParam().message)) << cluster.trace();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, AnswerTest,
+    testing::Values(AnswerCase{"Unavailable",
+                               {base::Unavailable("connection refused"), true},
+                               "Unknown/SchedulerUnavailable",
+                               "connection refused",
+                               ""},
+                    AnswerCase{"UnknownPlanner",
+                               {base::NotFound("there is no planner 'best'"), false},
+                               "False/UnknownPlanner",
+                               "spec.planner.name: 'auto'",
+                               "ReplanRefused"},
+                    AnswerCase{"BadModel",
+                               {base::InvalidArgument("layer 3 has no profile"), false},
+                               "False/InvalidModel",
+                               "spec.model: layer 3 has no profile",
+                               "ReplanRefused"},
+                    AnswerCase{"TooFewUnits", Infeasible({{"limit", "a", 9, 4, ""}}), "False/Infeasible",
+                               "limit of a: needed 9, available 4 (bounded by nodes of a)", "ReplanInfeasible"},
+                    AnswerCase{"NoPrice", Infeasible({{"price", "a", 0, 0, "pool a has no price"}}),
+                               "False/PoolUnpriced", "pool a has no price", "ReplanInfeasible"},
+                    AnswerCase{"NoReason", Infeasible({}), "False/Infeasible", "gave no reason", "ReplanInfeasible"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(PlanningTest, AnInvalidPlanIsAnError) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining());
+  FakeCluster other;
+  other.planner = [&](const model::PlanRequest&) {
+    model::PlanResult result;
+    result.execution_plan = cluster.stored_plan()->plan;
+    result.execution_plan->stages[0].groups[0].pool = "somewhere";
+    result.plan = model::ProvisionedPlan();
+    return AskForPlan::Outcome{result, false};
+  };
+  for (int i = 0; i < 20 && other.plans_asked() == 0; ++i) {
+    other.StepCluster();
+    other.Pass();
+  }
+  const PassLog pass = other.Pass();
+  EXPECT_THAT(pass.status,
+              base::StatusIs(absl::StatusCode::kInternal, HasSubstr("'somewhere', which was not offered")));
+}
+
+TEST(PlanningTest, APlanThatCannotBeStoredIsNotRun) {
+  FakeCluster cluster;
+  cluster.failures["save plan"] = base::Unavailable("the API server does not answer");
+  PassLog pass;
+  for (int i = 0; i < 20 && cluster.plans_asked() == 0; ++i) {
+    cluster.StepCluster();
+    pass = cluster.Pass();
+  }
+  EXPECT_THAT(pass.status, base::StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_FALSE(cluster.memory().planning.record.has_value());
+  EXPECT_FALSE(cluster.HasEvent("PlanAccepted"));
+  EXPECT_THAT(pass.actions, Not(Contains("create pods adult-coordinator")));
+}
+
+// Another operator has stored a plan meanwhile: the job goes on with that one.
+TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  PlanRecord theirs = *cluster.memory().planning.record;
+  theirs.plan.generation = 9;
+  const JobInput input = cluster.Input();
+  cluster.noticed_nodes = {"a-0"};
+  const World world = cluster.Observe();
+  std::vector<Answer> answers;
+  Decision decision = Decide(input, world, cluster.memory(), answers, cluster.options);
+  while (decision.next) {
+    const SavePlan::Outcome overtaken{base::Aborted("another operator"), "v9", true,
+                                      std::make_shared<const PlanRecord>(theirs)};
+    const bool saves = std::holds_alternative<SavePlan>(*decision.next);
+    answers.push_back(saves ? Answer(overtaken) : cluster.Carry(*decision.next));
+    decision = Decide(input, world, cluster.memory(), answers, cluster.options);
+  }
+  EXPECT_THAT(decision.status, base::StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(decision.memory.planning.record->plan.generation, 9);
+  EXPECT_EQ(decision.memory.planning.version, "v9");
+}
+
+TEST(PlanningTest, AnUnreadablePlanIsMadeAgain) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.memory() = Memory();
+  const JobInput input = cluster.Input();
+  const World world = cluster.Observe();
+  kube::Object broken(
+      kube::Json::parse(R"({"metadata": {"name": "adult-plan", "resourceVersion": "5", "ownerReferences":
+      [{"uid": "job-1", "controller": true}]}, "data": {"plan.json": "{"}})"));
+  std::vector<Answer> answers;
+  std::vector<std::string> actions;
+  Decision decision = Decide(input, world, Memory(), answers, cluster.options);
+  while (decision.next) {
+    actions.push_back(Describe(*decision.next));
+    const bool reads = std::holds_alternative<ReadPlan>(*decision.next);
+    answers.push_back(reads ? Answer(std::make_shared<const kube::Object>(broken)) : cluster.Carry(*decision.next));
+    decision = Decide(input, world, Memory(), answers, cluster.options);
+  }
+  EXPECT_THAT(actions, Contains("ask for a plan"));
+  EXPECT_TRUE(decision.memory.planning.record.has_value());
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle

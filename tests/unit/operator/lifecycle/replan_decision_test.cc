@@ -1,0 +1,112 @@
+#include "operator/lifecycle/replan_decision.h"
+
+#include <gmock/gmock.h>
+
+namespace medley::ops {
+namespace {
+
+using testing::HasSubstr;
+
+// One hour of training is left at 1 USD/h; the candidate costs half.
+MoveInputs Half() {
+  MoveInputs in;
+  in.remaining_samples = 3.6e6;
+  in.current_usd_per_hour = 1;
+  in.current_throughput = 1000;
+  in.current_estimated_throughput = 1000;
+  in.candidate_usd_per_hour = 0.5;
+  in.candidate_estimated_throughput = 1000;
+  in.pause_seconds = 1;
+  in.warm_up_seconds = 35;
+  return in;
+}
+
+TEST(ReplanDecisionTest, HandWorkedNumbers) {
+  const MoveDecision d = DecideMove(Half());
+  EXPECT_TRUE(d.move);
+  EXPECT_EQ(d.reason, "Saves");
+  EXPECT_DOUBLE_EQ(d.stay_usd, 1);
+  EXPECT_DOUBLE_EQ(d.move_usd, 0.5);
+  EXPECT_DOUBLE_EQ(d.saving_usd, 0.5);
+  EXPECT_DOUBLE_EQ(d.move_cost_usd, 36.0 / 3600 * 0.5);
+  EXPECT_THAT(d.sentence, HasSubstr("saves 0.5 USD (50.0 %)"));
+}
+
+// When predictions have been corrected since, candidates are compared with the measured throughput, not with the old
+// estimate.
+TEST(ReplanDecisionTest, CorrectedPredictionsAreNotCorrectedAgain) {
+  EXPECT_EQ(PresentEstimate(1000, 600, std::nullopt), 1000);
+  EXPECT_EQ(PresentEstimate(1000, 600, model::Prediction{2, 0.6, 0.6, 0.4, {{"cpu", 1, 1, 2}}}), 1000);
+  EXPECT_DOUBLE_EQ(PresentEstimate(1000, 600, model::Prediction{9, 0.6, 0.96, 0.02, {{"cpu", 1.6, 1, 9}}}), 625);
+  EXPECT_EQ(PresentEstimate(1000, 0, model::Prediction{9, 0.6, 0.96, 0.02, {{"cpu", 1.6, 1, 9}}}), 1000);
+}
+
+TEST(ReplanDecisionTest, NearTheEndTheMoveCostsMoreThanItSaves) {
+  MoveInputs in = Half();
+  in.remaining_samples = 30000;  // half a minute of training
+  const MoveDecision d = DecideMove(in);
+  EXPECT_FALSE(d.move);
+  EXPECT_EQ(d.reason, "CostsMoreThanItSaves");
+}
+
+TEST(ReplanDecisionTest, LostSamplesArePaidAgain) {
+  MoveInputs in = Half();
+  in.lost_samples = 3.6e6;
+  EXPECT_EQ(DecideMove(in).reason, "CostsMoreThanItSaves");
+}
+
+TEST(ReplanDecisionTest, AMoveNeedsMinSavingAndACooldown) {
+  MoveInputs in = Half();
+  in.candidate_usd_per_hour = 0.95;
+  EXPECT_EQ(DecideMove(in).reason, "SavingTooSmall");
+  in = Half();
+  in.seconds_since_last_move = 299;
+  EXPECT_EQ(DecideMove(in).reason, "Cooldown");
+  in.seconds_since_last_move = 300;
+  EXPECT_EQ(DecideMove(in).reason, "Saves");
+}
+
+TEST(ReplanDecisionTest, AForcedMoveNeedsNoSaving) {
+  MoveInputs in = Half();
+  in.candidate_usd_per_hour = 9;
+  in.seconds_since_last_move = 0;
+  in.forced = true;
+  EXPECT_TRUE(DecideMove(in).move);
+  in.same_plan = true;
+  EXPECT_EQ(DecideMove(in).reason, "SamePlan");
+}
+
+// A cost model that predicts twice the real throughput does so for the candidate, too.
+TEST(ReplanDecisionTest, AWrongCostModelDoesNotCauseMoves) {
+  MoveInputs in = Half();
+  in.candidate_usd_per_hour = 1;
+  in.current_estimated_throughput = 2000;
+  in.candidate_estimated_throughput = 2000;
+  const MoveDecision d = DecideMove(in);
+  EXPECT_FALSE(d.move);
+  EXPECT_DOUBLE_EQ(d.saving_usd, 0);
+}
+
+TEST(ReplanDecisionTest, NothingLeftOrNothingKnownIsNoMove) {
+  MoveInputs in = Half();
+  in.remaining_samples = 0;
+  EXPECT_EQ(DecideMove(in).reason, "NothingLeft");
+  EXPECT_FALSE(DecideMove(MoveInputs()).move);
+}
+
+// Property: the decision does not depend on the unit of money.
+TEST(ReplanDecisionTest, ScalingAllPricesChangesNoDecision) {
+  for (const double candidate : {0.1, 0.5, 0.85, 0.91, 0.99, 1.5}) {
+    for (const double scale : {1e-3, 1.0, 1e3}) {
+      MoveInputs in = Half();
+      in.candidate_usd_per_hour = candidate;
+      const std::string reason = DecideMove(in).reason;
+      in.current_usd_per_hour *= scale;
+      in.candidate_usd_per_hour *= scale;
+      EXPECT_EQ(DecideMove(in).reason, reason) << candidate << " x " << scale;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace medley::ops

@@ -1,0 +1,132 @@
+// Replanning: what asks for another plan, and whether the job moves.
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct ReplanCase {
+  const char* name;
+  std::function<void(FakeCluster&)> happens;
+  const char* considered;  // part of the Event ReplanConsidered; "": nothing is considered
+  const char* pool;        // that the job runs on at the end
+};
+
+class ReplanTest : public testing::TestWithParam<ReplanCase> {};
+
+TEST_P(ReplanTest, WhatAsksForAnotherPlan) {
+  FakeCluster cluster;
+  cluster.pools["a"].limit = 2;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  GetParam().happens(cluster);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  if (*GetParam().considered == '\0') {
+    EXPECT_FALSE(cluster.HasEvent("ReplanConsidered")) << cluster.trace();
+  } else {
+    EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", GetParam().considered)) << cluster.trace();
+  }
+  EXPECT_EQ(cluster.stored_plan()->plan.stages[0].groups[0].pool, GetParam().pool);
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ReplanTest,
+    testing::Values(ReplanCase{"Nothing", [](FakeCluster&) {}, "", "a"},
+                    ReplanCase{"CheaperElsewhereButThePlannerStays", [](FakeCluster& c) { c.pools["b"].price = 0.5; },
+                               "PriceChanged: stay (SamePlan)", "a"},
+                    ReplanCase{"PriceChangesAreIgnored",
+                               [](FakeCluster& c) {
+                                 c.SetSpec({{"elasticity", {{"replan", {{"onPriceChange", false}}}}}});
+                                 c.Pass();  // the edit itself is considered
+                                 c.pools["b"].price = 0.5;
+                               },
+                               "ObjectiveChanged: stay", "a"},
+                    ReplanCase{"PoolGone", [](FakeCluster& c) { c.pools.erase("a"); }, "PoolGone: move (Forced)", "b"},
+                    ReplanCase{"PriceGone", [](FakeCluster& c) { c.pools["a"].price.reset(); },
+                               "PoolGone: move (Forced)", "b"},
+                    ReplanCase{"LimitLowered", [](FakeCluster& c) { c.pools["a"].limit = 1; },
+                               "CapacityLowered: move (Forced)", "b"},
+                    ReplanCase{"LimitLoweredBriefly",
+                               [](FakeCluster& c) {
+                                 c.pools["a"].limit = 1;
+                                 c.Pass();
+                                 c.Advance(base::seconds(5));
+                                 c.pools["a"].limit = 2;
+                               },
+                               "", "a"},
+                    ReplanCase{"LimitRaised", [](FakeCluster& c) { c.pools["a"].limit = 4; },
+                               "CapacityChanged: stay (SamePlan)", "a"},
+                    ReplanCase{"ObjectiveEdited",
+                               [](FakeCluster& c) {
+                                 c.SetSpec({{"objective", {{"maxUsdPerHour", "9"}}}});
+                               },
+                               "ObjectiveChanged: stay (SamePlan)", "a"},
+                    ReplanCase{"BelowGoalForLong",
+                               [](FakeCluster& c) {
+                                 c.SetSpec({{"objective", {{"minThroughput", 1000}}}});
+                                 c.Settle();
+                                 c.coordinator().throughput = 100;
+                               },
+                               "ThroughputBelowGoal: stay (SamePlan)", "a"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(ReplanningTest, AMemberThatCannotBeScheduledIsPlannedElsewhere) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.DeletePod("adult-0-a-1");
+  cluster.Pass();
+  const kube::Json waits = {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}};
+  cluster.SetPodStatus("adult-0-a-1", {{"conditions", kube::Json::array({waits})}});
+  EXPECT_LE(*cluster.Pass().requeue_after, cluster.options.schedule_window);
+  cluster.Advance(cluster.options.schedule_window);
+  cluster.Pass();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "MemberUnschedulable: move (Forced)")) << cluster.trace();
+  EXPECT_EQ(cluster.last_request().resources.front().limit, 1);  // the units of a that have a node
+}
+
+TEST(ReplanningTest, NoPlanForLoweredUnitsIsAskedForOnce) {
+  FakeCluster cluster;
+  cluster.pools.erase("b");
+  cluster.pools.erase("c");
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.pools["a"].limit = 1;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 2);
+  EXPECT_TRUE(cluster.HasEvent("ReplanInfeasible"));
+  EXPECT_EQ(cluster.pods().size(), 3u);
+}
+
+TEST(ReplanningTest, WithoutElasticityNothingIsConsidered) {
+  FakeCluster cluster;
+  cluster.SetSpec({{"elasticity", {{"enabled", false}}}});
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.pools["a"].limit = 1;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 1);
+}
+
+TEST(ReplanningTest, AServiceThatIsUnavailableIsAskedAgain) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.planner = [](const model::PlanRequest&) { return AskForPlan::Outcome{base::Unavailable("down"), true}; };
+  cluster.pools.erase("a");
+  EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.scheduler_retry);
+  cluster.planner = nullptr;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.stages[0].groups[0].pool, "b");
+}
+
+TEST(ReplanningTest, ASettledJobNeedsFewerPasses) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.settled_recheck);
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle
