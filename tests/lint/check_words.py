@@ -82,8 +82,9 @@ def hits(text, pattern):
         own = plain(line)
         following = COMMENT_MARK.sub("", plain(lines[number])) if number < len(lines) else ""
         joined = own.rstrip() + " " + following
-        for found in {match.group(1) for match in pattern.finditer(joined) if match.start() < len(own.rstrip())}:
-            yield number, found
+        found = {match.group(1) for match in pattern.finditer(joined) if match.start() < len(own.rstrip())}
+        for word in found - {"is None"}:  # Python's operator
+            yield number, word
 
 
 class Exceptions:
