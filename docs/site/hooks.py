@@ -22,7 +22,7 @@ def on_page_markdown(markdown, page, config, **_):
         if not outside or not os.path.exists(full):
             return match.group()
         kind = "tree" if os.path.isdir(full) else "blob"
-        return f"{match.group(1)}{config['repo_url'].rstrip('/')}/{kind}/main/{os.path.relpath(full, root)}{match.group(3)}"
+        return f"{match.group(1)}{config['extra']['repository']}/{kind}/main/{os.path.relpath(full, root)}{match.group(3)}"
 
     return LINK.sub(lead, spaced(markdown))
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Follows the pages of docs/use literally, as somebody would who reads them for the first time (docs_use_test).
+"""Follows the pages of docs/use literally, as a new user would (docs_use_test).
 
-One shell reads the pages in the order of the site, so that what a page starts is there for the next one. Its folder is
-new and holds what a clone has (links to examples/, deploy/ and charts/); `medley` and the other programs are in PATH, and
+One shell reads the pages in the order of the site, so that a page can use what the page before it started. Its folder is
+new and contains what a clone has (links to examples/, deploy/ and charts/); `medley` and the other programs are in PATH, and
 no kubeconfig of the caller is seen. Pages of docs/design with commands are read afterwards, each by a shell and in a
 folder of its own. A block fails when its exit status is another than the page says, when it does not print what the page
 promises, or when it takes longer than its bound. In the end everything that the pages started is ended.

@@ -29,7 +29,7 @@ def documented(path=PAGE):
                 continue
             name, kind, labels, tells = match.groups()
             if name in found:
-                raise ValueError(f"{path}:{number}: {name} is there twice")
+                raise ValueError(f"{path}:{number}: {name} is listed twice")
             labels = set(re.findall(r"`([a-z_]+)`", labels))
             if name.startswith("medley_job_"):
                 labels |= {"namespace", "job"}
