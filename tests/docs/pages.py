@@ -18,7 +18,7 @@ import check_references  # noqa: E402
 import tree  # noqa: E402
 
 COMMANDS = ("sh", "console")
-LIMIT = 60
+LIMIT = 120
 DIRECTIVE = re.compile(r"^<!-- (not run|exit status|file|prints|within): (.+?) -->$")
 
 

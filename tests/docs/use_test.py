@@ -54,15 +54,18 @@ class Shell:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         os.set_blocking(self.process.stdout.fileno(), False)
 
-    def run(self, script, seconds):
+    def run(self, script, seconds, may_fail=False):
         """(exit status, output). Raises Failure when the time is over or the shell has ended."""
         self.count += 1
         file = os.path.join(self.blocks, f"{self.count}.sh")
         with open(file, "w", encoding="utf-8") as out:
             out.write(script)
-        # A failing line ends the block, as it would stop a reader. The subshell-free form keeps exports and jobs.
-        command = f"set -eo pipefail; trap 'echo; echo {END} $?' EXIT; . {file} </dev/null; trap - EXIT; set +e; " \
+        # A failing line ends the block, as it would stop a reader. Only a block that is to fail gets a subshell, since others
+        # export variables and start jobs.
+        command = f"set -eo pipefail; trap 's=$?; echo; echo {END} $s' EXIT; . {file} </dev/null; trap - EXIT; set +e; " \
                   f"echo; echo {END} 0\n"
+        if may_fail:
+            command = f"( set -eo pipefail; . {file} ) </dev/null; s=$?; echo; echo {END} $s\n"
         self.process.stdin.write(command.encode())
         self.process.stdin.flush()
         output, deadline = b"", time.monotonic() + seconds
@@ -134,7 +137,7 @@ def follow(path, shell):
             continue
         started = time.monotonic()
         try:
-            status, output = shell.run(block.script(), block.within)
+            status, output = shell.run(block.script(), block.within, block.exit_status != 0)
         except Failure as failure:
             raise Failure(f"{where}: {failure}\ncommands:\n{block.script()}") from None
         print(f"{time.monotonic() - started:6.1f} s  {where}", flush=True)
@@ -144,8 +147,6 @@ def follow(path, shell):
         for text in block.prints:
             if text not in output:
                 raise Failure(f"{where}: does not print '{text}'\ncommands:\n{block.script()}\noutput:\n{output}")
-        if status != 0:  # the shell has ended with the block: its trap ran
-            shell.process.wait()
 
 
 def has_commands(path):
