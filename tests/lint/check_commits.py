@@ -12,10 +12,10 @@ import sys
 
 import tree
 
-FIRST = "50a5f5f"
-FIRST_TIME = 1795320500  # when FIRST was committed, seconds since 1970
+FIRST = "891d971"
+FIRST_TIME = 1795324390  # when FIRST was committed, seconds since 1970
 LONGEST = 72
-AREA = r"[a-z0-9.][\w.-]*(?:/[\w.-]+)*"
+AREA = r"[\w.][\w.-]*(?:/[\w.-]+)*"
 SUBJECT = re.compile(rf"^({AREA}(?:, {AREA})*): (.+)$")
 # What a subject in the imperative cannot begin with.
 NOT_VERBS = {"a", "an", "the", "this", "that", "these", "those", "what", "which", "who", "whose", "how", "why", "where",

@@ -5,15 +5,17 @@
     tests/lint/check_words.py --count    only the numbers
     tests/lint/check_words.py FOLDER...  only files below these folders
 
-Of C++ and proto files it reads comments, strings and names with a capital letter or a trailing underscore, that is, all
-but local variables; of other files everything. Names are split first: `kPoolGone` and `gone_` hold the word "gone".
+Of C++, proto and Python files it reads comments, strings and names with a capital letter or a trailing underscore, that
+is, all but local names; of other files everything. Names are split first: `kPoolGone` and `gone_` hold the word "gone".
 words_allowed.txt beside this file lists the exceptions, such as HTTP's "410 Gone"; an exception that matches nothing is
 a problem as well.
 """
 import fnmatch
+import io
 import os
 import re
 import sys
+import tokenize
 
 import tree
 
@@ -22,6 +24,8 @@ ALLOWED = "tests/lint/words_allowed.txt"
 HEADING = "## Words that are not used"
 # Where the first letter of a new word begins inside a name: fooBar, HTTPServer, foo_bar.
 INSIDE_NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
+# What may not stand before a phrase for it to count: "null if there is none" is plain English, "the answer is none" is not.
+BEFORE = {"is none": r"(?<!there )(?<!there  )"}
 COMMENT_MARK = re.compile(r"^\s*(//+|#+|\*|--)?\s*")
 # Comments and literals of C++; what is between them is code.
 CXX_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s"]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
@@ -30,6 +34,8 @@ CXX_NAME = re.compile(r"\b(?:\w*[A-Z]\w*|[a-z]\w*_)\b")
 
 def readable(path, text):
     """The text without what is not read: of C++ and proto files, names of local variables and keywords."""
+    if path.endswith(".py"):
+        return readable_python(text)
     if not path.endswith((".h", ".cc", ".proto", ".in")):
         return text
     out, end = [], 0
@@ -43,6 +49,18 @@ def readable(path, text):
             out.append(match.group())
             end = match.end()
     return "".join(out)
+
+
+def readable_python(text):
+    rows = [[" "] * len(line) for line in text.split("\n")]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (tokenize.COMMENT, tokenize.STRING) and not CXX_NAME.fullmatch(token.string):
+            continue
+        row, column = token.start
+        for offset, line in enumerate(token.string.split("\n")):
+            start = column if offset == 0 else 0
+            rows[row - 1 + offset][start:start + len(line)] = line
+    return "\n".join("".join(row) for row in rows)
 
 
 def unused_words(page):
@@ -59,8 +77,8 @@ def unused_words(page):
 
 def pattern_of(words):
     """Matches a word with its usual endings, and a phrase as it is."""
-    parts = [r"\s+".join(map(re.escape, word.split())) if " " in word else re.escape(word) + "(?:s|es|ed|ing)?"
-             for word in sorted(words, key=len, reverse=True)]
+    parts = [BEFORE.get(word, "") + r"\s+".join(map(re.escape, word.split())) if " " in word
+             else re.escape(word) + "(?:s|es|ed|ing)?" for word in sorted(words, key=len, reverse=True)]
     return re.compile(r"\b(" + "|".join(parts) + r")\b", re.I)
 
 
@@ -83,7 +101,7 @@ def hits(text, pattern):
         following = COMMENT_MARK.sub("", plain(lines[number])) if number < len(lines) else ""
         joined = own.rstrip() + " " + following
         found = {match.group(1) for match in pattern.finditer(joined) if match.start() < len(own.rstrip())}
-        for word in found - {"is None"}:  # Python's operator
+        for word in found - {"is None", "Is None"}:  # Python's operator, and assertIsNone
             yield number, word
 
 

@@ -1,9 +1,9 @@
-"""Reads docs/metrics.md, for check_metrics, check_dashboards and tests/integration/observability."""
+"""Reads docs/operate/metrics.md, for check_metrics, check_dashboards and tests/integration/observability."""
 import os
 import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGE = os.path.join(ROOT, "docs", "metrics.md")
+PAGE = os.path.join(ROOT, "docs", "operate", "metrics.md")
 ROW = re.compile(r"^\| `([a-z][a-z0-9_]*)` \| ([a-z]+) \|([^|]*)\| (.+) \|$")
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
 

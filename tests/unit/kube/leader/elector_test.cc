@@ -1,4 +1,4 @@
-// Section G of docs/kube-client.md: the loops.
+// Section G of docs/design/kube-client.md: the loops.
 #include "kube/leader/elector.h"
 
 #include <thread>
