@@ -12,8 +12,8 @@ import sys
 
 import tree
 
-FIRST = "891d971"
-FIRST_TIME = 1795324390  # when FIRST was committed, seconds since 1970
+FIRST = "c0778a1"
+FIRST_TIME = 1795324623  # when FIRST was committed, seconds since 1970
 LONGEST = 72
 AREA = r"[\w.][\w.-]*(?:/[\w.-]+)*"
 SUBJECT = re.compile(rf"^({AREA}(?:, {AREA})*): (.+)$")
