@@ -172,7 +172,8 @@ void AddPlan(CLI::App& app, int& exit_status) {
   const auto cluster = std::make_shared<ClusterFlags>();
   const auto from = std::make_shared<std::string>();
   CLI::Option* file = command->add_option(
-      "file", flags->file, "file with a planning request, YAML or JSON (docs/planning.md); - reads standard input");
+      "file", flags->file,
+      "file with a planning request, YAML or JSON (docs/design/planning.md); - reads standard input");
   command->add_option("--from", *from, "plan for this TrainingJob of a cluster instead of a file")->excludes(file);
   AddPlanFlags(*command, *flags);
   command

@@ -162,7 +162,7 @@ void AddPrices(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("prices", "Print the prices of a running scheduling service or of a file");
   const auto flags = std::make_shared<PricesFlags>();
   command->add_option("file", flags->file,
-                      "price file, or catalog configuration with feeds of type file (docs/prices.md)");
+                      "price file, or catalog configuration with feeds of type file (docs/operate/prices.md)");
   command->add_option("--server", flags->server, "HOST:PORT of the gRPC port of medley-scheduler");
   command->add_option("--token-file", flags->token_file, "file with the bearer token for the server");
   command->add_option("--ca", flags->ca_file, "file with the CA (PEM) of the server's certificate; turns TLS on");

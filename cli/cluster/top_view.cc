@@ -179,7 +179,7 @@ std::vector<std::string> TopLines(const TopView& view, bool namespaces, int widt
   if (!view.pools_known) {
     lines.emplace_back("ResourcePools: this user is not allowed to list them (needs ClusterRole medley-pool-viewer)");
   } else if (view.pools.empty()) {
-    lines.emplace_back("no ResourcePools: create one, or no job can be planned (docs/pools-and-prices.md)");
+    lines.emplace_back("no ResourcePools: create one, or no job can be planned (docs/use/pools-and-prices.md)");
   } else {
     Append(Lines(PoolsTable(view)), lines);
   }

@@ -176,7 +176,7 @@ int Run(const RunOptions& options) {
     std::filesystem::create_directories(folder, error);
     if (error) return Fail(base::Internal("creating {}: {}", folder.string(), error.message()), 1);
   }
-  const int code = RunIn(options, *manifests, scenario, folder);
+  const int code = RunIn(options, *manifests, scenario, std::filesystem::absolute(folder));
   if (options.folder.empty()) {
     if (code == 0) {
       std::error_code ignored;

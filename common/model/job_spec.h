@@ -1,6 +1,6 @@
 // The parts of a TrainingJob's spec that the operator checks and the worker runs.
 //
-// Parsed from the JSON of `spec` (docs/api.md). Every error names the field's path ("spec.training.epochs: ...").
+// Parsed from the JSON of `spec` (docs/use/api.md). Every error names the field's path ("spec.training.epochs: ...").
 // Immutable values.
 #pragma once
 

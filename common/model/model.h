@@ -1,7 +1,7 @@
 // A model as planners see it: operations ("layers") in topological order, and their costs on each resource type.
 //
 // Immutable values. Sizes are in bytes, per sample where noted. Seconds are for one batch of profile_batch_size (B_o in
-// the paper) on ONE unit. The symbols are those of HeterPS, section 4; see "The cost model" in docs/planning.md.
+// the paper) on ONE unit. The symbols are those of HeterPS, section 4; see "The cost model" in docs/design/planning.md.
 #pragma once
 
 #include <cstdint>

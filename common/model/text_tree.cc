@@ -213,7 +213,7 @@ absl::StatusOr<json> ReadYaml(std::string_view text) {
     YAML::Parser parser(stream);
     YamlReader reader;
     if (!parser.HandleNextDocument(reader)) return base::InvalidArgument("the document is empty");
-    // YAML::LoadAll would go on for ever where the parser does not move on from a character that begins nothing.
+    // YAML::LoadAll would never end where the parser does not move on from a character that begins nothing.
     Ignore rest;
     if (parser.HandleNextDocument(rest)) return base::InvalidArgument("more than one YAML document");
     return reader.Take();

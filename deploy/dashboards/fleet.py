@@ -11,7 +11,7 @@ def make():
     d = Dashboard("medley-fleet", "Medley / Fleet and money",
                   "What runs, what it costs, and whether it is fast enough: all jobs and pools of Medley.",
                   [datasource(),
-                   variable("namespace", "Namespace", "Of the jobs", "label_values(medley_job_phase, namespace)"),
+                   variable("namespace", "Namespace", "Namespace of the jobs", "label_values(medley_job_phase, namespace)"),
                    variable("pool", "Pool", "ResourcePools", "label_values(medley_pool_units, pool)")])
     d.row("Now")
     d.stat("Jobs that train", "Jobs in phase Running or Rescaling.", f"count({RUNNING}) or vector(0)", "none")
@@ -22,23 +22,23 @@ def make():
            f"count(medley_job_throughput_samples_per_second{{{JOBS}}} < 0.95 * medley_job_goal_samples_per_second "
            f'and on (namespace, job) medley_job_phase{{{JOBS}, phase="Running"}}) or vector(0)', "none",
            thresholds=[(None, "green"), (1, "red")])
-    d.stat("Price of now", "Units that the plans in force hold, at the prices that they pay.",
+    d.stat("Present price", "Price per hour of the units of all plans in force.",
            f"sum(medley_job_usd_per_hour{{{JOBS}, {POOL}}}) or vector(0)", "currencyUSD", decimals=2)
     d.stat("Spent in this time range", "Growth of the cost of all jobs within the dashboard's time range.",
            f"sum(increase(medley_job_cost_usd_total{{{JOBS}}}[$__range])) or vector(0)", "currencyUSD", decimals=2,
            sparkline=False)
-    d.stat("Saved by moving", "What the first plans of the jobs that are there would have cost for the same samples, less what was "
-           "paid. Negative: moving cost more than it saved.",
+    d.stat("Saved by moving", "What the first plans of the existing jobs would have cost for the same samples, minus what was "
+           "paid. A negative value means that moves cost more than they saved.",
            f"sum(medley_job_saved_usd{{{JOBS}}}) or vector(0)", "currencyUSD", decimals=2,
            thresholds=[(None, "red"), (0, "green")])
     d.row("Money")
     d.lines("Price per hour by pool", "Units held in each pool times their price.",
             [(f"sum by (pool) (medley_job_usd_per_hour{{{JOBS}, {POOL}}})", "{{pool}}")], "currencyUSD", stack=True,
             low=0, step=True)
-    d.lines("Price per hour by job", "The ten dearest jobs.",
+    d.lines("Price per hour by job", "The ten most expensive jobs.",
             [(f"topk(10, sum by (namespace, job) (medley_job_usd_per_hour{{{JOBS}, {POOL}}}))", "{{namespace}}/{{job}}")],
             "currencyUSD", stack=True, low=0, step=True)
-    d.lines("Price of a unit", "As the plans see it: ResourcePool's own price, or the catalog's for its offering.",
+    d.lines("Price of a unit", "The price that plans use: the ResourcePool's own price, or the price of its offering in the catalog.",
             [(f"max by (pool) (medley_pool_usd_per_unit_hour{{{POOL}}})", "{{pool}}")], "currencyUSD", low=0, step=True)
     d.lines("Cost of a million samples", "Price per hour over measured throughput, of each job.",
             [(f"sum by (namespace, job) (medley_job_usd_per_hour{{{JOBS}}}) / 3600 / "
@@ -47,11 +47,11 @@ def make():
     d.row("Capacity")
     d.lines("Units in use", "Units that pods of Medley hold, by pool.",
             [(f'max by (pool) (medley_pool_units{{{POOL}, state="used"}})', "{{pool}}")], "none", stack=True, low=0, step=True)
-    d.lines("Share of the capacity in use", "Used units over the units that nodes hold; above 1 while nodes go.",
+    d.lines("Share of the capacity in use", "Used units over the units that nodes can hold. Above 1 while nodes are being removed.",
             [(f'max by (pool) (medley_pool_units{{{POOL}, state="used"}}) / '
               f'(max by (pool) (medley_pool_units{{{POOL}, state="capacity"}}) > 0)', "{{pool}}")], "percentunit", low=0)
-    d.table("Pools", "Limit of the ResourcePool, what nodes hold, what Medley uses, what another pod could take, and the price of "
-            "a unit.",
+    d.table("Pools", "Limit of the ResourcePool; units that nodes can hold, that Medley uses, and that another pod could take; price "
+            "of a unit.",
             [(f'max by (pool) (medley_pool_units{{{POOL}, state="limit"}})', "Limit", "none"),
              (f'max by (pool) (medley_pool_units{{{POOL}, state="capacity"}})', "Capacity", "none"),
              (f'max by (pool) (medley_pool_units{{{POOL}, state="used"}})', "Used", "none"),
@@ -59,7 +59,7 @@ def make():
              (f"max by (pool) (medley_pool_usd_per_unit_hour{{{POOL}}})", "USD/h", "currencyUSD")],
             height=7, sort="Used")
     d.row("Jobs")
-    d.table("Jobs", "One line a job; a click on its name opens it. Attained: throughput over goal.",
+    d.table("Jobs", "One line for each job. Click on a name to open the job. Attained is throughput over goal.",
             [(f"max by (namespace, job, phase) (medley_job_phase{{{JOBS}}})", None, "none"),
              (f"max by (namespace, job) (medley_job_throughput_samples_per_second{{{JOBS}}})", "Samples/s", "short"),
              (f"max by (namespace, job) (medley_job_throughput_samples_per_second{{{JOBS}}}) / "
@@ -74,11 +74,11 @@ def make():
     d.lines("Jobs by phase", "TrainingJobs of all namespaces that the leading operator manages.",
             [("sum by (phase) (medley_operator_jobs) > 0", "{{phase}}")], "none", stack=True, low=0, step=True)
     d.row("Moves")
-    d.lines("Other plans considered", "What was decided when a price, the capacity or a goal changed: Saves and Forced move, the others "
-            "stay.",
+    d.lines("Other plans considered", "Decisions after a change of a price, the capacity or a goal. With Saves and Forced the job moves, with "
+            "the others it stays.",
             [("sum by (decision) (increase(medley_operator_replans_total[$__rate_interval]))", "{{decision}}")], "none",
             stack=True, low=0)
-    d.lines("Training stood still", "Generation switches and recoveries: mean pause.",
+    d.lines("Pauses of training", "Mean pause of generation switches and recoveries.",
             [("sum by (kind) (rate(medley_job_pause_seconds_sum[$__rate_interval])) / "
               "(sum by (kind) (rate(medley_job_pause_seconds_count[$__rate_interval])) > 0)", "{{kind}}")], "s", low=0)
     d.row("Prices")

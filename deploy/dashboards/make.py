@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes charts/medley/dashboards/*.json; --check: says whether they are what it would write."""
+"""Writes charts/medley/dashboards/*.json. With --check it only says whether they are up to date."""
 import json
 import os
 import sys

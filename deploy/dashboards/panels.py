@@ -1,4 +1,4 @@
-"""What the three dashboards are made of: panels, rows, variables. Grafana 10 and later; no data source is named, a variable is."""
+"""Builds panels, rows and variables for Grafana 10 and newer. A variable selects the data source."""
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS = 24
@@ -6,7 +6,7 @@ TAGS = ["medley"]
 
 
 class Dashboard:
-    """Panels are placed from left to right and wrap; a row begins a new line."""
+    """Panels are placed from left to right and wrap. A row begins a new line."""
 
     def __init__(self, uid, title, description, variables, refresh="30s", time_from="now-6h"):
         self.uid, self.title, self.description = uid, title, description
@@ -131,7 +131,7 @@ class Dashboard:
 
 
 def steps(pairs):
-    """[(None, "green"), (5, "red")]: from which value which colour."""
+    """[(None, "green"), (5, "red")]: green, and red from the value 5."""
     return {"mode": "absolute", "steps": [{"value": value, "color": color} for value, color in pairs]}
 
 

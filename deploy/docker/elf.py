@@ -1,7 +1,7 @@
-"""Reads the dynamic part of 64-bit little-endian ELF files, and takes needless libraries out of them.
+"""Reads the dynamic part of 64-bit little-endian ELF files, and removes unused libraries from them.
 
-Debian's LibTorch asks for libraries for images, films, maps and message queues, and these ask for two hundred more,
-though no symbol of LibTorch comes from any of them: it was linked without --as-needed. `without` does that afterwards.
+Debian's LibTorch names libraries for images, films, maps and message queues, and these name two hundred more, although
+LibTorch uses no symbol of them: it was linked without --as-needed. `without` removes the names afterwards.
 """
 import struct
 
@@ -15,7 +15,7 @@ class Elf:
         with open(path, "rb") as f:
             self.data = bytearray(f.read())
         if self.data[:6] != b"\x7fELF\x02\x01":
-            raise ValueError(f"{path} is no 64-bit little-endian ELF file")
+            raise ValueError(f"{path} is not a 64-bit little-endian ELF file")
         program, sections = struct.unpack_from("<QQ", self.data, 32)
         program_size, programs, section_size, self.section_count = struct.unpack_from("<HHHH", self.data, 54)
         self.sections = [sections + i * section_size for i in range(self.section_count)]

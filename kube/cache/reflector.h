@@ -1,5 +1,6 @@
 // Mirrors one resource of the API server into an EventFifo: it lists, then watches without end.
-// Modelled on client-go's tools/cache/reflector.go; the names of the tests refer to its rules (docs/kube-client.md).
+// Modelled on client-go's tools/cache/reflector.go; the names of the tests refer to its rules
+// (docs/design/kube-client.md).
 //
 //        +---------------- back off 0.8 s .. 60 s <----------------+
 //        v                                                         | any other error

@@ -52,8 +52,8 @@ absl::StatusOr<Entry> Named(const std::vector<Source>& sources, const char* list
       there += (there.empty() ? "" : ", ") + found;
     }
   }
-  return base::NotFound("no {} '{}' in the kubeconfig; there {}", field, name,
-                        there.empty() ? "is none" : "are: " + there);
+  return base::NotFound("no {} '{}' in the kubeconfig; {}", field, name,
+                        there.empty() ? "there is none" : "there are: " + there);
 }
 
 // "x-data" in base64, or the content of the file named by "x", whose name is kept in `name`.

@@ -30,7 +30,7 @@ struct HttpRequest {
 class BodySink {
  public:
   virtual ~BodySink() = default;
-  virtual bool Write(std::string_view bytes) = 0;  // false: the peer is gone
+  virtual bool Write(std::string_view bytes) = 0;  // false: the peer has disconnected
   virtual bool Alive() = 0;                        // without writing
   virtual void Abort() = 0;                        // the answer ends here, without a proper end
 };

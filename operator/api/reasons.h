@@ -1,6 +1,6 @@
 // Every reason that a condition of a TrainingJob or of a ResourcePool may have. tests/lint/check_reasons.py checks that
-// the controllers use no other reason and that docs/troubleshooting.md has a section for each. `medley explain` prints
-// what to do about each (cli/cluster/advice.h). Pure constants.
+// the controllers use no other reason and that docs/use/troubleshooting.md has a section for each. `medley explain`
+// prints what to do about each (cli/cluster/advice.h). Pure constants.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// medley-operator: watches TrainingJobs and ResourcePools and runs the jobs. See docs/api.md.
+// medley-operator: watches TrainingJobs and ResourcePools and runs the jobs. See docs/use/api.md.
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>

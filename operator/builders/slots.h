@@ -2,7 +2,7 @@
 //
 // Names are deterministic (JOB-STAGE-POOL-N, JOB-server-N). A switch to another plan reuses pods of the same role and
 // pool, whatever their stage was, so that only additional slots need free units: a job can change the stages of a pool
-// that is at its limit. Source: docs/api.md, "Objects of a job".
+// that is at its limit. Source: docs/use/api.md, "Objects of a job".
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // Notices: signs that a node, or a pod, is about to be lost. Pure.
 //
 // A node with a notice offers no units, and the operator moves the members on it to other nodes at once. Clouds and
-// autoscalers announce the loss by a taint, a node condition, a cordon or the deletion of the node; docs/capacity.md
-// lists the signs and who sets them.
+// autoscalers announce the loss by a taint, a node condition, a cordon or the deletion of the node;
+// docs/operate/capacity.md lists the signs and who sets them.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The operator's metrics; docs/metrics.md lists them. Thread-safe. Owner: OperatorApp.
+// The operator's metrics; docs/operate/metrics.md lists them. Thread-safe. Owner: OperatorApp.
 //
 // Only medley_job_* (see JobMetrics) has names of jobs as labels.
 #pragma once

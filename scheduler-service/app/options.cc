@@ -14,7 +14,7 @@ void AddServing(CLI::App& app, Options& o) {
   auto* prices =
       app.add_option("--prices", o.prices, "price file (YAML, JSON or CSV); the service reloads it when it changes");
   app.add_option("--catalog-config", o.catalog_config,
-                 "configuration of price feeds and resource types (docs/prices.md)")
+                 "configuration of price feeds and resource types (docs/operate/prices.md)")
       ->excludes(prices);
   app.add_option("--port-file", o.port_file,
                  "write the gRPC and REST ports to this file as JSON once the service is ready");

@@ -1,5 +1,5 @@
-// The price configuration: the feeds, and the resource types derived from their offerings (docs/prices.md). Parsing is
-// strict: an unknown field, a wrong type or a duplicate name is an error that names the path of the field.
+// The price configuration: the feeds, and the resource types derived from their offerings (docs/operate/prices.md).
+// Parsing is strict: an unknown field, a wrong type or a duplicate name is an error that names the path of the field.
 #pragma once
 
 #include <absl/status/statusor.h>

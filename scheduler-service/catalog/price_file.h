@@ -1,8 +1,8 @@
 // Parses price files. The feed that reads them is in file_feed.h.
 //
 // YAML or JSON: the message medley.scheduler.v1.Catalog, a list `entries` of offerings or resource types with prices
-// (docs/prices.md). CSV: a table with the columns of SkyPilot's catalogs (price_csv.h); the provider is the file's name
-// without its extension.
+// (docs/operate/prices.md). CSV: a table with the columns of SkyPilot's catalogs (price_csv.h); the provider is the
+// file's name without its extension.
 #pragma once
 
 #include <absl/status/statusor.h>

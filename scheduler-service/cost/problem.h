@@ -1,8 +1,8 @@
 // A planning request compiled for search: types are numbered, and prefix sums over the layers give the terms of every
 // stage in O(1).
 //
-// docs/planning.md describes the cost model (after HeterPS, section 4). For a stage of layers s..e on type t with k
-// units it defines
+// docs/design/planning.md describes the cost model (after HeterPS, section 4). For a stage of layers s..e on type t
+// with k units it defines
 //   compute time        CT(k) = sum (1 - alpha) c + (sum alpha c) / k
 //   communication time  DT(k) = sum (1 - beta) y + (1 - beta_e) x_e + (sum beta y + beta_e x_e) / k
 //   execution time      ET(k) = max(CT(k), DT(k))

@@ -1,5 +1,5 @@
 // Creates the feeds of types "prometheus", "azure-retail", "aws-spot-feed" and "aws-spot-history" from the
-// configuration. docs/prices-feeds.md lists their fields.
+// configuration. docs/operate/prices-feeds.md lists their fields.
 #pragma once
 
 #include <functional>

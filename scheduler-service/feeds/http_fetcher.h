@@ -83,8 +83,8 @@ absl::Status StatusOfReply(const FetchReply& reply, const std::string& what);
 
 // "https://host:8443/path?query" without the query: for messages.
 std::string WithoutQuery(const std::string& url);
-// Scheme, host and port of an absolute URL in lower case, its default port written out; empty when
-// it is none.
+// Scheme, host and port of an absolute URL in lower case, its default port written out; empty for
+// any other text.
 std::string Origin(const std::string& url);
 // Percent-encoding of everything but A-Z a-z 0-9 - . _ ~ (RFC 3986).
 std::string UrlEncode(std::string_view text);

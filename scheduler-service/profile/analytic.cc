@@ -9,8 +9,8 @@
 namespace medley::sched {
 namespace {
 
-// The share of the peak that real kernels reach. CPU: calibrated with our profiler (docs/profiles.md). GPU: estimates;
-// the matrix products of these models use a GPU less than the large ones that vendors measure.
+// The share of the peak that real kernels reach. CPU: calibrated with our profiler (docs/design/profiles.md). GPU:
+// estimates; the matrix products of these models use a GPU less than the large ones that vendors measure.
 constexpr double kCpuProductEfficiency = 0.90;
 constexpr double kGpuProductEfficiency = 0.50;
 constexpr double kStreamEfficiency = 0.80;  // STREAM relative to peak bandwidth, for CPU and GPU

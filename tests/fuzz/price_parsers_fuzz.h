@@ -15,8 +15,7 @@ namespace medley::sched {
 inline void CheckPrices(const absl::StatusOr<ParsedPrices>& prices) {
   if (!prices.ok()) return;
   for (const CatalogEntry& entry : prices->entries) {
-    MEDLEY_CHECK(std::isfinite(entry.price_per_instance_hour) && entry.price_per_instance_hour > 0,
-                 "invalid price");
+    MEDLEY_CHECK(std::isfinite(entry.price_per_instance_hour) && entry.price_per_instance_hour > 0, "invalid price");
     MEDLEY_CHECK(entry.offering && !entry.offering->instance_type.empty(), "a price of nothing");
     MEDLEY_CHECK(!KeyOf(entry).empty(), "no key");
   }

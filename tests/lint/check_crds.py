@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the CRDs of deploy/crds: structural schemas, bounds, and a description of every field for `kubectl explain`.
 
-`check_crds.py --write` also writes the reference tables of docs/api.md, which must be up to date.
+`check_crds.py --write` also writes the reference tables of docs/use/api.md, which must be up to date.
 """
 import os
 import re
@@ -11,7 +11,7 @@ import yaml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CRDS = ("trainingjobs.yaml", "resourcepools.yaml")
-DOCUMENT = "docs/api.md"
+DOCUMENT = "docs/use/api.md"
 LONGEST = 400  # characters of a description, so that kubectl explain stays readable
 
 

@@ -141,7 +141,7 @@ def main():
         for panel, target in targets(dashboard):
             where = f"{file}: {panel['id']} {panel['title']}: {target['refId']}"
             named[where] = plain(target["expr"], variables)
-            problems += [f"{where}: {name} is not in docs/metrics.md" for name in series_of(target["expr"]) - known]
+            problems += [f"{where}: {name} is not in docs/operate/metrics.md" for name in series_of(target["expr"]) - known]
     for what in ("uid", "title"):
         values = [dashboard[what] for dashboard in found.values()]
         if len(values) != len(set(values)):
@@ -149,7 +149,7 @@ def main():
     with open(os.path.join(ROOT, "charts", "medley", "alerts", "medley.yaml"), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if "summary:" not in line and "description:" not in line and "alert:" not in line and not line.startswith("#"):
-                problems += [f"alerts/medley.yaml:{number}: {name} is not in docs/metrics.md"
+                problems += [f"alerts/medley.yaml:{number}: {name} is not in docs/operate/metrics.md"
                              for name in series_of(line) - known]
     problems += check_queries(named)
     for problem in problems:

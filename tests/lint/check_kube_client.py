@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks docs/kube-client.md: every item of the checklist has a row, and every test that it names exists."""
+"""Checks docs/design/kube-client.md: every item of the checklist has a row, and every test that it names exists."""
 import os
 import re
 import sys
@@ -19,16 +19,16 @@ def tests_of_tree():
 
 
 def main():
-    doc = open(os.path.join(ROOT, "docs/kube-client.md"), encoding="utf-8").read()
+    doc = open(os.path.join(ROOT, "docs/design/kube-client.md"), encoding="utf-8").read()
     tree = tests_of_tree()
     problems = []
     for letter, numbers in ITEMS.items():
         for number in numbers:
             row = re.search(rf"^\| {letter}{number} .*$", doc, re.M)
             if row is None:
-                problems.append(f"docs/kube-client.md: no row for {letter}{number}")
+                problems.append(f"docs/design/kube-client.md: no row for {letter}{number}")
             elif not re.search(r"`\w*_\w+`|`Test\w+`|`[A-Z]\w{12,}`", row.group(0).split("|")[3]):
-                problems.append(f"docs/kube-client.md: {letter}{number} does not name a test")
+                problems.append(f"docs/design/kube-client.md: {letter}{number} does not name a test")
     named = set()
     for row in re.findall(r"^\|.*$", doc, re.M):
         last = row.rstrip("|").split("|")[-1]
@@ -36,7 +36,7 @@ def main():
     named.update(re.findall(r"`((?:Test|[A-H]\d+_)\w+)`", doc))
     for name in sorted(named):
         if name not in tree:
-            problems.append(f"docs/kube-client.md: no test is named {name}")
+            problems.append(f"docs/design/kube-client.md: no test is named {name}")
     for problem in problems:
         print(problem)
     print(f"check_kube_client: {len(named)} tests, {len(problems)} problems")

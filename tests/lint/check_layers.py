@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the arrows of docs/architecture.md from #include lines, and where heavy headers may appear.
+"""Checks the arrows of docs/design/architecture.md from #include lines, and where heavy headers may appear.
 
 Every source folder may include itself and the folders listed for it; nothing else of the tree. The build checks the same
 arrows at link time (one target a folder).

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/metrics.md lists the metrics of the sources, and that names follow Prometheus' conventions."""
+"""Checks that docs/operate/metrics.md lists the metrics of the sources, and that names follow Prometheus' conventions."""
 import os
 import re
 import subprocess
@@ -70,11 +70,11 @@ def main():
     sources = in_sources()
     for name, path in sources.items():
         if name not in documented:
-            problems.append(f"{path}: {name} is not in docs/metrics.md")
+            problems.append(f"{path}: {name} is not in docs/operate/metrics.md")
     for name, metric in documented.items():
         if name not in sources:
-            problems.append(f"docs/metrics.md: {name}: no source file defines it")
-        problems += [f"docs/metrics.md: {name}: {problem}" for problem in naming(metric)]
+            problems.append(f"docs/operate/metrics.md: {name}: no source file defines it")
+        problems += [f"docs/operate/metrics.md: {name}: {problem}" for problem in naming(metric)]
     for problem in problems:
         print(problem)
     print(f"check_metrics: {len(documented)} metrics, {len(problems)} problems")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the controllers set only reasons that operator/api/reasons.h lists, and that docs/troubleshooting.md has
+"""Checks that the controllers set only reasons that operator/api/reasons.h lists, and that docs/use/troubleshooting.md has
 a section for each of them and for no other."""
 import os
 import re
@@ -63,7 +63,7 @@ def used():
 
 
 def documented():
-    text = open(os.path.join(ROOT, "docs/troubleshooting.md"), encoding="utf-8").read()
+    text = open(os.path.join(ROOT, "docs/use/troubleshooting.md"), encoding="utf-8").read()
     return re.findall(r"^### ([A-Z]\w+)$", text, re.M)
 
 
@@ -77,9 +77,9 @@ def main():
             problems.append(f"{name}: reason {reason} is not in operator/api/reasons.h")
     sections = documented()
     for reason in sorted(set(reasons) - set(sections)):
-        problems.append(f"docs/troubleshooting.md: no section '### {reason}'")
+        problems.append(f"docs/use/troubleshooting.md: no section '### {reason}'")
     for reason in sorted(set(sections) - set(reasons)):
-        problems.append(f"docs/troubleshooting.md: {reason} is not in operator/api/reasons.h")
+        problems.append(f"docs/use/troubleshooting.md: {reason} is not in operator/api/reasons.h")
     for problem in problems:
         print(problem)
     print(f"check_reasons: {len(reasons)} reasons, {len(problems)} problems")

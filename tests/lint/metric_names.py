@@ -1,9 +1,9 @@
-"""Reads docs/metrics.md, for check_metrics, check_dashboards and tests/integration/observability."""
+"""Reads docs/operate/metrics.md, for check_metrics, check_dashboards and tests/integration/observability."""
 import os
 import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGE = os.path.join(ROOT, "docs", "metrics.md")
+PAGE = os.path.join(ROOT, "docs", "operate", "metrics.md")
 ROW = re.compile(r"^\| `([a-z][a-z0-9_]*)` \| ([a-z]+) \|([^|]*)\| (.+) \|$")
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
 
@@ -29,7 +29,7 @@ def documented(path=PAGE):
                 continue
             name, kind, labels, tells = match.groups()
             if name in found:
-                raise ValueError(f"{path}:{number}: {name} is there twice")
+                raise ValueError(f"{path}:{number}: {name} is listed twice")
             labels = set(re.findall(r"`([a-z_]+)`", labels))
             if name.startswith("medley_job_"):
                 labels |= {"namespace", "job"}

@@ -1,4 +1,4 @@
-// medley-worker: one process of a training job. Roles and environment: docs/runtime.md, worker/app/README.md.
+// medley-worker: one process of a training job. Roles and environment: docs/design/runtime.md, worker/app/README.md.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

@@ -14,7 +14,7 @@ double Median(std::vector<double> values);
 double Spread(const std::vector<double>& values);
 
 // The fraction a in [0, 1] of a cost that is divided by the number of units k: a least-squares fit of
-//   cost(k) / cost(1) = 1 - a + a / k          (docs/planning.md, "The cost model")
+//   cost(k) / cost(1) = 1 - a + a / k          (docs/design/planning.md, "The cost model")
 // `costs[i]` is the cost with `units[i]` units; units[0] is 1. Returns 0 when cost(1) is 0.
 double ParallelFraction(std::span<const double> units, std::span<const double> costs);
 

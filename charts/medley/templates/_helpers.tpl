@@ -15,7 +15,7 @@
 {{- define "medley.operator.name" -}}{{ include "medley.fullname" . }}-operator{{- end -}}
 {{- define "medley.scheduler.name" -}}{{ include "medley.fullname" . }}-scheduler{{- end -}}
 
-{{/* Of objects without a namespace: two releases that watch a namespace each may have one name. */}}
+{{/* Names of objects without a namespace. Two releases that each watch a namespace may have the same name. */}}
 {{- define "medley.cluster.name" -}}
 {{- if .Values.watchNamespace -}}
 {{- printf "%s-%s" (include "medley.fullname" .) .Release.Namespace -}}
@@ -52,7 +52,7 @@ app.kubernetes.io/instance: {{ $.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{/* Of pods: nothing that changes with the chart alone, since a change of labels replaces the pods. */}}
+{{/* Labels of pods. They contain nothing that changes with the chart alone, because a change of labels replaces the pods. */}}
 {{- define "medley.podLabels" -}}
 {{- $ := index . 0 -}}
 {{ include "medley.selector" . }}
@@ -74,7 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- end }}
 {{- end -}}
 
-{{/* The operator's name is part of the labels by which a job's NetworkPolicy knows it (operator/builders). */}}
+{{/* The operator's name is part of the labels by which a job's NetworkPolicy selects it (operator/builders). */}}
 
 {{/* include "medley.image" (list . .Values.operator.image) */}}
 {{- define "medley.image" -}}
@@ -85,7 +85,7 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- end -}}
 {{- end -}}
 
-{{/* Where the operator finds the scheduling service. */}}
+{{/* Address of the scheduling service for the operator. */}}
 {{- define "medley.scheduler.address" -}}
 {{- if .Values.scheduler.enabled -}}
 {{ include "medley.scheduler.name" . }}.{{ .Release.Namespace }}.svc:{{ .Values.scheduler.grpcPort }}
@@ -117,8 +117,8 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- toJson (concat $names .Values.scheduler.tls.extraNames | uniq) -}}
 {{- end -}}
 
-{{/* What is made once and then kept: the Secret's data as it is in the cluster, else new. One answer for all templates of
-a rendering, so that checksums are of what is written. */}}
+{{/* Generated once and then kept: the data of the Secret in the cluster, or new data. All templates of a rendering get the same
+answer, so that checksums match what is written. */}}
 {{- define "medley.generated.token" -}}
 {{- if not (hasKey .Values "_token") -}}
 {{- $name := include "medley.scheduler.tokenSecret" . -}}
@@ -145,7 +145,7 @@ a rendering, so that checksums are of what is written. */}}
 {{- toJson (index .Values "_tls") -}}
 {{- end -}}
 
-{{/* Secrets are read when a program starts: a new one must start it again. */}}
+{{/* A program reads its Secrets when it starts, so a new Secret must restart it. */}}
 {{- define "medley.secrets.checksum" -}}
 {{- $parts := list -}}
 {{- if .Values.scheduler.enabled -}}
@@ -199,7 +199,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* How the operator reaches what it needs: flags that the operator and its check share, and their files. */}}
+{{/* Flags, and their files, by which the operator and its check reach the scheduling service. */}}
 {{- define "medley.operator.reach" -}}
 - --scheduler={{ include "medley.scheduler.address" . }}
 - --scheduler-token-file=/etc/medley/scheduler-token/{{ .Values.scheduler.token.key }}
@@ -211,7 +211,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* By which Lease it leads: of the operator and of its check. */}}
+{{/* Flags of the Lease, for the operator and its check. */}}
 {{- define "medley.operator.lease" -}}
 {{- if .Values.operator.leaderElection.enabled -}}
 - --leader-elect

@@ -33,7 +33,7 @@ using kube::Json;
 
 constexpr int kClients = 8;  // concurrent writers of the benchmark
 constexpr base::seconds kPatience{600};
-constexpr double kDear = 10.0, kCheap = 0.001;  // USD per hour of a unit of "gpu"
+constexpr double kExpensive = 10.0, kCheap = 0.001;  // USD per hour of a unit of "gpu"
 
 struct Flags {
   std::string kubeconfig;
@@ -131,7 +131,7 @@ class Bench {
   }
 
   absl::Status Begin() {
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(kDear)));
+    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(kExpensive)));
     MEDLEY_ASSIGN_OR_RETURN(
         coordinators_, Coordinators::Start(flags_.pod_ip, flags_.worker_port, clock_,
                                            [this](const std::string& member, int64_t generation, base::SteadyTime at) {
@@ -289,7 +289,7 @@ class Bench {
         for (int i = 0; i < flags_.following; ++i) before[i] = plans_[i].first;
       }
       const base::SteadyTime begin = clock_.Steady();
-      MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(round % 2 == 0 ? kCheap : kDear)));
+      MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(round % 2 == 0 ? kCheap : kExpensive)));
       MEDLEY_RETURN_IF_ERROR(Wait("the new plans", [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
         return std::all_of(before.begin(), before.end(),
                            [&](const auto& b) { return plans_[b.first].first > b.second; });

@@ -12,12 +12,12 @@ namespace {
 using nlohmann::json;
 
 std::vector<Strategy> Strategies() {
-  return {{.name = "Medley: exact plan, re-planned at published changes"},
+  return {{.name = "Medley: exact plan, replanned at published changes"},
           {.name = "the first plan, kept", .replan = false},
-          {.name = "on-demand only, re-planned", .on_demand_only = true},
-          {.name = "cheapest single type, re-chosen at every change", .single_type = true, .follow_always = true},
+          {.name = "on-demand only, replanned", .on_demand_only = true},
+          {.name = "cheapest single type, chosen again at every change", .single_type = true, .follow_always = true},
           {.name = "exact plan, followed at every change", .follow_always = true},
-          {.name = "bound: every change followed, moves free", .follow_always = true, .free_moves = true}};
+          {.name = "bound: every change followed, moves cost nothing", .follow_always = true, .free_moves = true}};
 }
 
 json ToJson(const Outcome& o) {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Replays recorded prices for several strategies: a table, and with --docs the plots of docs/economics.md.
+"""Replays recorded prices for several strategies: a table, and with --docs the plots of docs/design/economics.md.
 
   tests/bench/economics/report.py [--docs] [--json FILE]
 
@@ -85,7 +85,7 @@ def plot(scenario):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", action="store_true", help="write docs/economics-*.svg")
+    parser.add_argument("--docs", action="store_true", help="write docs/design/economics-*.svg")
     parser.add_argument("--json", help="use build/economics.json of an earlier run instead of measuring")
     arguments = parser.parse_args()
     if arguments.json:
@@ -98,7 +98,7 @@ def main():
               f"floor {scenario['minThroughput']:,.0f} samples/s\n")
         print(table(scenario))
         if arguments.docs:
-            with open(os.path.join(ROOT, f"docs/economics-{scenario['scenario']}.svg"), "w", encoding="utf-8") as out:
+            with open(os.path.join(ROOT, f"docs/design/economics-{scenario['scenario']}.svg"), "w", encoding="utf-8") as out:
                 out.write(plot(scenario))
 
 

@@ -111,7 +111,7 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(len(done.stdout.splitlines()), len(objects))
         self.await_pods()
 
-        # As docs/upgrade.md says, the chart takes over and replaces nothing.
+        # As docs/operate/upgrade.md says, the chart takes over and replaces nothing.
         before = [self.template(part) for part in ("operator", "scheduler")]
         self.release("medley", "--values", os.path.join(SOURCE, "deploy/values.yaml"), "--take-ownership")
         self.assertEqual([self.template(part) for part in ("operator", "scheduler")], before)
@@ -158,7 +158,7 @@ class InstallTest(unittest.TestCase):
         self.await_pods()
         jobs, secrets, scheduler = self.train(), self.secrets(), self.template("scheduler")
 
-        # As docs/upgrade.md says: what was set stays; no pod of a part that is not concerned is replaced.
+        # As docs/operate/upgrade.md says: what was set stays; no pod of a part that is not concerned is replaced.
         self.cluster.apply(self.helm("show", "crds", CHART).stdout)
         self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set", "worker.pullPolicy=Always")
         self.assertIn("--log-level=debug", self.arguments("operator"))

@@ -1,5 +1,5 @@
 // N writers, random faults, one informer: at rest the store is the server's state, the versions of a key that
-// a handler sees never go back, and no deletion is lost. Section H of docs/kube-client.md.
+// a handler sees never go back, and no deletion is lost. Section H of docs/design/kube-client.md.
 //
 // Rounds of a few seconds: write while everything goes wrong, then let it rest and compare; the informer is
 // the same all the time. MEDLEY_HAMMER_SECONDS (default 3): how long, MEDLEY_HAMMER_SEED: another course,

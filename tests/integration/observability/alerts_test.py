@@ -1,5 +1,5 @@
 """Tests with promtool that every alert fires exactly when it should (alert_cases.yaml), and that each has a summary, a
-description, a severity and a section in docs/runbook.md. Needs Debian's prometheus and python3-yaml."""
+description, a severity and a section in docs/operate/runbook.md. Needs Debian's prometheus and python3-yaml."""
 import os
 import re
 import subprocess
@@ -12,7 +12,7 @@ import yaml
 SOURCE = os.environ["MEDLEY_SOURCE_DIR"]
 RULES = os.path.join(SOURCE, "charts/medley/alerts/medley.yaml")
 CASES = os.path.join(SOURCE, "tests/integration/observability/alert_cases.yaml")
-RUNBOOK = os.path.join(SOURCE, "docs/runbook.md")
+RUNBOOK = os.path.join(SOURCE, "docs/operate/runbook.md")
 PROMTOOL = "/usr/bin/promtool"
 
 
@@ -47,9 +47,9 @@ class RulesTest(unittest.TestCase):
                 for annotation in ("summary", "description", "runbook_url"):
                     self.assertTrue(rule["annotations"].get(annotation), annotation)
                 page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-                self.assertTrue(page.endswith("/docs/runbook.md"), page)
+                self.assertTrue(page.endswith("/docs/operate/runbook.md"), page)
                 self.assertEqual(anchor, rule["alert"].lower())
-                self.assertIn(anchor, headings, "docs/runbook.md does not have this section")
+                self.assertIn(anchor, headings, "docs/operate/runbook.md does not have this section")
 
 
 class CasesTest(unittest.TestCase):

@@ -1,5 +1,5 @@
 """A real Prometheus scrapes a real run: every query of every dashboard has data, alerts fire when they are provoked,
-and docs/metrics.md lists exactly what the processes export. Needs Debian's prometheus, kubernetes-client and python3-yaml.
+and docs/operate/metrics.md lists exactly what the processes export. Needs Debian's prometheus, kubernetes-client and python3-yaml.
 
 One scenario of a minute or two runs once, and every test checks what was recorded. Alerts that cannot be provoked here
 without disturbing the others are in UNIT_ONLY; alerts_test.py in this folder tests them.
@@ -298,7 +298,7 @@ class LiveTest(unittest.TestCase):
                     self.assertEqual(seen[name][0], kind, name)
         for name, (kind, labels) in seen.items():
             with self.subTest(name):
-                self.assertIn(name, documented, "not in docs/metrics.md")
+                self.assertIn(name, documented, "not in docs/operate/metrics.md")
                 self.assertEqual(kind, documented[name].kind)
                 if labels or name not in RARE:
                     self.assertEqual(labels, documented[name].labels)

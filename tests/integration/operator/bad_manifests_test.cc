@@ -1,5 +1,5 @@
 // Manifests of tests/data/manifests/bad that an API server takes and the operator answers with a
-// condition: every row of docs/api.md's table of bad input below the first.
+// condition: every row of docs/use/api.md's table of bad input below the first.
 #include <gmock/gmock.h>
 
 #include <map>

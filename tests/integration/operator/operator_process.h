@@ -22,7 +22,7 @@ class OperatorProcess {
   OperatorProcess(const OperatorProcess&) = delete;
   OperatorProcess& operator=(const OperatorProcess&) = delete;
 
-  // Its HTTP port, once it has printed it: its caches are filled then. 0: not yet.
+  // Its HTTP port, after it has reported it; its caches are filled then. 0: not reported yet.
   int HttpPort();
   // The body of a GET; empty when no answer comes, or an answer other than 200.
   std::string Get(const std::string& path);

@@ -1,7 +1,8 @@
 // The coordinator's decisions: a state machine without I/O, threads or clock.
 //
 // Calls are its inputs. Its outputs are the commands that TakeCommands returns; the shell must carry them out in order.
-// docs/runtime.md explains the states and why recovery works. Not thread-safe: the shell calls it under one lock.
+// docs/design/runtime.md explains the states and why recovery works. Not thread-safe: the shell calls it under one
+// lock.
 //
 //   core.OnMessage("job-trainer-0", "i-7", message, now);
 //   for (Command& command : core.TakeCommands()) ...

@@ -1,4 +1,4 @@
-// CoordinatorCore: from a loss to the next generation (docs/runtime.md, "Why one undo step is enough").
+// CoordinatorCore: from a loss to the next generation (docs/design/runtime.md, "Why one undo step is enough").
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

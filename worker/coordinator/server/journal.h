@@ -1,4 +1,4 @@
-// The coordinator's journal: a file of records, of which only the last complete one matters (docs/runtime.md,
+// The coordinator's journal: a file of records, of which only the last complete one matters (docs/design/runtime.md,
 // "Coordinator restart").
 //
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian

@@ -1,4 +1,4 @@
-// Writes steps.jsonl: one line per committed step and one per rollback (docs/runtime.md). Not thread-safe.
+// Writes steps.jsonl: one line per committed step and one per rollback (docs/design/runtime.md). Not thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>

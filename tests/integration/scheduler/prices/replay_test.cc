@@ -1,5 +1,5 @@
 // Replays months and years of recorded prices through the catalog, with a fake clock. The tests compute the expected
-// result from the recording and from the rules in docs/prices.md, independent of the code under test.
+// result from the recording and from the rules in docs/operate/prices.md, independent of the code under test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -202,7 +202,7 @@ TEST(ReplayTest, FourYearsOfGcpWeekByWeek) {
   EXPECT_GT(publishes, 300u);
   // Tokyo's H100 fell from 11.16 to 2.87 in one step: one poll leaves it unconfirmed, the next one accepts it.
   EXPECT_EQ(replay.Count("medley_price_rejected_total", {{"source", "replay"}, {"reason", "step"}}), 1);
-  // The change that docs/prices.md mentions: 2.55 to 6.33 USD/h.
+  // The change that docs/operate/prices.md mentions: 2.55 to 6.33 USD/h.
   const std::vector<double> h100 = Published(replay.store_, "gcp/us-central1//a3-highgpu-1g/spot");
   EXPECT_NEAR(*std::min_element(h100.begin(), h100.end()), 2.553, 1e-3);
   EXPECT_NEAR(h100.back(), 6.326, 1e-3);

@@ -1,4 +1,4 @@
-// Section C of docs/kube-client.md.
+// Section C of docs/design/kube-client.md.
 #include "kube/cache/informer_factory.h"
 
 #include <gmock/gmock.h>

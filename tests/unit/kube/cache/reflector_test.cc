@@ -1,4 +1,5 @@
-// Sections A and B of docs/kube-client.md. A test's name begins with its item, or is the name of client-go's test.
+// Sections A and B of docs/design/kube-client.md. A test's name begins with its item, or is the name of client-go's
+// test.
 #include "kube/cache/reflector.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Section G of docs/kube-client.md: the steps. Tests named Test... have the names of client-go's tests.
+// Section G of docs/design/kube-client.md: the steps. Tests named Test... have the names of client-go's tests.
 #include "kube/leader/candidate.h"
 
 #include "common/base/testing/fake_clock.h"

@@ -1,4 +1,4 @@
-// Section G of docs/kube-client.md: the loops.
+// Section G of docs/design/kube-client.md: the loops.
 #include "kube/leader/elector.h"
 
 #include <thread>
@@ -55,7 +55,7 @@ class ElectorTest : public testing::Test {
                 base::MutexLock lock(mutex);
                 never.Wait(mutex, stop, [] { return false; });
               }
-              told_to_end_.Set();
+              end_requested_.Set();
               if (slow_) finish_.Wait();
             },
             [this] { stopped_.Set(); },
@@ -92,7 +92,7 @@ class ElectorTest : public testing::Test {
   LeaseServer server_;
   std::stop_source stop_;
   bool slow_ = false;  // the work ends only after finish_
-  Signal started_, told_to_end_, finish_, stopped_, ended_;
+  Signal started_, end_requested_, finish_, stopped_, ended_;
   absl::Status result_;
   std::unique_ptr<LeaderElector> elector_;
   base::Mutex mutex_;
@@ -243,7 +243,7 @@ TEST_F(ElectorTest, G4_NoSuccessWithinTheDeadlineIsALoss) {
   ASSERT_TRUE(clock_.WaitForSleepers(2));
   clock_.Advance(seconds(2));
   ASSERT_TRUE(stopped_.Wait());
-  EXPECT_TRUE(told_to_end_.Wait());
+  EXPECT_TRUE(end_requested_.Wait());
   ASSERT_TRUE(ended_.Wait());
   EXPECT_THAT(result_, base::StatusIs(absl::StatusCode::kAborted, HasSubstr("was lost")));
   EXPECT_FALSE(elector.leading());
@@ -335,7 +335,7 @@ TEST_F(ElectorTest, G6_ReleasedOnlyAfterTheWorkHasEndedAndRenewedUntilThen) {
   Run();
   ASSERT_TRUE(started_.Wait());
   stop_.request_stop();
-  ASSERT_TRUE(told_to_end_.Wait());
+  ASSERT_TRUE(end_requested_.Wait());
   for (int i = 0; i < 10; ++i) AdvanceToNextRenewal();  // 20 s: longer than the lease
   EXPECT_EQ(server_.record().holder, "me");
   EXPECT_FALSE(stopped_.Wait(base::nanoseconds(0)));

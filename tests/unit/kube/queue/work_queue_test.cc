@@ -1,4 +1,4 @@
-// Section D of docs/kube-client.md; tests ported from client-go keep their names.
+// Section D of docs/design/kube-client.md; tests ported from client-go keep their names.
 #include "kube/queue/work_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests an item of section E of docs/kube-client.md: reconciling a deleted object does nothing.
+// Tests an item of section E of docs/design/kube-client.md: reconciling a deleted object does nothing.
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "kube/client/testing/fake_client.h"

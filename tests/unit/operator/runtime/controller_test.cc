@@ -1,4 +1,4 @@
-// Tests the items of section E of docs/kube-client.md.
+// Tests the items of section E of docs/design/kube-client.md.
 #include "operator/runtime/controller.h"
 
 #include <algorithm>

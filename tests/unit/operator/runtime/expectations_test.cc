@@ -1,4 +1,4 @@
-// Tests the items of section F of docs/kube-client.md.
+// Tests the items of section F of docs/design/kube-client.md.
 #include "operator/runtime/expectations.h"
 
 #include "common/base/testing/fake_clock.h"

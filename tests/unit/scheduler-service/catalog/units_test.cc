@@ -1,4 +1,4 @@
-// Uses public price lists; docs/prices.md has their dates.
+// Uses public price lists; docs/operate/prices.md has their dates.
 #include "scheduler-service/catalog/units.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Compares estimates with measurements of our profiler (tests/data/profiles): the numbers in docs/profiles.md.
+// Compares estimates with measurements of our profiler (tests/data/profiles): the numbers in docs/design/profiles.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A simulated member. It follows docs/runtime.md ("Rules for a member"); its state is just the samples that it was
-// trained on. It can undo exactly one step. The world calls its methods at random moments.
+// A simulated member. It follows docs/design/runtime.md ("Rules for a member"); its state is just the samples that it
+// was trained on. It can undo exactly one step. The world calls its methods at random moments.
 #pragma once
 
 #include <cstdint>
