@@ -4,9 +4,9 @@
   run.py [--keep] [--reuse] [--from STEP] [--until STEP] [--out FOLDER]
 
 --keep leaves the cluster up; --reuse takes one that a run with --keep left, and installs nothing (--from says where to go on).
-Ends with 0 when every step held, 1 when one did not (FOLDER has Events, objects and logs then), 77 when this machine
-cannot run it, or MEDLEY_CLUSTER_TEST is 0 (1: run it however busy the machine is; not to be able is a failure).
-MEDLEY_TEST_PATIENCE multiplies the bounds of waits.
+Exit status: 0 when every step passed; 1 when one failed, and then FOLDER has Events, objects and logs; 77 when this machine
+does not allow nodes, when the cluster is not built, or when MEDLEY_CLUSTER_TEST is 0. With MEDLEY_CLUSTER_TEST=1 it runs on a
+busy machine too, and a cluster that is not built is a failure. MEDLEY_TEST_PATIENCE multiplies the deadlines.
 """
 import argparse
 import os
@@ -77,10 +77,11 @@ def main():
     parser.add_argument("--out", default=f"{world.ROOT}/build/cluster-scenario")
     arguments = parser.parse_args()
     wish = os.environ.get("MEDLEY_CLUSTER_TEST", "")
-    why = "MEDLEY_CLUSTER_TEST is 0" if wish == "0" else world.missing(wish == "1")
+    refused = "MEDLEY_CLUSTER_TEST is 0" if wish == "0" else world.refused()
+    why = refused or world.missing() or world.occupied(wish == "1")
     if why and not arguments.reuse:
-        say(f"NOT RUN: the cluster test (a job's life on real nodes): {why}")
-        return 1 if wish == "1" else 77
+        say(f"NOT RUN: the scenario on real nodes (a job's whole life): {why}")
+        return 1 if wish == "1" and not refused else 77
     if arguments.check:
         return 0
     code, w = 1, None
