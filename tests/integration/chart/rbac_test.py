@@ -45,10 +45,12 @@ STRANGER = {
                  "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}}
 
 
-def free_port():
+@contextlib.contextmanager
+def refusing_port():
+    """A port that refuses connections until the end of the block: it is bound, and nobody listens."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+        yield found.getsockname()[1]
 
 
 class RbacTest(unittest.TestCase):
@@ -267,8 +269,9 @@ class RbacTest(unittest.TestCase):
         with open(wrong, "w", encoding="ascii") as file:
             file.write("x" * 48)
         self.check_says(port, "token", f"--scheduler-token-file={wrong}")
-        self.check_says(port, "connection refused", f"--check-rest=https://localhost:{free_port()}")
-        self.check_says(port, "connection refused", f"--check-operator=http://localhost:{free_port()}")
+        with refusing_port() as nobody:
+            self.check_says(port, "connection refused", f"--check-rest=https://localhost:{nobody}")
+            self.check_says(port, "connection refused", f"--check-operator=http://localhost:{nobody}")
 
     def check_says(self, port, sentence, flag):
         """Runs the check without this flag of the pod, or with this value of it: it fails and prints `sentence`."""
