@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""charts/medley and what is made from it: the link to the CRDs, the table of values, the schema, deploy/medley.yaml.
+"""charts/medley and what is generated from it: the link to the CRDs, the table of values, the schema, deploy/medley.yaml.
 
-    tests/lint/check_chart.py           says what is not up to date
-    tests/lint/check_chart.py --write   brings it up to date (./dev manifests)
+    tests/lint/check_chart.py           prints what is not up to date
+    tests/lint/check_chart.py --write   updates it (./dev manifests)
 
-values.yaml is the one source of keys, defaults and descriptions; values.schema.json adds types. deploy/medley.yaml is the
-chart rendered with deploy/values.yaml; that part needs helm and is left out, loudly, where there is none.
+values.yaml is the only source of keys, defaults and descriptions; values.schema.json adds types. deploy/medley.yaml is the
+chart rendered with deploy/values.yaml. That part needs helm; without it, the check says that it skipped this part.
 """
 import json
 import os
@@ -19,7 +19,7 @@ import yaml  # Debian's python3-yaml
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHART = os.path.join(ROOT, "charts/medley")
 BEGIN, END = "<!-- values: made by ./dev manifests -->", "<!-- end of values -->"
-# Of the newest Kubernetes that the chart is tested with; a helm without one of its own assumes 1.20.
+# The newest Kubernetes that the chart is tested with. Without this flag, helm assumes 1.20.
 KUBE_VERSION = "1.34.0"
 
 
@@ -63,7 +63,7 @@ def at(values, path):
 
 
 def undescribed(values, described, path=()):
-    """Paths of values that no comment covers, their own or that of a key around them."""
+    """Paths of values that have no comment, neither their own nor one of an enclosing key."""
     if path in described:
         return []
     if isinstance(values, dict) and values:
@@ -89,7 +89,7 @@ def put_descriptions(schema, described):
 
 
 def schema_gaps(schema, values, described, path=()):
-    """What the schema and the values do not agree on."""
+    """The differences between the schema and the values."""
     problems = []
     properties = schema.get("properties")
     if properties is None:
@@ -124,7 +124,7 @@ def render(helm):
 
 
 def wanted():
-    """{file: what it should hold}, problems that writing cannot mend."""
+    """({file: its content when up to date}, problems that --write cannot solve)."""
     files, problems = {}, []
     if os.path.realpath(os.path.join(CHART, "crds")) != os.path.realpath(os.path.join(ROOT, "deploy/crds")):
         problems.append("charts/medley/crds: not the link to deploy/crds, the one source of the definitions")
