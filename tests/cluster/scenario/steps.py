@@ -10,9 +10,9 @@ from job import NAMESPACE, PODS, Job, pools_of, units_of
 from kube import CORE, Kube, Watch, eventually, require
 
 OLD, NEW, RESERVED = ("old-1", "spot"), ("new-1", "spot"), ("new-1", "reserved")
-# The old machines become expensive, and a plan on new ones costs a hundredth. So the move pays even if the load of this
-# machine has changed since the profile, and the measured speed of this plan and the estimated one of another differ a lot.
-PRICES = {OLD: 0.001, NEW: 0.50, RESERVED: 0.02}
+# First the old machines are cheap, then the new ones, by a factor of a hundred. So the cheapest plan is the expected one even
+# if the load of this machine has changed since the profile, and the estimated speed of a plan is several times wrong.
+PRICES = {OLD: 0.001, NEW: 5.00, RESERVED: 0.02}
 AFTER = {OLD: 3.00, NEW: 0.01, RESERVED: 0.02}
 EASY_GOAL = 100  # samples/s; any plan reaches it, however busy this machine is
 
@@ -54,6 +54,7 @@ def adult(w):
 def life(w):
     """Starts a long job of the same kind. Every later step disturbs it."""
     pools = [d for d in example() if d["kind"] == "ResourcePool"]
+    next(p for p in pools if p["metadata"]["name"] == "new-reserved")["spec"]["limit"] = 1  # for the server
     w.kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(pools))
     document = next(d for d in example() if d["kind"] == "TrainingJob")
     document["metadata"] = {"name": "life", "namespace": NAMESPACE}
