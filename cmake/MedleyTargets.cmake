@@ -4,6 +4,7 @@
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
 #               [TIMEOUT seconds])
+#   medley_real_api_test(NAME base_test [TIMEOUT s])
 
 # The sources of a target are compiled in batches, so that headers are parsed once a batch: this takes a third of the
 # processor time of single files. Names in anonymous namespaces must therefore be unique in a folder.
@@ -73,4 +74,26 @@ function(medley_test)
   set_tests_properties(${A_NAME} PROPERTIES
     TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
     ENVIRONMENT "MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;MEDLEY_TEST_PATIENCE=${patience};${A_ENV}")
+endfunction()
+
+# The cases of a medley_test that take a real API server (kube::ServerKind::kReal), as another test, NAME_real. The
+# fixture real_api (tests/cluster/CMakeLists.txt) starts the server; the test is skipped where it cannot.
+function(medley_real_api_test)
+  cmake_parse_arguments(A "" "NAME;TIMEOUT" "" ${ARGN})
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 300)
+  endif()
+  set(fixtures real_api)
+  if(MEDLEY_SANITIZE)
+    list(APPEND fixtures sanitizer)
+    math(EXPR A_TIMEOUT "${A_TIMEOUT} * 3")
+  endif()
+  get_test_property(${A_NAME} ENVIRONMENT environment)
+  list(APPEND environment "MEDLEY_CLUSTER_STATE=${CMAKE_BINARY_DIR}/clusters/api")
+  add_test(NAME ${A_NAME}_real
+    COMMAND ${CMAKE_SOURCE_DIR}/tests/cluster/real-api run $<TARGET_FILE:${A_NAME}> --gtest_filter=*/Real)
+  # All of them use the same server, so two of them at once could disturb each other's pools and nodes.
+  set_tests_properties(${A_NAME}_real PROPERTIES LABELS "integration;real-api" TIMEOUT ${A_TIMEOUT} SKIP_RETURN_CODE 77
+    FIXTURES_REQUIRED "${fixtures}" RESOURCE_LOCK real_api FAIL_REGULAR_EXPRESSION "Running 0 tests"
+    ENVIRONMENT "${environment}")
 endfunction()

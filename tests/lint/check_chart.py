@@ -144,7 +144,7 @@ def wanted():
     if helm:
         files[os.path.join(ROOT, "deploy/medley.yaml")] = render(helm)
     else:
-        print("check_chart: SKIPPED deploy/medley.yaml: helm is missing (`tests/cluster/kubernetes/build tools` builds it)")
+        print("check_chart: SKIPPED deploy/medley.yaml: helm is not installed (./dev cluster build helm builds it)")
     return files, problems
 
 

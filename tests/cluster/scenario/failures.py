@@ -1,4 +1,4 @@
-"""Steps that kill, stop and end things."""
+"""The steps that kill processes, stop parts of the cluster, and suspend and delete the job."""
 import glob
 import os
 import signal
@@ -10,27 +10,27 @@ import world
 from job import NAMESPACE, command
 from kube import CORE, Failure, eventually, require
 
-SAMPLES = 32561  # of the training file
-GRACE = 30  # seconds that a pod of a job has to leave
+SAMPLES = 32561  # samples in the training file
+GRACE = 30  # termination grace period of a job's pods, in seconds
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/medley-system/leases/medley-operator"
 
 
 def recovered(job, before, member, uid):
-    """After a loss: another pod in its place, the plan in force with all its pods, and steps go on."""
+    """Waits until a lost pod is replaced, the plan in force has all its pods and training goes on; returns a summary."""
     def replaced():
         pod = next((p for p in job.pods() if p["metadata"]["name"] == member), None)
         return pod is not None and pod["metadata"]["uid"] != uid and pod["status"].get("phase") == "Running"
     eventually(f"{member} is replaced", 180, replaced)
     known = len(before.get("rescales", []))
-    switches = eventually("the recovery is told", 300, lambda: job.settled(300).get("rescales", [])[known:])
+    switches = eventually("the status reports the recovery", 300, lambda: job.settled(300).get("rescales", [])[known:])
     job.advances()
-    require(all(s["recovery"] for s in switches), f"not a recovery: {switches}")
-    return (f"{len(switches)} switch, training stood still for {sum(s['pauseSeconds'] for s in switches):.1f} s, "
+    require(all(s["recovery"] for s in switches), f"a switch after the loss was not a recovery: {switches}")
+    return (f"{len(switches)} switch, training was paused for {sum(s['pauseSeconds'] for s in switches):.1f} s, "
             f"{sum(s.get('lostSteps', 0) for s in switches)} steps trained again")
 
 
-def left_in_time(job, before, uid):
-    """After a deletion with notice: as many trainers, the deleted one gone, and no step trained again."""
+def replaced_without_loss(job, before, uid):
+    """Waits until a trainer that was deleted with a grace period has been replaced; no step may be trained again."""
     wanted = sum(stage["units"] for stage in before["plan"]["stages"])
 
     def replaced():
@@ -38,46 +38,48 @@ def left_in_time(job, before, uid):
         return len(trainers) == wanted and all(t["metadata"]["uid"] != uid for t in trainers)
     eventually("the deleted pod is replaced", 180, replaced)
     known = len(before.get("rescales", []))
-    switches = eventually("the switch is told", 180, lambda: job.settled(300).get("rescales", [])[known:])
+    switches = eventually("the status reports the switch", 180, lambda: job.settled(300).get("rescales", [])[known:])
     job.advances()
     lost = sum(s.get("lostSteps", 0) for s in switches)
-    require(lost == 0, f"a deletion lost {lost} steps: {switches}")
+    require(lost == 0, f"after a deletion {lost} steps were trained again: {switches}")
 
 
 def kill_trainer(w):
-    """A trainer is killed: another takes its place, the job trains on."""
+    """Kills a trainer: another pod replaces it and the job goes on training."""
     pod, before = w.life.trainers()[0], w.life.status()
     name = pod["metadata"]["name"]
     start = time.monotonic()
     w.life.kill(name)
     cost = recovered(w.life, before, name, pod["metadata"]["uid"])
-    require(w.life.told("MemberFailed", f"{name} was killed by signal 9"), "no Event says how a pod was lost")
-    return f"{name} back and training after {time.monotonic() - start:.0f} s; {cost}"
+    said = f"{name} was killed by signal 9"
+    require(w.life.event("MemberFailed", said), f"no Event says that {said}")
+    return f"{name} was replaced and training went on after {time.monotonic() - start:.0f} s; {cost}"
 
 
 def kill_server(w):
-    """A parameter server is killed: back from the checkpoint, and the job with it."""
+    """Kills a parameter server: its replacement restores the checkpoint and the job goes on training."""
     servers, before = w.life.pods("server"), w.life.status()
-    require(servers, f"the plan has no server: {before['plan']['summary']}")
+    require(servers, f"the plan has no parameter server: {before['plan']['summary']}")
     name = servers[0]["metadata"]["name"]
-    eventually("there is a checkpoint", 120, lambda: w.life.status()["observed"].get("lastCheckpointStep", 0) > 0)
+    eventually("the job has a checkpoint", 120, lambda: w.life.status()["observed"].get("lastCheckpointStep", 0) > 0)
     start, step = time.monotonic(), w.life.step()
     w.life.kill(name)
     cost = recovered(w.life, before, name, servers[0]["metadata"]["uid"])
     eventually(f"training passes step {step}", 300, lambda: w.life.step() > step)
-    return f"{name} back and past step {step} after {time.monotonic() - start:.0f} s; {cost}"
+    return f"{name} was replaced and training passed step {step} after {time.monotonic() - start:.0f} s; {cost}"
 
 
 def kill_coordinator(w):
-    """The coordinator is killed: restarted in place, it reads its journal, the members come back to it."""
+    """Kills the coordinator: it restarts in its pod and reads its journal, and the members reconnect to it."""
     before, step = w.life.status(), w.life.step()
     start = time.monotonic()
     w.life.kill("life-coordinator")
-    eventually("the restart is counted", 180, lambda: w.life.status().get("restarts", 0) > before.get("restarts", 0))
+    eventually("status.restarts counts the restart", 180,
+               lambda: w.life.status().get("restarts", 0) > before.get("restarts", 0))
     w.life.settled(300)
     eventually(f"training passes step {step}", 300, lambda: w.life.step() > step)
     w.life.advances()
-    return f"past step {step} again after {time.monotonic() - start:.0f} s"
+    return f"training passed step {step} after {time.monotonic() - start:.0f} s"
 
 
 def identities(job):
@@ -85,7 +87,7 @@ def identities(job):
 
 
 def process_of(pod):
-    """The operator's process in a pod, seen from the machine."""
+    """The process ID, on this machine, of the operator in a pod."""
     for path in glob.glob("/proc/[0-9]*/environ"):
         pid = int(path.split("/")[2])
         try:
@@ -95,61 +97,63 @@ def process_of(pod):
                 return pid
         except OSError:
             continue
-    raise Failure(f"{pod} has no process")
+    raise Failure(f"pod {pod} has no process of the operator on this machine")
 
 
 def kill_operator(w):
-    """The operator's leader is killed: another leads, and no pod of the job notices."""
+    """Kills the operator's leader: another replica becomes the leader, and the job's pods do not change."""
     operators = w.kube.items(f"{CORE}/namespaces/{world.SYSTEM}/pods",
                              labelSelector="app.kubernetes.io/name=medley-operator")
     lease = w.kube.get(LEASE)["spec"]
     leader = next(p for p in operators if p["metadata"]["name"] in lease["holderIdentity"])
     before, pods = w.life.status(), identities(w.life)
     start = time.monotonic()
-    os.kill(process_of(leader["metadata"]["name"]), signal.SIGKILL)  # no chance to give the lease away
+    os.kill(process_of(leader["metadata"]["name"]), signal.SIGKILL)  # it cannot release the lease
 
     def other():
         spec = w.kube.get(LEASE)["spec"]
         return spec["holderIdentity"] not in (lease["holderIdentity"], "") and (
             spec["leaseTransitions"] > lease.get("leaseTransitions", 0))
-    eventually("another leads", 60, other)
+    eventually("another replica is the leader", 60, other)
     took = time.monotonic() - start
     w.life.advances()
-    eventually("the operator is whole again", 180, lambda: world.available(w.kube, "medley-operator"))
-    untouched(w.life, before, pods)
-    # The new leader acts: for a pod that is deleted another is ready before it is gone.
+    eventually("the operator has all its replicas again", 180, lambda: world.available(w.kube, "medley-operator"))
+    unchanged(w.life, before, pods)
+    # The new leader acts: when a pod is deleted, its replacement is ready before the pod has terminated.
     pod = w.life.trainers()[0]
     w.kube.call("DELETE", f"{CORE}/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}")
-    left_in_time(w.life, before, pod["metadata"]["uid"])
-    return f"another led after {took:.0f} s, pods undisturbed; kubectl delete pod of a trainer: nothing trained again"
+    replaced_without_loss(w.life, before, pod["metadata"]["uid"])
+    return (f"another replica led after {took:.0f} s, same pods; "
+            "after `kubectl delete pod` of a trainer no step was trained again")
 
 
 def upgrade(w):
-    """helm upgrade that rolls both operators and the scheduling service: the job trains on with the same pods."""
+    """helm upgrade that restarts the operators and the scheduling service: the job goes on training with the same pods."""
     before, pods, step = w.life.status(), identities(w.life), w.life.step()
     holder = w.kube.get(LEASE)["spec"]["holderIdentity"]
     start = time.monotonic()
     world.chart(w.kube, "upgrade", steps.AFTER, "--set", "operator.resources.limits.memory=384Mi",
                 "--set", "scheduler.resources.limits.memory=768Mi")
     took, trained = time.monotonic() - start, w.life.step() - step
-    require(trained > 0, "training stood still through the upgrade")
-    other = eventually("a new operator leads", 60, lambda: w.kube.get(LEASE)["spec"]["holderIdentity"])
-    require(other != holder, f"{holder} still leads: the operators were not replaced")
+    require(trained > 0, "no step was trained during the upgrade")
+    other = eventually("an operator is the leader", 60, lambda: w.kube.get(LEASE)["spec"]["holderIdentity"])
+    require(other != holder, f"{holder} is still the leader: the upgrade did not replace the operators")
     w.life.advances()
-    untouched(w.life, before, pods)
-    return f"rolled out after {took:.0f} s, {trained} steps trained meanwhile, same pods"
+    unchanged(w.life, before, pods)
+    return f"rolled out after {took:.0f} s; {trained} steps were trained meanwhile; same pods"
 
 
-def untouched(job, before, pods):
+def unchanged(job, before, pods):
+    """The job has the same pods, generation and number of restarts as before."""
     after = identities(job)
-    require(after == pods, f"pods changed: {pods} -> {after}")
+    require(after == pods, f"the job's pods changed from {pods} to {after}")
     status = job.status()
     require(status["plan"]["generation"] == before["plan"]["generation"], "the generation changed")
     require(status.get("restarts", 0) == before.get("restarts", 0), "the job was restarted")
 
 
-def scheduler_away(w):
-    """The scheduling service is away for a minute: the job runs on its plan; then it plans again."""
+def scheduler_down(w):
+    """Stops the scheduling service for a minute: the job goes on by its plan. After that, it plans again."""
     path = f"/apis/apps/v1/namespaces/{world.SYSTEM}/deployments/medley-scheduler"
     replicas = w.kube.get(path)["spec"]["replicas"]
     before, pods = w.life.status(), identities(w.life)
@@ -158,20 +162,21 @@ def scheduler_away(w):
     while time.monotonic() < end:
         w.life.advances(2)
         time.sleep(1)
-    untouched(w.life, before, pods)
-    require(w.life.is_true("Planned") and w.life.is_true("Running"), "the job must not suffer")
+    unchanged(w.life, before, pods)
+    require(w.life.is_true("Planned") and w.life.is_true("Running"),
+            "the job must stay Planned and Running without the scheduling service")
     w.kube.patch(path, {"spec": {"replicas": replicas}})
-    eventually("the scheduling service is back", 120, lambda: world.available(w.kube, "medley-scheduler"))
-    told = w.life.replans()
+    eventually("the scheduling service is available again", 120, lambda: world.available(w.kube, "medley-scheduler"))
+    known = w.life.replans()
     w.life.patch({"objective": {"maxUsdPerHour": "99"}})
-    eventually("it plans again", 120, lambda: w.life.replans(told))
+    eventually("the scheduling service considers a replan", 120, lambda: w.life.replans(known))
     w.life.settled()
     w.life.advances()
-    return "a minute without it changed nothing; then it answered again"
+    return "a minute without it changed nothing; after that it planned again"
 
 
-def api_away(w):
-    """The API server is stopped for a minute: training goes on; when it is back, so is everything."""
+def api_server_down(w):
+    """Stops the API server for a minute: training goes on, and afterwards the operator observes the same job again."""
     before, pods = w.life.status(), identities(w.life)
     component("stop", "apiserver")
     try:
@@ -184,10 +189,10 @@ def api_away(w):
         component("start", "apiserver")
     eventually("the API server answers", 120, lambda: w.kube.get("/readyz") == "ok")
     status = w.life.settled(300)
-    untouched(w.life, before, pods)
+    unchanged(w.life, before, pods)
     samples = status["observed"]["samples"]
-    eventually("the operator sees the job again", 180, lambda: w.life.status()["observed"]["samples"] > samples)
-    return f"{trained} steps trained meanwhile, same pods, same generation"
+    eventually("the operator observes the job again", 180, lambda: w.life.status()["observed"]["samples"] > samples)
+    return f"{trained} steps were trained meanwhile; same pods, same generation"
 
 
 def component(what, name):
@@ -197,32 +202,31 @@ def component(what, name):
 
 
 def suspend(w):
-    """suspend: checkpoint and no pods; resume: on from there."""
+    """Suspends the job: it writes a checkpoint and deletes its pods. Resumes it: training goes on from that step."""
     w.life.patch({"runPolicy": {"suspend": True}})
-    eventually("Suspended", 180, lambda: w.life.is_true("Suspended"))
-    eventually("no pod is left", GRACE + 60, lambda: not w.life.pods())
+    eventually("the condition Suspended is True", 180, lambda: w.life.is_true("Suspended"))
+    eventually("the job has no pods", GRACE + 60, lambda: not w.life.pods())
     step = w.life.step()
     message = w.life.condition("Suspended")["message"]
-    require(f"step {step}" in message, f"the checkpoint is not of the last step {step}: {message}")
+    require(f"step {step}" in message, f"the checkpoint is not from the last step, {step}: {message}")
     w.life.patch({"runPolicy": {"suspend": False}})
     w.life.settled(300)
     w.life.advances()
     steps = [s["step"] for s in w.life.steps()]
     resumed = steps[steps.index(step) + 1]
-    require(resumed == step + 1, f"suspended after step {step}, resumed with {resumed}")
-    return f"{message}; resumed at step {resumed}"
+    require(resumed == step + 1, f"the job was suspended after step {step} and resumed with step {resumed}")
+    return f"{message} It resumed with step {resumed}."
 
 
 def delete(w):
-    """Through all of it each sample was trained once. kubectl delete: everything is gone within the grace period."""
+    """Checks that every sample was trained once, then deletes the job; its objects are deleted within the grace period."""
     epochs = w.life.trained_once(SAMPLES)
     start = time.monotonic()
     w.kube.kubectl("-n", NAMESPACE, "delete", "mtj", "life", "--wait=false")
-    selector = f"medley.dev/job-name={w.life.name}"
     kinds = {"pods": CORE, "services": CORE, "configmaps": CORE, "secrets": CORE,
              "networkpolicies": "/apis/networking.k8s.io/v1", "poddisruptionbudgets": "/apis/policy/v1"}
 
-    def left():
+    def all_deleted():
         found = [w.life.name] if w.kube.find(w.life.path) else []
         for kind, group in kinds.items():
             for thing in w.kube.items(f"{group}/namespaces/{NAMESPACE}/{kind}"):
@@ -230,7 +234,8 @@ def delete(w):
                 owned = any(o["uid"] == w.life.uid for o in thing["metadata"].get("ownerReferences", []))
                 if labelled or owned:
                     found.append(f"{kind}/{thing['metadata']['name']}")
-        require(not found, f"left ({selector}): {found}")
+        require(not found, f"these objects of the job still exist: {found}")
         return True
-    eventually("nothing of it is left", GRACE + 15, left)
-    return f"{epochs} epochs, each sample of each trained exactly once; all gone after {time.monotonic() - start:.0f} s"
+    eventually("every object of the job is deleted", GRACE + 15, all_deleted)
+    took = time.monotonic() - start
+    return f"{epochs} epochs, every sample trained exactly once in each; all objects deleted after {took:.0f} s"

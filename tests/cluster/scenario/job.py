@@ -1,4 +1,4 @@
-"""One TrainingJob as the steps see it: its status, pods, processes, Events and the record of its training steps."""
+"""One TrainingJob: its status, pods, processes and Events, and the record of its training steps."""
 import collections
 import glob
 import json
@@ -28,7 +28,7 @@ class Job:
         return self.kube.patch(self.path, {"spec": spec})
 
     def condition(self, kind, status=None):
-        """The condition `kind`; with `status`, only when it has that one."""
+        """The condition `kind` of `status`, or of the job's current status."""
         for condition in (status or self.status()).get("conditions", []):
             if condition["type"] == kind:
                 return condition
@@ -48,26 +48,25 @@ class Job:
         found = self.kube.items(f"{CORE}/namespaces/{NAMESPACE}/events", fieldSelector=f"involvedObject.uid={self.uid}")
         return [e for e in found if reason is None or e["reason"] == reason]
 
-    def told(self, reason, part="", after=()):
-        """The message of an Event that was not there in `after` (messages); None: none."""
-        return next((e["message"] for e in self.events(reason) if part in e["message"] and e["message"] not in after),
-                    None)
+    def event(self, reason, part=""):
+        """The message of an Event with that reason and that part of a message, or None."""
+        return next((e["message"] for e in self.events(reason) if part in e["message"]), None)
 
     def replans(self, before=None):
-        """{message: how often it was told} of what was thought of other plans; with `before`, only what is new."""
-        told = collections.Counter()  # each leader has its own Events
+        """{message: count} of the Events about replans; with an earlier answer as `before`, only those since then."""
+        counts = collections.Counter()  # each leader writes Events of its own
         for event in self.events():
             if event["reason"].startswith("Replan"):
-                told[event["message"]] += event.get("count", 1)
-        return told if before is None else {m: n for m, n in told.items() if n != before[m]}
+                counts[event["message"]] += event.get("count", 1)
+        return counts if before is None else {m: n for m, n in counts.items() if n != before[m]}
 
     def steps(self):
-        """What the coordinator wrote down of the steps that count: a rollback takes back those after it."""
+        """The coordinator's record of its steps, without those that a rollback has undone."""
         kept = []
         with open(f"{self.folder}/steps.jsonl", encoding="utf-8") as f:
             for line in f:
                 if not line.endswith("\n"):
-                    break  # it is being written
+                    break  # the coordinator is writing this line
                 entry = json.loads(line)
                 if "rollback_to" in entry:
                     while kept and kept[-1]["step"] > entry["rollback_to"]:
@@ -77,9 +76,9 @@ class Job:
         return kept
 
     def trained_once(self, samples):
-        """Every sample of every finished data epoch was trained exactly once; the number of those epochs."""
+        """Checks that every sample of every finished epoch was trained exactly once; returns the number of those epochs."""
         steps = self.steps()
-        require([s["step"] for s in steps] == list(range(1, len(steps) + 1)), "steps are missing or there twice")
+        require([s["step"] for s in steps] == list(range(1, len(steps) + 1)), "the record of steps has gaps or duplicates")
         epochs = {}
         for s in steps:
             epochs.setdefault(s["data_epoch"], []).append((s["first"], s["count"]))
@@ -87,16 +86,16 @@ class Job:
         for epoch in finished:
             reached = 0
             for first, count in sorted(epochs[epoch]):
-                require(first == reached, f"data epoch {epoch}: after sample {reached} comes {first}")
+                require(first == reached, f"epoch {epoch}: sample {reached} should follow, found {first}")
                 reached = first + count
-            require(reached == samples, f"data epoch {epoch} ends at sample {reached} of {samples}")
+            require(reached == samples, f"epoch {epoch} ended after {reached} of {samples} samples")
         return len(finished)
 
     def step(self):
         return self.steps()[-1]["step"]
 
     def advances(self, steps=3, seconds=120):
-        """Waits until so many more steps were trained; asks no API server."""
+        """Waits until so many more steps have been trained. Does not use the API server."""
         def last():
             try:
                 return self.step()
@@ -107,18 +106,18 @@ class Job:
         return start
 
     def settled(self, seconds=180):
-        """Waits until the plan in the status is in force with all its pods; returns the status."""
-        def there():
+        """Waits until the plan in the status is in force and all its pods are ready; returns the status."""
+        def running():
             status = self.status()
             require(self.condition("PodsReady", status)["status"] == "True", self.condition("PodsReady", status)["message"])
-            require(self.condition("Rescaling", status)["status"] != "True", "rescaling")
-            require(self.condition("Running", status)["status"] == "True", "not running")
-            require(not [p for p in self.pods() if "deletionTimestamp" in p["metadata"]], "pods are still going")
+            require(self.condition("Rescaling", status)["status"] != "True", "the job is rescaling")
+            require(self.condition("Running", status)["status"] == "True", "the job is not running")
+            require(not [p for p in self.pods() if "deletionTimestamp" in p["metadata"]], "some pods are still terminating")
             return status
-        return eventually(f"{self.name} runs its plan", seconds, there)
+        return eventually(f"{self.name} runs its plan", seconds, running)
 
     def pid(self, member):
-        """The process of a pod of this job, seen from the machine: nodes are namespaces on it."""
+        """The process ID of a member on this machine. Nodes are namespaces, so it has one here too."""
         for path in glob.glob("/proc/[0-9]*/environ"):
             try:
                 with open(path, "rb") as f:
@@ -130,7 +129,7 @@ class Job:
             pid = int(path.split("/")[2])
             if mine and (role is None or f"--role={role}" in command(pid)):
                 return pid
-        raise Failure(f"{member} has no process")
+        raise Failure(f"{member} has no process on this machine")
 
     def kill(self, member):
         os.kill(self.pid(member), signal.SIGKILL)
@@ -142,7 +141,7 @@ def command(pid):
 
 
 def pools_of(status):
-    """Pools of the trainers of the plan in a status."""
+    """The pools of the trainers in the plan of a status."""
     return {stage["pool"] for stage in status["plan"]["stages"]}
 
 

@@ -1,4 +1,4 @@
-"""The API server of the test's cluster, by HTTPS: what the steps read and write. kubectl is used where a user would."""
+"""A client of the cluster's API server. The steps use kubectl where a user would, and HTTPS for the rest."""
 import http.client
 import json
 import os
@@ -20,7 +20,7 @@ class ApiError(Exception):
 
 
 class Failure(Exception):
-    """A step did not come out as it must."""
+    """A step did not have the expected outcome."""
 
 
 class Kube:
@@ -51,7 +51,7 @@ class Kube:
         return self.call("GET", path)
 
     def find(self, path):
-        """Like get; None where there is none."""
+        """The object, or None if it does not exist."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -75,7 +75,7 @@ class Kube:
 
 
 class Watch:
-    """Remembers what happened to the objects under a path: [(seconds, type, object)]. Thread of its own."""
+    """Records the events of all objects below a path as [(seconds, type, object)], in a thread of its own."""
 
     def __init__(self, kube, path):
         self.kube, self.path, self.seen, self.done = kube, path, [], False
@@ -94,7 +94,7 @@ class Watch:
             try:
                 self._follow()
             except (OSError, ApiError, http.client.HTTPException, ValueError):
-                time.sleep(0.5)  # the API server is away
+                time.sleep(0.5)  # the API server is unavailable
 
     def _follow(self):
         connection = self.kube.open(timeout=10)
@@ -111,7 +111,7 @@ class Watch:
             connection.close()
 
     def first(self, wanted):
-        """When an event first satisfied `wanted(type, object)`; None: never."""
+        """The time of the first event for which `wanted(type, object)` holds, or None."""
         return next((t for t, kind, thing in list(self.seen) if wanted(kind, thing)), None)
 
 
@@ -119,7 +119,7 @@ PATIENCE = float(os.environ.get("MEDLEY_TEST_PATIENCE", "1"))
 
 
 def eventually(what, seconds, probe, every=0.4):
-    """The first truthy value of probe(); an error that it raises counts as not yet. Failure when time is over."""
+    """Calls probe() until it returns a true value, and returns that; an error counts as false. Failure at the deadline."""
     end, last = time.monotonic() + seconds * PATIENCE, None
     while True:
         try:
@@ -130,7 +130,7 @@ def eventually(what, seconds, probe, every=0.4):
         except (Failure, ApiError, OSError, http.client.HTTPException, KeyError, IndexError) as error:
             last = f"{type(error).__name__}: {error}"
         if time.monotonic() > end:
-            raise Failure(f"not within {seconds * PATIENCE:.0f} s: {what} (last: {str(last)[:1500]})")
+            raise Failure(f"waited {seconds * PATIENCE:.0f} s until {what}, in vain. Last answer: {str(last)[:1500]}")
         time.sleep(every)
 
 

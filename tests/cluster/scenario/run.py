@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""One job's whole life on real nodes: images, install, train to the end, and a job that everything happens to.
+"""Runs a job's whole life on real nodes: builds images, installs the chart, trains one job to its end and disturbs another.
 
   run.py [--keep] [--reuse] [--from STEP] [--until STEP] [--out FOLDER]
 
---keep leaves the cluster up; --reuse takes one that a run with --keep left, and installs nothing (--from says where to go on).
-Ends with 0 when every step held, 1 when one did not (FOLDER has Events, objects and logs then), 77 when this machine
-cannot run it, or MEDLEY_CLUSTER_TEST is 0 (1: run it however busy the machine is; not to be able is a failure).
-MEDLEY_TEST_PATIENCE multiplies the bounds of waits.
+--keep leaves the cluster running; --reuse uses the cluster of an earlier run with --keep and installs nothing. --from and
+--until choose the steps.
+Exit status: 0 when every step passed; 1 when one failed, and then FOLDER has Events, objects and logs; 77 when this machine
+does not allow nodes, when the cluster is not built, or when MEDLEY_CLUSTER_TEST is 0. With MEDLEY_CLUSTER_TEST=1 it runs on
+a busy machine too, and a cluster that is not built is a failure. MEDLEY_TEST_PATIENCE multiplies the deadlines.
 """
 import argparse
 import os
@@ -23,7 +24,7 @@ from kube import ApiError, Failure, Kube  # noqa: E402
 
 STEPS = [steps.adult, steps.life, steps.price, steps.objective, steps.scale, steps.drain, steps.quota,
          failures.kill_trainer, failures.kill_server, failures.kill_coordinator, failures.kill_operator,
-         failures.upgrade, failures.scheduler_away, failures.api_away, failures.suspend, failures.delete]
+         failures.upgrade, failures.scheduler_down, failures.api_server_down, failures.suspend, failures.delete]
 
 
 def say(line):
@@ -42,13 +43,13 @@ def prepare(arguments):
         return steps.World(Kube(world.STATE, f"{world.CACHE}/bin"), f"{world.STATE}/volumes/checkpoints")
     archives = timed("images", lambda: world.build_images(f"{world.ROOT}/build/cluster-images"))
     kube = timed("cluster", world.start_cluster)
-    timed("load", lambda: world.run(f"{world.KUBERNETES}/load", *archives) and "into every node")
+    timed("load", lambda: world.run(f"{world.KUBERNETES}/load", *archives) and "loaded into every node")
     timed("install", lambda: world.install(kube, steps.PRICES))
     return steps.World(kube, world.make_volumes(kube))
 
 
 def report(w, folder):
-    """What one needs to find out why a step failed."""
+    """Writes objects, Events and logs to the folder, to find out why a step failed."""
     os.makedirs(folder, exist_ok=True)
     commands = {
         "jobs.yaml": ["-n", NAMESPACE, "get", "mtj", "-o", "yaml"], "pods.txt": ["get", "pods", "-A", "-o", "wide"],
@@ -69,18 +70,19 @@ def report(w, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [s.__name__ for s in STEPS]
-    parser.add_argument("--check", action="store_true", help="only say whether this machine can run it")
+    parser.add_argument("--check", action="store_true", help="only print why this machine cannot run it, if it cannot")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--from", dest="first", choices=names, default=names[0])
     parser.add_argument("--until", choices=names, default=names[-1])
     parser.add_argument("--out", default=f"{world.ROOT}/build/cluster-scenario")
     arguments = parser.parse_args()
-    wish = os.environ.get("MEDLEY_CLUSTER_TEST", "")
-    why = "MEDLEY_CLUSTER_TEST is 0" if wish == "0" else world.missing(wish == "1")
+    wanted = os.environ.get("MEDLEY_CLUSTER_TEST", "")
+    refused = "MEDLEY_CLUSTER_TEST is 0" if wanted == "0" else world.refused()
+    why = refused or world.missing() or world.occupied(wanted == "1")
     if why and not arguments.reuse:
-        say(f"NOT RUN: the cluster test (a job's life on real nodes): {why}")
-        return 1 if wish == "1" else 77
+        say(f"NOT RUN: the scenario on real nodes (a job's whole life): {why}")
+        return 1 if wanted == "1" and not refused else 77
     if arguments.check:
         return 0
     code, w = 1, None
@@ -92,7 +94,7 @@ def main():
         for step in chosen:
             name = step.__name__
             timed(name, lambda step=step: step(w))
-        say(f"{len(chosen)} steps held")
+        say(f"{len(chosen)} steps passed")
         code = 0
     except (Failure, ApiError, OSError) as error:
         say(f"FAIL  {name if w else 'preparation'}: {error}")

@@ -1,4 +1,4 @@
-"""The programs know every flag that the chart gives them: needs helm alone."""
+"""The programs know every flag that the chart gives them. Needs helm only."""
 import os
 import re
 import subprocess
@@ -9,7 +9,7 @@ from harness import BIN, need, pod_specs, render, values_files
 
 
 def flags_of(program):
-    """Every flag that the program's help names."""
+    """Every flag in the program's help."""
     said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"--[a-z][a-z0-9-]*", said))
 

@@ -23,7 +23,7 @@ POOL = {
 
 
 def foreign_crd(group, version, kind, plural):
-    """The kind of another project, with any fields: enough to apply objects of it."""
+    """The CRD of another project's kind, which allows any fields. It is enough to apply objects of that kind."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": f"{plural}.{group}"},
@@ -57,24 +57,24 @@ class InstallTest(unittest.TestCase):
         return self.cluster.helm("--namespace", NAMESPACE, *arguments, **keywords)
 
     def release(self, name="medley", *arguments):
-        """Installed until the end of the test."""
+        """Installs the chart until the end of the test."""
         self.helm("install", name, CHART, *arguments)
         self.addCleanup(lambda: self.helm("uninstall", name, "--ignore-not-found", "--wait", "--timeout", "60s"))
 
     def left(self, kind, *arguments):
-        """Names of the release's objects of this kind."""
+        """The names of the release's objects of this kind."""
         return self.cluster.kubectl("get", kind, *arguments, "--selector", "app.kubernetes.io/instance=medley",
                                     "--output", "name").stdout.split()
 
     def secret(self, name):
         return self.cluster.get("--namespace", NAMESPACE, "secret", name)["data"]
 
-    def test_a_dry_run_of_every_rendering_is_taken(self):
+    def test_a_dry_run_of_every_rendering_is_accepted(self):
         self.cluster.apply_crds()
         for values in values_files():
             with self.subTest(values=os.path.basename(values)):
                 text, objects = render("--values", values)
-                # A pod (that of helm test) is taken only where what it names is there.
+                # The pod of `helm test` is accepted only if its ServiceAccount and PriorityClass exist.
                 first = [o for o in objects if o["kind"] in ("ServiceAccount", "PriorityClass")]
                 for item in first:
                     self.cluster.apply(item)
@@ -82,14 +82,14 @@ class InstallTest(unittest.TestCase):
                                     stdin=json.dumps(item))
                 done = self.cluster.apply(text, "--dry-run=server", "--validate=strict")
                 self.assertEqual(len(done.stdout.splitlines()), len(objects))
-                self.assertNotIn("Warning", done.stderr, "Pod Security, or a deprecated field")
+                self.assertNotIn("Warning", done.stderr, "the API server warns of Pod Security or of a deprecated field")
 
     def test_plain_manifests(self):
         self.cluster.apply_crds()
         path = os.path.join(SOURCE, "deploy/medley.yaml")
         with open(path, encoding="utf-8") as file:
             objects = [o for o in yaml.safe_load_all(file) if o]
-        # All but the namespace, which takes its time to go.
+        # Everything but the namespace, whose deletion takes long.
         mine = yaml.safe_dump_all(o for o in objects if o["kind"] != "Namespace")
         self.addCleanup(lambda: self.cluster.kubectl("delete", "--ignore-not-found", "--timeout=60s", "--filename", "-",
                                                      stdin=mine))
@@ -101,7 +101,7 @@ class InstallTest(unittest.TestCase):
                 env={**self.cluster.env,
                      "PATH": os.path.dirname(harness.tool("kubectl")) + ":" + os.environ["PATH"]})
             made.append((self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")))
-        self.assertEqual(made[0], made[1], "what is there is kept")
+        self.assertEqual(made[0], made[1], "a second run of make-secrets changed the Secrets")
         token, tls = made[0]
         self.assertGreaterEqual(len(base64.b64decode(token["token"]).strip()), 16)
         certificate = base64.b64decode(tls["tls.crt"]).decode()
@@ -111,13 +111,13 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(len(done.stdout.splitlines()), len(objects))
         self.await_pods()
 
-        # As docs/operate/upgrade.md says, the chart takes over and replaces nothing.
+        # As docs/operate/upgrade.md says, the chart takes ownership of the objects and replaces none.
         before = [self.template(part) for part in ("operator", "scheduler")]
         self.release("medley", "--values", os.path.join(SOURCE, "deploy/values.yaml"), "--take-ownership")
         self.assertEqual([self.template(part) for part in ("operator", "scheduler")], before)
 
     def await_pods(self):
-        """All pods of both deployments are made, by which Pod Security has let them in."""
+        """Waits until all pods of both Deployments exist, which shows that Pod Security admits them."""
         for name, replicas in (("medley-operator", 2), ("medley-scheduler", 1)):
             wait_for(f"pods of {name}", lambda name=name, replicas=replicas: self.cluster.get(
                 "--namespace", NAMESPACE, "deployment", name)["status"].get("updatedReplicas") == replicas)
@@ -132,7 +132,7 @@ class InstallTest(unittest.TestCase):
         return [self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")]
 
     def train(self):
-        """A pool, and a job with a pod: what must outlive each upgrade and the release. Returns how they are now."""
+        """Creates a pool and a job with a pod, which must outlive each upgrade and the release. Returns these objects."""
         self.cluster.apply_crds()
         self.cluster.apply(POOL)
         self.cluster.apply(JOB)
@@ -142,7 +142,7 @@ class InstallTest(unittest.TestCase):
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "adult-0-cpu-0", "namespace": "team-a", "ownerReferences": [owner]},
             "spec": {"securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-                     "nodeSelector": {"no": "node"},  # so that nothing is written to it meanwhile
+                     "nodeSelector": {"no": "node"},  # no node matches, so that nothing writes to the pod
                      "containers": [{"name": "worker", "image": "i", "securityContext": {
                          "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}})
         wait_for("the pod to be looked at", lambda: self.cluster.get(
@@ -158,7 +158,7 @@ class InstallTest(unittest.TestCase):
         self.await_pods()
         jobs, secrets, scheduler = self.train(), self.secrets(), self.template("scheduler")
 
-        # As docs/operate/upgrade.md says: what was set stays; no pod of a part that is not concerned is replaced.
+        # As docs/operate/upgrade.md says: values that were set stay set, and no pod of a part that did not change is replaced.
         self.cluster.apply(self.helm("show", "crds", CHART).stdout)
         self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set", "worker.pullPolicy=Always")
         self.assertIn("--log-level=debug", self.arguments("operator"))
@@ -167,7 +167,7 @@ class InstallTest(unittest.TestCase):
         self.assertIn("--max-waiting=32", self.arguments("scheduler"))
         self.assertEqual(self.secrets(), secrets)
 
-        # What is turned off goes, what is turned on comes; rights shrink to one namespace.
+        # Objects of a disabled feature are deleted, those of an enabled one created. Rights shrink to one namespace.
         self.assertEqual(len(self.left("networkpolicy", "--namespace", NAMESPACE)), 2)
         self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set",
                   "networkPolicy.enabled=false,scheduler.autoscaling.enabled=true,watchNamespace=team-a")
@@ -178,14 +178,14 @@ class InstallTest(unittest.TestCase):
         self.assertIn("--namespace=team-a", self.arguments("operator"))
         self.assertEqual(self.arguments("scheduler"), scheduler["spec"]["containers"][0]["args"])
 
-        # Another name for the certificate makes another one, and pods that read it.
+        # Another name in the certificate creates a new certificate, and new pods that read it.
         self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set",
                   "scheduler.tls.extraNames={medley.example.com}")
         self.assertEqual(self.secrets()[0], secrets[0])
         self.assertNotEqual(self.secrets()[1], secrets[1])
         self.assertNotEqual(self.template("scheduler"), scheduler)
 
-        # What the schema refuses changes nothing.
+        # Values that the schema refuses change nothing.
         before = self.template("operator")
         done = self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set", "operator.replica=3", check=False)
         self.assertNotEqual(done.returncode, 0)
@@ -211,7 +211,7 @@ class InstallTest(unittest.TestCase):
         self.assertIn("contract.yaml", json.dumps(
             self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-prices")["data"]))
 
-        # Uninstalling takes all of that, and leaves the definitions and what is of them.
+        # Uninstalling deletes all these objects, and leaves the CRDs and their objects.
         jobs = self.train()
         self.helm("uninstall", "medley", "--wait", "--timeout", "60s")
         for kind in ("deployment", "service", "serviceaccount", "secret", "configmap", "networkpolicy",
@@ -224,7 +224,7 @@ class InstallTest(unittest.TestCase):
             self.assertIsNotNone(self.cluster.get("crd", f"{name}.medley.dev"))
         self.assertEqual(self.training(), jobs, "uninstalling touched a job, its pool or its pod")
 
-        # A new release finds them.
+        # A new release uses them.
         self.helm("install", "medley", CHART)
         self.await_pods()
         self.assertEqual(self.training(), jobs)
@@ -250,7 +250,7 @@ class InstallTest(unittest.TestCase):
         def can(user, *what):
             done = self.cluster.kubectl("--namespace", "team-a", "auth", "can-i", *what, "--as", user, check=False)
             return done.stdout.strip()
-        # The controller manager adds up the roles.
+        # The controller-manager aggregates the roles.
         wait_for("aggregation", lambda: can("viewer", "list", "trainingjobs.medley.dev") == "yes")
         for user in ("adminer", "editer"):
             for verb in ("create", "update", "patch", "delete", "deletecollection", "get", "list", "watch"):

@@ -24,7 +24,7 @@ from harness import (BIN, CHART, CONTROL_PLANE, NAMESPACE, TESTS, Cluster, conta
                      wait_for)
 
 USER = f"system:serviceaccount:{NAMESPACE}:medley-operator"
-SOLO = "system:serviceaccount:medley-solo:solo-medley-operator"  # of a release for one namespace
+SOLO = "system:serviceaccount:medley-solo:solo-medley-operator"  # the account of a release for one namespace
 AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
          "rules": [{"level": "Metadata", "users": [USER, SOLO]}, {"level": "None"}]}
 RESTRICTED = {
@@ -32,10 +32,10 @@ RESTRICTED = {
     "plugins": [{"name": "PodSecurity", "configuration": {
         "apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration",
         "defaults": {"enforce": "restricted", "enforce-version": "latest"}}}]}
-# Rules that an audit log cannot show, and why they are there; test_4 shows of each that it is needed.
+# Rules that the audit log cannot show, and the reason for each. test_4 shows that each one is needed.
 UNSEEN = {
     ("medley.dev", "trainingjobs/finalizers", "update"):
-        "asked by the admission plugin OwnerReferencesPermissionEnforcement of whoever makes an object that a job owns",
+        "the admission plugin OwnerReferencesPermissionEnforcement requires it of the creator of an object that a job owns",
 }
 POD = "adult-profile-cpu"  # the job's profiler
 STRANGER = {
@@ -45,10 +45,12 @@ STRANGER = {
                  "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}}
 
 
-def free_port():
+@contextlib.contextmanager
+def refusing_port():
+    """A port that refuses connections until the end of the block: it is bound, and nobody listens."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+        yield found.getsockname()[1]
 
 
 class RbacTest(unittest.TestCase):
@@ -62,14 +64,14 @@ class RbacTest(unittest.TestCase):
         for name, content in (("audit.yaml", AUDIT), ("admission.yaml", RESTRICTED)):
             with open(os.path.join(cls.folder, name), "w", encoding="utf-8") as file:
                 yaml.safe_dump(content, file)
-        # Without WatchList the operator lists and watches, as against an older API server: both verbs are used.
+        # Without WatchList the operator uses both list and watch, as it does with an older API server.
         cls.cluster = Cluster(
             f"--audit-policy-file={cls.folder}/audit.yaml", f"--audit-log-path={cls.folder}/audit.log",
             f"--admission-control-config-file={cls.folder}/admission.yaml",
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement", "--feature-gates=WatchList=false")
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.make_namespace()
-        # No replicas: their pods would never run here, and the garbage of tests is easier to see without them.
+        # There are no nodes, so the pods of the release never run.
         cls.cluster.helm("install", "medley", CHART, "--namespace", NAMESPACE)
         cls.kubeconfig = cls.cluster.account_kubeconfig("medley-operator")
         cls.paths = cls.files_of_release()
@@ -97,7 +99,7 @@ class RbacTest(unittest.TestCase):
 
     @classmethod
     def files_of_release(cls):
-        """The Secrets of the release as files: {path in the pod: path here}, and the token's and certificate's own."""
+        """Writes the Secrets of the release to files; returns {path in the pod: path here}."""
         paths = {}
         for secret, mount in (("medley-scheduler-token", "scheduler-token"), ("medley-scheduler-tls", "scheduler-ca")):
             for key, data in cls.cluster.get("--namespace", NAMESPACE, "secret", secret)["data"].items():
@@ -108,7 +110,7 @@ class RbacTest(unittest.TestCase):
         return paths
 
     def test_1_the_life_of_jobs_with_these_rights(self):
-        # What judges input and capacity asks for nothing that these do not.
+        # The other suites need no rights that these do not.
         done = subprocess.run(
             [os.path.join(TESTS, "operator_life_test"), "--gtest_brief=1",
              "--gtest_filter=*LifeTest*Real:*ObjectsTest*Real:*ReplanTest*Real"], capture_output=True, text=True, check=False, timeout=600,
@@ -127,14 +129,14 @@ class RbacTest(unittest.TestCase):
                 leader = wait_for("a leader", self.leader)
                 self.fail_profilers()
                 with running(self.folder, "medley-operator", *flags, log="second") as second:
-                    self.port(second)  # ready, though it does not lead yet
+                    self.port(second)  # it is ready although it does not lead yet
                     self.checks(port)
                     self.assertEqual(self.leader(), leader)
                     first.close()
-                    # It reads the job before it acts on its cache: the other may have written last.
+                    # The new leader reads the job before it acts on its cache, since the old one may have written last.
                     wait_for("the other to lead", lambda: self.leader() not in ("", leader))
                     self.delete_job("jobs")
-            self.assertEqual(self.leader(), "", "a leader that is told to stop gives its Lease back")
+            self.assertEqual(self.leader(), "", "a leader that is stopped releases its Lease")
 
     def test_3_one_namespace_and_the_rights_of_it(self):
         self.cluster.make_namespace("medley-solo")
@@ -151,7 +153,7 @@ class RbacTest(unittest.TestCase):
                 self.delete_job("team-a")
 
     def test_4_rules_that_no_log_shows_are_needed(self):
-        """Of each of UNSEEN: with it the request is taken, without it refused."""
+        """For each rule of UNSEEN: with it the API server accepts the request, and without it refuses it."""
         for name, rules in (("with", [{"apiGroups": ["medley.dev"], "resources": ["trainingjobs/finalizers"],
                                        "verbs": ["update"]}]), ("without", [])):
             self.cluster.apply({
@@ -175,14 +177,14 @@ class RbacTest(unittest.TestCase):
             seen.add(event["user"]["username"])
             if event["user"]["username"] == USER:
                 used[(about.get("apiGroup", ""), resource, event["verb"])] += 1
-                # What is applied and was not there is made, and the API server asks for both rights.
+                # Applying an object that does not exist creates it, and the API server requires both rights.
                 if event["verb"] == "patch" and code == 201:
                     used[(about.get("apiGroup", ""), resource, "create")] += 1
             if code == 403:
                 forbidden.append(f"{event['user']['username']} {event['verb']} {event['requestURI']}: "
                                  f"{event['responseStatus'].get('message', '')}")
         self.assertEqual(seen, {USER, SOLO})
-        self.assertEqual(forbidden, [], "requests of the operator that its role does not allow")
+        self.assertEqual(forbidden, [], "the operator made these requests, which its role does not allow")
         rules = self.rules()
         self.assertGreater(len(rules), 20)
         print(f"\n{sum(used.values())} requests, {len(rules)} rules")
@@ -190,13 +192,13 @@ class RbacTest(unittest.TestCase):
             print(f"  {used.get(rule, 0):6} {rule[2]:8} {rule[1]}{'.' + rule[0] if rule[0] else ''}"
                   f"{': ' + UNSEEN[rule] if rule in UNSEEN else ''}")
         unused = sorted(rule for rule in rules if rule not in used and rule not in UNSEEN)
-        self.assertEqual(unused, [], "rules of charts/medley/templates/rbac.yaml that no request needed")
-        self.assertLessEqual(set(UNSEEN), rules, "explained and not granted")
-        self.assertEqual(sorted(rule for rule in UNSEEN if rule in used), [], "seen after all")
+        self.assertEqual(unused, [], "no request needed these rules of charts/medley/templates/rbac.yaml")
+        self.assertLessEqual(set(UNSEEN), rules, "UNSEEN has rules that the chart does not grant")
+        self.assertEqual(sorted(rule for rule in UNSEEN if rule in used), [], "the audit log has these rules of UNSEEN")
 
     @contextlib.contextmanager
     def world(self, namespace):
-        """A node, a pool of it, and a job."""
+        """Creates a node, a pool and a job until the end of the block."""
         self.cluster.apply_crds()
         self.cluster.make_namespace(namespace)
         self.cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
@@ -222,7 +224,7 @@ class RbacTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def scheduler(self):
-        """The scheduling service, with the release's token and certificate."""
+        """Runs the scheduling service with the release's token and certificate until the end of the block."""
         paths = self.paths
         ports = os.path.join(self.folder, "scheduler-ports")
         with running(self.folder, "medley-scheduler", "--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
@@ -237,7 +239,7 @@ class RbacTest(unittest.TestCase):
         os.remove(ports)
 
     def local(self, arguments, port=0):
-        """Flags of a pod, with addresses and files as they are here."""
+        """The flags of a pod, with the addresses and files of this machine."""
         here = {"--scheduler": f"localhost:{self.grpc}", "--check-rest": f"https://localhost:{self.rest}",
                 "--check-operator": f"http://127.0.0.1:{port}", "--http-address": "127.0.0.1", "--http-port": str(port)}
         found = []
@@ -252,7 +254,7 @@ class RbacTest(unittest.TestCase):
         return ["--kubeconfig", account or self.kubeconfig, *self.local(container(deployment)["args"])]
 
     def check(self, port, *more, without=()):
-        """What `helm test` runs, by an operator at this port."""
+        """Runs what `helm test` runs, for an operator at this port."""
         arguments = [a for a in self.local(self.check_pod["spec"]["containers"][0]["args"], port)
                      if a.split("=")[0] not in without]
         return run(os.path.join(BIN, "medley-operator"), "--kubeconfig", self.kubeconfig, *arguments, *more, check=False)
@@ -267,25 +269,26 @@ class RbacTest(unittest.TestCase):
         with open(wrong, "w", encoding="ascii") as file:
             file.write("x" * 48)
         self.check_says(port, "token", f"--scheduler-token-file={wrong}")
-        self.check_says(port, "connection refused", f"--check-rest=https://localhost:{free_port()}")
-        self.check_says(port, "connection refused", f"--check-operator=http://localhost:{free_port()}")
+        with refusing_port() as nobody:
+            self.check_says(port, "connection refused", f"--check-rest=https://localhost:{nobody}")
+            self.check_says(port, "connection refused", f"--check-operator=http://localhost:{nobody}")
 
     def check_says(self, port, sentence, flag):
-        """Without this flag of the pod, or with another value, it fails and says so."""
+        """Runs the check without this flag of the pod, or with this value of it: it fails and prints `sentence`."""
         name = flag.split("=")[0]
         done = self.check(port, "--check-patience=0.5", *([flag] if "=" in flag else []), without=[name])
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn(sentence, done.stderr)
 
     def port(self, program):
-        """An operator's port, when it is ready."""
-        told = wait_for("the operator's port", lambda: re.search(r"http port (\d+)\n", program.log()))
+        """Waits until the operator is ready; returns its HTTP port."""
+        found = wait_for("the operator's port", lambda: re.search(r"http port (\d+)\n", program.log()))
         wait_for("the operator to be ready", lambda: run(
-            "curl", "--silent", "--fail", f"http://127.0.0.1:{told[1]}/readyz", check=False).returncode == 0)
-        return int(told[1])
+            "curl", "--silent", "--fail", f"http://127.0.0.1:{found[1]}/readyz", check=False).returncode == 0)
+        return int(found[1])
 
     def leader(self):
-        """Who holds the Lease; empty: nobody."""
+        """The holder of the Lease, or an empty string."""
         lease = self.cluster.get("--namespace", NAMESPACE, "lease", "medley-operator")
         return lease["spec"].get("holderIdentity", "") if lease else ""
 
@@ -293,24 +296,24 @@ class RbacTest(unittest.TestCase):
         pod = self.cluster.get("--namespace", namespace, "pod", POD)
         return pod if pod and pod["metadata"].get("ownerReferences") else None
 
-    def let_go(self, namespace):
-        """No kubelet lets go of a pod here."""
+    def finish_deletion(self, namespace):
+        """Finishes the deletion of the pod, as a kubelet would."""
         self.cluster.kubectl("--namespace", namespace, "delete", "pod", POD, "--grace-period=0", "--force",
                              "--ignore-not-found")
 
     def fail_profilers(self):
-        """A stranger has the profiler's name, which is told; then two profilers fail, which is one Event with a count."""
-        def told(reason, count):
+        """A foreign pod has the profiler's name, which an Event reports. Then two profilers fail: one Event with a count."""
+        def reported(reason, count):
             return any(e["reason"] == reason and e.get("count", 1) >= count
                        for e in self.cluster.get("--namespace", "jobs", "events")["items"])
-        wait_for("an event about the name that is taken", lambda: told("FailedCreatePod", 1))
-        self.let_go("jobs")
+        wait_for("an event about the name that is taken", lambda: reported("FailedCreatePod", 1))
+        self.finish_deletion("jobs")
         failed = set()
 
         def fail_one():
             pod = self.profiler("jobs")
             if pod is not None and pod["metadata"].get("deletionTimestamp"):
-                self.let_go("jobs")
+                self.finish_deletion("jobs")
             elif pod is not None and pod["metadata"]["uid"] not in failed:
                 failed.add(pod["metadata"]["uid"])
                 ended = {"name": "worker", "image": "i", "imageID": "", "ready": False, "restartCount": 0,
@@ -319,17 +322,17 @@ class RbacTest(unittest.TestCase):
                                      "--patch", json.dumps({"status": {"phase": "Failed", "containerStatuses": [ended]}}))
             return len(failed) == 2
         wait_for("two profilers that failed", fail_one)
-        wait_for("one event of both", lambda: told("ProfilerFailed", 2))
+        wait_for("one event of both", lambda: reported("ProfilerFailed", 2))
 
     def delete_job(self, namespace):
         self.cluster.kubectl("--namespace", namespace, "delete", "trainingjob", "adult", "--wait=false")
 
-        def gone():
+        def deleted():
             pod = self.profiler(namespace)
             if pod is not None and pod["metadata"].get("deletionTimestamp"):
-                self.let_go(namespace)
+                self.finish_deletion(namespace)
             return self.cluster.get("--namespace", namespace, "trainingjob", "adult") is None
-        wait_for("the job to be gone", gone)
+        wait_for("the job to be deleted", deleted)
 
 
 if __name__ == "__main__":

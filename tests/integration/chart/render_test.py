@@ -1,4 +1,4 @@
-"""What the chart renders, without a cluster: needs helm alone."""
+"""What the chart renders. Needs helm only, and no cluster."""
 import base64
 import json
 import os
@@ -12,7 +12,7 @@ from harness import CHART, SOURCE, container, find, need, pod_specs, render, run
 class RenderTest(unittest.TestCase):
     def refused(self, *arguments):
         done = render(*arguments, check=False)
-        self.assertNotIsInstance(done, tuple, f"{arguments} was taken")
+        self.assertNotIsInstance(done, tuple, f"helm accepted {arguments}")
         return done.stderr
 
     def test_lint_finds_nothing(self):
@@ -31,7 +31,7 @@ class RenderTest(unittest.TestCase):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     wanted += [o for o in yaml.safe_load_all(file) if o]
         self.assertEqual([o["metadata"]["name"] for o in shown if o], [o["metadata"]["name"] for o in wanted])
-        self.assertTrue([o for o in shown if o] == wanted, "not what deploy/crds says")
+        self.assertTrue([o for o in shown if o] == wanted, "the package's CRDs differ from deploy/crds")
 
     def test_pods_are_restricted_and_bounded(self):
         for values in values_files():
@@ -64,7 +64,7 @@ class RenderTest(unittest.TestCase):
                 self.assertTrue(selector.items() <= labels.items(), f"{name}: {selector}")
             check = find(objects, "Pod", "medley-check")["metadata"]["labels"]
             self.assertFalse(selectors[0].items() <= check.items())
-        # By this label a job's NetworkPolicy lets the operator in (operator/builders/objects.cc).
+        # A job's NetworkPolicy admits the operator by this label (operator/builders/objects.cc).
         labels = find(objects, "Deployment", "medley-operator")["spec"]["template"]["metadata"]["labels"]
         self.assertEqual(labels["app.kubernetes.io/name"], "medley-operator")
 

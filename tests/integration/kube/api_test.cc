@@ -1,5 +1,5 @@
-// What every client of an API server builds on: patches, ownership of fields, preconditions,
-// deletion, garbage collection, pages, and watches. Built-in kinds; custom ones are in crd_test.cc.
+// What every client of an API server relies on: patches, field ownership, preconditions, deletion, garbage collection,
+// pagination and watches. The tests use built-in kinds; crd_test.cc tests custom ones.
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
@@ -79,13 +79,13 @@ TEST_P(ApiTest, AStrategicMergePatchMergesListsByTheirKey) {
   EXPECT_EQ(patched->String("/spec/restartPolicy"), "Always");
   EXPECT_EQ(patched->String("/spec/containers/0/imagePullPolicy"), "IfNotPresent");
   EXPECT_EQ(patched->String("/status/phase"), "Pending");
-  // What a running pod may not change.
+  // Fields that may not change in a running pod.
   const auto refused =
       client_.Patch(resources::Pods(), {ns_, "p"}, PatchType::kMerge, {{"spec", {{"nodeName", "elsewhere"}}}});
   EXPECT_EQ(HttpCode(refused.status()), 422) << base::ToString(refused.status());
 }
 
-TEST_P(ApiTest, ServerSideApplyKeepsWhoOwnsWhat) {
+TEST_P(ApiTest, ServerSideApplyTracksFieldOwners) {
   const auto apply = [&](const std::string& who, const Json& data, bool force = false) {
     Object map(maps_, {ns_, "a"});
     map.mutable_json()["data"] = data;
@@ -97,7 +97,7 @@ TEST_P(ApiTest, ServerSideApplyKeepsWhoOwnsWhat) {
   EXPECT_THAT(base::ToString(conflict.status()),
               HasSubstr("Apply failed with 1 conflict: conflict with \"one\": .data.x"));
   ASSERT_THAT(apply("two", {{"x", "2"}, {"z", "2"}}, true), IsOk());
-  // What nobody applies any more goes; what another one applied stays.
+  // A field that no manager applies any more is removed; a field of another manager stays.
   const auto less = apply("one", Json::object());
   ASSERT_THAT(less, IsOk());
   EXPECT_EQ(less->At("/data"), (Json{{"x", "2"}, {"z", "2"}}));
@@ -123,7 +123,7 @@ TEST_P(ApiTest, VersionsArePreconditions) {
   EXPECT_TRUE(IsConflict(client_.Update(maps_, other).status()));
 }
 
-TEST_P(ApiTest, RefusedNamesAndBodies) {
+TEST_P(ApiTest, InvalidNamesAndBodiesAreRefused) {
   Object map(maps_, {ns_, "Bad_Name"});
   const auto name = client_.Create(maps_, map);
   EXPECT_EQ(HttpCode(name.status()), 422);
@@ -190,7 +190,7 @@ TEST_P(ApiTest, FinalizersHoldAnObject) {
   EXPECT_FALSE(Exists("a"));
 }
 
-TEST_P(ApiTest, DependantsGoWithTheirOwner) {
+TEST_P(ApiTest, DependentsAreDeletedWithTheirOwner) {
   const Object owner = Make("owner");
   Make("child", OwnedBy(owner));
   ASSERT_THAT(client_.Delete(maps_, {ns_, "owner"}, {.propagation_policy = "Background"}), IsOk());
@@ -198,7 +198,7 @@ TEST_P(ApiTest, DependantsGoWithTheirOwner) {
   EXPECT_TRUE(server_.Eventually([&] { return !Exists("child"); }));
 }
 
-TEST_P(ApiTest, AnOwnerWaitsForDependantsThatBlockIt) {
+TEST_P(ApiTest, AnOwnerWaitsForDependentsThatBlockIt) {
   const Object owner = Make("owner");
   Json metadata = OwnedBy(owner);
   metadata["finalizers"] = Json::array({"test.example.com/hold"});
@@ -225,15 +225,15 @@ TEST_P(ApiTest, OrphansStayAndLoseTheReference) {
   EXPECT_TRUE(child->At("/metadata/ownerReferences").is_null());
 }
 
-// An object whose owner never was is garbage too.
-TEST_P(ApiTest, AReferenceToNobodyIsGarbage) {
+// An object whose owner never existed is garbage too.
+TEST_P(ApiTest, AnObjectWithoutItsOwnerIsGarbage) {
   const Object owner = Make("owner");
   ASSERT_THAT(client_.Delete(maps_, {ns_, "owner"}), IsOk());
   Make("child", OwnedBy(owner));
   EXPECT_TRUE(server_.Eventually([&] { return !Exists("child"); }));
 }
 
-TEST_P(ApiTest, AWatchListEndsItsBeginningWithABookmark) {
+TEST_P(ApiTest, AWatchListSendsABookmarkAfterTheInitialEvents) {
   Make("a");
   Make("b");
   std::vector<std::string> seen;
@@ -251,7 +251,7 @@ TEST_P(ApiTest, AWatchListEndsItsBeginningWithABookmark) {
   EXPECT_THAT(seen, ElementsAre("a", "b", "bookmark"));
 }
 
-// A change that takes an object out of the selection is a deletion to its watchers.
+// When a change takes an object out of the selection, its watchers see a deletion.
 TEST_P(ApiTest, AWatchWithASelectorSeesObjectsComeAndGo) {
   Make("a", {{"labels", {{"in", "no"}}}});
   const auto list = client_.List(maps_, {.ns = ns_, .label_selector = "in=yes"});

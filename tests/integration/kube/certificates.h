@@ -1,4 +1,4 @@
-// A certificate authority for one test: made in memory, gone with it.
+// A certificate authority for one test, in memory only.
 #pragma once
 
 #include <openssl/evp.h>

@@ -44,7 +44,7 @@ TEST_P(ClientTest, VerbsAndTypedErrors) {
   change.mutable_json()["data"]["v"] = "2";
   const auto updated = client_->Update(maps_, change);
   ASSERT_THAT(updated, IsOk());
-  EXPECT_TRUE(IsConflict(client_->Update(maps_, change).status()));  // its version is old
+  EXPECT_TRUE(IsConflict(client_->Update(maps_, change).status()));  // its resourceVersion is old
 
   const auto patched = client_->Patch(maps_, key, PatchType::kMerge, {{"data", {{"w", "3"}}}});
   ASSERT_THAT(patched, IsOk());
@@ -74,7 +74,7 @@ TEST_P(ClientTest, NamesThatWouldChangeThePathAreRefused) {
   EXPECT_THAT(client_->GetRaw("version"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_P(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
+TEST_P(ClientTest, WatchDeliversEventsInOrderAndEndsOnRequest) {
   const auto list = client_->List(maps_, {.ns = ns_});
   ASSERT_THAT(list, IsOk());
   ASSERT_THAT(client_->Create(maps_, Map("a", "1")), IsOk());
@@ -91,7 +91,7 @@ TEST_P(ClientTest, WatchGivesEventsInOrderAndEndsWhenTold) {
   EXPECT_EQ(types, (std::vector<Type>{Type::kAdded, Type::kModified, Type::kDeleted}));
 }
 
-TEST_P(ClientTest, AWatchIsInterruptedAtOnceWhileNothingHappens) {
+TEST_P(ClientTest, AnIdleWatchIsInterruptedAtOnce) {
   std::stop_source stop;
   base::SteadyTime stopped;
   std::jthread watcher([&] {

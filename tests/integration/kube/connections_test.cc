@@ -1,4 +1,4 @@
-// E4 of the client's checklist, and what a request may take: connections, deadlines, retries, names.
+// Section E4 of the client's checklist (docs/kube-client.md): connections, deadlines, retries and the user agent.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ TEST_F(ConnectionsTest, E4_KeepAlive_ManyRequestsShareOneConnection) {
     ASSERT_THAT(client_->Get(maps_, {"default", name}), IsOk());
     ASSERT_THAT(client_->List(maps_, {.ns = "default"}), IsOk());
     ASSERT_THAT(client_->Delete(maps_, {"default", name}), IsOk());
-    EXPECT_TRUE(IsNotFound(client_->Get(maps_, {"default", name}).status()));  // an error keeps it too
+    EXPECT_TRUE(IsNotFound(client_->Get(maps_, {"default", name}).status()));  // an error keeps the connection open too
   }
   EXPECT_EQ(seen().size(), 100u);
   EXPECT_EQ(server_->connections(), 1);
@@ -78,7 +78,7 @@ TEST_F(ConnectionsTest, E4_KeepAlive_NoMoreConnectionsThanRequestsAtOnce) {
   EXPECT_EQ(seen().size(), size_t{20 * kThreads});
 }
 
-TEST_F(ConnectionsTest, E4_KeepAlive_AWatchThatEndsWellGivesItsConnectionBack) {
+TEST_F(ConnectionsTest, E4_KeepAlive_AWatchThatEndsNormallyReturnsItsConnection) {
   for (int i = 0; i < 5; ++i) {
     server_->faults().Add({.kind = Fault::Kind::kWatchClose, .verb = "watch"});
     ASSERT_THAT(client_->Watch(maps_, {.ns = "default"}, {}, [](WatchEvent) { return true; }), IsOk());
@@ -119,7 +119,7 @@ TEST_F(ConnectionsTest, E4_RetryAfterIsHonouredUpToTenTimes) {
     const absl::Status refused = client.List(maps_, {.ns = "default"}).status();
     EXPECT_EQ(HttpCode(refused), code);
     EXPECT_EQ(RetryAfter(refused), seconds(7));
-    EXPECT_EQ(seen().size() - before, 11u);  // the first try and ten more
+    EXPECT_EQ(seen().size() - before, 11u);  // the first attempt and ten retries
     const auto sleeps = clock.sleeps();
     ASSERT_EQ(sleeps.size() - slept, 10u);
     for (size_t i = slept; i < sleeps.size(); ++i) EXPECT_EQ(sleeps[i], seconds(7));
@@ -127,7 +127,7 @@ TEST_F(ConnectionsTest, E4_RetryAfterIsHonouredUpToTenTimes) {
   }
 }
 
-TEST_F(ConnectionsTest, E4_OnlyWhatSaysRetryAfterIsTriedAgain) {
+TEST_F(ConnectionsTest, E4_OnlyAnswersWithRetryAfterAreRetried) {
   InstantClock clock;
   HttpClient client(config_, clock, 1);
   for (const Fault& fault : {Fault{.code = 503}, Fault{.code = 429}, Fault{.code = 409, .retry_after_seconds = 1}}) {
@@ -136,7 +136,7 @@ TEST_F(ConnectionsTest, E4_OnlyWhatSaysRetryAfterIsTriedAgain) {
     EXPECT_EQ(HttpCode(client.List(maps_, {.ns = "default"}).status()), fault.code);
     EXPECT_EQ(seen().size() - before, 1u);
   }
-  // As long as it takes, but not longer than we bear.
+  // The client waits as long as the server asks, but at most 30 s.
   server_->faults().Add({.code = 503, .retry_after_seconds = 3600});
   EXPECT_THAT(client.List(maps_, {.ns = "default"}), IsOk());
   ASSERT_EQ(clock.sleeps().size(), 1u);
@@ -166,7 +166,7 @@ TEST_F(ConnectionsTest, Deadline_EveryVerbIsBounded) {
   }
 }
 
-// A server that takes connections and says nothing.
+// A server that accepts connections and sends nothing.
 TEST(DeadlineTest, Deadline_AWatchWithoutAnAnswerEnds) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -187,7 +187,7 @@ TEST(DeadlineTest, Deadline_AWatchWithoutAnAnswerEnds) {
   ::close(fd);
 }
 
-TEST_F(ConnectionsTest, B7_StopInterruptsAListInFlightAndTheWaitsBetweenItsTries) {
+TEST_F(ConnectionsTest, B7_StopInterruptsAListInFlightAndTheWaitsBetweenRetries) {
   server_->faults().Add({.kind = Fault::Kind::kSlowBody, .verb = "list", .delay = seconds(60)});
   server_->faults().Add({.verb = "list", .code = 503, .retry_after_seconds = 20, .times = 100});
   for (int i = 0; i < 2; ++i) {

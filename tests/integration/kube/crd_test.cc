@@ -35,7 +35,7 @@ class CrdTest : public testing::TestWithParam<ServerKind> {
 };
 INSTANTIATE_TEST_SUITE_P(On, CrdTest, testing::ValuesIn(ServersUnderTest()), ServerName);
 
-TEST_P(CrdTest, DefaultsArePutInAndUnknownFieldsAreLeftOut) {
+TEST_P(CrdTest, DefaultsAreSetAndUnknownFieldsArePruned) {
   const auto made =
       Create("a", {{"size", 3}, {"sized", 4}, {"anything", {{"kept", Json{{"deep", 1}}}}}, {"share", "5%"}});
   ASSERT_THAT(made, IsOk());
@@ -46,7 +46,7 @@ TEST_P(CrdTest, DefaultsArePutInAndUnknownFieldsAreLeftOut) {
   EXPECT_EQ(made->generation(), 1);
 }
 
-TEST_P(CrdTest, TheSchemaRefusesInTheServersWords) {
+TEST_P(CrdTest, SchemaErrorsAreWordedAsByARealServer) {
   ExpectRefused(Json::object(), "spec.size: Required value");
   ExpectRefused({{"size", 0}}, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1");
   ExpectRefused({{"size", "x"}},
@@ -64,7 +64,7 @@ TEST_P(CrdTest, TheSchemaRefusesInTheServersWords) {
   EXPECT_THAT(base::ToString(client_.Create(widgets_, bare).status()), HasSubstr("spec: Required value"));
 }
 
-TEST_P(CrdTest, StatusAndSpecAreWrittenApart) {
+TEST_P(CrdTest, StatusAndSpecAreWrittenSeparately) {
   const auto made = Create("a", {{"size", 3}});
   ASSERT_THAT(made, IsOk());
   Object unversioned = *made;
@@ -124,7 +124,7 @@ TEST_P(CrdTest, ScaleIsAViewOfTheObject) {
   EXPECT_EQ(HttpCode(negative.status()), 422) << base::ToString(negative.status());
 }
 
-TEST_P(CrdTest, A2_AWatchFromLongAgoIsToldSoByAnEvent) {
+TEST_P(CrdTest, A2_AWatchFromAnExpiredVersionGetsAnErrorEvent) {
   ASSERT_THAT(Create("a", {{"size", 1}}), IsOk());
   for (int i = 2; i < 42; ++i) {
     ASSERT_THAT(client_.Patch(widgets_, {ns_, "a"}, PatchType::kMerge, {{"spec", {{"size", i}}}}), IsOk());

@@ -1,5 +1,5 @@
-// Section H of the client's checklist: every fault that can be scripted, as a client meets it. Where a real
-// API server does the same without a script, the test runs there too.
+// Section H of the client's checklist (docs/kube-client.md): every fault that can be scripted, as a client sees it. A
+// fault that a real API server has without a script is tested there too.
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
@@ -29,7 +29,7 @@ class FaultTest : public testing::TestWithParam<ServerKind> {
     return client_->List(maps_, {.ns = ns_, .resource_version = std::move(version)}).status();
   }
   absl::StatusOr<Object> Put(const std::string& name) { return client_->Create(maps_, Object(maps_, {ns_, name})); }
-  // The events until the stream ends by itself or has brought `most`.
+  // Collects events until the stream ends or `most` have arrived.
   absl::Status Watch(const std::string& version, size_t most = 100) {
     events_.clear();
     return client_->Watch(maps_, {.ns = ns_, .resource_version = version}, {}, [&](WatchEvent event) {
@@ -46,8 +46,8 @@ class FaultTest : public testing::TestWithParam<ServerKind> {
   std::vector<WatchEvent> events_;
 };
 
-// The bounded window of changes, for which alone 410 is real. (A real server that is young still knows its
-// first version; crd_test.cc has a resource that is younger than its server.)
+// A server that keeps two changes only, so that it answers 410 without a script. (A real server that was started
+// recently still has its first version; crd_test.cc uses a resource that is younger than its server.)
 class SmallWindowTest : public FaultTest {
  protected:
   SmallWindowTest() : FaultTest({.event_window = 2}) {}
@@ -111,7 +111,7 @@ TEST_P(FaultTest, H_429WithRetryAfter) {
 TEST_P(FaultTest, H_500) {
   Script({.verb = "create", .code = 500});
   EXPECT_EQ(HttpCode(Put("a").status()), 500);
-  EXPECT_THAT(Put("a"), IsOk());  // it was not made
+  EXPECT_THAT(Put("a"), IsOk());  // it has not been created
 }
 
 TEST_P(FaultTest, H_Refused) {
@@ -140,7 +140,7 @@ TEST_P(FaultTest, H_MidStreamCutAndHalfALine) {
     Script({.kind = kind, .verb = "watch", .events = 1});
     const absl::Status status = Watch("0");
     EXPECT_TRUE(IsStreamCut(status)) << base::ToString(status);
-    EXPECT_EQ(events_.size(), 1u);  // what came whole counts, the half does not
+    EXPECT_EQ(events_.size(), 1u);  // the event that arrived whole counts, the half one does not
   }
 }
 
@@ -178,7 +178,7 @@ TEST_P(FaultTest, H_SlowBody) {
     if (std::string_view(verb) == "list") {
       const auto list = client_->List(maps_, {.ns = ns_});
       ASSERT_THAT(list, IsOk());
-      EXPECT_EQ(list->items.size(), 1u);  // whole
+      EXPECT_EQ(list->items.size(), 1u);  // the body is whole
     } else {
       EXPECT_THAT(Watch("0", 1), IsOk());
       EXPECT_EQ(events_.size(), 1u);

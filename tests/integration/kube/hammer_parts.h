@@ -1,4 +1,4 @@
-// What the hammer is made of: fast time, random faults, and a witness of what handlers hear. Thread-safe.
+// Parts of hammer_test: a fast clock, random faults, and a witness of the events that handlers receive. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace medley::kube {
 
-// Time runs 50 times as fast, so that a reflector's waits (up to a minute) do not idle the test.
+// Time runs 50 times as fast, so that the test does not wait for a reflector's backoff (up to a minute).
 class FastClock final : public base::Clock {
  public:
   base::WallTime Now() const override { return real_.Now(); }
@@ -31,7 +31,7 @@ class FastClock final : public base::Clock {
   const base::SteadyTime began_ = real_.Steady();
 };
 
-// A fault of the wire, of any kind that a client has to bear.
+// A fault of the connection, of any kind that a client must survive.
 inline apiserver::Fault RandomFault(base::Rng& rng) {
   using Kind = apiserver::Fault::Kind;
   apiserver::Fault fault;
@@ -54,7 +54,7 @@ inline apiserver::Fault RandomFault(base::Rng& rng) {
   return fault;
 }
 
-// Between an informer and a client of a real server: what RandomFault does on the wire.
+// Causes, between an informer and a client of a real server, the faults that RandomFault causes on the connection.
 class FaultyClient final : public Client {
  public:
   FaultyClient(Client& client, uint64_t seed) : client_(client), rng_(seed) {}
@@ -72,7 +72,7 @@ class FaultyClient final : public Client {
     uint64_t left = Below(20);
     const bool tells = Below(2) == 0;
     bool cut = false;
-    // A quiet stream is cut as well: with the first event that comes after so many.
+    // Cuts the stream at the first event after `left` others.
     const absl::Status status = client_.Watch(resource, options, stop, [&](WatchEvent event) {
       if (!on_ || left-- > 0) return on_event(std::move(event));
       cut = true;
@@ -114,7 +114,7 @@ class FaultyClient final : public Client {
   }
   absl::Status Fail() {
     if (!on_) return absl::OkStatus();
-    const uint64_t which = Below(16);  // two of three calls go well
+    const uint64_t which = Below(16);  // two of three calls succeed
     if (which > 4) return absl::OkStatus();
     ++faults_;
     if (which == 4) return ConnectionRefused("scripted");
@@ -128,7 +128,7 @@ class FaultyClient final : public Client {
   base::Rng rng_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What one handler believes; checks each step.
+// What one handler knows from its events; checks every event against it.
 class Witness {
  public:
   EventHandler Handler() {

@@ -1,11 +1,11 @@
-// N writers, random faults, one informer: at rest the store is the server's state, the versions of a key that
-// a handler sees never go back, and no deletion is lost. Section H of docs/design/kube-client.md.
+// Many writers, random faults and one informer (section H of docs/design/kube-client.md). When the writers rest, the
+// informer's store equals the server's state. The versions of a key that a handler sees never decrease, and no deletion
+// is lost.
 //
-// Rounds of a few seconds: write while everything goes wrong, then let it rest and compare; the informer is
-// the same all the time. MEDLEY_HAMMER_SECONDS (default 3): how long, MEDLEY_HAMMER_SEED: another course,
-// an even one with a packed store.
-// On the embedded server faults come over the wire; on a real one (MEDLEY_TEST_KUBECONFIG) they are made
-// between the client and the informer.
+// A round writes for a few seconds while faults happen, then rests and compares; one informer lives through all rounds.
+// MEDLEY_HAMMER_SECONDS (default 3) is the duration. MEDLEY_HAMMER_SEED changes the random course; with an even seed
+// the store is packed. The embedded server causes the faults itself; for a real server (MEDLEY_TEST_KUBECONFIG) the
+// test causes them between the client and the informer.
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
@@ -40,7 +40,7 @@ class HammerTest : public testing::TestWithParam<ServerKind> {
   HammerTest() : server_(GetParam(), clock_, {.event_window = 200}), ns_(server_.ns()) {
     std::cerr << "seed " << seed_ << ", " << seconds_ << " s\n";
     ClientConfig config = server_.config();
-    config.request_timeout = std::chrono::minutes(10);  // of fast seconds
+    config.request_timeout = std::chrono::minutes(10);  // in seconds of the fast clock
     client_ = std::make_unique<HttpClient>(std::move(config), fast_, seed_);
     faulty_ = std::make_unique<FaultyClient>(*client_, seed_);
   }
@@ -49,7 +49,7 @@ class HammerTest : public testing::TestWithParam<ServerKind> {
     while (!stop.stop_requested()) {
       const absl::Status status = WriteOne(rng);
       ++writes_;
-      // The last are what faults and the other writers do.
+      // The last of these errors are caused by faults and the other writers.
       const bool fine = status.ok() || absl::IsNotFound(status) || absl::IsAlreadyExists(status) ||
                         absl::IsUnavailable(status) || IsConflict(status) || IsTooManyRequests(status);
       if (!fine) ADD_FAILURE() << base::ToString(status);
@@ -76,8 +76,8 @@ class HammerTest : public testing::TestWithParam<ServerKind> {
         return client_->Delete(maps_, key);
     }
   }
-  // Something new goes wrong every few milliseconds; a few times a second nothing goes at all: then even a
-  // watch that does well ends, and faults that nobody asks for (a list, while watches do) make room.
+  // Adds a fault every few milliseconds. A few times a second the server stops listening: that ends even healthy
+  // watches, and clears faults of requests that are not being made (of lists, while watches work).
   void Disturb(uint64_t seed, std::stop_token stop) {
     base::Rng rng(seed);
     while (!stop.stop_requested()) {
@@ -101,7 +101,7 @@ class HammerTest : public testing::TestWithParam<ServerKind> {
     return out;
   }
   void Round(uint64_t seed, base::nanoseconds time) {
-    std::vector<std::jthread> threads;  // end and join with the round
+    std::vector<std::jthread> threads;  // stopped and joined at the end of the round
     if (server_.real()) {
       faulty_->SetFaults(true);
     } else {
@@ -129,7 +129,7 @@ class HammerTest : public testing::TestWithParam<ServerKind> {
 };
 INSTANTIATE_TEST_SUITE_P(On, HammerTest, testing::ValuesIn(ServersUnderTest()), ServerName);
 
-TEST_P(HammerTest, H_AtRestTheStoreIsTheServer) {
+TEST_P(HammerTest, H_AtRestTheStoreEqualsTheServer) {
   Witness witness;
   Informer::Options options;
   options.reflector.resource = maps_;
@@ -150,7 +150,7 @@ TEST_P(HammerTest, H_AtRestTheStoreIsTheServer) {
   do {
     Round(base::Mix64(seed_ + static_cast<uint64_t>(rounds++)), seconds(std::min(seconds_, kRoundSeconds)));
     const std::map<Key, std::string> truth = Listed();
-    // The reflector may be in a wait of up to a minute of fast seconds.
+    // The reflector may be waiting for up to a minute of the fast clock.
     const bool same = server_.Eventually([&] { return stored() == truth && witness.live() == truth; }, seconds(60));
     EXPECT_TRUE(same) << "round " << rounds;
     if (!same) {

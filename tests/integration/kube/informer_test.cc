@@ -1,4 +1,4 @@
-// Informers over HTTP, with the server misbehaving as scripted.
+// Informers over HTTP, against a server with scripted faults.
 #include "common/base/testing/status_matchers.h"
 #include "kube/cache/informer_factory.h"
 #include "kube/client/http_client.h"
@@ -23,7 +23,7 @@ class InformerOverHttpTest : public testing::TestWithParam<ServerKind> {
     map.mutable_json()["data"] = {{"v", value}};
     ASSERT_THAT(client_->Create(maps_, map), IsOk());
   }
-  // The store has exactly `name` with `value`, within 20 s.
+  // Waits at most 20 s until the store has exactly `name` with `value`.
   bool WaitForValue(const Store& store, const std::string& name, const std::string& value) {
     return WaitFor([&] {
       const ObjectPtr object = store.Get({ns_, name});
@@ -48,7 +48,7 @@ class InformerOverHttpTest : public testing::TestWithParam<ServerKind> {
 };
 INSTANTIATE_TEST_SUITE_P(On, InformerOverHttpTest, testing::ValuesIn(ServersUnderTest()), ServerName);
 
-// With a server that misbehaves as scripted.
+// The server has scripted faults.
 class InformerWithFaultsTest : public InformerOverHttpTest {
  protected:
   apiserver::FaultScript& faults() { return server_.embedded()->faults(); }
@@ -67,7 +67,7 @@ TEST_P(InformerOverHttpTest, A5_WatchListThenEvents) {
   EXPECT_TRUE(WaitFor([&] { return informer.store().Get({ns_, "a"}) == nullptr; }));
 }
 
-TEST_P(InformerWithFaultsTest, EveryFaultOfAWatchHeals) {
+TEST_P(InformerWithFaultsTest, TheInformerRecoversFromEveryFaultOfAWatch) {
   Informer& informer = factory_->For(maps_, ns_);
   for (const Fault::Kind kind : {Fault::Kind::kWatchCut, Fault::Kind::kHalfLine, Fault::Kind::kWatchClose,
                                  Fault::Kind::kWatchExpired, Fault::Kind::kDrop, Fault::Kind::kBookmark}) {
@@ -80,7 +80,7 @@ TEST_P(InformerWithFaultsTest, EveryFaultOfAWatchHeals) {
   }
 }
 
-TEST_P(InformerWithFaultsTest, A2_AServerThatForgotAnswers410AndIsListedAnew) {
+TEST_P(InformerWithFaultsTest, A2_After410TheInformerListsAgain) {
   faults().Add({.kind = Fault::Kind::kWatchExpired, .verb = "watch", .times = 2});
   faults().Add({.kind = Fault::Kind::kStatus, .verb = "list", .code = 410});
   Put("a", "1");

@@ -1,4 +1,4 @@
-// Leader election against an API server: Leases are served, conflicts are real, the watch is real.
+// Leader election against an API server, with real Leases, conflicts and watches.
 #include "kube/leader/elector.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class LeaseTest : public testing::TestWithParam<ServerKind> {
 
 INSTANTIATE_TEST_SUITE_P(On, LeaseTest, testing::ValuesIn(ServersUnderTest()), ServerName);
 
-// One replica: counts its work, and how many work at the same time.
+// One replica. Counts how many replicas work, and the most that worked at the same time.
 struct Replica {
   Replica(TestServer& server, base::Clock& clock, const Key& lease, const std::string& identity,
           std::atomic<int>& working, std::atomic<int>& most)
@@ -65,7 +65,7 @@ struct Replica {
   std::jthread thread;
 };
 
-TEST_P(LeaseTest, G_OneOfThreeLeadsAndEachFollowsWhenTheLeaseIsGivenUp) {
+TEST_P(LeaseTest, G_OneOfThreeLeadsAndAnotherFollowsWhenTheLeaseIsReleased) {
   std::atomic<int> working = 0, most = 0;
   std::vector<std::unique_ptr<Replica>> replicas;
   for (const char* name : {"a", "b", "c"}) {
@@ -78,7 +78,7 @@ TEST_P(LeaseTest, G_OneOfThreeLeadsAndEachFollowsWhenTheLeaseIsGivenUp) {
     const base::SteadyTime began = clock_.Steady();
     ASSERT_TRUE(
         server_.Eventually([&] { return leader() != replicas.end() && working == 1; }, base::Patience(seconds(20))));
-    if (term > 0) {  // it was given up: nobody waited for it to run out
+    if (term > 0) {  // the leader released the Lease, so nobody had to wait for it to expire
       EXPECT_LT(clock_.Steady() - began, base::Patience(seconds(5)));
     }
     const auto now = leader();

@@ -1,5 +1,5 @@
-// Credentials that change while the program runs: the projected token of a service account, as a kubelet
-// replaces it; client certificates; authorities.
+// Credentials that change while the program runs: the projected token of a service account, which a kubelet replaces,
+// client certificates and certificate authorities.
 #include <atomic>
 #include <filesystem>
 
@@ -20,7 +20,7 @@ using base::IsOk;
 using base::seconds;
 using base::StatusIs;
 
-// A projected volume: "token" points through "..data" into a folder that is swapped whole.
+// A projected volume: "token" links through "..data" into a folder that is replaced atomically.
 class ProjectedToken {
  public:
   explicit ProjectedToken(fs::path folder) : folder_(std::move(folder)) {
@@ -90,7 +90,7 @@ TEST_F(RotationTest, TokenRotation_WhileAnInformerRuns) {
   for (const std::string token : {"second", "third"}) {
     token_->Rotate(token);
     server_->SetTokens({{token, "medley"}});
-    // The watch that was open with the old token ends, as it does when the server restarts.
+    // The watch that was opened with the old token ends, as it would when the server restarts.
     ASSERT_THAT(server_->SetListening(false), IsOk());
     ASSERT_THAT(server_->SetListening(true), IsOk());
     other.token = token;
@@ -102,7 +102,7 @@ TEST_F(RotationTest, TokenRotation_WhileAnInformerRuns) {
     }
     EXPECT_NE(informer.store().Get({"default", token}), nullptr);
   }
-  EXPECT_EQ(lists_, 0);  // no 401 reached the reflector: it would have listed then (A5)
+  EXPECT_EQ(lists_, 0);  // no 401 reached the reflector, which would have listed again (A5)
 }
 
 TEST_F(RotationTest, TokenRotation_TheFileIsReadAgainAfterAMinute) {
@@ -110,12 +110,12 @@ TEST_F(RotationTest, TokenRotation_TheFileIsReadAgainAfterAMinute) {
   EXPECT_THAT(List(client), IsOk());
   token_->Rotate("second");
   fake_.Advance(seconds(59));
-  EXPECT_THAT(List(client), IsOk());  // with the first, which still counts
+  EXPECT_THAT(List(client), IsOk());  // with the first token, which is still valid
   fake_.Advance(seconds(1));
   server_->SetTokens({{"second", "medley"}});
   requests_ = 0;
   EXPECT_THAT(List(client), IsOk());
-  EXPECT_EQ(requests_, 1);  // nobody had to refuse it
+  EXPECT_EQ(requests_, 1);  // the server did not have to refuse a request
 }
 
 TEST_F(RotationTest, TokenRotation_A401ReadsTheFileAgainOnce) {
@@ -124,11 +124,11 @@ TEST_F(RotationTest, TokenRotation_A401ReadsTheFileAgainOnce) {
   server_->SetTokens({{"third", "medley"}});
   requests_ = 0;
   EXPECT_THAT(List(client), StatusIs(absl::StatusCode::kUnauthenticated));
-  EXPECT_EQ(requests_, 1);  // the file says what it said
+  EXPECT_EQ(requests_, 1);  // the file has not changed
   token_->Rotate("second");
   requests_ = 0;
   EXPECT_THAT(List(client), StatusIs(absl::StatusCode::kUnauthenticated));
-  EXPECT_EQ(requests_, 2);  // once, not for ever
+  EXPECT_EQ(requests_, 2);  // one retry, not an endless loop
   token_->Rotate("third");
   requests_ = 0;
   EXPECT_THAT(List(client), IsOk());
@@ -198,7 +198,7 @@ TEST_F(CertificateRotationTest, ANewClientCertificateMakesNewConnections) {
   fake_.Advance(seconds(60));
   EXPECT_THAT(List(client), IsOk());
   EXPECT_EQ(server_->connections(),
-            2);  // the one that showed the old certificate is not used again
+            2);  // the connection with the old certificate is not used again
 }
 
 TEST_F(CertificateRotationTest, ANewAuthorityOfTheServerIsReadWhenTheOldOneFails) {

@@ -107,16 +107,16 @@ TestServer::TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions opt
 
 TestServer::~TestServer() {
   if (!real()) return;
-  // No kubelet lets go of pods here.
+  // No kubelet finishes the deletion of pods here.
   const auto pods = client_->List(resources::Pods(), {.ns = ns_});
   for (const Object& pod : pods.ok() ? pods->items : std::vector<Object>()) {
-    if (const auto gone = client_->Delete(resources::Pods(), pod.key(), {.grace_period_seconds = 0});
-        !gone.ok() && !IsNotFound(gone)) {
-      ADD_FAILURE() << base::ToString(gone);
+    if (const auto deleted = client_->Delete(resources::Pods(), pod.key(), {.grace_period_seconds = 0});
+        !deleted.ok() && !IsNotFound(deleted)) {
+      ADD_FAILURE() << base::ToString(deleted);
     }
   }
-  const absl::Status gone = client_->Delete(resources::Namespaces(), {"", ns_});
-  EXPECT_TRUE(gone.ok() || IsNotFound(gone)) << base::ToString(gone);
+  const absl::Status deleted = client_->Delete(resources::Namespaces(), {"", ns_});
+  EXPECT_TRUE(deleted.ok() || IsNotFound(deleted)) << base::ToString(deleted);
 }
 
 void TestServer::MakeNamespace() {
@@ -124,10 +124,10 @@ void TestServer::MakeNamespace() {
   const auto made = client_->Create(resources::Namespaces(), Object(body));
   MEDLEY_CHECK(made.ok(), base::ToString(made.status()));
   ns_ = made->key().name;
-  // Pods are refused before their account is there; a server without controllers does not ask for one.
+  // The server refuses pods until the default service account exists. Without controllers it does not check that.
   if (!real() || ProcessEnvironment()("MEDLEY_TEST_NO_CONTROLLERS")) return;
   const bool ready = Eventually([&] { return client_->Get(ServiceAccounts(), {ns_, "default"}).ok(); });
-  MEDLEY_CHECK(ready, "no service account in " + ns_);
+  MEDLEY_CHECK(ready, "the namespace " + ns_ + " has no default service account");
 }
 
 void TestServer::InstallCrd(std::string_view yaml) {
@@ -135,7 +135,7 @@ void TestServer::InstallCrd(std::string_view yaml) {
   const Json& spec = crd.At("/spec");
   const Resource kind{spec["group"], spec["versions"][0]["name"], spec["names"]["plural"], spec["names"]["kind"],
                       spec["scope"] == "Namespaced"};
-  // One of this name may still be going.
+  // A CRD of this name may still be terminating.
   const bool served = Eventually([&] {
     const auto put = client_->Patch(resources::CustomResourceDefinitions(), {"", crd.key().name}, PatchType::kApply,
                                     crd.json(), {.field_manager = "tests", .force = true});
@@ -147,7 +147,7 @@ void TestServer::InstallCrd(std::string_view yaml) {
     }
     return established && client_->List(kind, {.ns = kind.namespaced ? ns_ : ""}).ok();
   });
-  MEDLEY_CHECK(served, "the CRD " + crd.key().name + " is not served");
+  MEDLEY_CHECK(served, "the API server does not serve the CRD " + crd.key().name);
 }
 
 void TestServer::WriteKubeconfig(const std::filesystem::path& path) const {

@@ -1,6 +1,6 @@
-// The API server that a test runs against: the embedded one, always; a real one as well when
-// MEDLEY_TEST_KUBECONFIG names its kubeconfig (`./dev cluster test`). The same test bodies for
-// both: where they differ, the embedded one is wrong.
+// The API server that a test runs against: always the embedded one, and a real one too if MEDLEY_TEST_KUBECONFIG names
+// its kubeconfig (tests/cluster/README.md). Both have the same test bodies: where the results differ, the embedded one
+// is wrong.
 //
 //   class MyTest : public testing::TestWithParam<ServerKind> {
 //     base::SystemClock clock_;
@@ -31,11 +31,11 @@ std::string ServerName(const testing::TestParamInfo<ServerKind>& info);
 // The CRD of these tests: widgets.test.example.com (wd), with status, scale, columns and a schema.
 extern const char kWidgetCrd[];
 
-// Dies with a sentence when there is no server to be had. Not thread-safe; config() may be copied.
+// Ends the test program if no server can be reached. Not thread-safe; config() may be copied.
 class TestServer {
  public:
   TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions options = {});
-  // On a real server: the namespace goes, with all that is in it (in its own time).
+  // On a real server: deletes the namespace with everything in it, without waiting for the end.
   ~TestServer();
 
   bool real() const { return embedded_ == nullptr; }
@@ -47,9 +47,9 @@ class TestServer {
 
   // Creates or replaces the CRD and waits until its objects can be listed.
   void InstallCrd(std::string_view yaml);
-  // With ns() as the namespace of its context.
+  // The kubeconfig has ns() as the namespace of its context.
   void WriteKubeconfig(const std::filesystem::path& path) const;
-  // Until `holds`, at most `patience` of real time.
+  // Waits until `holds` returns true, for at most `patience` of real time; returns whether it did.
   bool Eventually(const std::function<bool()>& holds, base::nanoseconds patience = base::seconds(30));
 
  private:

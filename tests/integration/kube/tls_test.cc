@@ -1,4 +1,4 @@
-// TLS, bearer tokens and client certificates, through the kubeconfig that kubectl would read.
+// TLS, bearer tokens and client certificates, from a kubeconfig as kubectl reads it.
 #include <absl/strings/escaping.h>
 
 #include <filesystem>
@@ -76,7 +76,7 @@ TEST_F(TlsTest, BearerTokenWithInlineAuthority) {
 }
 
 TEST_F(TlsTest, AnotherAuthorityOrNameIsRefused) {
-  const TestAuthority impostor;  // the right name, another key
+  const TestAuthority impostor;  // it has the right name and another key
   EXPECT_FALSE(Try(ca_data_ + Base64(impostor.certificate()), "token: good-token").ok());
   const TestAuthority other("other-ca");
   EXPECT_THAT(Try(ca_data_ + Base64(other.certificate()), "token: good-token"),

@@ -1,5 +1,4 @@
-// An API server and the stock kubectl (from PATH, or MEDLEY_KUBECTL) run against it, in a namespace
-// of the test's own.
+// An API server, and the stock kubectl (from PATH, or MEDLEY_KUBECTL) for it, in a namespace of the test's own.
 #pragma once
 
 #include <atomic>
@@ -19,12 +18,11 @@ struct Output {
 
 class KubectlCluster {
  public:
-  // The folder has crd.yaml, and the server serves it. Dies with a sentence when there is no
-  // kubectl.
+  // Writes crd.yaml into the folder and installs it in the server. Ends the test program if there is no kubectl.
   explicit KubectlCluster(ServerKind kind);
   ~KubectlCluster();
 
-  // kubectl ARGS (of the shell), at most `seconds`. `input` goes to its standard input.
+  // Runs kubectl with these arguments (of the shell) for at most `seconds`. `input` is its standard input.
   Output Run(const std::string& args, const std::string& input = "", int seconds = 60) const;
   const std::string& ns() const { return server_->ns(); }
   ApiServer& embedded() { return *server_->embedded(); }

@@ -1,4 +1,4 @@
-// A stock kubectl against an API server: what a user does, and what kubectl then prints.
+// A stock kubectl against an API server: the commands of a user, and what kubectl prints.
 #include "tests/integration/kubectl/kubectl.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST_P(KubectlTest, DiscoversAndExplains) {
   EXPECT_THAT(Ok("explain wd.spec.size"), HasSubstr("How big the widget is."));
   EXPECT_THAT(Ok("explain pod.spec.containers"), HasSubstr("container"));
   EXPECT_THAT(Ok("get --raw /readyz"), HasSubstr("ok"));
-  // Its words for people changed between the kubectl of Debian 12 (1.20) and today's; its JSON did not.
+  // The text for people differs between the kubectl of Debian 12 (1.20) and current ones; the JSON does not.
   const std::string version = Ok("version -o json");
   EXPECT_THAT(version, AllOf(HasSubstr("\"serverVersion\""), HasSubstr("\"gitVersion\": \"v1.")));
   EXPECT_THAT(Ok("get crd"), HasSubstr("widgets.test.example.com"));
@@ -51,8 +51,8 @@ TEST_P(KubectlTest, DiscoversAndExplains) {
               HasSubstr("condition met"));
 }
 
-// kubectl up to 1.23 checks fields itself, by version 2 of the OpenAPI document, and would refuse those that a schema
-// leaves open beside the ones that it names.
+// kubectl up to 1.23 checks fields itself, by version 2 of the OpenAPI document. It would refuse fields that a schema
+// allows without naming them.
 TEST_P(KubectlTest, FieldsThatAreLeftOpenAreNotChecked) {
   const auto document = nlohmann::json::parse(Ok("get --raw /openapi/v2"));
   const nlohmann::json::json_pointer at("/definitions/com.example.test.v1.Widget/properties/spec/properties/anything");
@@ -81,7 +81,7 @@ TEST_P(KubectlTest, AppliesGetsDescribesAndDeletes) {
   EXPECT_THAT(Fails("get wd a"), HasSubstr("Error from server (NotFound): widgets.test.example.com \"a\" not found"));
 }
 
-TEST_P(KubectlTest, RefusesWithTheServersSentences) {
+TEST_P(KubectlTest, RefusesWithTheServersMessages) {
   Ok("apply -f -", kWidget);
   EXPECT_THAT(Fails("patch wd a --type=merge -p '{\"spec\":{\"size\":0}}'"),
               HasSubstr("The Widget \"a\" is invalid: spec.size: Invalid value: 0: spec.size in body "
@@ -102,7 +102,7 @@ TEST_P(KubectlTest, ScalesPatchesStatusAndWaits) {
   Ok("apply -f -", kWidget);
   EXPECT_THAT(Ok("scale wd/a --replicas=4"), HasSubstr("scaled"));
   EXPECT_EQ(Ok("get wd a -o jsonpath='{.spec.replicas}'"), "4");
-  // --subresource is younger than Debian's kubectl.
+  // Debian's kubectl has no --subresource.
   const std::string unversioned =
       R"({"apiVersion":"test.example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":9},)"
       R"("status":{"conditions":[{"type":"Ready","status":"True"}]}})";
@@ -152,7 +152,7 @@ TEST_P(KubectlTest, AppliesOnTheServerWithFieldOwnership) {
               HasSubstr("Apply failed with 1 conflict: conflict with \"one\""));
   Ok("apply --server-side --force-conflicts --field-manager=two -f -", other);
   EXPECT_EQ(Ok("get wd a -o jsonpath='{.spec.size} {.spec.parts[*].name}'"), "5 p q");
-  // What "two" no longer applies goes; what "one" owns stays.
+  // A field that "two" no longer applies is removed; a field of "one" stays.
   Ok("apply --server-side --field-manager=two -f -",
      R"({"apiVersion":"test.example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":5}})");
   EXPECT_EQ(Ok("get wd a -o jsonpath='{.spec.size} {.spec.parts[*].name}'"), "5 p");
@@ -162,7 +162,7 @@ TEST_P(KubectlTest, MigratesFromClientSideToServerSideApply) {
   Ok("apply -f -", kWidget);
   Ok("apply --server-side --force-conflicts -f -",
      R"({"apiVersion":"test.example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":5}})");
-  // A kubectl from before the migration leaves the parts to its client-side manager.
+  // A kubectl without the migration leaves the fields to its client-side manager.
   EXPECT_THAT(Ok("get wd a -o jsonpath='{.spec.size} {.spec.parts}'"), testing::StartsWith("5 "));
 }
 
@@ -178,7 +178,7 @@ TEST_P(KubectlTest, RunsPods) {
   EXPECT_THAT(Ok("delete pod p"), HasSubstr("deleted"));
 }
 
-TEST_P(KubectlTest, BoundPodsStayUntilTheNodeLetsThemGo) {
+TEST_P(KubectlTest, BoundPodsStayUntilTheNodeFinishesTheirDeletion) {
   Ok("run p --image=busybox:1 --overrides='{\"spec\":{\"nodeName\":\"n1\"}}'");
   Ok("delete pod p --wait=false");
   EXPECT_THAT(Ok("get pods"), HasSubstr("Terminating"));

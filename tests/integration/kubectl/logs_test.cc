@@ -1,4 +1,4 @@
-// What `kubectl logs` asks of an API server, with logs as a node keeps them.
+// The requests of `kubectl logs`, for logs as a node keeps them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 constexpr char kBegin[] = "2026-11-21T07:15:00.000000000Z";
 constexpr char kLater[] = "2026-11-21T08:15:00.250000000Z";
 
-// The current start wrote two lines, and a third an hour later; the one before it wrote one.
+// The current instance wrote two lines, and a third an hour later; the previous instance wrote one.
 class LogsTest : public testing::Test, public LogReader {
  protected:
   void SetUp() override {
@@ -50,9 +50,9 @@ class LogsTest : public testing::Test, public LogReader {
     EXPECT_NE(output.code, 0) << output.text;
     return output.text;
   }
-  // A FakeClock has run for 1000 s when it begins.
+  // A FakeClock starts at 1000 s.
   base::FakeClock clock_{*base::ParseTime("2026-11-21T07:15:00Z") - base::seconds(1000)};
-  KubectlCluster cluster_{ServerKind::kEmbedded};  // a real one has no kubelet to ask here
+  KubectlCluster cluster_{ServerKind::kEmbedded};  // the real server of the tests has no kubelet
 };
 
 TEST_F(LogsTest, LinesCarryTheirTimesWhenAsked) {
@@ -73,7 +73,7 @@ TEST_F(LogsTest, TheBeginningAndTheLengthAreChosen) {
   EXPECT_EQ(Ok("logs p --since-time=2026-11-21T07:00:00Z --tail=2"), "two\nthree\n");
 }
 
-// sinceSeconds counts back from the server's now.
+// sinceSeconds counts back from the server's current time.
 TEST_F(LogsTest, SinceCountsBackFromNow) {
   clock_.Advance(base::SystemClock().Now() - clock_.Now());
   Write("1.log", "now\n");
@@ -88,7 +88,7 @@ TEST_F(LogsTest, TheContainerIsNamedAndChecked) {
   EXPECT_THAT(cluster_.Run("logs p").text, HasSubstr("no node serves the logs of this pod"));
 }
 
-// Sentences of a real server, asked the same.
+// A real server answers these requests with the same messages.
 TEST_F(LogsTest, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(Refused("tailLines=-1"),
               HasSubstr("The PodLogOptions \"p\" is invalid: tailLines: Invalid value: -1: must be "

@@ -1,5 +1,5 @@
-// A process node's life, cut down to what a crash leaves: a supervised process with a child, and its record.
-// Usage: node_test_life FOLDER. Makes FOLDER/started when all is up, then waits to be killed.
+// A minimal process node for a test that kills it: a supervised process with a child, and its record.
+// Usage: node_test_life FOLDER. Creates FOLDER/started when both processes run, then waits to be killed.
 #include <cstdio>
 
 #include "common/base/clock.h"

@@ -60,7 +60,7 @@ class PodsTest : public testing::Test {
   }
 
   Client& client() { return *client_; }
-  // `more`: merged over a spec that runs `script` in /bin/sh.
+  // A pod that runs `script` in /bin/sh; `more` is merged over its spec.
   Object MakePod(const std::string& name, const std::string& script, const char* more = "{}",
                  const char* container = "{}") {
     Json json = {{"apiVersion", "v1"},
@@ -89,13 +89,13 @@ class PodsTest : public testing::Test {
     }
     return true;
   }
-  // Waits for the phase; returns the pod as it is then.
+  // Waits until the pod has the phase, and returns it.
   Object AwaitPhase(const std::string& name, const std::string& phase) {
     EXPECT_TRUE(Eventually([&] { return Pod(name).String("/status/phase") == phase; }))
         << name << " should be " << phase << ": " << Pod(name).At("/status").dump(1);
     return Pod(name);
   }
-  bool AwaitGone(const std::string& name) {
+  bool AwaitDeleted(const std::string& name) {
     return Eventually([&] { return IsNotFound(client().Get(resources::Pods(), {"default", name}).status()); });
   }
   std::string Log(const std::string& name, LogOptions options = {}) {
@@ -106,7 +106,7 @@ class PodsTest : public testing::Test {
     });
     return read.ok() ? text : "error: " + base::Message(read);
   }
-  // At() of it reads what is absent as null.
+  // At() of it returns null for an absent field.
   static Object ContainerOf(const Object& pod) { return Object(pod.At("/status/containerStatuses/0")); }
   static std::string Condition(const Object& pod, const std::string& type, const std::string& field = "status") {
     for (const Json& condition : GetArray(pod.At("/status"), "conditions")) {
@@ -205,7 +205,7 @@ TEST_F(PodsTest, UnknownImageAndUnexecutableProgramSayWhy) {
   EXPECT_EQ(ContainerOf(pod).At("/state/terminated/reason"), "ContainerCannotRun");
 }
 
-TEST_F(PodsTest, UnschedulableSaysWhyAndIsPlacedWhenRoomComes) {
+TEST_F(PodsTest, AnUnschedulablePodSaysWhyAndIsPlacedWhenThereIsRoom) {
   const char* unit = R"({"resources": {"limits": {"example.com/unit": "1"}}})";
   Create(MakePod("first", "sleep 1000", "{}", unit));
   AwaitPhase("first", "Running");
@@ -252,18 +252,18 @@ TEST_F(PodsTest, DeletionLetsTheProcessFinish) {
                                "while :; do sleep 0.05; done"));
   AwaitPid("polite");
   ASSERT_THAT(client().Delete(resources::Pods(), {"default", "polite"}), IsOk());
-  ASSERT_TRUE(AwaitGone("polite"));
+  ASSERT_TRUE(AwaitDeleted("polite"));
   EXPECT_TRUE(fs::exists(folder_ / "bye"));
 }
 
-TEST_F(PodsTest, WhatIgnoresSigtermIsKilledAfterItsGrace) {
+TEST_F(PodsTest, AProcessThatIgnoresSigtermIsKilledAfterItsGracePeriod) {
   Create(MakePod("stubborn", "trap '' TERM; echo $$$$; while :; do sleep 0.05; done"));
   const pid_t pid = AwaitPid("stubborn");
   DeleteOptions options;
   options.grace_period_seconds = 1;
   const base::SteadyTime start = clock_.Steady();
   ASSERT_THAT(client().Delete(resources::Pods(), {"default", "stubborn"}, options), IsOk());
-  ASSERT_TRUE(AwaitGone("stubborn"));
+  ASSERT_TRUE(AwaitDeleted("stubborn"));
   EXPECT_GE(clock_.Steady() - start, base::milliseconds(950));
   EXPECT_FALSE(Lives(pid));
   ASSERT_TRUE(Eventually([&] { return fs::is_empty(folder_ / "node" / "pods"); }));
@@ -278,11 +278,11 @@ TEST_F(PodsTest, ForcedDeletionKillsAtOnce) {
   EXPECT_TRUE(Eventually([&] { return !Lives(pid); }));
 }
 
-TEST_F(PodsTest, PodsThatNeverStartedAreFinalisedToo) {
+TEST_F(PodsTest, PodsThatNeverStartedAreDeletedToo) {
   Create(MakePod("never", "", "{}", R"({"image": "other"})"));
   ASSERT_TRUE(Eventually([&] { return !ContainerOf(Pod("never")).At("/state").is_null(); }));
   ASSERT_THAT(client().Delete(resources::Pods(), {"default", "never"}), IsOk());
-  EXPECT_TRUE(AwaitGone("never"));
+  EXPECT_TRUE(AwaitDeleted("never"));
 }
 
 TEST_F(PodsTest, DeadlineEndsThePod) {
@@ -342,7 +342,7 @@ TEST_F(PodsTest, LogIsFollowedToTheEnd) {
   EXPECT_THAT(Log("absent"), HasSubstr("not started"));
 }
 
-TEST_F(PodsTest, QuietWhenNothingChanges) {
+TEST_F(PodsTest, AnUnchangedPodCausesNoWrites) {
   Create(MakePod("calm", "sleep 1000"));
   AwaitPhase("calm", "Running");
   ASSERT_TRUE(Eventually([&] { return Condition(Pod("calm"), "Ready") == "True"; }));
@@ -352,7 +352,7 @@ TEST_F(PodsTest, QuietWhenNothingChanges) {
   EXPECT_EQ(Pod("calm").resource_version(), version);
 }
 
-TEST_F(PodsTest, StopEndsProcessesAndTheNextLifeRestartsThem) {
+TEST_F(PodsTest, StopEndsProcessesAndTheNextNodeRestartsThem) {
   Create(MakePod("always", "echo $$$$; sleep 1000", R"({"restartPolicy": "Always"})"));
   const pid_t pid = AwaitPid("always");
   Create(MakePod("once", "echo $$$$; sleep 1000"));
@@ -367,7 +367,7 @@ TEST_F(PodsTest, StopEndsProcessesAndTheNextLifeRestartsThem) {
   AwaitPhase("once", "Failed");
 }
 
-TEST_F(PodsTest, OneRootOneNode) {
+TEST_F(PodsTest, TwoNodesCannotShareOneFolder) {
   ProcessNodeOptions options;
   options.root = folder_ / "node";
   options.nodes = {{"other", {}, {}}};

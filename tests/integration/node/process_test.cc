@@ -1,4 +1,4 @@
-// Real small processes, without an API: supervisor, limits, records.
+// Small real processes, without an API server: the supervisor, limits and records.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -64,7 +64,7 @@ class ProcessTest : public testing::Test {
         });
     return read.ok() ? text : "(none)";
   }
-  // Until `holds`, at most kPatience.
+  // Waits until `holds` returns true, for at most kPatience.
   template <typename Predicate>
   bool Eventually(Predicate holds) {
     const base::SteadyTime deadline = clock_.Steady() + kPatience;
@@ -114,10 +114,10 @@ TEST_F(ProcessTest, SignalEndsTheWholeGroup) {
     const auto stat = ReadProcStat(child);
     return !stat || stat->state == 'Z';
   }));
-  (*process)->Signal(SIGKILL);  // after the end: nothing
+  (*process)->Signal(SIGKILL);  // a signal after the end has no effect
 }
 
-TEST_F(ProcessTest, ChildrenThatStayBehindAreKilled) {
+TEST_F(ProcessTest, ChildrenThatOutliveTheProcessAreKilled) {
   auto process = Run(Shell("trap '' TERM HUP; sleep 1000 & echo $!; exit 0"));
   ASSERT_THAT(process, IsOk());
   EXPECT_EQ(Await(**process).exit_code, 0);
@@ -128,7 +128,7 @@ TEST_F(ProcessTest, ChildrenThatStayBehindAreKilled) {
   }));
 }
 
-TEST_F(ProcessTest, WhatCannotBeExecutedIsAnError) {
+TEST_F(ProcessTest, AFileThatCannotBeExecutedIsAnError) {
   SpawnSpec spec = Shell("");
   spec.program = (folder_ / "no-such-program").string();
   EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("execute")));
@@ -162,7 +162,7 @@ TEST_F(ProcessTest, StopKillsWhatRuns) {
 
 TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
   const ProcessRecords records(folder_ / "records");
-  // The leader ends; its child, of the same session, is left. Then a leader that still runs.
+  // First a leader that has ended and left a child in its session, then a leader that still runs.
   SpawnSpec with_child = Shell("sleep 1000 & echo $!; exec sleep 1000");
   auto first = Run(with_child);
   ASSERT_THAT(first, IsOk());
@@ -172,7 +172,7 @@ TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
   foreign.environment = {"PATH=/usr/bin:/bin"};
   auto other = Run(foreign);
   ASSERT_THAT(other, IsOk());
-  // A record of a process that had the other's pid before it.
+  // A record of an earlier process with the same process ID.
   ASSERT_THAT(
       base::WriteFileAtomic(folder_ / "records" / "old.json", "{\"pid\":" + std::to_string((*other)->pid()) +
                                                                   ",\"startTicks\":1,\"boot\":\"" + BootId() + "\"}"),
@@ -186,7 +186,7 @@ TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
   EXPECT_TRUE(fs::is_empty(folder_ / "records"));
 }
 
-TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextLifeEndsTheRest) {
+TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextNodeEndsTheRest) {
   SpawnSpec life = Shell("");
   life.program = (fs::read_symlink("/proc/self/exe").parent_path() / "node_test_life").string();
   life.arguments = {"node_test_life", folder_.string()};
@@ -203,8 +203,8 @@ TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextLifeEndsTheRest)
   ASSERT_TRUE(lives(leader) && lives(child));
   (*node)->Signal(SIGKILL);
   Await(**node);
-  EXPECT_TRUE(Eventually([&] { return !lives(leader); }));  // by the kernel
-  EXPECT_TRUE(lives(child));                                // in a session of its own, so nobody told it
+  EXPECT_TRUE(Eventually([&] { return !lives(leader); }));  // the kernel kills it
+  EXPECT_TRUE(lives(child));                                // it has a session of its own, so no signal reached it
   const auto killed = ProcessRecords(folder_ / "records").KillLeftovers(clock_);
   ASSERT_THAT(killed, IsOk());
   EXPECT_EQ(*killed, 1);
@@ -256,7 +256,7 @@ TEST_P(LimitTest, CpuShareIsHeld) {
 TEST_P(LimitTest, TooMuchMemoryKills) {
   Limits limits;
   limits.memory_bytes = int64_t{32} << 20;
-  // The shell's variable doubles: 1, 2, 4, ... MiB, slowly enough to be measured.
+  // The size of the shell's variable doubles (1, 2, 4, ... MiB), slowly enough to be measured.
   auto process = RunLimited(Shell("x=$(head -c 1000000 /dev/zero | tr '\\0' a); "
                                   "while :; do x=$x$x; sleep 0.1; done"),
                             limits);
@@ -266,14 +266,14 @@ TEST_P(LimitTest, TooMuchMemoryKills) {
   EXPECT_TRUE(lease_->OutOfMemory()) << enforcer_->name();
 }
 
-TEST_P(LimitTest, NoLimitNoHarm) {
+TEST_P(LimitTest, WithoutALimitNothingIsKilled) {
   auto process = RunLimited(Shell("exit 3"), {});
   ASSERT_THAT(process, IsOk());
   EXPECT_EQ(Await(**process).exit_code, 3);
   EXPECT_FALSE(lease_->OutOfMemory());
 }
 
-// kAuto is cgroups where they may be made, else the same as kOff.
+// kAuto uses cgroups if they can be created, and is the same as kOff otherwise.
 INSTANTIATE_TEST_SUITE_P(Policies, LimitTest, testing::Values(CgroupPolicy::kAuto, CgroupPolicy::kOff),
                          [](const auto& policy) { return policy.param == CgroupPolicy::kOff ? "Measured" : "Auto"; });
 

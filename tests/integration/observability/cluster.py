@@ -174,7 +174,7 @@ class Prometheus:
     """Debian's Prometheus on a free port. Targets can be added while it runs."""
 
     def __init__(self, processes, folder, rules):
-        self.processes, self.folder, self.port = processes, folder, unused_port()
+        self.processes, self.folder, self.port = processes, folder, None
         self.targets = os.path.join(folder, "targets.json")
         self.entries = []
         write(self.targets, "[]")
@@ -187,13 +187,22 @@ scrape_configs:
   honor_labels: true  # the labels namespace and job name a TrainingJob
   file_sd_configs: [{{files: [{self.targets}], refresh_interval: 1s}}]
 """)
-        processes.start("prometheus", PROMETHEUS, "--config.file=" + os.path.join(folder, "prometheus.yml"),
-                        "--storage.tsdb.path=" + os.path.join(folder, "tsdb"), "--log.level=warn",
-                        f"--web.listen-address=127.0.0.1:{self.port}")
+        self.start()
         wait_for("prometheus", self.ready)
 
+    def start(self):
+        self.port = unused_port()
+        self.processes.start("prometheus", PROMETHEUS, "--config.file=" + os.path.join(self.folder, "prometheus.yml"),
+                             "--storage.tsdb.path=" + os.path.join(self.folder, "tsdb"), "--log.level=warn",
+                             f"--web.listen-address=127.0.0.1:{self.port}")
+
     def ready(self):
-        self.processes.alive("prometheus")
+        try:
+            self.processes.alive("prometheus")
+        except AssertionError as ended:
+            if "address already in use" not in str(ended):
+                raise
+            self.start()  # another process took the port before Prometheus did
         try:
             return "Ready" in get(f"http://127.0.0.1:{self.port}/-/ready", 5)
         except OSError:

@@ -8,6 +8,8 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "kube/errors.h"
+#include "operator/api/resources.h"
 #include "operator/planning/scheduler_client.h"
 #include "tests/integration/operator/harness.h"
 
@@ -54,7 +56,7 @@ class CheckTest : public OperatorHarness {
   std::ostringstream said_;
 };
 
-INSTANTIATE_TEST_SUITE_P(On, CheckTest, testing::Values(kube::ServerKind::kEmbedded), kube::ServerName);
+INSTANTIATE_TEST_SUITE_P(On, CheckTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 
 TEST_P(CheckTest, PrintsEachCheckThatPassed) {
   StartLeader();
@@ -67,7 +69,10 @@ TEST_P(CheckTest, PrintsEachCheckThatPassed) {
 TEST_P(CheckTest, WithoutTheDefinitions) {
   ASSERT_THAT(client_->Delete(kube::resources::CustomResourceDefinitions(), {"", "trainingjobs.medley.dev"}),
               base::IsOk());
+  ASSERT_TRUE(
+      server_.Eventually([&] { return kube::IsNotFound(client_->List(TrainingJobs(), {.ns = ns_}).status()); }));
   EXPECT_THAT(Ask(), base::StatusIs(absl::StatusCode::kNotFound, HasSubstr("apply the CRDs in deploy/crds")));
+  InstallCrds();  // for the cleanup, and for other tests on the same server
 }
 
 TEST_P(CheckTest, WithoutTheSchedulingService) {

@@ -120,10 +120,14 @@ OperatorHarness::OperatorHarness()
     : server_(GetParam(), clock_), ns_(server_.ns()), client_(NewClient(server_, clock_)) {}
 OperatorHarness::~OperatorHarness() = default;
 
-void OperatorHarness::SetUp() {
+void OperatorHarness::InstallCrds() {
   const std::string crds = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/deploy/crds/";
   for (const char* file : {"resourcepools.yaml", "trainingjobs.yaml"})
     server_.InstallCrd(base::ReadFile(crds + file).value());
+}
+
+void OperatorHarness::SetUp() {
+  InstallCrds();
   if (server_.real()) {
     operators_ = std::make_unique<ClientWithLogs>(NewOperatorsClient(server_, clock_), *this);
   } else {

@@ -101,6 +101,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
 
+  void InstallCrds();
   OperatorOptions Options();
   void StartOperator();
   void StopOperator();

@@ -249,7 +249,8 @@ TEST_P(PriceFaultsTest, NoFaultGivesPrices) {
   EXPECT_THAT(ErrorOf(Ask({.fault = Fault::kHang}, "timeout: 200ms\n")), StatusIs(StatusCode::kDeadlineExceeded));
   EXPECT_THAT(ErrorOf(Ask({.body = std::string(size_t{2} << 20, ' ')}, "maxMegabytes: 1\n")),
               StatusIs(StatusCode::kResourceExhausted));
-  EXPECT_THAT(ErrorOf(AskAt(fmt::format("http://127.0.0.1:{}/", UnusedPort()))), StatusIs(StatusCode::kUnavailable));
+  const RefusingPort nobody;
+  EXPECT_THAT(ErrorOf(AskAt(fmt::format("http://127.0.0.1:{}/", nobody.port()))), StatusIs(StatusCode::kUnavailable));
   EXPECT_FALSE(ErrorOf(AskAt("http://prices.invalid/", "connectTimeout: 2s\n")).ok());
   EXPECT_FALSE(ErrorOf(Ask({.code = 302, .headers = {{"Location", "file:///etc/passwd"}}})).ok());
 }

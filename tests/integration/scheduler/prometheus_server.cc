@@ -29,10 +29,14 @@ std::string Tail(const std::filesystem::path& log) {
 
 absl::StatusOr<std::unique_ptr<PrometheusServer>> PrometheusServer::Start(const std::string& target) {
   if (access(kProgram, X_OK) != 0) return base::NotFound("{}: install the package prometheus", kProgram);
-  MEDLEY_ASSIGN_OR_RETURN(std::filesystem::path folder, base::MakeTempDir("prometheus"));
-  std::unique_ptr<PrometheusServer> server(new PrometheusServer(std::move(folder), UnusedPort()));
-  MEDLEY_RETURN_IF_ERROR(server->Run(target));
-  return server;
+  for (int tries = 1;; ++tries) {
+    MEDLEY_ASSIGN_OR_RETURN(std::filesystem::path folder, base::MakeTempDir("prometheus"));
+    std::unique_ptr<PrometheusServer> server(new PrometheusServer(std::move(folder), UnusedPort()));
+    const absl::Status started = server->Run(target);
+    if (started.ok()) return server;
+    const bool taken = base::Message(started).find("address already in use") != std::string::npos;
+    if (!taken || tries == 5) return started;
+  }
 }
 
 PrometheusServer::PrometheusServer(std::filesystem::path folder, int port) : folder_(std::move(folder)), port_(port) {}

@@ -12,8 +12,9 @@ namespace medley::sched {
 
 class PrometheusServer {
  public:
-  // Scrapes `target` ("127.0.0.1:PORT", path /metrics) every 100 ms. Returns when the server is ready. Errors: NotFound
-  // (not installed), Unavailable with the end of its log (it exited, or was not ready within 30 s).
+  // Scrapes `target` ("127.0.0.1:PORT", path /metrics) every 100 ms. Returns once it answers. Tries another port if
+  // another process has taken the first one.
+  // Errors: NotFound (no program), Unavailable (it ended, or did not answer within 30 s) with the end of its log.
   static absl::StatusOr<std::unique_ptr<PrometheusServer>> Start(const std::string& target);
   ~PrometheusServer();  // kills, waits, removes the folder
   PrometheusServer(const PrometheusServer&) = delete;

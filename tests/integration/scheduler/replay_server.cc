@@ -166,6 +166,18 @@ bool ReplayServer::WaitForRequests(size_t n) const {
                             [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return rep_->requests.size() >= n; });
 }
 
+struct RefusingPort::Rep {
+  asio::io_context io;
+  tcp::acceptor acceptor{io};
+};
+
+RefusingPort::RefusingPort() : rep_(std::make_unique<Rep>()) {
+  rep_->acceptor.open(tcp::v4());
+  rep_->acceptor.bind(tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0));  // and never listen
+}
+RefusingPort::~RefusingPort() = default;
+int RefusingPort::port() const { return rep_->acceptor.local_endpoint().port(); }
+
 int UnusedPort() {
   asio::io_context io;
   tcp::acceptor acceptor(io, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0));

@@ -57,7 +57,20 @@ class ReplayServer {
   const std::unique_ptr<Rep> rep_;
 };
 
-// A loopback port on which no process listens.
+// A loopback port that refuses connections. It is bound for as long as this object lives, so no other process can listen
+// on it in the meantime.
+class RefusingPort {
+ public:
+  RefusingPort();
+  ~RefusingPort();
+  int port() const;
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+// A loopback port that was free a moment ago. Another process may take it before the caller does: be ready to try again.
 int UnusedPort();
 
 }  // namespace medley::sched
