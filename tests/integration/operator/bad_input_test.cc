@@ -136,7 +136,7 @@ TEST_P(BadInputTest, AProfilerThatCannotReadTheDataFailsTheJob) {
   EXPECT_THAT(Status().conditions.Find("Failed")->message, HasSubstr("train.csv: no such file"));
 }
 
-TEST_P(BadInputTest, NewJobsWaitForASchedulerThatIsAway) {
+TEST_P(BadInputTest, NewJobsWaitForAnUnavailableScheduler) {
   scheduler_.Kill();
   Apply(TrainingJobs(), JobJson());
   ASSERT_TRUE(WaitForCondition("Planned", "Unknown", "SchedulerUnavailable"));

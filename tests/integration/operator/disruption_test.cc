@@ -104,7 +104,7 @@ model::PlanResult Nothing() {
   return result;
 }
 
-TEST_P(DisruptionTest, WithNowhereToGoTheCoordinatorIsTold) {
+TEST_P(DisruptionTest, WithoutOtherNodesTheCoordinatorIsNotified) {
   Run({{"cpu", "1"}, {"pods", "200"}});
   scheduler_.SetPlanner([](const model::PlanRequest&) { return Nothing(); });
   Taint("n1", "ToBeDeletedByClusterAutoscaler");

@@ -257,7 +257,7 @@ TEST_P(LeaderTest, G7_ALeaderWhoseTermsBeganAnewTakesANewerOne) {
 }
 
 // Names of pods follow from the plan: a pod of this job is found again, and one of another owner is reported.
-TEST_P(LeaderTest, F4_AStrangersPodOfTheSameNameIsToldAndNotTouched) {
+TEST_P(LeaderTest, F4_AForeignPodOfTheSameNameIsReportedAndNotTouched) {
   kube::Object stranger(kube::resources::Pods(), {ns_, "adult-0-cpu-1"});
   stranger.mutable_json()["spec"]["containers"] = Json::array({{{"name", "c"}, {"image", "i"}}});
   Apply(kube::resources::Pods(), stranger.json());
@@ -332,15 +332,15 @@ TEST_P(LeaderTest, ALeaderStoppedBySigstopEndsWhenItWakes) {
 }
 
 // With the defaults (a lease of 15 s): the standby need not wait for it to run out.
-TEST_P(LeaderTest, G6_ALeaderThatIsToldToEndGivesTheLeaseUp) {
+TEST_P(LeaderTest, G6_ALeaderThatIsTerminatedReleasesTheLease) {
   auto a = StartProcess("a", {});
   ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(30)))) << a->Log();
   auto b = StartProcess("b", {});
   base::SystemClock real;
-  const base::SteadyTime told = real.Steady();
+  const base::SteadyTime terminated = real.Steady();
   a->Signal(SIGTERM);
   EXPECT_TRUE(WaitUntil([&] { return b->Leads(); }, base::Patience(seconds(12))));
-  std::cout << "told to end -> the other leads: " << base::ToSeconds(real.Steady() - told) << " s\n";
+  std::cout << "terminated -> the other leads: " << base::ToSeconds(real.Steady() - terminated) << " s\n";
   EXPECT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, base::Patience(seconds(30))));
   EXPECT_EQ(a->Ended(), EXIT_SUCCESS) << a->Log();
   EXPECT_EQ(Term(), 1);

@@ -110,7 +110,7 @@ TEST_P(ObjectsTest, MembersJoinThePodGroupOfTheirScheduler) {
       EXPECT_EQ(pod.label("scheduling.x-k8s.io/pod-group"), member && !volcano ? name : "");
     }
     ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, name}), base::IsOk());
-    ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, name}); }, "gone"));
+    ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, name}); }, "deleted"));
     coordinator_.Forget();
   }
   RemovePodGroups();
@@ -125,11 +125,11 @@ TEST_P(ObjectsTest, WithoutThePodGroupsKindPodsAreScheduledOneByOne) {
   EXPECT_EQ(pod.String("/spec/schedulerName"), "volcano");
 }
 
-TEST_P(ObjectsTest, SomebodyElsesObjectOfTheNameIsNotTouchedAndIsTold) {
+TEST_P(ObjectsTest, AForeignObjectOfTheNameIsNotTouchedAndIsReported) {
   const Json secret = {{"apiVersion", "v1"},
                        {"kind", "Secret"},
                        {"metadata", {{"name", "adult-token"}, {"namespace", ns_}}},
-                       {"stringData", {{"token", "known to somebody"}}}};
+                       {"stringData", {{"token", "known to another user"}}}};
   Apply(kube::resources::Secrets(), secret);
   const std::string version = Get(kube::resources::Secrets(), {ns_, "adult-token"}).resource_version();
   Apply(TrainingJobs(), JobJson());
@@ -180,7 +180,7 @@ TEST_P(ObjectsTest, AJobMadeAgainGetsItsOwnToken) {
   RunJob();
   const std::string token = Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token");
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
-  ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}); }, "gone"));
+  ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}); }, "deleted"));
   coordinator_.Forget();
   RunJob();
   const kube::Object secret = Get(kube::resources::Secrets(), {ns_, "adult-token"});

@@ -169,7 +169,7 @@ TEST_P(QuotaTest, AQuotaLoweredAndRaisedMovesTheJob) {
   EXPECT_EQ(Status().restarts, 0);
 }
 
-TEST_P(QuotaTest, AQuotaLoweredTooFarIsToldAndNothingIsTouched) {
+TEST_P(QuotaTest, AQuotaLoweredTooFarIsReportedAndNothingIsTouched) {
   scheduler_.SetPlanner(AsMuchAsAllowed);
   PutQuota("40");
   StartOperator();
@@ -195,7 +195,7 @@ TEST_P(QuotaTest, AChangeThatLeavesThePlanItsUnitsAsksNothing) {
     AddNode("extra" + std::to_string(i), {{"cpu", "1"}, {"pods", "10"}});
   }
   Settle();
-  // Gone for a moment, shorter than the window.
+  // Absent for a moment, shorter than the window.
   SetNodeReady("n1", false);
   Settle();
   SetNodeReady("n1", true);
@@ -216,7 +216,7 @@ TEST_P(QuotaTest, ANewNodeIsMeasuredAndConsidered) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("Profiled", "pool gpu"); }, "measured first"));
 }
 
-TEST_P(QuotaTest, APodThatAQuotaRefusesIsToldAndTheJobIsPlannedWithoutIt) {
+TEST_P(QuotaTest, APodThatAQuotaRefusesIsReportedAndTheJobIsPlannedWithoutIt) {
   auto refusing = std::make_unique<RefusingClient>(*operators_, "-gpu-");
   const std::unique_ptr<kube::Client> behind = std::move(operators_);
   operators_ = std::move(refusing);

@@ -43,8 +43,8 @@ TEST_P(ReplanTest, APriceThatMovesMovesTheJobMakeBeforeBreak) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "PriceChanged: move (Saves)"); }, "event"));
 }
 
-TEST_P(ReplanTest, ASavingThatIsTooSmallIsToldAndNotTaken) {
-  scheduler_.Publish(1.0001);  // the same plan is a bit dearer; the other saves a lot only at the end
+TEST_P(ReplanTest, ASavingThatIsTooSmallIsReportedAndNotTaken) {
+  scheduler_.Publish(1.0001);  // the same plan is slightly more expensive; the other saves a lot only at the end
   coordinator_.Progress(999990, 1000);
   scheduler_.Publish(1.01);
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "PriceChanged"); }, "event"));
@@ -78,7 +78,7 @@ TEST_P(ReplanTest, KubectlScaleBoundsThePlan) {
   EXPECT_TRUE(Eventually([&] { return scheduler_.last().constraints.max_units == 2; }, "asked with the new bound"));
 }
 
-TEST_P(ReplanTest, AnInfeasibleWishIsToldAndNothingIsTouched) {
+TEST_P(ReplanTest, AnInfeasibleGoalIsReportedAndNothingIsTouched) {
   scheduler_.SetPlanner([](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
     model::PlanResult result;
     result.reasons = {{"limit", "gpu", 61, 2, "61 units of gpu are needed, 2 are allowed"}};

@@ -57,8 +57,8 @@ class ReplayServer {
   const std::unique_ptr<Rep> rep_;
 };
 
-// A loopback port that refuses connections. It is bound for as long as this object lives, so no other process can listen
-// on it in the meantime.
+// A loopback port that refuses connections. It is bound for as long as this object lives, so no other process can
+// listen on it in the meantime.
 class RefusingPort {
  public:
   RefusingPort();
@@ -70,7 +70,7 @@ class RefusingPort {
   const std::unique_ptr<Rep> rep_;
 };
 
-// A loopback port that was free a moment ago. Another process may take it before the caller does: be ready to try again.
+// A loopback port that was free a moment ago. Another process may take it before the caller does: be ready to retry.
 int UnusedPort();
 
 }  // namespace medley::sched

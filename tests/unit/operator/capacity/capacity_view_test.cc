@@ -46,7 +46,7 @@ TEST_F(CapacityViewTest, UnitsAreCountedNodeByNode) {
   view_.PutPod(Pod("p", "j", "trainer", "n1"));
   view_.PutPod(Pod("q", "", "", "n2", "1500m"));
   const PoolUnits units = view_.UnitsOf(pool_, unit_);
-  EXPECT_EQ(units.capacity, 3);  // 2 + 1: half a unit on each of two nodes is none
+  EXPECT_EQ(units.capacity, 3);  // 2 + 1: half a unit on each of two nodes does not count
   EXPECT_EQ(units.used, 1);
   EXPECT_EQ(units.free, 1);
 }

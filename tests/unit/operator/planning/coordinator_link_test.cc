@@ -27,7 +27,7 @@ pb::Observation At(int64_t generation, int64_t step) {
   return out;
 }
 
-// A coordinator that tells what it is given, until it is told to end its calls.
+// A coordinator that publishes the observations it is given, until the test ends its calls.
 class Coordinator final : public pb::CoordinatorService::Service {
  public:
   grpc::Status WatchObservations(grpc::ServerContext* context, const pb::WatchObservationsRequest*,
@@ -38,19 +38,19 @@ class Coordinator final : public pb::CoordinatorService::Service {
     changed_.NotifyAll();
     size_t at = 0;
     while (true) {
-      for (; at < told_.size(); ++at) {
+      for (; at < published_.size(); ++at) {
         pb::WatchObservationsResponse response;
-        *response.mutable_observation() = told_[at];
+        *response.mutable_observation() = published_[at];
         writer->Write(response);
       }
-      const auto news = [&] { return at < told_.size() || ended_ >= mine || context->IsCancelled(); };
+      const auto news = [&] { return at < published_.size() || ended_ >= mine || context->IsCancelled(); };
       while (!news()) changed_.WaitFor(mutex_, {}, base::milliseconds(20), news);
       if (ended_ >= mine || context->IsCancelled()) return grpc::Status::OK;
     }
   }
   void Tell(const pb::Observation& observation) {
     base::MutexLock lock(mutex_);
-    told_.push_back(observation);
+    published_.push_back(observation);
     changed_.NotifyAll();
   }
   void EndCalls() {
@@ -66,12 +66,12 @@ class Coordinator final : public pb::CoordinatorService::Service {
  private:
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::vector<pb::Observation> told_;
+  std::vector<pb::Observation> published_;
   int calls_ = 0;
   int ended_ = 0;
 };
 
-// What links told of their jobs.
+// The observations that links have published.
 class Heard {
  public:
   CoordinatorLinks::OnChange Callback() {
