@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kube/object.h"
-#include "operator/records/notices.h"
 #include "operator/capacity/pod_demand.h"
+#include "operator/records/notices.h"
 
 namespace medley::ops {
 
