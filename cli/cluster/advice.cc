@@ -35,7 +35,8 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"ThroughputBelowGoal",
        "nothing, if the next plan reaches the goal; otherwise add pools with more or faster units"},
       {"MemberUnschedulable", "free or add nodes of the pool; until then the job is planned without the missing units"},
-      {"PoolGone", "create the ResourcePool again if it was deleted by mistake; the job moves to the remaining pools"},
+      {"PoolUnusable",
+       "create the ResourcePool again if it was deleted by mistake; the job moves to the remaining pools"},
       {"MaxUnitsLowered", ""},
       {"CapacityLowered",
        "nothing, if the smaller plan reaches the goal; otherwise raise the quota or limit that the Event names, or add "

@@ -30,7 +30,7 @@ inline constexpr std::string_view kReasons[] = {
     "CapacityChanged",
     "ThroughputBelowGoal",
     "MemberUnschedulable",
-    "PoolGone",
+    "PoolUnusable",
     "MaxUnitsLowered",
     "CapacityLowered",
     "SpotNotice",

@@ -90,7 +90,8 @@ struct PatchJob {
   std::string subresource;  // "" or "status"
 };
 
-// Creates pods in growing batches and stops after the first batch with a failure; a name that is taken is none.
+// Creates pods in growing batches and stops after the first batch with a failure. A name that is taken is not
+// a failure.
 struct CreatePods {
   struct Outcomes {
     std::vector<absl::Status> tried;  // of the first pods; the rest was not tried

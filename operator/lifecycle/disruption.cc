@@ -105,7 +105,7 @@ bool CanMove(JobPhase phase) {
          phase == JobPhase::kWaiting;
 }
 
-// Whether the coordinator must be told now that the pod leaves. `noticed`: since when its loss is certain, by UID.
+// Whether the coordinator must be notified now that the pod leaves. `noticed`: since when its loss is certain, by UID.
 bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::SteadyTime>& noticed) {
   if (pod.deleting()) return true;
   const auto notice = NoticeFor(pass, pod);

@@ -2,7 +2,7 @@
 //
 //   notice -> the same plan on other nodes, when they have room (without asking the planner)
 //          -> else another plan without these nodes, whatever it saves and however recent the last move is
-//          -> else the coordinator is told in time, so that a checkpoint makes the loss cheap
+//          -> else the coordinator is notified in time, so that a checkpoint makes the loss cheap
 //
 // New pods are created first; the old ones are deleted when the new generation is in force, as in every rescale.
 #pragma once
@@ -29,7 +29,7 @@ struct DisruptionState {
   std::map<std::string, base::SteadyTime> not_ready_since;  // nodes
   std::set<std::string> published;                          // notices: pod UID and sign
   std::optional<base::SteadyTime> evacuation_asked_at;      // when a plan without the nodes was last asked for
-  std::set<std::string> drained;                            // pod UIDs that the coordinator was told to drain
+  std::set<std::string> drained;                            // pod UIDs that the coordinator was asked to drain
 };
 
 // True: a plan without the nodes that are about to be lost was accepted.

@@ -11,7 +11,7 @@ namespace medley::ops::lifecycle {
 namespace {
 
 // OK: the object is this job's. Otherwise it belongs to an earlier job of the same name, which is being deleted, or to
-// another user, who must be told.
+// another user, who must be notified.
 absl::Status CheckOwned(Pass& pass, const kube::Object& existing) {
   const auto owner = existing.controller();
   if (owner && owner->uid == pass.object.uid()) return absl::OkStatus();

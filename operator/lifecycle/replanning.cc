@@ -104,7 +104,7 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
   for (const MemberSlot& slot : record.slots) {
     if (now.prices.contains(slot.pool)) continue;
     *forced = true;
-    return "PoolGone";
+    return "PoolUnusable";
   }
   if (std::string reason = UnitsReason(pass, job, pools, now, forced); !reason.empty()) return reason;
   if (record.Trainers() > job.elasticity.max_units) {
