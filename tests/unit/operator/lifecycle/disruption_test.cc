@@ -83,7 +83,7 @@ TEST(DisruptionTest, WithNowhereToGoTheCoordinatorDrainsInTime) {
   cluster.Advance(cluster.options.notice_patience);
   EXPECT_THAT(cluster.Pass().actions, Contains("drain members adult-0-a-0, adult-0-a-1"));
   cluster.Advance(base::seconds(60));
-  EXPECT_THAT(cluster.Pass().actions, Not(Contains(HasSubstr("drain"))));  // told once
+  EXPECT_THAT(cluster.Pass().actions, Not(Contains(HasSubstr("drain"))));  // notified once
   EXPECT_EQ(cluster.pods().size(), 3u);
 }
 

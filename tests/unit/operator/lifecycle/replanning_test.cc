@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
                    },
                    "ObjectiveChanged: stay", "a"},
         ReplanCase{"PoolUnusable", [](FakeCluster& c) { c.pools.erase("a"); }, "PoolUnusable: move (Forced)", "b"},
-        ReplanCase{"PriceGone", [](FakeCluster& c) { c.pools["a"].price.reset(); }, "PoolUnusable: move (Forced)", "b"},
+        ReplanCase{"PriceAbsent", [](FakeCluster& c) { c.pools["a"].price.reset(); }, "PoolUnusable: move (Forced)", "b"},
         ReplanCase{"LimitLowered", [](FakeCluster& c) { c.pools["a"].limit = 1; }, "CapacityLowered: move (Forced)",
                    "b"},
         ReplanCase{"LimitLoweredBriefly",
