@@ -452,8 +452,10 @@ bool FakeCluster::Settle() {
   while (elapsed_ - start < std::chrono::hours(2)) {
     const bool stepped = StepCluster();
     const PassLog pass = Pass();
-    // Updates of figures in the status are no news; those of conditions are, but only a few can follow each other.
-    const bool acted = !pass.actions.empty() || !pass.events.empty();
+    // A question to the planner changes nothing, and is asked again at intervals while a goal is missed.
+    const bool acted =
+        !pass.events.empty() || std::any_of(pass.actions.begin(), pass.actions.end(),
+                                            [](const std::string& action) { return action != "ask for a plan"; });
     const base::nanoseconds wait =
         std::clamp(pass.requeue_after.value_or(kLongestWait), base::nanoseconds(base::milliseconds(1)), kLongestWait);
     quiet = stepped || acted ? base::nanoseconds(0) : quiet + wait;

@@ -19,7 +19,7 @@ namespace {
 using testing::IsEmpty;
 
 constexpr uint32_t kFirstSeed = 20261122;
-constexpr int kSeeds = 25;
+constexpr int kSeeds = 12;
 
 using Event = std::pair<std::string, std::function<void(FakeCluster&)>>;
 
