@@ -20,7 +20,8 @@ bool IsMachine(const Offering& wanted, std::string_view capacity_type, const Off
 }
 
 double UnitPrice(const CatalogPrice& entry, double units_per_instance) {
-  if (entry.usd_per_instance_hour > 0 && units_per_instance > 0) return entry.usd_per_instance_hour / units_per_instance;
+  if (entry.usd_per_instance_hour > 0 && units_per_instance > 0)
+    return entry.usd_per_instance_hour / units_per_instance;
   return entry.usd_per_unit_hour;
 }
 
@@ -59,9 +60,8 @@ std::optional<PriceMatch> MatchOffering(std::span<const CatalogPrice> catalog, c
     if (entry.offering == nullptr || !IsMachine(wanted, capacity_type, *entry.offering)) continue;
     const std::string& zone = entry.offering->zone;
     if (zone.empty() ? zonal.contains(MachineOf(*entry.offering)) : !IsAnyOr(wanted.zone, zone)) continue;
-    Candidate candidate{{i, UnitPrice(entry, wanted.units_per_instance), zone.empty() ? wanted.zone : zone,
-                         entry.available},
-                        &entry};
+    Candidate candidate{
+        {i, UnitPrice(entry, wanted.units_per_instance), zone.empty() ? wanted.zone : zone, entry.available}, &entry};
     if (!(candidate.match.usd_per_unit_hour > 0) || query.not_zones.contains(candidate.match.zone)) continue;
     if (!best || IsBetter(candidate, *best)) best = std::move(candidate);
   }
@@ -76,13 +76,14 @@ bool KnowsSpot(std::span<const CatalogPrice> catalog, const Offering& wanted) {
   return false;
 }
 
-std::optional<PriceMatch> MatchName(std::span<const CatalogPrice> catalog, std::string_view name) {
+std::optional<PriceMatch> MatchName(std::span<const CatalogPrice> catalog, const PriceQuery& query) {
+  const std::string_view name = query.name;
+  const std::string zone = query.offering != nullptr ? query.offering->zone : "";
   std::optional<PriceMatch> best;
   for (size_t i = 0; i < catalog.size() && !name.empty(); ++i) {
     const CatalogPrice& entry = catalog[i];
     if (entry.resource_type != name || !(entry.usd_per_unit_hour > 0)) continue;
-    PriceMatch match{i, entry.usd_per_unit_hour, entry.offering != nullptr ? entry.offering->zone : "",
-                     entry.available};
+    PriceMatch match{i, entry.usd_per_unit_hour, zone, entry.available};
     const auto rank = [](const PriceMatch& m) { return std::tuple(!m.available, m.usd_per_unit_hour, m.entry); };
     if (!best || rank(match) < rank(*best)) best = std::move(match);
   }
@@ -100,7 +101,7 @@ std::optional<PriceMatch> MatchPrice(std::span<const CatalogPrice> catalog, cons
       match = MatchOffering(catalog, query, kOnDemand);
     }
   }
-  if (!match) match = MatchName(catalog, query.name);
+  if (!match) match = MatchName(catalog, query);
   return match;
 }
 

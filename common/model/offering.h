@@ -41,7 +41,7 @@ struct PriceQuery {
 struct PriceMatch {
   size_t entry = 0;              // position in the catalog
   double usd_per_unit_hour = 0;  // above 0; an instance has the wanted offering's units
-  // The zone that the price is for: the entry's, or the wanted one. Empty: the price names no zone.
+  // The zone that the price is for: of the matching offering, or else the wanted one. Empty: the price names no zone.
   std::string zone;
   bool available = true;  // false: nothing that matches is available, and this is the cheapest of it
 };

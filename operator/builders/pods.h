@@ -16,7 +16,8 @@ namespace medley::ops {
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings);
 
-// `coordinator`: "ip:port". `generation` is the one for which the pod is made.
+// `coordinator`: "ip:port". `generation` is the one for which the pod is made. A slot with a zone gives a pod that is
+// pinned to the zone (zone_pin.h).
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
                        const WorkerSettings& settings, const std::string& coordinator, int64_t generation);
 

@@ -6,6 +6,7 @@
 // the operator makes".
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,11 @@ namespace medley::ops {
 
 // Trainers by (stage, index), then servers by index. `held`: the slots whose pods exist or are
 // being made; each is used at most once, preferred in this order: the same place, then the same
-// role and pool. `reserved`: further pod names that may not be given to a new pod.
+// role and pool. `reserved`: further pod names that may not be given to a new pod. `zones`: by pool, the zone that its
+// pods are pinned to, if any; a pod that is pinned to another zone, or to none, is not used again.
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held = {},
-                                    const std::vector<std::string>& reserved = {});
+                                    const std::vector<std::string>& reserved = {},
+                                    const std::map<std::string, std::string>& zones = {});
 
 }  // namespace medley::ops

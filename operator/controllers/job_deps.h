@@ -81,6 +81,7 @@ struct JobDeps {
 // What a plan was last considered with; a change of any part asks for another look.
 struct PlanningInputs {
   std::map<std::string, double> prices;
+  std::map<std::string, double> cheaper;  // of another zone than the one that the job keeps, by pool
   std::map<std::string, int> units;
   std::string policy;  // objective, elasticity, planner and resources of the spec
   bool operator==(const PlanningInputs&) const = default;
@@ -117,6 +118,8 @@ struct JobMemory {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod
+  // Zones by pool in which pods of a plan that is not in force yet found no node.
+  std::map<std::string, std::set<std::string>> avoided_zones;
   std::set<std::string> refused;                                // pods that a quota did not admit
   std::set<std::string> profilers;                              // pods that measure what is asked about now
   // Units: when they grew, when that was last asked about, and for which no plan was found.

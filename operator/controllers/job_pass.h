@@ -29,8 +29,11 @@ class JobPass {
   // The pools that the job may use, all priced, with the units that it may have.
   struct Pools {
     std::vector<ResourcePool> pools;
-    std::map<std::string, double> prices;
-    std::vector<PoolOffer> offers;  // into `pools`
+    std::map<std::string, double> prices;  // to plan with
+    std::map<std::string, double> paid;    // what a unit of the running plan costs now
+    std::map<std::string, std::string> zones;  // that pods are pinned to; empty: none
+    std::map<std::string, double> cheaper;     // prices of other zones than those that the job keeps
+    std::vector<PoolOffer> offers;             // into `pools`
     const ResourcePool* Find(std::string_view name) const;
   };
 
@@ -38,7 +41,8 @@ class JobPass {
   absl::Status Steps();
   bool Admit();
   absl::Status EnsureFinalizer();
-  std::optional<Pools> UsablePools();  // nothing: the condition says why
+  // Priced in the zones that the job keeps, or in the cheapest ones. Nothing: the condition says why.
+  std::optional<Pools> UsablePools(bool keep_zones = true);
 
   // pass_objects.cc
   absl::Status EnsureBaseObjects();
@@ -91,7 +95,9 @@ class JobPass {
   absl::Status Replan();
   std::string ReplanReason(const Pools& pools, const PlanningInputs& now, bool* forced);
   PlanningInputs InputsOf(const Pools& pools) const;
-  absl::Status Consider(const std::string& reason, bool forced, const Pools& pools);
+  // `inputs`: of the pools in the zones that the job keeps.
+  absl::Status Consider(const std::string& reason, bool forced, const Pools& pools, const PlanningInputs& inputs);
+  absl::Status ConsiderCheaperZones(const std::string& reason, bool forced, const PlanningInputs& inputs);
   JobProgress Progress() const;
   bool Settled() const;    // runs as planned and has what it asked for
   bool BelowGoal() const;  // as measured, and by more than measurements vary
@@ -100,7 +106,9 @@ class JobPass {
   void TellReplan(const char* event_reason, const std::string& sentence);
 
   // pass_capacity.cc
-  JobUnits UnitsFor(const ResourcePool& pool) const;
+  PodDemand UnitOf(const ResourcePool& pool, const std::string& zone) const;
+  JobUnits UnitsFor(const ResourcePool& pool, const std::string& zone) const;
+  std::optional<JobPrice> PriceFor(const ResourcePool& pool, const PriceCatalog* catalog, bool keep_zones) const;
   bool Fits(const Pools& pools) const;  // the plan in force
   std::string CapacityReason(const Pools& pools, const PlanningInputs& now, bool* forced);
 

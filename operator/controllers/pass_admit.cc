@@ -143,7 +143,7 @@ const ResourcePool* JobPass::Pools::Find(std::string_view name) const {
   return nullptr;
 }
 
-std::optional<JobPass::Pools> JobPass::UsablePools() {
+std::optional<JobPass::Pools> JobPass::UsablePools(bool keep_zones) {
   Pools usable;
   std::vector<ResourcePool> all;
   for (const kube::ObjectPtr& object : deps_.stores.pools.List()) {
@@ -161,6 +161,7 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
     for (const ResourcePool& pool : all) wanted.push_back(pool.name);
   }
   std::string unpriced;
+  std::set<std::string> only_held;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto pool = std::find_if(all.begin(), all.end(), [&](const ResourcePool& p) { return p.name == wanted[i]; });
     if (pool == all.end() || !pool->Allows(job_->key().ns)) {
@@ -170,22 +171,23 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
                                 "for namespace '{}'; {}",
                                 i, wanted[i], job_->key().ns, NameList(all)));
     }
-    const auto price = PriceOf(*pool, catalog.get());
+    const auto price = PriceFor(*pool, catalog.get(), keep_zones);
     if (!price) {
       if (catalog == nullptr) {
         return refuse(
             ConditionStatus::kUnknown, "SchedulerUnavailable",
             fmt::format("the price of pool '{}' is not known: the scheduling service does not answer", pool->name));
       }
-      unpriced = fmt::format(
-          "spec.resources.pools: ResourcePool '{}' has no price: the catalog (revision {}) does "
-          "not "
-          "hold its spec.price.offering",
-          pool->name, catalog->revision);
+      unpriced = fmt::format("spec.resources.pools: ResourcePool '{}' has no price: {}", pool->name,
+                             WhyUnpriced(*pool, *catalog));
       if (named) return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
       continue;
     }
-    usable.prices[pool->name] = price->usd_per_unit_hour;
+    usable.prices[pool->name] = price->price.usd_per_unit_hour;
+    usable.paid[pool->name] = price->paid;
+    usable.zones[pool->name] = price->price.pin;
+    if (price->cheaper) usable.cheaper[pool->name] = price->cheaper->usd_per_unit_hour;
+    if (price->only_held) only_held.insert(pool->name);
     usable.pools.push_back(*pool);
   }
   if (usable.pools.empty() && !unpriced.empty()) return refuse(ConditionStatus::kFalse, "PoolUnpriced", unpriced);
@@ -200,8 +202,14 @@ std::optional<JobPass::Pools> JobPass::UsablePools() {
                               NameList(all)));
   }
   for (const ResourcePool& pool : usable.pools) {
-    JobUnits units = UnitsFor(pool);
-    usable.offers.push_back({&pool, units.units, std::move(units.bound)});
+    const std::string& zone = usable.zones[pool.name];
+    JobUnits units = UnitsFor(pool, zone);
+    if (only_held.contains(pool.name)) {  // implies a record
+      const auto held = std::count_if(record_->slots.begin(), record_->slots.end(),
+                                      [&](const MemberSlot& slot) { return slot.pool == pool.name; });
+      if (held < units.units) units = {static_cast<int>(held), "units that the job holds of pool " + pool.name};
+    }
+    usable.offers.push_back({&pool, units.units, std::move(units.bound), usable.prices[pool.name], zone});
   }
   return usable;
 }

@@ -20,15 +20,40 @@ std::map<std::string, int> UnitsOf(const PlanRecord& record) {
 
 }  // namespace
 
-// The job's own pod, with its template, is what is looked for a place for.
-JobUnits JobPass::UnitsFor(const ResourcePool& pool) const {
-  const MemberSlot slot{"unit", Role::kTrainer, pool.name, 0, 0};
-  const kube::Object pod = MemberPod(*job_, slot, pool, deps_.options.worker, "", 0);
-  return deps_.capacity.UnitsFor(pool, deps_.capacity.Demand(pod), job_->key());
+// What the job's own pod, with its template, asks of a node.
+PodDemand JobPass::UnitOf(const ResourcePool& pool, const std::string& zone) const {
+  const MemberSlot slot{"unit", Role::kTrainer, pool.name, 0, 0, zone};
+  return deps_.capacity.Demand(MemberPod(*job_, slot, pool, deps_.options.worker, "", 0));
+}
+
+JobUnits JobPass::UnitsFor(const ResourcePool& pool, const std::string& zone) const {
+  return deps_.capacity.UnitsFor(pool, UnitOf(pool, zone), job_->key());
+}
+
+std::optional<JobPrice> JobPass::PriceFor(const ResourcePool& pool, const PriceCatalog* catalog,
+                                          bool keep_zones) const {
+  ZoneChoice choice;
+  choice.keep = keep_zones;
+  if (const auto avoided = memory_.avoided_zones.find(pool.name); avoided != memory_.avoided_zones.end()) {
+    choice.avoid = avoided->second;
+  }
+  if (record_) {
+    const std::map<std::string, std::string> zones = record_->Zones();
+    const auto planned = record_->usd_per_unit_hour.find(pool.name);
+    if (const auto zone = zones.find(pool.name); zone != zones.end()) {
+      choice.held = HeldUnits{zone->second, planned == record_->usd_per_unit_hour.end() ? 0 : planned->second};
+    }
+  }
+  return PriceForJob(pool, catalog, deps_.capacity.ZonesOf(pool, UnitOf(pool, "")), choice,
+                     [&](const std::string& zone) { return UnitsFor(pool, zone).units > 0; });
 }
 
 bool JobPass::Fits(const Pools& pools) const {
   for (const auto& [pool, units] : UnitsOf(*record_)) {
+    // Units of another zone say nothing of those that the plan holds.
+    if (const auto zone = pools.zones.find(pool); zone != pools.zones.end() &&
+                                                  !SameZones(record_->slots, {*zone}))
+      continue;
     const auto offer = std::find_if(pools.offers.begin(), pools.offers.end(),
                                     [&](const PoolOffer& o) { return o.pool->name == pool; });
     if (offer == pools.offers.end() || offer->units < units) return false;

@@ -99,7 +99,7 @@ absl::StatusOr<bool> JobPass::LeaveNodes() {
   SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
                model::Summary(record_->plan, record_->layer_names));
   if (!pools) return false;
-  if (Fits(*pools)) {
+  if (Fits(*pools) && SameZones(record_->slots, pools->zones)) {
     MEDLEY_RETURN_IF_ERROR(Relocate(reason, doomed.size()));
     return true;
   }
@@ -110,7 +110,7 @@ absl::StatusOr<bool> JobPass::LeaveNodes() {
   }
   memory_.leave_asked_at = steady_;
   const int64_t before = record_->plan.generation;
-  MEDLEY_RETURN_IF_ERROR(Consider(reason, true, *pools));
+  MEDLEY_RETURN_IF_ERROR(Consider(reason, true, *pools, InputsOf(*pools)));
   if (record_->plan.generation == before) Again(kAskAgain);
   return record_->plan.generation != before;
 }
@@ -121,7 +121,7 @@ absl::Status JobPass::Relocate(const std::string& reason, size_t count) {
   record.plan.generation = std::max({from, observed_->generation, observed_->next_generation}) + 1;
   std::vector<std::string> names;
   for (const kube::ObjectPtr& pod : Pods()) names.push_back(pod->key().name);
-  record.slots = AssignSlots(job_->name(), record.plan, StayingSlots(), names);
+  record.slots = AssignSlots(job_->name(), record.plan, StayingSlots(), names, record.Zones());
   record.reason = reason;
   MEDLEY_RETURN_IF_ERROR(SaveRecord(record));
   FillPlanStatus();

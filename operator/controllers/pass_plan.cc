@@ -185,7 +185,8 @@ absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools
   record.plan.job_uid = object_.uid();
   std::vector<std::string> names;
   for (const kube::ObjectPtr& pod : Pods()) names.push_back(pod->key().name);
-  record.slots = AssignSlots(job_->name(), record.plan, record_ ? StayingSlots() : std::vector<MemberSlot>(), names);
+  record.slots = AssignSlots(job_->name(), record.plan, record_ ? StayingSlots() : std::vector<MemberSlot>(), names,
+                             pools.zones);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);

@@ -20,6 +20,14 @@ model::Profile Uncorrected(model::Profile profile) {
   return profile;
 }
 
+// True when a price is not as it was. One that is absent now is none to consider.
+bool HasNewPrice(const std::map<std::string, double>& before, const std::map<std::string, double>& now) {
+  return std::any_of(now.begin(), now.end(), [&](const auto& price) {
+    const auto known = before.find(price.first);
+    return known == before.end() || known->second != price.second;
+  });
+}
+
 }  // namespace
 
 double SecondsSince(const std::string& time, base::WallTime now) {
@@ -30,6 +38,7 @@ double SecondsSince(const std::string& time, base::WallTime now) {
 PlanningInputs JobPass::InputsOf(const Pools& pools) const {
   PlanningInputs inputs;
   inputs.prices = pools.prices;
+  inputs.cheaper = pools.cheaper;
   for (const PoolOffer& offer : pools.offers) inputs.units[offer.pool->name] = offer.units;
   const kube::Json& spec = job_->spec;
   kube::Json policy = kube::Json::object();
@@ -118,12 +127,14 @@ std::string JobPass::ReplanReason(const Pools& pools, const PlanningInputs& now,
       const auto planned = record_->usd_per_unit_hour.find(pool);
       if (planned == record_->usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
     }
+    if (!now.cheaper.empty() && job_->elasticity.on_price_change) return "PriceChanged";
     memory_.considered = now;
     return "";
   }
   const PlanningInputs& before = *memory_.considered;
   if (before.policy != now.policy) return "ObjectiveChanged";
-  if (before.prices != now.prices && job_->elasticity.on_price_change) return "PriceChanged";
+  const bool priced_anew = before.prices != now.prices || HasNewPrice(before.cheaper, now.cheaper);
+  if (priced_anew && job_->elasticity.on_price_change) return "PriceChanged";
   return "";
 }
 
@@ -136,6 +147,7 @@ absl::Status JobPass::Replan() {
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable = InForce() && observed_->phase == JobPhase::kTraining && observed_->samples_total > 0;
   if (!stable && !stuck) return absl::OkStatus();
+  if (InForce()) memory_.avoided_zones.clear();
   std::optional<Pools> pools = UsablePools();
   if (!pools) {
     // The plan in force stays; its condition must not say otherwise.
@@ -149,8 +161,15 @@ absl::Status JobPass::Replan() {
   if (reason.empty() && stuck) {
     reason = "MemberUnschedulable";
     forced = true;
+    const std::string zone = record_->Zones()[stuck_pool];
+    bool elsewhere = false;
+    if (!zone.empty()) {
+      memory_.avoided_zones[stuck_pool].insert(zone);
+      if (std::optional<Pools> others = UsablePools()) pools = std::move(others);
+      elsewhere = pools->zones[stuck_pool] != zone;
+    }
     for (PoolOffer& offer : pools->offers) {
-      if (offer.pool->name != stuck_pool) continue;
+      if (offer.pool->name != stuck_pool || elsewhere) continue;
       int scheduled = 0;
       for (const kube::ObjectPtr& pod : Pods()) {
         scheduled += pod->label("medley.dev/pool") == stuck_pool && !pod->String("/spec/nodeName").empty() ? 1 : 0;
@@ -166,14 +185,20 @@ absl::Status JobPass::Replan() {
   if (reason == "ObjectiveChanged") {
     forced =
         forced || BelowGoal() ||
-        (job_->objective.max_usd_per_hour > 0 && record_->UsdPerHour(now.prices) > job_->objective.max_usd_per_hour);
+        (job_->objective.max_usd_per_hour > 0 && record_->UsdPerHour(pools->paid) > job_->objective.max_usd_per_hour);
   }
   // An edit gets an answer, also where it is that of the edit before.
   if (reason == "ObjectiveChanged") memory_.last_event.clear();
-  return reason.empty() ? absl::OkStatus() : Consider(reason, forced, *pools);
+  return reason.empty() ? absl::OkStatus() : Consider(reason, forced, *pools, now);
 }
 
-absl::Status JobPass::Consider(const std::string& reason, bool forced, const Pools& pools) {
+absl::Status JobPass::ConsiderCheaperZones(const std::string& reason, bool forced, const PlanningInputs& inputs) {
+  const std::optional<Pools> pools = UsablePools(/*keep_zones=*/false);
+  return pools ? Consider(reason, forced, *pools, inputs) : absl::OkStatus();
+}
+
+absl::Status JobPass::Consider(const std::string& reason, bool forced, const Pools& pools,
+                               const PlanningInputs& planning_inputs) {
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::Profile> profile, Profiles(pools));
   // A pool that is new here is measured first; the plan in force stays meanwhile.
   SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
@@ -196,8 +221,9 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
     }
   }
   if (!result) return absl::OkStatus();  // away: asked again later, `considered` is unchanged
-  memory_.considered = InputsOf(pools);
+  memory_.considered = planning_inputs;
   if (!result->plan || !result->execution_plan) {
+    if (!pools.cheaper.empty()) return ConsiderCheaperZones(reason, forced, planning_inputs);
     if (reason == "CapacityLowered") memory_.over_refused = memory_.considered->units;
     ExplainInfeasible(result->reasons, pools);
     return absl::OkStatus();
@@ -206,13 +232,13 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   inputs.remaining_samples = observed_->samples_total > 0
                                  ? progress.remaining_samples
                                  : static_cast<double>(profile->samples_per_epoch) * job_->epochs;
-  inputs.current_usd_per_hour = record_->UsdPerHour(pools.prices);
+  inputs.current_usd_per_hour = record_->UsdPerHour(pools.paid);
   inputs.current_throughput = observed_->throughput;
   inputs.current_estimated_throughput = present;
   inputs.candidate_usd_per_hour = result->plan->cost_per_hour;
   inputs.candidate_estimated_throughput =
       result->plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
-  inputs.same_plan = SameShape(record_->plan, *result->execution_plan);
+  inputs.same_plan = SameShape(record_->plan, *result->execution_plan) && SameZones(record_->slots, pools.zones);
   inputs.pause_seconds =
       status_.last_rescale ? status_.last_rescale->pause_seconds : deps_.options.default_pause_seconds;
   inputs.warm_up_seconds = deps_.options.default_warm_up_seconds;
@@ -229,9 +255,13 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
     memory_.considered.reset();
     Again(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
   }
-  if (!decision.move) return absl::OkStatus();
+  if (!decision.move) {
+    // Not worth a move in the zones that the job keeps: perhaps in the cheapest ones.
+    return pools.cheaper.empty() ? absl::OkStatus() : ConsiderCheaperZones(reason, forced, planning_inputs);
+  }
   const int64_t from = record_->plan.generation;
   MEDLEY_RETURN_IF_ERROR(Accept(*result, pools, *profile, reason));
+  memory_.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(
       kRescalingCondition, ConditionStatus::kTrue, reason,
       fmt::format("from generation {} to generation {}: {}", from, record_->plan.generation, decision.sentence));

@@ -114,6 +114,7 @@ void JobPass::FillPlanStatus() {
   status.generation = plan.generation;
   status.planner = plan.provenance.planner;
   status.summary = model::Summary(plan, record_->layer_names);
+  const std::map<std::string, std::string> zones = record_->Zones();
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const model::Stage& stage = plan.stages[s];
     const double throughput = s < record_->stage_throughput.size() ? record_->stage_throughput[s] : 0;
@@ -122,7 +123,9 @@ void JobPass::FillPlanStatus() {
       layers += fmt::format("{}{}-{}", layers.empty() ? "" : ",", range.first, range.end - 1);
     }
     for (const model::Group& group : stage.groups) {
-      status.stages.push_back({layers, group.pool, group.units, throughput});
+      const auto zone = zones.find(group.pool);
+      status.stages.push_back(
+          {layers, group.pool, group.units, throughput, zone == zones.end() ? "" : zone->second});
     }
   }
   if (plan.servers) {

@@ -13,6 +13,7 @@ struct MemberSlot {
   std::string pool;
   int stage = 0;  // trainers
   int index = 0;  // rank within the stage, or shard
+  std::string zone = {};  // that the pod is pinned to; empty: any
   bool operator==(const MemberSlot&) const = default;
 };
 

@@ -33,6 +33,8 @@ struct PlanRecord {
 
   // At today's `prices`; a pool without a price counts as planned.
   double UsdPerHour(const std::map<std::string, double>& prices) const;
+  // The zone that the pods of each pool of the plan are pinned to; empty: none. All slots of a pool have the same.
+  std::map<std::string, std::string> Zones() const;
   int Trainers() const;
 };
 

@@ -16,6 +16,9 @@ struct PoolOffer {
   const ResourcePool* pool = nullptr;
   int units = 0;
   std::string bound;  // what bounds them, in words
+  // Of a unit, where the price comes from a catalog; 0: what the pool's spec says.
+  double usd_per_unit_hour = 0;
+  std::string zone;  // of that price; empty: as the pool's offering says
 };
 
 // How far the job is.

@@ -27,8 +27,7 @@ std::vector<model::CatalogPrice> PricesOf(const Catalog& catalog) {
 }
 
 void SetPrice(const std::vector<model::CatalogPrice>& prices, model::Resource& resource) {
-  const auto match =
-      model::MatchPrice(prices, {resource.offering ? &*resource.offering : nullptr, resource.name, {}});
+  const auto match = model::MatchPrice(prices, {resource.offering ? &*resource.offering : nullptr, resource.name, {}});
   if (!match || !match->available) return;
   resource.price_per_unit_hour = match->usd_per_unit_hour;
   if (resource.offering) resource.offering->zone = match->zone;

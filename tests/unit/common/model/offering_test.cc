@@ -105,27 +105,27 @@ std::optional<PriceMatch> Naive(const std::vector<Row>& rows, const Offering& wa
            (capacity.empty() || capacity == o.capacity_type);
   };
   const auto search = [&](const std::string& capacity) {
-    std::vector<std::pair<std::tuple<bool, double, std::string, std::string, std::string, std::string, std::string,
-                                     size_t>,
-                          PriceMatch>>
+    std::vector<std::pair<
+        std::tuple<bool, double, std::string, std::string, std::string, std::string, std::string, size_t>, PriceMatch>>
         found;
     for (size_t i = 0; i < rows.size(); ++i) {
       const Offering& o = rows[i].offering;
       if (!fits(o, capacity) || rows[i].usd <= 0) continue;
       if (!o.zone.empty() && !wanted.zone.empty() && o.zone != wanted.zone) continue;
-      const bool hidden = o.zone.empty() && std::any_of(rows.begin(), rows.end(), [&](const Row& other) {
-        const std::string& zone = other.offering.zone;
-        if (!same_machine(other.offering, o) || zone.empty() || other.usd <= 0) return false;
-        return wanted.zone.empty() ? other.available && !not_zones.contains(zone) : zone == wanted.zone;
-      });
+      const bool hidden =
+          o.zone.empty() && std::any_of(rows.begin(), rows.end(), [&](const Row& other) {
+            const std::string& zone = other.offering.zone;
+            if (!same_machine(other.offering, o) || zone.empty() || other.usd <= 0) return false;
+            return wanted.zone.empty() ? other.available && !not_zones.contains(zone) : zone == wanted.zone;
+          });
       const std::string zone = o.zone.empty() ? wanted.zone : o.zone;
       if (hidden || not_zones.contains(zone)) continue;
       const double usd = rows[i].usd / wanted.units_per_instance;
       found.push_back({{!rows[i].available, usd, o.provider, o.region, o.zone, o.instance_type, o.capacity_type, i},
                        {i, usd, zone, rows[i].available}});
     }
-    const auto best = std::min_element(found.begin(), found.end(),
-                                       [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto best =
+        std::min_element(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return best == found.end() ? std::nullopt : std::optional(best->second);
   };
   auto match = search(wanted.capacity_type);
@@ -137,7 +137,9 @@ std::optional<PriceMatch> Naive(const std::vector<Row>& rows, const Offering& wa
 TEST(MatchPriceTest, AsANaiveReferenceOnRandomCatalogs) {
   base::Rng rng(kSeed);
   std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
-  const auto pick = [&](std::initializer_list<const char*> of) { return std::string(*(of.begin() + rng.Below(of.size()))); };
+  const auto pick = [&](std::initializer_list<const char*> of) {
+    return std::string(*(of.begin() + rng.Below(of.size())));
+  };
   int matched = 0;
   int unavailable = 0;
   for (int round = 0; round < 5000; ++round) {
@@ -150,8 +152,12 @@ TEST(MatchPriceTest, AsANaiveReferenceOnRandomCatalogs) {
                       static_cast<double>(rng.Below(4)),
                       rng.Below(3) != 0});
     }
-    const Offering wanted{pick({"", "aws"}),         pick({"", "r", "r"}),     pick({"", "", "a", "b"}),
-                          pick({"", "p3", "p3"}),    pick({"", "spot", "on-demand"}), 1.0 + static_cast<double>(rng.Below(3))};
+    const Offering wanted{pick({"", "aws"}),
+                          pick({"", "r", "r"}),
+                          pick({"", "", "a", "b"}),
+                          pick({"", "p3", "p3"}),
+                          pick({"", "spot", "on-demand"}),
+                          1.0 + static_cast<double>(rng.Below(3))};
     std::set<std::string> not_zones;
     if (rng.Below(3) == 0) not_zones.insert(pick({"a", "b"}));
     const auto expected = Naive(rows, wanted, not_zones);
