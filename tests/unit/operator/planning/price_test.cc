@@ -158,7 +158,8 @@ TEST(PriceForJobTest, TwoJobsHoldThePoolInDifferentZones) {
   EXPECT_EQ(first->price.pin, "a");
   EXPECT_EQ(second->price.pin, "b");
   // A third one finds zone b full.
-  const auto third = PriceForJob(V100(), &catalog, {true, {"a", "b"}}, {}, [](const std::string& z) { return z == "a"; });
+  const auto only_a = [](const std::string& zone) { return zone == "a"; };
+  const auto third = PriceForJob(V100(), &catalog, {true, {"a", "b"}}, {}, only_a);
   EXPECT_EQ(third->price.pin, "a");
   const auto fourth = PriceForJob(V100(), &catalog, {true, {"a", "b"}}, {}, [](const std::string&) { return false; });
   EXPECT_EQ(fourth->price.pin, "b") << "every zone is full: the cheapest";
