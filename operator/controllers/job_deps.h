@@ -118,7 +118,7 @@ struct JobMemory {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod
-  // Zones by pool in which pods of a plan that is not in force yet found no node.
+  // Zones by pool in which, since a plan was last in force, pods found no node or no plan was found.
   std::map<std::string, std::set<std::string>> avoided_zones;
   std::set<std::string> refused;                                // pods that a quota did not admit
   std::set<std::string> profilers;                              // pods that measure what is asked about now

@@ -29,8 +29,8 @@ class JobPass {
   // The pools that the job may use, all priced, with the units that it may have.
   struct Pools {
     std::vector<ResourcePool> pools;
-    std::map<std::string, double> prices;  // to plan with
-    std::map<std::string, double> paid;    // what a unit of the running plan costs now
+    std::map<std::string, double> prices;      // to plan with
+    std::map<std::string, double> paid;        // what a unit of the running plan costs now
     std::map<std::string, std::string> zones;  // that pods are pinned to; empty: none
     std::map<std::string, double> cheaper;     // prices of other zones than those that the job keeps
     std::vector<PoolOffer> offers;             // into `pools`
@@ -97,6 +97,8 @@ class JobPass {
   PlanningInputs InputsOf(const Pools& pools) const;
   // `inputs`: of the pools in the zones that the job keeps.
   absl::Status Consider(const std::string& reason, bool forced, const Pools& pools, const PlanningInputs& inputs);
+  // Where no plan was found in the zones of `pools`: pools of which at least one is in a zone that was not tried yet.
+  std::optional<Pools> PoolsInOtherZones(const Pools& pools);
   absl::Status ConsiderCheaperZones(const std::string& reason, bool forced, const PlanningInputs& inputs);
   JobProgress Progress() const;
   bool Settled() const;    // runs as planned and has what it asked for

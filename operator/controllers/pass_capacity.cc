@@ -49,14 +49,14 @@ std::optional<JobPrice> JobPass::PriceFor(const ResourcePool& pool, const PriceC
 }
 
 bool JobPass::Fits(const Pools& pools) const {
+  const std::map<std::string, std::string> held = record_->Zones();
   for (const auto& [pool, units] : UnitsOf(*record_)) {
-    // Units of another zone say nothing of those that the plan holds.
-    if (const auto zone = pools.zones.find(pool); zone != pools.zones.end() &&
-                                                  !SameZones(record_->slots, {*zone}))
-      continue;
     const auto offer = std::find_if(pools.offers.begin(), pools.offers.end(),
                                     [&](const PoolOffer& o) { return o.pool->name == pool; });
-    if (offer == pools.offers.end() || offer->units < units) return false;
+    if (offer == pools.offers.end()) return false;
+    // Units that are offered in another zone say nothing of those that the plan holds.
+    const std::string& zone = held.at(pool);
+    if ((offer->zone == zone ? offer->units : UnitsFor(*offer->pool, zone).units) < units) return false;
   }
   return true;
 }

@@ -99,7 +99,7 @@ absl::StatusOr<bool> JobPass::LeaveNodes() {
   SetCondition(kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
                model::Summary(record_->plan, record_->layer_names));
   if (!pools) return false;
-  if (Fits(*pools) && SameZones(record_->slots, pools->zones)) {
+  if (Fits(*pools)) {
     MEDLEY_RETURN_IF_ERROR(Relocate(reason, doomed.size()));
     return true;
   }

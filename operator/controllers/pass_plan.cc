@@ -137,7 +137,7 @@ void JobPass::ExplainInfeasible(const std::vector<model::Reason>& reasons, const
 }
 
 absl::Status JobPass::MakeFirstPlan() {
-  const std::optional<Pools> pools = UsablePools();
+  std::optional<Pools> pools = UsablePools();
   if (!pools) {
     Again(deps_.options.scheduler_retry);
     return absl::OkStatus();
@@ -151,7 +151,13 @@ absl::Status JobPass::MakeFirstPlan() {
   }
   progress.elapsed_seconds = SecondsSince(status_.start_time, now_);
   progress.spent_usd = status_.cost ? status_.cost->spent_usd : 0;
-  const std::optional<model::PlanResult> result = Ask(*pools, *profile, progress);
+  std::optional<model::PlanResult> result = Ask(*pools, *profile, progress);
+  while (result && !result->plan) {
+    std::optional<Pools> others = PoolsInOtherZones(*pools);
+    if (!others) break;
+    pools = std::move(others);
+    result = Ask(*pools, *profile, progress);
+  }
   if (!result) return absl::OkStatus();
   if (!result->plan || !result->execution_plan) {
     ExplainInfeasible(result->reasons, *pools);
@@ -185,8 +191,8 @@ absl::Status JobPass::Accept(const model::PlanResult& result, const Pools& pools
   record.plan.job_uid = object_.uid();
   std::vector<std::string> names;
   for (const kube::ObjectPtr& pod : Pods()) names.push_back(pod->key().name);
-  record.slots = AssignSlots(job_->name(), record.plan, record_ ? StayingSlots() : std::vector<MemberSlot>(), names,
-                             pools.zones);
+  record.slots =
+      AssignSlots(job_->name(), record.plan, record_ ? StayingSlots() : std::vector<MemberSlot>(), names, pools.zones);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);

@@ -192,6 +192,19 @@ absl::Status JobPass::Replan() {
   return reason.empty() ? absl::OkStatus() : Consider(reason, forced, *pools, now);
 }
 
+std::optional<JobPass::Pools> JobPass::PoolsInOtherZones(const Pools& pools) {
+  for (const auto& [pool, zone] : pools.zones) {
+    if (!zone.empty()) memory_.avoided_zones[pool].insert(zone);
+  }
+  std::optional<Pools> others = UsablePools();
+  if (!others) return std::nullopt;
+  const bool untried = std::any_of(others->zones.begin(), others->zones.end(), [&](const auto& item) {
+    return !item.second.empty() && !memory_.avoided_zones[item.first].contains(item.second);
+  });
+  if (!untried) memory_.avoided_zones.clear();  // all were tried: from the beginning next time
+  return untried ? std::move(others) : std::nullopt;
+}
+
 absl::Status JobPass::ConsiderCheaperZones(const std::string& reason, bool forced, const PlanningInputs& inputs) {
   const std::optional<Pools> pools = UsablePools(/*keep_zones=*/false);
   return pools ? Consider(reason, forced, *pools, inputs) : absl::OkStatus();
@@ -223,7 +236,7 @@ absl::Status JobPass::Consider(const std::string& reason, bool forced, const Poo
   if (!result) return absl::OkStatus();  // away: asked again later, `considered` is unchanged
   memory_.considered = planning_inputs;
   if (!result->plan || !result->execution_plan) {
-    if (!pools.cheaper.empty()) return ConsiderCheaperZones(reason, forced, planning_inputs);
+    if (const auto others = PoolsInOtherZones(pools)) return Consider(reason, forced, *others, planning_inputs);
     if (reason == "CapacityLowered") memory_.over_refused = memory_.considered->units;
     ExplainInfeasible(result->reasons, pools);
     return absl::OkStatus();

@@ -63,7 +63,6 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   const auto price = PriceOf(pool, catalog.get(), deps_.capacity.ZonesOf(pool, UnitOf(pool)));
   const int64_t generation = pool.object.generation();
   const base::WallTime now = deps_.clock.Now();
-  status.zone.clear();
   if (price && price->available) {
     status.zone = price->zone;
     status.usd_per_unit_hour = price->usd_per_unit_hour;
@@ -82,6 +81,7 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     return;
   }
   status.usd_per_unit_hour = 0;
+  status.zone.clear();
   status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, price ? "OfferingUnavailable" : "NotInCatalog",
                         "The pool has no price: " + WhyUnpriced(pool, *catalog) + ".", generation, now);
 }

@@ -152,7 +152,7 @@ std::optional<JobPrice> PriceForJob(const ResourcePool& pool, const PriceCatalog
   const std::string& zone = choice.held->zone;
   std::optional<UnitPrice> kept = PriceIn(zone, pool, catalog, zones);
   const double paid = kept ? kept->usd_per_unit_hour : choice.held->usd_per_unit_hour;
-  const bool may_keep = kept && kept->available && !choice.avoid.contains(zone);
+  const bool may_keep = kept && kept->available && !choice.avoid.contains(zone) && has_units(zone);
   if (choice.keep && may_keep) {
     const bool cheaper = best && best->pin != zone && best->usd_per_unit_hour < kept->usd_per_unit_hour;
     return JobPrice{*std::move(kept), paid, cheaper ? best : std::nullopt, false};

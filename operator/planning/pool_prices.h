@@ -60,7 +60,7 @@ struct HeldUnits {
 struct ZoneChoice {
   std::optional<HeldUnits> held;
   bool keep = true;             // false: the cheapest zone, wherever the job holds units
-  std::set<std::string> avoid;  // zones in which the job's pods found no node
+  std::set<std::string> avoid;  // zones in which the job's pods found no node, or in which no plan was found
 };
 
 struct JobPrice {
@@ -71,9 +71,10 @@ struct JobPrice {
   bool only_held = false;
 };
 
-// A kept zone is priced by its own offering while that is available. Where it is not, the price is that of the cheapest
-// other zone, and `paid` is the last price known of the kept one. `has_units(zone)`: the job could have a unit there; a
-// zone without any is chosen only where no other has one. Nothing: unpriced.
+// A kept zone is priced by its own offering while that is available and the job can have a unit there. Else the price is
+// that of the cheapest other zone; `paid` is then what the catalog says of the kept zone, or what the plan was made with.
+// `has_units(zone)`: the job could have a unit there; a zone without any is chosen only where no other has one.
+// Nothing: unpriced.
 std::optional<JobPrice> PriceForJob(const ResourcePool& pool, const PriceCatalog* catalog, const PoolZones& zones,
                                     const ZoneChoice& choice,
                                     const std::function<bool(const std::string& zone)>& has_units);

@@ -165,6 +165,14 @@ TEST(PriceForJobTest, TwoJobsHoldThePoolInDifferentZones) {
   EXPECT_EQ(fourth->price.pin, "b") << "every zone is full: the cheapest";
 }
 
+TEST(PriceForJobTest, AZoneWithoutUnitsForTheJobIsNotKept) {
+  const PriceCatalog catalog = Zonal({{"a", 2}, {"b", 3}});
+  const auto only_b = [](const std::string& zone) { return zone == "b"; };
+  const auto price = PriceForJob(V100(), &catalog, {true, {"a", "b"}}, {HeldUnits{"a", 2}}, only_b);
+  EXPECT_EQ(price->price.pin, "b");
+  EXPECT_EQ(price->paid, 2);
+}
+
 TEST(PriceForJobTest, AnEditOfThePool) {
   const PriceCatalog catalog = Zonal({{"a", 3}, {"b", 2}});
   const ZoneChoice held{HeldUnits{"a", 2.5}};
