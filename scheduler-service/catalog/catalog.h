@@ -49,8 +49,8 @@ class CatalogStore {
 
 // Fills in what the request leaves to the catalog. A request without resources gets every available resource type that
 // the catalog defines whole. A resource with price 0 gets the price that common/model/offering.h finds, and its
-// offering gets the zone of that price. A resource that the catalog does not know, or for which nothing is available, keeps
-// price 0. Pure.
+// offering gets the zone of that price. A resource that the catalog does not know, or for which nothing is available,
+// keeps price 0. Pure.
 void ResolvePrices(const Catalog& catalog, model::PlanRequest& request);
 
 }  // namespace medley::sched
