@@ -72,10 +72,9 @@ struct JobPrice {
 };
 
 // A kept zone is priced by its own offering while that is available and the job can have a unit there. Otherwise the
-// price is that of the cheapest other zone, and `paid` is what the catalog says of the kept zone, or else the price that
-// the plan was made with.
-// `has_units(zone)`: the job could have a unit there; a zone without any is chosen only where no other has one.
-// Nothing: unpriced.
+// price is that of the cheapest other zone, and `paid` is what the catalog says of the kept zone, or else the price
+// that the plan was made with. `has_units(zone)` tells whether the job could have a unit there; a zone without any is
+// chosen only where no other has one. Nothing: unpriced.
 std::optional<JobPrice> PriceForJob(const ResourcePool& pool, const PriceCatalog* catalog, const PoolZones& zones,
                                     const ZoneChoice& choice,
                                     const std::function<bool(const std::string& zone)>& has_units);
