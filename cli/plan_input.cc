@@ -12,7 +12,7 @@
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/price_file.h"
 #include "scheduler-service/planner/plan.h"
-#include "scheduler-service/profile/analytic.h"
+#include "scheduler-service/prepare/prepare.h"
 
 namespace medley::cli {
 namespace {
@@ -104,9 +104,6 @@ absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file) {
 
 absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request) {
   if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, request));
-  MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
-  const absl::Status estimated = sched::AddAnalyticProfiles(request, hardware);
-  if (!estimated.ok()) return flags.file.empty() ? estimated : base::Annotate(estimated, flags.file);
   if (!flags.planner.empty()) request.planner.name = flags.planner;
   if (flags.seed) request.planner.seed = *flags.seed;
   return UsePolicy(flags, request.planner.recurrent);
@@ -119,20 +116,20 @@ absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags) {
 
 absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequest request,
                                          sched::PriceOrigin origin) {
-  if (flags.prices.empty()) {
-    sched::CatalogStore none;
-    sched::ResolvePrices(*none.Get(), request);
-    return PricedRequest{std::move(request), origin};
-  }
   base::SystemClock clock;
   sched::CatalogStore store;
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
-  auto entries = sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
-  if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
-  store.Publish(std::move(*entries), clock.Now());
+  if (!flags.prices.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
+    auto entries = sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
+    if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
+    store.Publish(std::move(*entries), clock.Now());
+  }
   const sched::CatalogSnapshot catalog = store.Get();
-  sched::ResolvePrices(*catalog, request);
-  return PricedRequest{std::move(request), {catalog->revision, catalog->price_time}};
+  if (catalog->revision > 0) origin = {catalog->revision, catalog->price_time};
+  MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
+  const absl::Status prepared = sched::PrepareRequest(*catalog, hardware, request);
+  if (!prepared.ok()) return flags.file.empty() ? prepared : base::Annotate(prepared, flags.file);
+  return PricedRequest{std::move(request), origin};
 }
 
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {

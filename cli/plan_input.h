@@ -41,10 +41,10 @@ struct PricedRequest {
 // Reads the request of flags.file and applies the flags. Errors name the file and the field's path.
 absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags);
 
-// Applies the flags to a request: profile, datasheets, planner, seed, policy.
+// Applies the flags that change a request: profile, planner, seed, policy.
 absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request);
-// Takes prices for resources without one from the file of --prices. Without that file the prices stay, and `origin` is
-// their origin.
+// Prepares the request as the scheduling service does (scheduler-service/prepare), with the prices of --prices and the
+// datasheets of --hardware. `origin` is where prices that the request already has come from.
 absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequest request, sched::PriceOrigin origin);
 
 struct Planned {

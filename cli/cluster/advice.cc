@@ -66,6 +66,8 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"DeadlineExceeded", "raise spec.runPolicy.activeDeadlineSeconds, delete the job and create it again"},
       {"NotInCatalog",
        "correct spec.price.offering, add a feed that has a price for it, or set spec.price.usdPerUnitHour"},
+      {"OfferingUnavailable",
+       "wait until a feed reports the offering as available, or set another offering or spec.price.usdPerUnitHour"},
       {"NoNodes", "add nodes that match spec.nodeSelector and have room for a unit, or set spec.scaling to Autoscaled"},
       {"PlanFound", ""},
       {"AllRunning", ""},

@@ -42,12 +42,30 @@ std::string Unusable(const JobObjects& objects, const ops::ResourcePool& pool, c
   return "";
 }
 
+// The zone that the running plan's pods of the pool are pinned to; empty: none.
+std::string KeptZone(const JobPlanRequest& job_request, const std::string& pool) {
+  if (!job_request.record || job_request.status.finished()) return "";
+  const std::map<std::string, std::string> zones = job_request.record->Zones();
+  const auto zone = zones.find(pool);
+  return zone == zones.end() ? "" : zone->second;
+}
+
 absl::Status AddPool(const JobObjects& objects, const kube::Object& object, const std::string& ns, bool named,
                      bool keep_offerings, Usable& usable, JobPlanRequest& job_request) {
   MEDLEY_ASSIGN_OR_RETURN(ops::ResourcePool pool, ops::ResourcePool::FromObject(object));
   const ops::PoolStatus status = ops::PoolStatus::FromJson(object.At("/status"));
-  if (!keep_offerings || !pool.offering) {
+  const std::string kept_zone = KeptZone(job_request, pool.name);
+  if (keep_offerings && pool.offering) {
+    if (!kept_zone.empty()) pool.offering->zone = kept_zone;
+  } else {
     if (status.usd_per_unit_hour > 0) pool.usd_per_unit_hour = status.usd_per_unit_hour;
+    if (pool.offering && !kept_zone.empty() && kept_zone != status.zone) {
+      // The status has the price of the cheapest zone; that of the job's zone was recorded with its plan.
+      const auto planned = job_request.record->usd_per_unit_hour.find(pool.name);
+      if (planned != job_request.record->usd_per_unit_hour.end()) pool.usd_per_unit_hour = planned->second;
+      job_request.notes.push_back(
+          fmt::format("pool {} is priced as planned, in zone {}, which the job keeps", pool.name, kept_zone));
+    }
     pool.offering.reset();
     job_request.price_time = std::max(job_request.price_time, status.price_time);
   }
@@ -108,17 +126,17 @@ absl::StatusOr<JobPlanRequest> BuildJobPlanRequest(const JobObjects& objects, bo
   const auto job = ops::TrainingJob::FromObject(objects.job);
   if (!job.ok()) return base::Annotate(job.status(), name);
   job_request.status = ops::JobStatus::FromJson(objects.job.At("/status"));
+  if (objects.plan) {
+    auto record = ops::ReadPlanRecord(*objects.plan);
+    if (record.ok()) job_request.record = *std::move(record);
+    if (!record.ok()) job_request.notes.push_back(base::Message(record.status()));
+  }
   MEDLEY_ASSIGN_OR_RETURN(const Usable usable, UsablePools(objects, *job, keep_offerings, job_request));
   const auto profile = ops::MergeProfiles(usable.profiles);
   if (!profile.ok()) return base::Annotate(profile.status(), name);
   std::vector<ops::PoolOffer> offers;
   for (size_t i = 0; i < usable.pools.size(); ++i) offers.push_back({&usable.pools[i], usable.units[i]});
   job_request.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(job_request.status, now));
-  if (objects.plan) {
-    auto record = ops::ReadPlanRecord(*objects.plan);
-    if (record.ok()) job_request.record = *std::move(record);
-    if (!record.ok()) job_request.notes.push_back(base::Message(record.status()));
-  }
   if (job_request.status.plan) job_request.catalog_revision = job_request.status.plan->catalog_revision;
   if (job_request.status.finished())
     job_request.notes.push_back("the job has finished: it is planned as if it started from the beginning");

@@ -2,8 +2,9 @@
 // (operator/records/plan_request.h). Pure except for ReadJobObjects, which reads from the cluster.
 //
 // It differs from the operator's request: units are the pools' status.units.free plus those that the job holds, so the
-// namespace's ResourceQuotas do not limit them; prices come from the pools' status; profiles are those measured,
-// without the scheduling service's corrections.
+// namespace's ResourceQuotas do not limit them; prices come from the pools' status, or from the running plan for a pool
+// that the job holds in another zone than the cheapest; profiles are those measured, without the scheduling service's
+// corrections.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -23,7 +23,7 @@ PlanStatus ReadPlan(const JsonReader& reader) {
   plan.summary = reader.String("summary");
   for (const JsonReader& stage : reader.Items("stages")) {
     plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0)),
-                           stage.Number("throughput", 0)});
+                           stage.Number("throughput", 0), stage.String("zone")});
   }
   for (const JsonReader& other : reader.Items("alternatives")) {
     plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0), other.Quantity("usdPerHour", 0),
@@ -42,10 +42,12 @@ PlanStatus ReadPlan(const JsonReader& reader) {
 Json PlanJson(const PlanStatus& plan) {
   Json stages = Json::array();
   for (const PlanStatus::Stage& stage : plan.stages) {
-    stages.push_back({{"layers", stage.layers},
-                      {"pool", stage.pool},
-                      {"units", stage.units},
-                      {"throughput", Rounded(stage.throughput, 10)}});
+    Json item = {{"layers", stage.layers},
+                 {"pool", stage.pool},
+                 {"units", stage.units},
+                 {"throughput", Rounded(stage.throughput, 10)}};
+    if (!stage.zone.empty()) item["zone"] = stage.zone;
+    stages.push_back(std::move(item));
   }
   Json alternatives = Json::array();
   for (const PlanStatus::Alternative& other : plan.alternatives) {

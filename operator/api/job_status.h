@@ -27,6 +27,7 @@ struct PlanStatus {
     std::string pool;
     int units = 0;
     double throughput = 0;  // samples/s, estimated for the stage
+    std::string zone = {};  // that its pods are pinned to; empty: any
     bool operator==(const Stage&) const = default;
   };
   // The best plan that uses one pool only (PlanResponse.alternatives), for users to compare the plan with.

@@ -12,6 +12,7 @@ PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   status.usd_per_unit_hour = reader.Quantity("usdPerUnitHour", 0);
   status.price_time = reader.String("priceTime");
   status.price_source = reader.String("priceSource");
+  status.zone = reader.String("zone");
   const JsonReader units = reader.Child("units");
   status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
@@ -26,6 +27,7 @@ kube::Json PoolStatus::ToJson() const {
   if (usd_per_unit_hour > 0) json["usdPerUnitHour"] = base::FormatDecimal(usd_per_unit_hour, 6);
   if (!price_time.empty()) json["priceTime"] = price_time;
   if (!price_source.empty()) json["priceSource"] = price_source;
+  if (!zone.empty()) json["zone"] = zone;
   return json;
 }
 

@@ -24,6 +24,7 @@ struct PoolStatus {
   double usd_per_unit_hour = 0;  // 0: not known
   std::string price_time;
   std::string price_source;
+  std::string zone;  // of the cheapest available offering; empty: the price holds in every zone
   PoolUnits units;
 
   static PoolStatus FromJson(const kube::Json& status);

@@ -56,6 +56,7 @@ inline constexpr std::string_view kReasons[] = {
     "FixedPrice",
     "CatalogPrice",
     "NotInCatalog",
+    "OfferingUnavailable",
     // Available (pools)
     "UnitsExist",
     "NoNodes",

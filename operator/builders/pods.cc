@@ -6,6 +6,7 @@
 #include "operator/builders/pod_group.h"
 #include "operator/builders/restricted.h"
 #include "operator/builders/template_overlay.h"
+#include "operator/builders/zone_pin.h"
 
 namespace medley::ops {
 namespace {
@@ -20,6 +21,7 @@ struct Shape {
   Json labels = Json::object();
   Json resources = Json::object();
   const char* restart_policy = "Never";
+  std::string zone = {};  // pinned to it; empty: any
 };
 
 Json Labels(const TrainingJob& job, const Shape& shape) {
@@ -107,6 +109,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
   if (shape.pool != nullptr) {
     for (const auto& [key, value] : shape.pool->node_selector) spec["nodeSelector"][key] = value;
   }
+  PinToZone(shape.zone, spec);
   for (Json& container : spec["containers"]) {
     if (container.value("name", "") != kWorkerContainer) continue;
     Json& env = container["env"];
@@ -172,7 +175,7 @@ kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settin
 
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
                        const WorkerSettings& settings, const std::string& coordinator, int64_t generation) {
-  Shape shape{slot.member, slot.role, &pool, coordinator, Json::object(), UnitResources(pool), "Never"};
+  Shape shape{slot.member, slot.role, &pool, coordinator, Json::object(), UnitResources(pool), "Never", slot.zone};
   shape.labels[kGenerationLabel] = std::to_string(generation);
   if (slot.role == Role::kTrainer) shape.labels[kStageLabel] = std::to_string(slot.stage);
   return Build(job, settings, shape);

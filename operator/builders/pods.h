@@ -16,7 +16,8 @@ namespace medley::ops {
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings);
 
-// `coordinator`: "ip:port". `generation`: the generation for which the pod is created.
+// `coordinator`: "ip:port". `generation`: the generation for which the pod is created. The pod of a slot with a zone
+// is pinned to that zone (zone_pin.h).
 kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const ResourcePool& pool,
                        const WorkerSettings& settings, const std::string& coordinator, int64_t generation);
 

@@ -33,14 +33,19 @@ std::string NewName(std::string_view job, const MemberSlot& place, const std::se
 }  // namespace
 
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
-                                    const std::vector<MemberSlot>& held, const std::vector<std::string>& reserved) {
+                                    const std::vector<MemberSlot>& held, const std::vector<std::string>& reserved,
+                                    const std::map<std::string, std::string>& zones) {
   std::vector<MemberSlot> places = UnnamedSlots(plan);
+  for (MemberSlot& place : places) {
+    if (const auto zone = zones.find(place.pool); zone != zones.end()) place.zone = zone->second;
+  }
   std::vector<bool> used(held.size(), false);
   std::set<std::string> taken(reserved.begin(), reserved.end());
   for (const MemberSlot& slot : held) taken.insert(slot.member);
   const auto take = [&](MemberSlot& place, const auto& fits) {
     for (size_t i = 0; i < held.size() && place.member.empty(); ++i) {
       if (used[i] || held[i].role != place.role || held[i].pool != place.pool || !fits(held[i])) continue;
+      if (!place.zone.empty() && held[i].zone != place.zone) continue;
       used[i] = true;
       place.member = held[i].member;
     }
@@ -60,6 +65,13 @@ std::vector<MemberSlot> AssignSlots(std::string_view job, const model::Execution
     taken.insert(place.member);
   }
   return places;
+}
+
+bool SameZones(const std::vector<MemberSlot>& slots, const std::map<std::string, std::string>& zones) {
+  return std::all_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
+    const auto zone = zones.find(slot.pool);
+    return zone == zones.end() || zone->second.empty() || zone->second == slot.zone;
+  });
 }
 
 }  // namespace medley::ops

@@ -5,6 +5,7 @@
 // that is at its limit. Source: docs/use/api.md, "Objects of a job".
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,14 @@ namespace medley::ops {
 
 // Returns the slots of trainers by (stage, index), then those of servers by index. `held`: the slots whose pods exist
 // or are being created. Each of these pods is used at most once: for the same slot if the plan has it, else for a slot
-// of the same role and pool. `reserved`: further names that no new pod may get.
+// of the same role and pool. `reserved`: further names that no new pod may get. `zones`: by pool, the zone
+// that its pods are pinned to, if any; a pod that is pinned to another zone, or to none, is not used again.
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held = {},
-                                    const std::vector<std::string>& reserved = {});
+                                    const std::vector<std::string>& reserved = {},
+                                    const std::map<std::string, std::string>& zones = {});
+
+// True when every slot may stay where it is: `zones` (by pool) pins its pool to its own zone, or to none.
+bool SameZones(const std::vector<MemberSlot>& slots, const std::map<std::string, std::string>& zones);
 
 }  // namespace medley::ops

@@ -267,6 +267,30 @@ JobUnits CapacityView::UnitsFor(const ResourcePool& pool, const PodDemand& unit,
   return units;
 }
 
+PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit) const {
+  static const Amounts nothing;
+  PoolZones zones;
+  const bool autoscaled = pool.scaling == PoolScaling::kAutoscaled;
+  base::MutexLock lock(mutex_);
+  for (const auto& [name, node] : nodes_) {
+    if (!node.facts) continue;
+    const auto label = node.facts->labels.find(kZoneLabel);
+    if (label == node.facts->labels.end() || label->second.empty()) continue;
+    if (autoscaled) {  // nodes will come in any zone, with the label that the present ones carry
+      zones.pinnable = true;
+      return zones;
+    }
+    if (zones.zones.contains(label->second)) continue;
+    NodeFacts facts = *node.facts;
+    facts.ready = true;
+    facts.notice.reset();
+    std::erase_if(facts.taints, [](const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); });
+    if (Allows(facts, unit) && FitsBeside(facts, nothing, unit.amounts.requests) > 0) zones.zones.insert(label->second);
+  }
+  zones.pinnable = !zones.zones.empty();
+  return zones;
+}
+
 std::optional<Notice> CapacityView::NoticeOf(const std::string& node) const {
   base::MutexLock lock(mutex_);
   const auto found = nodes_.find(node);

@@ -19,6 +19,7 @@
 
 #include "common/base/mutex.h"
 #include "operator/api/pool_status.h"
+#include "operator/api/pool_zones.h"
 #include "operator/api/resource_pool.h"
 #include "operator/capacity/node_facts.h"
 #include "operator/capacity/quota.h"
@@ -49,6 +50,10 @@ class CapacityView {
   PoolUnits UnitsOf(const ResourcePool& pool, const PodDemand& unit) const;
   // Units that the job may hold, including those that it holds, without those on nodes with a notice.
   JobUnits UnitsFor(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const;
+
+  // Where units of the pool can be: for pools of scaling Nodes in the zones of nodes that would hold a unit if they
+  // were empty, ready or not and with a notice or without. `unit`: a pod of the pool that is not pinned to a zone.
+  PoolZones ZonesOf(const ResourcePool& pool, const PodDemand& unit) const;
 
   std::optional<Notice> NoticeOf(const std::string& node) const;
   // True for a node that is not ready; false for an unknown node.

@@ -9,6 +9,7 @@
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
 #include "operator/builders/pods.h"
+#include "operator/planning/pool_prices.h"
 
 namespace medley::ops {
 namespace {
@@ -27,12 +28,46 @@ std::string FreshToken(const JobDeps& deps) {
   return token;
 }
 
-// Capacity is counted for a pod of this job, with its template.
-JobUnits UnitsFor(const JobDeps& deps, const TrainingJob& job, const ResourcePool& pool) {
-  const MemberSlot slot{"unit", Role::kTrainer, pool.name, 0, 0};
-  const kube::Object pod = MemberPod(job, slot, pool, deps.options.worker, "", 0);
-  return deps.capacity.UnitsFor(pool, deps.capacity.Demand(pod), job.key());
-}
+// The prices and units of one pool for one job. Counting units takes long: each zone is counted at most once.
+class PoolReader {
+ public:
+  PoolReader(const JobDeps& deps, const TrainingJob& job, const ResourcePool& pool)
+      : deps_(deps), job_(job), pool_(pool) {}
+
+  void Read(const PriceCatalog* catalog, const ZoneChoice& choice, lifecycle::PoolView& view) {
+    const auto has_units = [this](const std::string& zone) { return UnitsIn(zone).units > 0; };
+    auto price = PriceForJob(pool_, catalog, deps_.capacity.ZonesOf(pool_, UnitIn("")), choice, has_units);
+    if (!price) {
+      if (catalog != nullptr) view.why_unpriced = WhyUnpriced(pool_, *catalog);
+      return;
+    }
+    view.usd_per_unit_hour = price->price.usd_per_unit_hour;
+    view.paid_usd_per_unit_hour = price->paid;
+    if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
+    view.only_held = price->only_held;
+    view.zone = price->price.pin;
+    view.units = UnitsIn(view.zone).units;
+    view.bound = UnitsIn(view.zone).bound;
+    view.units_where_held = UnitsIn(choice.held ? choice.held->zone : view.zone).units;
+  }
+
+ private:
+  // What the job's own pod, with its template, asks of a node.
+  PodDemand UnitIn(const std::string& zone) const {
+    const MemberSlot slot{"unit", Role::kTrainer, pool_.name, 0, 0, zone};
+    return deps_.capacity.Demand(MemberPod(job_, slot, pool_, deps_.options.worker, "", 0));
+  }
+  const JobUnits& UnitsIn(const std::string& zone) {
+    const auto counted = units_.find(zone);
+    if (counted != units_.end()) return counted->second;
+    return units_[zone] = deps_.capacity.UnitsFor(pool_, UnitIn(zone), job_.key());
+  }
+
+  const JobDeps& deps_;
+  const TrainingJob& job_;
+  const ResourcePool& pool_;
+  std::map<std::string, JobUnits> units_;  // by zone
+};
 
 }  // namespace
 
@@ -88,13 +123,12 @@ lifecycle::PoolsView ReadPoolsView(const JobDeps& deps, const TrainingJob& job, 
     auto pool = ResourcePool::FromObject(*object);
     if (!pool.ok() || !ValidateResourcePool(*object).empty() || object->deleting()) continue;
     lifecycle::PoolView one;
-    if (const auto price = PriceOf(*pool, catalog.get())) one.usd_per_unit_hour = price->usd_per_unit_hour;
     const bool asked =
         query.names.empty() || std::find(query.names.begin(), query.names.end(), pool->name) != query.names.end();
-    if (query.count_units && asked && one.usd_per_unit_hour && pool->Allows(job.key().ns)) {
-      JobUnits units = UnitsFor(deps, job, *pool);
-      one.units = units.units;
-      one.bound = std::move(units.bound);
+    if (query.with_prices_and_units && asked && pool->Allows(job.key().ns)) {
+      const auto choice = query.zones.find(pool->name);
+      PoolReader(deps, job, *pool)
+          .Read(catalog.get(), choice == query.zones.end() ? ZoneChoice() : choice->second, one);
     }
     one.pool = *std::move(pool);
     view.pools.push_back(std::move(one));

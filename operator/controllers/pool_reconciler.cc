@@ -45,8 +45,13 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
     deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity, units.used, units.free});
   }
   if (status == before) return Result{};
+  kube::Json patch = status.ToJson();
+  const kube::Json present = before.ToJson();
+  for (const auto& [field, value] : present.items()) {
+    if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes what it sets to null
+  }
   const auto written =
-      deps_.client.Patch(ResourcePools(), key, kube::PatchType::kMerge, {{"status", status.ToJson()}}, {}, "status");
+      deps_.client.Patch(ResourcePools(), key, kube::PatchType::kMerge, {{"status", patch}}, {}, "status");
   if (!written.ok() && !kube::IsNotFound(written.status())) {
     return base::Annotate(written.status(), "write the status of pool " + key.name);
   }
@@ -55,16 +60,19 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
 
 void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   const auto catalog = deps_.scheduler.catalog();
-  const auto price = PriceOf(pool, catalog.get());
+  const auto price = PriceOf(pool, catalog.get(), deps_.capacity.ZonesOf(pool, UnitOf(pool)));
   const int64_t generation = pool.object.generation();
   const base::WallTime now = deps_.clock.Now();
-  if (price) {
+  if (price && price->available) {
+    status.zone = price->zone;
     status.usd_per_unit_hour = price->usd_per_unit_hour;
     status.price_time = price->price_time;
     status.price_source = price->source;
     status.conditions.Set(kPricedCondition, ConditionStatus::kTrue,
                           price->source == "spec" ? "FixedPrice" : "CatalogPrice",
-                          fmt::format("{:g} USD per unit-hour", price->usd_per_unit_hour), generation, now);
+                          fmt::format("A unit costs {:g} USD per hour{}.", price->usd_per_unit_hour,
+                                      price->zone.empty() ? "" : " in zone " + price->zone),
+                          generation, now);
     return;
   }
   if (catalog == nullptr) {
@@ -73,10 +81,9 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     return;
   }
   status.usd_per_unit_hour = 0;
-  status.conditions.Set(
-      kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
-      fmt::format("the catalog (revision {}) does not hold {}", catalog->revision, pool.offering->KeyString()),
-      generation, now);
+  status.zone.clear();
+  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, price ? "OfferingUnavailable" : "NotInCatalog",
+                        "The pool has no price: " + WhyUnpriced(pool, *catalog) + ".", generation, now);
 }
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {

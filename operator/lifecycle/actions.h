@@ -21,16 +21,19 @@
 #include "kube/object.h"
 #include "operator/lifecycle/world.h"
 #include "operator/records/plan_record.h"
+#include "operator/records/zone_choice.h"
 
 namespace medley::ops::lifecycle {
 
 // --- Reads, of what only some passes need.
 
-// All pools. Counting units takes the longest: they are counted for those in `names`, or for all when it is empty.
+// All pools. Those in `names`, or all when it is empty, come with prices and units, as this job sees them: counting units
+// takes the longest, so they are counted only in the zones that the choice of a price looks at.
 struct ReadPools {
   using Answer = PoolsView;
   std::vector<std::string> names;
-  bool count_units = true;
+  bool with_prices_and_units = true;
+  std::map<std::string, ZoneChoice> zones;  // by pool
 };
 
 // ConfigMap JOB-plan, or null. From the API server itself in the first pass of a new leader.

@@ -85,7 +85,7 @@ absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& rea
   PlanRecord record = *pass.memory.planning.record;
   const int64_t from = record.plan.generation;
   record.plan.generation = NextGeneration(pass);
-  record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass));
+  record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
   record.reason = reason;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   FillPlanStatus(pass);
@@ -155,7 +155,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   }
   asked_at = now;
   const int64_t before = pass.memory.planning.record->plan.generation;
-  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, choice.pools));
+  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, choice.pools, InputsOf(job, choice.pools)));
   const bool moved = pass.memory.planning.record->plan.generation != before;
   if (!moved) pass.RequeueAfter(kAskAgain);
   return moved;

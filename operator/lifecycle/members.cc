@@ -82,7 +82,7 @@ absl::Status CreateMembers(Pass& pass, const TrainingJob& job, const std::vector
     pass.RequeueAfter(kPodCacheRetry);
     return absl::OkStatus();
   }
-  MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{{}, false}));
+  MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{{}, false, {}}));
   std::vector<kube::Object> missing;
   for (const MemberSlot& slot : slots) BuildMember(pass, job, slot, all.pools, missing);
   return missing.empty() ? absl::OkStatus() : CreatePodsOf(pass, std::move(missing), NodeChoice::kAvoidNoticed);

@@ -160,7 +160,7 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
   JobStatus& status = pass.memory.status.current;
-  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     SetUnplanned(pass, *choice.refusal);
     pass.RequeueAfter(pass.options.scheduler_retry);
@@ -176,8 +176,14 @@ absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
   }
   progress.elapsed_seconds = SecondsSince(status.start_time, pass.world.now);
   progress.spent_usd = status.cost ? status.cost->spent_usd : 0;
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result,
+  MEDLEY_ASSIGN_OR_RETURN(std::optional<model::PlanResult> result,
                           AskPlanner(pass, job, choice.pools, *measured.profile, progress));
+  while (result && !result->plan) {
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, choice.pools));
+    if (!others) break;
+    choice.pools = *std::move(others);
+    MEDLEY_ASSIGN_OR_RETURN(result, AskPlanner(pass, job, choice.pools, *measured.profile, progress));
+  }
   if (!result) return absl::OkStatus();
   if (!result->plan || !result->execution_plan) {
     ExplainInfeasible(pass, result->reasons, choice.pools);
@@ -216,8 +222,8 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
   }
   record.plan.generation = NextGeneration(pass);
   record.plan.job_uid = pass.object.uid();
-  record.slots =
-      AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(), PodNames(pass));
+  record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(),
+                             PodNames(pass), pools.zones);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);

@@ -22,9 +22,42 @@ std::optional<Unplanned> PriceRefusal(const PoolsView& all, const PoolView& view
   }
   return Unplanned(
       ConditionStatus::kFalse, "PoolUnpriced",
-      fmt::format("spec.resources.pools: ResourcePool '{}' has no price: the catalog (revision {}) does not "
-                  "hold its spec.price.offering.",
-                  view.pool.name, *all.catalog_revision));
+      fmt::format("spec.resources.pools: ResourcePool '{}' has no price: {}.", view.pool.name, view.why_unpriced));
+}
+
+void Add(const PoolView& view, UsablePools& usable) {
+  const std::string& name = view.pool.name;
+  usable.prices[name] = *view.usd_per_unit_hour;
+  usable.paid[name] = view.paid_usd_per_unit_hour;
+  usable.zones[name] = view.zone;
+  if (view.cheaper_usd_per_unit_hour) usable.cheaper[name] = *view.cheaper_usd_per_unit_hour;
+  usable.pools.push_back(view);
+}
+
+// A pool whose offerings are all unavailable gives a job no more units than it holds.
+void LimitToHeld(const PlanRecord& record, UsablePools& usable) {
+  for (PoolView& view : usable.pools) {
+    if (!view.only_held) continue;
+    const auto held = static_cast<int>(std::count_if(record.slots.begin(), record.slots.end(), [&](const auto& slot) {
+      return slot.pool == view.pool.name;
+    }));
+    if (held >= view.units) continue;
+    view.units = held;
+    view.bound = "units that the job holds of pool " + view.pool.name;
+  }
+}
+
+std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference preference) {
+  std::map<std::string, ZoneChoice> choices;
+  for (const auto& [pool, zones] : pass.memory.replanning.avoided_zones) choices[pool].avoid = zones;
+  if (const auto& record = pass.memory.planning.record) {
+    for (const auto& [pool, zone] : record->Zones()) {
+      const auto planned = record->usd_per_unit_hour.find(pool);
+      choices[pool].held = HeldUnits{zone, planned == record->usd_per_unit_hour.end() ? 0 : planned->second};
+    }
+  }
+  for (auto& [pool, choice] : choices) choice.keep = preference == ZonePreference::kKeepHeld;
+  return choices;
 }
 
 std::optional<Unplanned> Select(const PoolsView& all, const TrainingJob& job, UsablePools& usable) {
@@ -49,8 +82,7 @@ std::optional<Unplanned> Select(const PoolsView& all, const TrainingJob& job, Us
       if (named || !all.catalog_revision) return unpriced;
       continue;
     }
-    usable.prices[view->pool.name] = *view->usd_per_unit_hour;
-    usable.pools.push_back(*view);
+    Add(*view, usable);
   }
   if (usable.pools.empty() && unpriced) return unpriced;
   if (usable.pools.empty()) {
@@ -77,7 +109,9 @@ const PoolView* UsablePools::Find(std::string_view name) const {
 
 std::vector<PoolOffer> UsablePools::Offers() const {
   std::vector<PoolOffer> offers;
-  for (const PoolView& view : pools) offers.push_back({&view.pool, view.units, view.bound});
+  for (const PoolView& view : pools) {
+    offers.push_back({&view.pool, view.units, view.bound, view.usd_per_unit_hour.value_or(0), view.zone});
+  }
   return offers;
 }
 
@@ -87,11 +121,33 @@ std::map<std::string, int> UsablePools::Units() const {
   return units;
 }
 
-absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job) {
-  MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools}));
+absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, ZonePreference preference) {
+  MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
   PoolChoice choice;
   choice.refusal = Select(all, job, choice.pools);
+  if (pass.memory.planning.record) LimitToHeld(*pass.memory.planning.record, choice.pools);
   return choice;
+}
+
+absl::StatusOr<std::optional<UsablePools>> PoolsInOtherZones(Pass& pass, const TrainingJob& job,
+                                                             const UsablePools& pools) {
+  auto& avoided = pass.memory.replanning.avoided_zones;
+  bool pinned = false;
+  for (const auto& [pool, zone] : pools.zones) {
+    if (zone.empty()) continue;
+    pinned = true;
+    avoided[pool].insert(zone);
+  }
+  if (!pinned) return std::optional<UsablePools>();
+  MEDLEY_ASSIGN_OR_RETURN(PoolChoice others, FindUsablePools(pass, job));
+  if (others.refusal) return std::optional<UsablePools>();
+  const auto& zones = others.pools.zones;
+  const bool untried = std::any_of(zones.begin(), zones.end(), [&](const auto& item) {
+    return !item.second.empty() && !avoided[item.first].contains(item.second);
+  });
+  if (untried) return std::optional<UsablePools>(std::move(others.pools));
+  avoided.clear();  // all were tried: from the beginning next time
+  return std::optional<UsablePools>();
 }
 
 }  // namespace medley::ops::lifecycle

@@ -19,8 +19,11 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct UsablePools {
-  std::vector<PoolView> pools;           // each with a price
-  std::map<std::string, double> prices;  // USD per unit-hour, by pool
+  std::vector<PoolView> pools;               // each with a price
+  std::map<std::string, double> prices;      // to plan with: USD per unit-hour, by pool
+  std::map<std::string, double> paid;        // what a unit of the running plan costs now
+  std::map<std::string, double> cheaper;     // of other zones than those that the job keeps
+  std::map<std::string, std::string> zones;  // that pods are pinned to; empty: none
 
   const PoolView* Find(std::string_view name) const;
   std::vector<PoolOffer> Offers() const;  // they point into `pools`
@@ -32,7 +35,16 @@ struct PoolChoice {
   std::optional<Unplanned> refusal;  // which pool is missing or has no price; `pools` is incomplete then
 };
 
-// Asks for the pools.
-absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job);
+// The zones whose prices a job looks at.
+enum class ZonePreference { kKeepHeld, kCheapest };
+
+// Asks for the pools. The job avoids the zones of ReplanningState.
+absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job,
+                                           ZonePreference preference = ZonePreference::kKeepHeld);
+
+// When no plan was found in the zones of `pools`: the pools in other zones, at least one of which was not tried yet.
+// The zones of `pools` are avoided from now on. Nothing: all zones were tried.
+absl::StatusOr<std::optional<UsablePools>> PoolsInOtherZones(Pass& pass, const TrainingJob& job,
+                                                             const UsablePools& pools);
 
 }  // namespace medley::ops::lifecycle

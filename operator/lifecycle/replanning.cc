@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
@@ -86,21 +87,30 @@ void OfferOnlyScheduled(const Pass& pass, const std::string& pool, UsablePools& 
   }
 }
 
+// True when a price is not as it was. A price that is absent now is no reason to consider anything.
+bool HasNewPrice(const std::map<std::string, double>& before, const std::map<std::string, double>& now) {
+  return std::any_of(now.begin(), now.end(), [&](const auto& price) {
+    const auto known = before.find(price.first);
+    return known == before.end() || known->second != price.second;
+  });
+}
+
 // An operator that has just started: what changed while it did not look?
-std::string ReasonAfterStart(Pass& pass, const PlanningInputs& now) {
+std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
   const PlanRecord& record = *pass.memory.planning.record;
   if (record.spec_generation != pass.object.generation()) return "ObjectiveChanged";
   for (const auto& [pool, price] : now.prices) {
     const auto planned = record.usd_per_unit_hour.find(pool);
     if (planned == record.usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
   }
+  if (!now.cheaper.empty() && job.elasticity.on_price_change) return "PriceChanged";
   pass.memory.replanning.considered = now;
   return "";
 }
 
-std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, bool* forced) {
+std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
+                         bool* forced) {
   const PlanRecord& record = *pass.memory.planning.record;
-  const PlanningInputs now = InputsOf(job, pools);
   for (const MemberSlot& slot : record.slots) {
     if (now.prices.contains(slot.pool)) continue;
     *forced = true;
@@ -112,9 +122,10 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
     return "MaxUnitsLowered";
   }
   const auto& before = pass.memory.replanning.considered;
-  if (!before) return ReasonAfterStart(pass, now);
+  if (!before) return ReasonAfterStart(pass, job, now);
   if (before->policy != now.policy) return "ObjectiveChanged";
-  if (before->prices != now.prices && job.elasticity.on_price_change) return "PriceChanged";
+  const bool has_new_price = before->prices != now.prices || HasNewPrice(before->cheaper, now.cheaper);
+  if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
   return "";
 }
 
@@ -127,13 +138,13 @@ MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const UsablePo
   inputs.remaining_samples = pass.observed->samples_total > 0
                                  ? progress.remaining_samples
                                  : static_cast<double>(profile.samples_per_epoch) * job.epochs;
-  inputs.current_usd_per_hour = record.UsdPerHour(pools.prices);
+  inputs.current_usd_per_hour = record.UsdPerHour(pools.paid);
   inputs.current_throughput = pass.observed->throughput;
   inputs.current_estimated_throughput = present_estimate;
   inputs.candidate_usd_per_hour = result.plan->cost_per_hour;
   inputs.candidate_estimated_throughput =
       result.plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
-  inputs.same_plan = SameShape(record.plan, *result.execution_plan);
+  inputs.same_plan = SameShape(record.plan, *result.execution_plan) && SameZones(record.slots, pools.zones);
   inputs.pause_seconds = last_rescale ? last_rescale->pause_seconds : pass.options.default_pause_seconds;
   inputs.warm_up_seconds = pass.options.default_warm_up_seconds;
   inputs.min_saving = job.elasticity.min_saving;
@@ -172,11 +183,30 @@ absl::StatusOr<Candidate> FindCandidate(Pass& pass, const TrainingJob& job, cons
   return found;
 }
 
+absl::Status ConsiderCheapestZones(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
+                                   const PlanningInputs& considered) {
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job, ZonePreference::kCheapest));
+  return choice.refusal ? absl::OkStatus() : Consider(pass, job, reason, forced, choice.pools, considered);
+}
+
+// Pods of `pool` find no node in the zone that they are pinned to: the job avoids it. True: `pools` now has the pool in
+// another zone.
+absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::string& pool, UsablePools& pools) {
+  const std::string zone = pass.memory.planning.record->Zones()[pool];
+  if (zone.empty()) return false;
+  pass.memory.replanning.avoided_zones[pool].insert(zone);
+  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal) return false;
+  pools = std::move(choice.pools);
+  return pools.zones[pool] != zone;
+}
+
 }  // namespace
 
 PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools) {
   PlanningInputs inputs;
   inputs.prices = pools.prices;
+  inputs.cheaper = pools.cheaper;
   inputs.units = pools.Units();
   kube::Json policy = kube::Json::object();
   for (const char* part : {"objective", "elasticity", "planner", "resources"}) {
@@ -217,18 +247,24 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
   if (!stable && stuck.empty()) return absl::OkStatus();
+  if (IsInForce(pass)) pass.memory.replanning.avoided_zones.clear();
   MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     PublishUnplanned(pass, *choice.refusal);
     return absl::OkStatus();
   }
   UsablePools& pools = choice.pools;
+  PlanningInputs now = InputsOf(job, pools);
   bool forced = false;
-  std::string reason = ReplanReason(pass, job, pools, &forced);
+  std::string reason = ReplanReason(pass, job, pools, now, &forced);
   if (reason.empty() && !stuck.empty()) {
     reason = "MemberUnschedulable";
     forced = true;
-    OfferOnlyScheduled(pass, stuck, pools);
+    MEDLEY_ASSIGN_OR_RETURN(const bool elsewhere, LeaveZone(pass, job, stuck, pools));
+    if (!elsewhere) {
+      OfferOnlyScheduled(pass, stuck, pools);
+      now.units = pools.Units();
+    }
   }
   if (reason.empty() && MissesGoalForLong(pass, job)) {
     reason = "ThroughputBelowGoal";
@@ -238,14 +274,14 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (reason == "ObjectiveChanged") {
     const double most = job.objective.max_usd_per_hour;
     forced =
-        forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.prices) > most);
+        forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.paid) > most);
     pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
-  return Consider(pass, job, reason, forced, pools);
+  return Consider(pass, job, reason, forced, pools, now);
 }
 
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const UsablePools& pools) {
+                      const UsablePools& pools, const PlanningInputs& considered) {
   ReplanningState& state = pass.memory.replanning;
   MEDLEY_ASSIGN_OR_RETURN(const Measured measured, MeasureProfile(pass, job, pools));
   if (measured.missing) PublishUnplanned(pass, *measured.missing);
@@ -260,8 +296,10 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   MEDLEY_ASSIGN_OR_RETURN(const Candidate candidate, FindCandidate(pass, job, pools, profile, progress));
   const std::optional<model::PlanResult>& result = candidate.result;
   if (!result) return absl::OkStatus();  // asked again later, because `considered` is unchanged
-  state.considered = InputsOf(job, pools);
+  state.considered = considered;
   if (!result->plan || !result->execution_plan) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
+    if (others) return Consider(pass, job, reason, forced, *others, considered);
     if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
     ExplainInfeasible(pass, result->reasons, pools);
     return absl::OkStatus();
@@ -277,9 +315,13 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
     state.considered.reset();
     pass.RequeueAfter(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
   }
-  if (!decision.move) return absl::OkStatus();
+  if (!decision.move) {
+    // Not worth a move in the zones that the job keeps: perhaps in the cheapest ones.
+    return pools.cheaper.empty() ? absl::OkStatus() : ConsiderCheapestZones(pass, job, reason, forced, considered);
+  }
   const int64_t from = pass.memory.planning.record->plan.generation;
   MEDLEY_RETURN_IF_ERROR(Accept(pass, job, *result, pools, profile, reason));
+  state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason,
                fmt::format("from generation {} to generation {}: {}", from,
                            pass.memory.planning.record->plan.generation, decision.sentence));

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/base/clock.h"
@@ -19,6 +20,7 @@ class Pass;
 // What a plan was last considered with. When a part changes, another plan is considered.
 struct PlanningInputs {
   std::map<std::string, double> prices;
+  std::map<std::string, double> cheaper;  // of other zones than those that the job keeps, by pool
   std::map<std::string, int> units;
   std::string policy;  // objective, elasticity, planner and resources of the spec
   bool operator==(const PlanningInputs&) const = default;
@@ -29,15 +31,19 @@ struct ReplanningState {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod UID; by name for a pod that a quota refused
-  std::string last_event;                                       // message of the last replan Event, not to repeat it
+  // By pool: zones in which pods found no node or no plan was found since a plan was last in force.
+  std::map<std::string, std::set<std::string>> avoided_zones;
+  std::string last_event;  // message of the last replan Event, not to repeat it
 };
 
 // Considers another plan if something asks for one. Without a coordinator that reports, it does nothing.
 absl::Status Replan(Pass& pass, const TrainingJob& job);
 
-// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`.
+// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools` give
+// no plan, or none that is worth a move, other zones are considered. `considered`: of the pools in the zones that the job
+// keeps.
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const UsablePools& pools);
+                      const UsablePools& pools, const PlanningInputs& considered);
 
 // As measured, and by more than measurements vary. Needs `pass.observed`.
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job);

@@ -65,6 +65,7 @@ void FillPlanStatus(Pass& pass) {
   status.generation = plan.generation;
   status.planner = plan.provenance.planner;
   status.summary = model::Summary(plan, record.layer_names);
+  const std::map<std::string, std::string> zones = record.Zones();
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const model::Stage& stage = plan.stages[s];
     const double throughput = s < record.stage_throughput.size() ? record.stage_throughput[s] : 0;
@@ -73,7 +74,8 @@ void FillPlanStatus(Pass& pass) {
       layers += fmt::format("{}{}-{}", layers.empty() ? "" : ",", range.first, range.end - 1);
     }
     for (const model::Group& group : stage.groups) {
-      status.stages.push_back({layers, group.pool, group.units, throughput});
+      const auto zone = zones.find(group.pool);
+      status.stages.push_back({layers, group.pool, group.units, throughput, zone == zones.end() ? "" : zone->second});
     }
   }
   if (plan.servers) {

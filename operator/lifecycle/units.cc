@@ -32,11 +32,14 @@ std::string LoweredReason(Pass& pass, const PlanningInputs& now, bool* forced) {
 }  // namespace
 
 bool PlanFits(const Pass& pass, const UsablePools& pools) {
+  const std::map<std::string, std::string> zones = pass.memory.planning.record->Zones();
   std::map<std::string, int> held;
   for (const MemberSlot& slot : pass.memory.planning.record->slots) ++held[slot.pool];
   return std::all_of(held.begin(), held.end(), [&](const auto& entry) {
     const PoolView* view = pools.Find(entry.first);
-    return view != nullptr && view->units >= entry.second;
+    if (view == nullptr) return false;
+    // Units that are offered in another zone say nothing of those that the plan holds.
+    return (view->zone == zones.at(entry.first) ? view->units : view->units_where_held) >= entry.second;
   });
 }
 

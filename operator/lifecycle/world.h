@@ -20,9 +20,16 @@ namespace medley::ops::lifecycle {
 // A valid ResourcePool that is not terminating, seen from one job.
 struct PoolView {
   ResourcePool pool;
-  std::optional<double> usd_per_unit_hour;  // absent: no fixed price, and the catalog does not hold one
-  int units = 0;                            // that this job may hold, those that it holds included; if counted
+  std::optional<double> usd_per_unit_hour;  // to plan with; absent: `why_unpriced`
+  int units = 0;                            // that this job may hold in `zone`, those that it holds included
   std::string bound;                        // what limits `units`, in words
+  std::string zone;                         // of that price, which pods are pinned to; empty: they are not pinned
+  double paid_usd_per_unit_hour = 0;        // what a unit that the job holds costs now
+  int units_where_held = 0;                 // as `units`, in the zone where the job holds units
+  std::optional<double> cheaper_usd_per_unit_hour;  // of another zone, when the job keeps a dearer one
+  // No offering is available any more: the job may keep the units that it holds, and gets no others.
+  bool only_held = false;
+  std::string why_unpriced;  // a clause
 };
 
 struct PoolsView {

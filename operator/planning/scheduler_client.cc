@@ -36,35 +36,7 @@ PriceCatalog FromProto(const sched_pb::Catalog& in) {
   return catalog;
 }
 
-bool SameOffering(const model::Offering& a, const model::Offering& b) {
-  return a.provider == b.provider && a.region == b.region && a.zone == b.zone && a.instance_type == b.instance_type &&
-         a.capacity_type == b.capacity_type;
-}
-
-double PerUnit(const PriceEntry& entry, double units_per_instance) {
-  if (units_per_instance > 0 && entry.usd_per_instance_hour > 0)
-    return entry.usd_per_instance_hour / units_per_instance;
-  return entry.usd_per_unit_hour;
-}
-
 }  // namespace
-
-std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* catalog) {
-  if (pool.usd_per_unit_hour > 0) return UnitPrice{pool.usd_per_unit_hour, "spec", ""};
-  if (catalog == nullptr) return std::nullopt;
-  for (const PriceEntry& entry : catalog->entries) {
-    if (pool.offering && entry.offering && SameOffering(*pool.offering, *entry.offering)) {
-      const double price = PerUnit(entry, pool.offering->units_per_instance);
-      if (price > 0) return UnitPrice{price, entry.source, catalog->price_time};
-    }
-  }
-  for (const PriceEntry& entry : catalog->entries) {
-    if (!entry.resource_type.empty() && entry.resource_type == pool.name && entry.usd_per_unit_hour > 0) {
-      return UnitPrice{entry.usd_per_unit_hour, entry.source, catalog->price_time};
-    }
-  }
-  return std::nullopt;
-}
 
 SchedulerClient::SchedulerClient(Options options, base::Clock& clock)
     : options_(std::move(options)),

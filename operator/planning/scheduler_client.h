@@ -18,38 +18,13 @@
 #include "common/model/observation.h"
 #include "common/model/planning.h"
 #include "common/rpc/channel.h"
-#include "operator/api/resource_pool.h"
+#include "operator/planning/pool_prices.h"
 
 namespace grpc {
 class Channel;
 }
 
 namespace medley::ops {
-
-struct PriceEntry {
-  std::optional<model::Offering> offering;
-  std::string resource_type;  // set when the feed names a pool instead of an offering
-  double usd_per_instance_hour = 0;
-  double usd_per_unit_hour = 0;
-  std::string source;
-  bool available = true;
-};
-
-struct PriceCatalog {
-  int64_t revision = 0;
-  std::string price_time;  // RFC 3339
-  std::vector<PriceEntry> entries;
-};
-
-struct UnitPrice {
-  double usd_per_unit_hour = 0;
-  std::string source;  // "spec", or the name of the feed
-  std::string price_time;
-};
-
-// The price of one unit of `pool`: the fixed price in its spec, else the catalog's price for its offering, else the
-// catalog's price for its name. nullopt: the pool has no price. Pure.
-std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* catalog);
 
 class SchedulerClient {
  public:

@@ -13,11 +13,13 @@ using kube::Json;
 Json SlotsJson(const std::vector<MemberSlot>& slots) {
   Json list = Json::array();
   for (const MemberSlot& slot : slots) {
-    list.push_back({{"member", slot.member},
-                    {"role", ToString(slot.role)},
-                    {"pool", slot.pool},
-                    {"stage", slot.stage},
-                    {"index", slot.index}});
+    Json item = {{"member", slot.member},
+                 {"role", ToString(slot.role)},
+                 {"pool", slot.pool},
+                 {"stage", slot.stage},
+                 {"index", slot.index}};
+    if (!slot.zone.empty()) item["zone"] = slot.zone;
+    list.push_back(std::move(item));
   }
   return list;
 }
@@ -27,7 +29,7 @@ std::vector<MemberSlot> ReadSlots(const Json& list) {
   for (const Json& item : list) {
     if (!item.is_object()) continue;
     slots.push_back({item.value("member", ""), item.value("role", "") == "server" ? Role::kServer : Role::kTrainer,
-                     item.value("pool", ""), item.value("stage", 0), item.value("index", 0)});
+                     item.value("pool", ""), item.value("stage", 0), item.value("index", 0), item.value("zone", "")});
   }
   return slots;
 }
@@ -64,6 +66,12 @@ double PlanRecord::UsdPerHour(const std::map<std::string, double>& prices) const
     sum += now != prices.end() ? now->second : then != usd_per_unit_hour.end() ? then->second : 0;
   }
   return sum;
+}
+
+std::map<std::string, std::string> PlanRecord::Zones() const {
+  std::map<std::string, std::string> zones;
+  for (const MemberSlot& slot : slots) zones[slot.pool] = slot.zone;
+  return zones;
 }
 
 int PlanRecord::Trainers() const {

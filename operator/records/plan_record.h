@@ -32,6 +32,8 @@ struct PlanRecord {
 
   // The plan's cost per hour at `prices` (by pool); a pool without an entry counts with the price in the record.
   double UsdPerHour(const std::map<std::string, double>& prices) const;
+  // The zone that the pods of each pool of the plan are pinned to; empty: none. All slots of a pool have the same.
+  std::map<std::string, std::string> Zones() const;
   int Trainers() const;
 };
 

@@ -10,12 +10,16 @@ namespace {
 
 constexpr double kTiny = 1e-6;
 
+double UnitPriceOf(const PoolOffer& offer) {
+  return offer.usd_per_unit_hour > 0 ? offer.usd_per_unit_hour : offer.pool->usd_per_unit_hour;
+}
+
 double PoolPrice(const PoolOffer& offer) {
-  const double price = offer.pool->usd_per_unit_hour;
+  const double price = UnitPriceOf(offer);
   return price > 0 ? price : std::numeric_limits<double>::max();
 }
 
-// The pool for parameter servers: the one that the job names, else the cheapest CPU pool (pools with a fixed price
+// The pool for parameter servers: the one that the job names, else the cheapest CPU pool (pools whose price is known
 // first), else the first pool.
 std::string ServerPool(const TrainingJob& job, const std::vector<PoolOffer>& offers) {
   if (!job.server_pool.empty()) return job.server_pool;
@@ -68,10 +72,11 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
     model::Resource resource;
     resource.name = offer.pool->name;
     resource.cls = offer.pool->cls;
-    resource.price_per_unit_hour = offer.pool->usd_per_unit_hour;
+    resource.price_per_unit_hour = UnitPriceOf(offer);
     resource.limit = std::max(0, offer.units);
     resource.memory_bytes = offer.pool->memory_bytes;
     resource.offering = offer.pool->offering;
+    if (resource.offering && !offer.zone.empty()) resource.offering->zone = offer.zone;
     request.resources.push_back(std::move(resource));
   }
   request.server_type = ServerPool(job, offers);

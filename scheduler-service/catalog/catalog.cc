@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/model/offering.h"
+
 namespace medley::sched {
 namespace {
 
@@ -13,48 +15,22 @@ bool SamePrices(const std::vector<CatalogEntry>& a, const std::vector<CatalogEnt
   });
 }
 
-bool SameMachine(const model::Offering& a, const model::Offering& b) {
-  return a.instance_type == b.instance_type && a.region == b.region && a.provider == b.provider;
-}
-
-// USD per unit and hour of `wanted` with its capacity type, by zone, region or the cheapest zone; 0: none.
-double FindOffering(const Catalog& catalog, const model::Offering& wanted, const std::string& capacity_type) {
-  double regional = 0;
-  double cheapest = 0;
+// What the matching rule needs of each entry.
+std::vector<model::CatalogPrice> PricesOf(const Catalog& catalog) {
+  std::vector<model::CatalogPrice> prices;
+  prices.reserve(catalog.entries.size());
   for (const CatalogEntry& entry : catalog.entries) {
-    if (!entry.offering || !SameMachine(*entry.offering, wanted)) continue;
-    if (entry.offering->capacity_type != capacity_type || !entry.available) continue;
-    // A resource type's own unit price may be a share of the instance's only.
-    const bool whole = !entry.resource_type.empty() && entry.price_per_instance_hour > 0;
-    const double price =
-        whole ? entry.price_per_instance_hour / wanted.units_per_instance : entry.UnitPrice(wanted.units_per_instance);
-    if (!(price > 0)) continue;
-    if (entry.offering->zone == wanted.zone) return price;
-    if (entry.offering->zone.empty()) regional = price;
-    if (cheapest == 0 || price < cheapest) cheapest = price;
+    prices.push_back({entry.offering ? &*entry.offering : nullptr, entry.resource_type, entry.price_per_instance_hour,
+                      entry.UnitPrice(), entry.available});
   }
-  if (regional > 0) return regional;
-  return wanted.zone.empty() ? cheapest : 0;
+  return prices;
 }
 
-// Known, whether to be had or not.
-bool HasSpot(const Catalog& catalog, const model::Offering& wanted) {
-  return std::any_of(catalog.entries.begin(), catalog.entries.end(), [&](const CatalogEntry& entry) {
-    return entry.offering && SameMachine(*entry.offering, wanted) && entry.offering->capacity_type == "spot";
-  });
-}
-
-double FindPrice(const Catalog& catalog, const model::Resource& resource) {
-  if (resource.offering) {
-    const model::Offering& wanted = *resource.offering;
-    const double price = FindOffering(catalog, wanted, wanted.capacity_type);
-    if (price > 0 || wanted.capacity_type != "spot" || HasSpot(catalog, wanted)) return price;
-    return FindOffering(catalog, wanted, "on-demand");
-  }
-  for (const CatalogEntry& entry : catalog.entries) {
-    if (entry.resource_type == resource.name && entry.available) return entry.UnitPrice();
-  }
-  return 0;
+void SetPrice(const std::vector<model::CatalogPrice>& prices, model::Resource& resource) {
+  const auto match = model::MatchPrice(prices, {resource.offering ? &*resource.offering : nullptr, resource.name, {}});
+  if (!match || !match->available) return;
+  resource.price_per_unit_hour = match->usd_per_unit_hour;
+  if (resource.offering) resource.offering->zone = match->zone;
 }
 
 bool Concerns(const CatalogEntry& entry, const std::string& type) {
@@ -118,8 +94,9 @@ void ResolvePrices(const Catalog& catalog, model::PlanRequest& request) {
     }
     return;
   }
+  const std::vector<model::CatalogPrice> prices = PricesOf(catalog);
   for (model::Resource& resource : request.resources) {
-    if (resource.price_per_unit_hour == 0) resource.price_per_unit_hour = FindPrice(catalog, resource);
+    if (resource.price_per_unit_hour == 0) SetPrice(prices, resource);
   }
 }
 

@@ -48,10 +48,10 @@ class CatalogStore {
   PriceHistory history_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Fills in what the request leaves to the catalog: all of its resource types when `resources` is empty, and the price
-// of every resource with price 0, by its offering or else by its name. For an offering: its own price; else that of its
-// region, or without a zone in the question the cheapest zone's; else, for spot that has no price at all, the on-demand
-// price. What the catalog does not know, or says is not available, keeps price 0. Pure.
+// Fills in what the request leaves to the catalog. A request without resources gets every available resource type that
+// the catalog defines whole. A resource with price 0 gets the price that common/model/offering.h finds, and its
+// offering gets the zone of that price. A resource that the catalog does not know, or for which nothing is available,
+// keeps price 0. Pure.
 void ResolvePrices(const Catalog& catalog, model::PlanRequest& request);
 
 }  // namespace medley::sched

@@ -4,7 +4,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/prepared.h"
-#include "scheduler-service/profile/analytic.h"
+#include "scheduler-service/prepare/prepare.h"
 
 namespace medley::sched {
 
@@ -23,11 +23,10 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
   Prepared out;
   MEDLEY_ASSIGN_OR_RETURN(out.request, model::FromProto(in));
   const CatalogSnapshot catalog = context_.catalog.Get();
-  ResolvePrices(*catalog, out.request);
+  MEDLEY_RETURN_IF_ERROR(PrepareRequest(*catalog, context_.hardware, out.request));
   if (out.request.resources.empty()) {
     return base::InvalidArgument("resources: none given, and the catalog defines no resource types");
   }
-  MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(out.request, context_.hardware));
   out.prediction = context_.learned_state.calibrator().Correct(out.request);
   MEDLEY_RETURN_IF_ERROR(context_.learned_state.ResolvePolicy(out.request));
   out.origin = {catalog->revision, catalog->price_time};

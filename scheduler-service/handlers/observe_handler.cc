@@ -3,7 +3,7 @@
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/handlers.h"
-#include "scheduler-service/profile/analytic.h"
+#include "scheduler-service/prepare/prepare.h"
 
 namespace medley::sched {
 
@@ -12,8 +12,8 @@ namespace pb = scheduler::v1;
 absl::Status Handlers::Observe(const pb::ObserveRequest& in, Call& call, pb::ObserveResponse& out) {
   return Read("Observe", call, [&]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(model::JobObservation observation, model::FromProto(in));
-    MEDLEY_RETURN_IF_ERROR(AddAnalyticProfiles(observation.request, context_.hardware));
-    ResolvePrices(*context_.catalog.Get(), observation.request);  // policies are trained on costs
+    // Policies are trained on costs.
+    MEDLEY_RETURN_IF_ERROR(PrepareRequest(*context_.catalog.Get(), context_.hardware, observation.request));
     MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned_state.Observe(observation));
     model::ToProto(prediction, *out.mutable_prediction());
     return absl::OkStatus();

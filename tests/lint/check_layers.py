@@ -30,6 +30,9 @@ ARROWS = {
     "scheduler-service/feeds": ["common/base", "common/model", "common/metrics", "scheduler-service/catalog"],
     # Datasheets, analytic profiles, calibration: also pure.
     "scheduler-service/profile": ["common/base", "common/model", "scheduler-service/cost"],
+    # Prices and profiles of a request, for the service and the command line.
+    "scheduler-service/prepare": ["common/base", "common/model", "scheduler-service/catalog",
+                                  "scheduler-service/profile"],
     "worker": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
@@ -39,7 +42,8 @@ ARROWS = {
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision",
-            "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog"],
+            "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
+            "scheduler-service/prepare"],
     "operator/api": ["common/base", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],

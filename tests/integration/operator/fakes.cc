@@ -89,7 +89,11 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
       price = gpu_price_;
     }
     bool offered = false;
-    for (const model::Resource& resource : parsed->resources) offered |= resource.name == "gpu" && resource.limit > 0;
+    for (const model::Resource& resource : parsed->resources) {
+      if (resource.name != "gpu" || resource.limit <= 0) continue;
+      offered = true;
+      if (resource.price_per_unit_hour > 0) price = resource.price_per_unit_hour;
+    }
     const auto result =
         planner ? planner(*parsed) : absl::StatusOr<model::PlanResult>(DefaultPlan(offered ? price : 0));
     if (!result.ok()) return rpc::ToGrpc(result.status());
@@ -117,6 +121,13 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
   void Publish(double price) {
     base::MutexLock lock(mutex_);
     gpu_price_ = price;
+    zones_.clear();
+    ++revision_;
+    changed_.NotifyAll();
+  }
+  void PublishZones(std::map<std::string, double> prices) {
+    base::MutexLock lock(mutex_);
+    zones_ = std::move(prices);
     ++revision_;
     changed_.NotifyAll();
   }
@@ -136,15 +147,22 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
  private:
   void Fill(sched_pb::Catalog& catalog) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     catalog.set_revision(revision_);
-    if (gpu_price_ <= 0) return;
+    if (!zones_.empty()) {
+      for (const auto& [zone, price] : zones_) AddEntry(zone, price, catalog);
+    } else if (gpu_price_ > 0) {
+      AddEntry("", gpu_price_, catalog);
+    }
+  }
+  static void AddEntry(const std::string& zone, double price, sched_pb::Catalog& catalog) {
     sched_pb::CatalogEntry& entry = *catalog.add_entries();
     entry.mutable_offering()->set_provider("aws");
     entry.mutable_offering()->set_region("r");
+    entry.mutable_offering()->set_zone(zone);
     entry.mutable_offering()->set_instance_type("p3");
     entry.mutable_offering()->set_capacity_type("spot");
     entry.mutable_offering()->set_units_per_instance(1);
-    entry.set_price_per_instance_hour(gpu_price_);
-    entry.set_price_per_unit_hour(gpu_price_);
+    entry.set_price_per_instance_hour(price);
+    entry.set_price_per_unit_hour(price);
     entry.set_source("test");
     entry.set_available(true);
   }
@@ -153,6 +171,7 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
   base::CondVar changed_;
   Planner planner_ ABSL_GUARDED_BY(mutex_);
   double gpu_price_ ABSL_GUARDED_BY(mutex_) = 0.5;
+  std::map<std::string, double> zones_ ABSL_GUARDED_BY(mutex_);  // prices of zones, in place of gpu_price_
   int64_t revision_ ABSL_GUARDED_BY(mutex_) = 1;
   int plans_ ABSL_GUARDED_BY(mutex_) = 0;
   model::PlanRequest last_ ABSL_GUARDED_BY(mutex_);
@@ -166,6 +185,7 @@ FakeScheduler::~FakeScheduler() { Kill(); }
 std::string FakeScheduler::address() const { return "127.0.0.1:" + std::to_string(port_); }
 void FakeScheduler::SetPlanner(Planner planner) { service_->SetPlanner(std::move(planner)); }
 void FakeScheduler::Publish(double gpu_price) { service_->Publish(gpu_price); }
+void FakeScheduler::PublishZones(std::map<std::string, double> prices) { service_->PublishZones(std::move(prices)); }
 void FakeScheduler::Kill() { server_.reset(); }
 void FakeScheduler::Revive() {
   auto server = rpc::Server::Start({.port = port_}, {service_.get()});

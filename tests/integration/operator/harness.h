@@ -49,6 +49,8 @@ class FakeScheduler {
   void SetPlanner(Planner planner);
   // Publishes a catalog in which pool "gpu"'s offering has this price; 0: the catalog does not hold it.
   void Publish(double gpu_price);
+  // A catalog in which the offering has a price in each of these zones, and none for the region.
+  void PublishZones(std::map<std::string, double> prices);
   void Kill();
   void Revive();
   int plans() const;

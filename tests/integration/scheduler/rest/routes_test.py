@@ -1,12 +1,13 @@
 """All routes and errors of the REST service, and their description in the OpenAPI document."""
 import json
 import os
+import subprocess
 import sys
 import unittest
 
 import jsonschema
 
-from harness import HERE, PRICES, Scheduler, SchemaCase, example, request, wait_for
+from harness import HERE, PATIENCE, PRICES, Scheduler, SchemaCase, example, request, running, wait_for
 
 JSON = {"Content-Type": "application/json"}
 
@@ -224,6 +225,56 @@ class CacheTest(SchemaCase):
         self.assertIn(first.code, (200, 504))
         self.assertIn(second.code, (200, 504))
         self.assertGreater(misses(), before)
+
+
+class CommandLineTest(unittest.TestCase):
+    """`medley plan` and the service prepare the same request alike: prices first, then analytic profiles."""
+
+    def plans_alike(self, plan, prices):
+        with running(prices=prices) as scheduler:
+            wait_for("prices", lambda: request(scheduler, "GET", "/v1/catalog").json()["catalog"].get("entries"))
+            served = request(scheduler, "POST", "/v1/plan", plan)
+            self.assertEqual(served.code, 200, served.text)
+            question = os.path.join(scheduler.folder, "question.json")
+            with open(question, "w", encoding="utf-8") as file:
+                json.dump(plan, file)
+            medley = os.path.join(os.environ["MEDLEY_BIN_DIR"], "medley")
+            made = subprocess.run([medley, "plan", question, "--prices", os.path.join(scheduler.folder, "prices.yaml"),
+                                   "-o", "json"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        ours, theirs = json.loads(made.stdout), served.json()
+        for part in ("feasible", "plan", "resources"):
+            self.assertEqual(ours[part], theirs[part], part)
+        self.assertTrue(ours["feasible"])
+        return ours
+
+    def test_resources_and_datasheets_of_the_catalog(self):
+        plan = example()
+        del plan["resources"]
+        for layer in plan["model"]["layers"]:
+            layer.pop("profiles", None)
+        plan.pop("constraints", None)
+        plan["serverType"] = "cpu"
+        answer = self.plans_alike(plan, """entries:
+- {resourceType: cpu, class: CPU, limit: 480, pricePerUnitHour: 0.04, hardware: cpu}
+- {resourceType: v100, class: GPU, limit: 32, pricePerUnitHour: 2.42, hardware: v100}
+""")
+        self.assertEqual({r["name"] for r in answer["resources"]}, {"cpu", "v100"})
+
+    def test_an_offering_without_a_zone(self):
+        plan = example()
+        for resource in plan["resources"]:
+            if resource["name"] == "v100":
+                resource.pop("pricePerUnitHour", None)
+                resource["offering"] = {"provider": "aws", "region": "us-east-1", "instanceType": "p3.2xlarge",
+                                        "capacityType": "spot"}
+        zone = "{offering: {provider: aws, region: us-east-1, zone: us-east-1%s, instanceType: p3.2xlarge, " \
+               "capacityType: spot}, pricePerInstanceHour: %s%s}"
+        answer = self.plans_alike(plan, "entries: [%s]" % ", ".join(
+            [zone % ("a", 2.6, ""), zone % ("b", 2.42, ""), zone % ("c", 1, ", available: false")]))
+        v100 = [r for r in answer["resources"] if r["name"] == "v100"][0]
+        self.assertEqual(v100["pricePerUnitHour"], 2.42)
+        self.assertEqual(v100["offering"]["zone"], "us-east-1b")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ TEST(PoolStatusTest, SurvivesJson) {
   PoolStatus status;
   status.usd_per_unit_hour = 0.55;
   status.price_source = "file";
+  status.zone = "us-east-1b";
   status.units = {32, 8, 3, 5};
   status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, "Catalog", "0.55 USD", 1, base::WallTime());
   EXPECT_EQ(PoolStatus::FromJson(status.ToJson()), status);

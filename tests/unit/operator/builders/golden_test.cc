@@ -80,6 +80,28 @@ TEST_F(GoldenTest, TheWorkersContractOverridesTheTemplate) {
   EXPECT_TRUE(names.contains("SPEED"));
 }
 
+TEST_F(GoldenTest, APinnedTrainer) {
+  const MemberSlot slot{"adult-1-v100-spot-0", Role::kTrainer, "v100-spot", 1, 0, "us-east-1b"};
+  ExpectGolden("trainer-pinned", MemberPod(job_, slot, pool_, settings_, "10.0.0.7:7070", 3));
+}
+
+TEST_F(GoldenTest, APinHoldsInEveryTermAndGivesWayToANodeSelector) {
+  const MemberSlot slot{"m", Role::kTrainer, "v100-spot", 0, 0, "us-east-1b"};
+  Json sample = SampleJobJson();
+  sample["spec"]["template"]["spec"]["affinity"] = Json::parse(R"({"nodeAffinity": {
+      "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}, {"matchExpressions": []}]}}})");
+  const kube::Object pod = MemberPod(ReadJob(sample), slot, pool_, settings_, "10.0.0.7:1", 1);
+  const Json pin = {{"key", "topology.kubernetes.io/zone"}, {"operator", "In"}, {"values", {"us-east-1b"}}};
+  const Json& terms =
+      pod.At("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  ASSERT_EQ(terms.size(), 2u);
+  EXPECT_EQ(terms[0]["matchExpressions"].size(), 2u);
+  for (const Json& term : terms) EXPECT_EQ(term["matchExpressions"].back(), pin);
+  pool_.node_selector["topology.kubernetes.io/zone"] = "us-east-1a";
+  EXPECT_TRUE(MemberPod(job_, slot, pool_, settings_, "10.0.0.7:1", 1).At("/spec/affinity").is_null());
+}
+
 TEST_F(GoldenTest, TheTokenSurvivesTheSecret) { EXPECT_EQ(TokenOf(TokenSecret(job_, "s3cret")), "s3cret"); }
 
 }  // namespace

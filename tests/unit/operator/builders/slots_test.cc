@@ -31,6 +31,16 @@ TEST(SlotsTest, TheSamePlanKeepsEveryPod) {
   EXPECT_EQ(AssignSlots("adult", plan, slots), slots);
 }
 
+TEST(SlotsTest, APodOfAnotherZoneIsNotUsedAgain) {
+  const auto plan = Plan({{{"gpu", 2, 1}}});
+  const auto in_a = AssignSlots("j", plan, {}, {}, {{"gpu", "a"}});
+  EXPECT_THAT(in_a, testing::Each(Field(&MemberSlot::zone, std::string("a"))));
+  EXPECT_EQ(AssignSlots("j", plan, in_a, {}, {{"gpu", "a"}}), in_a);
+  EXPECT_THAT(AssignSlots("j", plan, in_a, {}, {{"gpu", "b"}}), ElementsAre(Named("j-0-gpu-2"), Named("j-0-gpu-3")));
+  // Unpinned, every pod of the pool serves.
+  EXPECT_THAT(AssignSlots("j", plan, in_a), ElementsAre(Named("j-0-gpu-0"), Named("j-0-gpu-1")));
+}
+
 TEST(SlotsTest, APoolAtItsLimitMovesItsPodsToAnotherStage) {
   const auto before = AssignSlots("j", Plan({{{"a", 4, 1}}, {{"b", 2, 1}}}));
   const auto after = AssignSlots("j", Plan({{{"b", 2, 1}}, {{"a", 4, 1}}}), before);

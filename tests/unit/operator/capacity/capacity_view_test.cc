@@ -51,6 +51,27 @@ TEST_F(CapacityViewTest, UnitsAreCountedNodeByNode) {
   EXPECT_EQ(units.free, 1);
 }
 
+TEST_F(CapacityViewTest, ZonesAreThoseOfNodesThatCouldHoldAUnit) {
+  const auto in = [](const char* zone, kube::Object node) {
+    node.SetLabel("topology.kubernetes.io/zone", zone);
+    return node;
+  };
+  EXPECT_FALSE(view_.ZonesOf(pool_, unit_).pinnable);
+  view_.PutNode(Node("local", R"({"cpu": "8"})"));
+  EXPECT_FALSE(view_.ZonesOf(pool_, unit_).pinnable) << "a node without the label takes no pinned pod";
+  pool_.scaling = PoolScaling::kAutoscaled;
+  EXPECT_FALSE(view_.ZonesOf(pool_, unit_).pinnable) << "no node of the cluster carries the label";
+  view_.PutNode(in("a", Node("n1", R"({"cpu": "8"})")));
+  view_.PutNode(in("small", Node("n2", R"({"cpu": "1"})")));
+  view_.PutNode(in("cordoned", Node("n3", R"({"cpu": "8"})", R"({"unschedulable": true})")));
+  view_.PutPod(Pod("p", "j", "trainer", "n1", "7"));
+  EXPECT_TRUE(view_.ZonesOf(pool_, unit_).pinnable);
+  EXPECT_EQ(view_.ZonesOf(pool_, unit_).zones, (std::set<std::string>{})) << "an autoscaler brings nodes anywhere";
+  pool_.scaling = PoolScaling::kNodes;
+  EXPECT_TRUE(view_.ZonesOf(pool_, unit_).pinnable);
+  EXPECT_EQ(view_.ZonesOf(pool_, unit_).zones, (std::set<std::string>{"a", "cordoned"}));
+}
+
 TEST_F(CapacityViewTest, ANodeWithoutCpuNumbersHasEnoughButNoOtherResource) {
   view_.PutNode(Node("n", "{}"));
   EXPECT_EQ(Free(), 10);

@@ -16,7 +16,7 @@ PlanRecord Record() {
   record.plan.generation = 4;
   record.plan.stages = {{{{0, 1}}, {{"cpu", 2, 1}}, {}, 0}};
   record.plan.servers = model::Servers{"cpu", 1};
-  record.slots = AssignSlots("j", record.plan);
+  record.slots = AssignSlots("j", record.plan, {}, {}, {{"cpu", "zone-a"}});
   record.usd_per_unit_hour = {{"cpu", 0.04}, {"gpu", 2}};
   record.layer_names = {"emb"};
   record.stage_throughput = {123};
@@ -40,6 +40,7 @@ TEST(PlanRecordTest, SurvivesItsConfigMap) {
   EXPECT_EQ(read->slots, Record().slots);
   EXPECT_EQ(read->usd_per_unit_hour, Record().usd_per_unit_hour);
   EXPECT_TRUE(SameShape(read->plan, Record().plan));
+  EXPECT_EQ(read->Zones(), (std::map<std::string, std::string>{{"cpu", "zone-a"}}));
 }
 
 TEST(PlanRecordTest, CurrentPricesReplaceThoseOfThePlan) {

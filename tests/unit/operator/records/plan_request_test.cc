@@ -70,6 +70,13 @@ TEST_F(PlanRequestTest, HasEverythingThatTheJobRequests) {
   EXPECT_EQ(r.server_type, "cpu");  // the cheapest CPU pool
 }
 
+TEST_F(PlanRequestTest, ACatalogPriceAndItsZoneAreSaid) {
+  const auto r = BuildPlanRequest(job_, profile_, {{&gpu_, 2, "", 1.5, "b"}, {&cpu_, 4, "", 0.04, ""}}, {});
+  EXPECT_EQ(r.resources[0].price_per_unit_hour, 1.5);
+  EXPECT_EQ(r.resources[0].offering->zone, "b");
+  EXPECT_EQ(r.resources[1].price_per_unit_hour, 0.04);
+}
+
 TEST_F(PlanRequestTest, GoalsAreWhatIsLeftOfThem) {
   const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {500, 600, 1.5, 1});
   EXPECT_EQ(r.training.TotalSamples(), 500);
