@@ -4,15 +4,12 @@
 #include <string>
 
 #include "kube/object.h"
+#include "kube/pod.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
 
-// Its containers have ended, and it is not started again.
-inline bool HasEnded(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
+using kube::HasEnded;
 
 // A trainer or a server: one of the plan's units, unlike coordinators and profilers.
 inline bool IsMember(const kube::Object& pod) {
