@@ -13,8 +13,8 @@
 #include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
-#include "common/model/text_tree.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::cli {
@@ -157,7 +157,7 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
     scheduler::v1::PlanResponse message;
     model::ToProto(planned.result, message);
     const std::string json = ComparisonJson(job_request, comparison, model::ToJson(message));
-    const std::string text = flags.output == "json" ? json : model::TreeToYaml(kube::Json::parse(json, nullptr, false));
+    const std::string text = flags.output == "json" ? json : document::ToYaml(kube::Json::parse(json, nullptr, false));
     std::fputs(text.c_str(), stdout);
   }
   return planned.result.plan ? 0 : 2;

@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/price_file.h"
@@ -78,8 +79,9 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
 
 absl::StatusOr<model::Model> ReadModel(const std::string& file) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string json, model::YamlToJson(text));
-  const auto tree = nlohmann::json::parse(json, nullptr, false);
+  const auto read = document::Parse(text);
+  if (!read.ok()) return base::Annotate(read.status(), file);
+  const nlohmann::json& tree = *read;
   scheduler::v1::PlanRequest request;  // also takes the model of the two other kinds of files
   absl::Status parsed;
   if (tree.is_object() && tree.contains("layers")) {

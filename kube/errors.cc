@@ -146,7 +146,7 @@ absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_vie
 absl::Status ErrorFromStatusObject(const Object& status_object, std::string_view what) {
   const Json& code = status_object.At("/code");
   std::string message = status_object.String("/message");
-  if (message.empty()) message = status_object.json().dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (message.empty()) message = Dump(status_object.json());
   int http_code = 500;
   if (code.is_number_integer()) {
     const int64_t value = code.get<int64_t>();

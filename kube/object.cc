@@ -58,6 +58,8 @@ Json& Section(Json& json, const char* a, const char* b) {
 
 }  // namespace
 
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 std::string Resource::Path(std::string_view ns, std::string_view name, std::string_view subresource) const {
   std::string path = group.empty() ? "/api/" + version : "/apis/" + group + "/" + version;
   if (namespaced && !ns.empty()) path.append("/namespaces/").append(ns);

@@ -18,6 +18,9 @@ namespace medley::kube {
 
 using Json = nlohmann::json;
 
+// One line of JSON. Never throws: bytes that are not UTF-8 are replaced.
+std::string Dump(const Json& json);
+
 // A resource of the API: the parts of its URLs, and its kind.
 struct Resource {
   std::string group;  // "" for the core group

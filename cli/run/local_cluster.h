@@ -40,8 +40,8 @@ class LocalCluster {
   LocalCluster(base::Clock& clock, LocalClusterOptions options);
   ~LocalCluster();
 
-  // Errors: NotFound (a program is missing), FailedPrecondition (the port is in use), Unavailable with the last log
-  // line of a program that ended.
+  // Errors: NotFound (a program is missing), Unavailable (the port is in use, or the last log line of a program that
+  // ended).
   absl::Status Start();
   void Stop();
 

@@ -2,7 +2,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "localcluster/apiserver/json_text.h"
+#include "common/document/parse.h"
 
 namespace medley::cli {
 namespace {
@@ -28,7 +28,7 @@ void ResolveHostPaths(kube::Json& json, const std::filesystem::path& folder) {
 
 absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file, kMaxManifestBytes));
-  auto documents = kube::apiserver::ParseYaml(text);
+  auto documents = document::ParseYamlStream(text);
   if (!documents.ok()) return base::Annotate(documents.status(), "reading " + file.string());
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   Manifests manifests;

@@ -82,18 +82,14 @@ absl::StatusOr<Hardware> FromProto(const scheduler::v1::Hardware& in, std::strin
 absl::Status TimeToProto(std::string_view text, google::protobuf::Timestamp& out);
 std::string TimeFromProto(const google::protobuf::Timestamp& in);
 
-// Reads JSON (text that begins with { or [) or YAML into `message` by the proto3 JSON mapping. Field names are
-// camelCase or as in the proto. Errors: InvalidArgument, with the path for an unknown or duplicate field, a wrong type
-// or a value out of range, and with line and column for a syntax error. Refuses text that is larger than 16 MiB, nested
-// deeper than 64 levels, or has more than a million values.
+// Reads JSON or YAML (common/document/parse.h, under its limits) into `message` in the proto3 JSON mapping (camelCase;
+// the proto's own field names are accepted as well). Errors: InvalidArgument with the path for an unknown or duplicate
+// field and for a value of the wrong type or out of range; with line and column for broken syntax.
 absl::Status ParseText(std::string_view text, google::protobuf::Message& message);
 
 // The proto3 JSON of `message` with every scalar field, zeros included. `pretty` breaks it into lines.
 std::string ToJson(const google::protobuf::Message& message, bool pretty = false);
 // The same content as block YAML.
 std::string ToYaml(const google::protobuf::Message& message);
-
-// Converts YAML or JSON to one line of JSON, without a schema. Otherwise the same errors as ParseText.
-absl::StatusOr<std::string> YamlToJson(std::string_view text);
 
 }  // namespace medley::model

@@ -5,11 +5,12 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
-#include "common/model/text_tree.h"
 
 namespace medley::model {
 namespace {
@@ -116,7 +117,7 @@ absl::Status CheckMessage(const json& value, const Descriptor& type, const std::
     const std::string here = path.empty() ? key : path + "." + key;
     const FieldDescriptor* field = FindField(type, key);
     if (field == nullptr) return base::InvalidArgument("{}: unknown field", here);
-    if (!seen.insert(field).second) return base::InvalidArgument("{}: given twice", here);
+    if (!seen.insert(field).second) return base::InvalidArgument("{}: is given twice", here);
     MEDLEY_RETURN_IF_ERROR(CheckField(item, *field, here));
   }
   return absl::OkStatus();
@@ -135,7 +136,7 @@ std::string Print(const Message& message, bool pretty) {
 }  // namespace
 
 absl::Status ParseText(std::string_view text, Message& message) {
-  MEDLEY_ASSIGN_OR_RETURN(const json tree, ReadTree(text));
+  MEDLEY_ASSIGN_OR_RETURN(const json tree, document::Parse(text));
   MEDLEY_RETURN_IF_ERROR(CheckMessage(tree, *message.GetDescriptor(), ""));
   message.Clear();
   const auto status = google::protobuf::util::JsonStringToMessage(tree.dump(), &message);
@@ -145,11 +146,6 @@ absl::Status ParseText(std::string_view text, Message& message) {
 
 std::string ToJson(const Message& message, bool pretty) { return Print(message, pretty); }
 
-std::string ToYaml(const Message& message) { return TreeToYaml(json::parse(Print(message, false))); }
-
-absl::StatusOr<std::string> YamlToJson(std::string_view text) {
-  MEDLEY_ASSIGN_OR_RETURN(const json tree, ReadTree(text));
-  return tree.dump();
-}
+std::string ToYaml(const Message& message) { return document::ToYaml(json::parse(Print(message, false))); }
 
 }  // namespace medley::model

@@ -1,72 +1,63 @@
 #include "kube/client/config.h"
 
 #include <absl/strings/escaping.h>
-#include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
 #include <vector>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
+#include "common/document/parse.h"
+#include "common/document/reader.h"
 #include "kube/client/exec_credential.h"
+#include "kube/object.h"
 
 namespace medley::kube {
 namespace {
 
 namespace fs = std::filesystem;
+using document::Reader;
+
 constexpr int64_t kMaxFile = 16 << 20;
-
-std::string Trimmed(std::string text) {
-  const size_t end = text.find_last_not_of(" \t\r\n");
-  text.resize(end == std::string::npos ? 0 : end + 1);
-  return text;
-}
-
-std::string Text(const YAML::Node& node, const char* field) {
-  if (!node.IsMap()) return "";
-  const YAML::Node value = node[field];
-  return value && value.IsScalar() ? value.Scalar() : "";
-}
 
 // One file of a kubeconfig.
 struct Source {
-  YAML::Node root;
+  std::shared_ptr<const Json> tree;  // what `root` reads
+  Reader root;
   fs::path folder;
 };
 
 struct Entry {
-  YAML::Node node;
+  Reader reader;
   fs::path folder;  // to which its file names are relative
 };
 
-// The `field` map of the first entry of `list` named `name`.
+// The `field` object of the first entry of `list` named `name`.
 absl::StatusOr<Entry> Named(const std::vector<Source>& sources, const char* list, const char* field,
                             const std::string& name) {
-  std::string there;
+  std::string known;
   for (const Source& source : sources) {
-    const YAML::Node entries = source.root[list];
-    if (!entries || !entries.IsSequence()) continue;
-    for (const YAML::Node& entry : entries) {
-      const std::string found = Text(entry, "name");
-      if (found == name && entry[field]) return Entry{entry[field], source.folder};
-      there += (there.empty() ? "" : ", ") + found;
+    for (const Reader& entry : source.root.List(list)) {
+      const std::string found = entry.String("name");
+      if (found == name && entry.Has(field)) return Entry{entry.Child(field), source.folder};
+      known += (known.empty() ? "" : ", ") + found;
     }
   }
-  return base::NotFound("no {} '{}' in the kubeconfig; {}", field, name,
-                        there.empty() ? "there is none" : "there are: " + there);
+  return base::NotFound("the kubeconfig has no {} '{}'; it has {}", field, name, known.empty() ? "none" : known);
 }
 
 // "x-data" in base64, or the content of the file named by "x", whose name is kept in `name`.
-absl::StatusOr<std::string> Pem(const YAML::Node& node, const std::string& field, const fs::path& folder,
+absl::StatusOr<std::string> Pem(const Reader& reader, const std::string& field, const fs::path& folder,
                                 std::string& name) {
-  if (const std::string data = Text(node, (field + "-data").c_str()); !data.empty()) {
+  if (const std::string data = reader.String(field + "-data"); !data.empty()) {
     std::string decoded;
     if (!absl::Base64Unescape(data, &decoded)) {
-      return base::InvalidArgument("{}-data is not base64", field);
+      return base::InvalidArgument("{}.{}-data is not base64", reader.path(), field);
     }
     return decoded;
   }
-  const std::string file = Text(node, field.c_str());
+  const std::string file = reader.String(field);
   if (file.empty()) return std::string();
   auto bytes = base::ReadFile(folder / file, kMaxFile);
   if (!bytes.ok()) return base::Annotate(bytes.status(), "read " + field);
@@ -74,44 +65,49 @@ absl::StatusOr<std::string> Pem(const YAML::Node& node, const std::string& field
   return bytes;
 }
 
-absl::Status ReadCluster(const YAML::Node& cluster, const fs::path& folder, ClientConfig& config) {
-  config.server = Text(cluster, "server");
+absl::Status ReadCluster(const Reader& cluster, const fs::path& folder, ClientConfig& config) {
+  config.server = cluster.String("server");
+  MEDLEY_RETURN_IF_ERROR(cluster.status());
   if (!config.server.starts_with("http://") && !config.server.starts_with("https://")) {
     return base::InvalidArgument("server '{}' of the cluster is no http or https URL", config.server);
   }
   while (config.server.ends_with('/')) config.server.pop_back();
   MEDLEY_ASSIGN_OR_RETURN(config.ca_data, Pem(cluster, "certificate-authority", folder, config.ca_file));
-  config.insecure_skip_tls_verify = Text(cluster, "insecure-skip-tls-verify") == "true";
-  config.tls_server_name = Text(cluster, "tls-server-name");
-  config.proxy_url = Text(cluster, "proxy-url");
-  return absl::OkStatus();
+  config.insecure_skip_tls_verify = cluster.Bool("insecure-skip-tls-verify", false);
+  config.tls_server_name = cluster.String("tls-server-name");
+  config.proxy_url = cluster.String("proxy-url");
+  return cluster.status();
 }
 
-// An identity that is not used is an identity that is wrong: what is not understood is refused.
-absl::Status RefuseUnknown(const YAML::Node& user) {
+// Another identity than the one that is meant would be used: what is not understood is refused.
+absl::Status RefuseUnknown(const Reader& user) {
   for (const char* field : {"auth-provider", "as", "as-uid", "as-groups", "username"}) {
-    if (user[field]) {
+    if (user.Has(field)) {
       return base::Unimplemented("the user's credentials have '{}', which is not supported", field);
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExecPlugin> ReadExec(const YAML::Node& exec, const fs::path& folder, const ClientConfig& config) {
+absl::StatusOr<ExecPlugin> ReadExec(const Reader& exec, const fs::path& folder, const ClientConfig& config) {
   ExecPlugin plugin;
-  plugin.api_version = Text(exec, "apiVersion");
-  plugin.command = Text(exec, "command");
-  if (plugin.command.empty()) return base::InvalidArgument("the user's exec plugin has no command");
-  if (plugin.command.find('/') != std::string::npos) plugin.command = (folder / plugin.command).string();
-  for (const YAML::Node& argument : exec["args"]) plugin.args.push_back(argument.as<std::string>());
-  for (const YAML::Node& variable : exec["env"]) {
-    plugin.env.emplace_back(Text(variable, "name"), Text(variable, "value"));
+  plugin.api_version = exec.String("apiVersion");
+  plugin.command = exec.RequiredString("command");
+  const Json arguments = exec.Raw("args");  // which may be empty strings
+  for (const Json& argument : arguments) {
+    if (!argument.is_string()) return base::InvalidArgument("{}.args: must be a list of strings", exec.path());
+    plugin.args.push_back(argument.get<std::string>());
   }
-  plugin.install_hint = Text(exec, "installHint");
-  plugin.interactive_mode = Text(exec, "interactiveMode");
-  if (Text(exec, "provideClusterInfo") == "true") {
+  for (const Reader& variable : exec.List("env")) {
+    plugin.env.emplace_back(variable.RequiredString("name"), variable.String("value"));
+  }
+  plugin.install_hint = exec.String("installHint");
+  plugin.interactive_mode = exec.String("interactiveMode");
+  if (exec.Bool("provideClusterInfo", false)) {
     plugin.cluster = {config.server, config.ca_data, config.tls_server_name, config.insecure_skip_tls_verify};
   }
+  MEDLEY_RETURN_IF_ERROR(exec.status());
+  if (plugin.command.find('/') != std::string::npos) plugin.command = (folder / plugin.command).string();
   return plugin;
 }
 
@@ -131,7 +127,7 @@ absl::Status UseExec(const ExecPlugin& plugin, ClientConfig& config) {
   return absl::OkStatus();
 }
 
-absl::Status ReadUser(const YAML::Node& user, const fs::path& folder, ClientConfig& config) {
+absl::Status ReadUser(const Reader& user, const fs::path& folder, ClientConfig& config) {
   MEDLEY_RETURN_IF_ERROR(RefuseUnknown(user));
   MEDLEY_ASSIGN_OR_RETURN(config.client_certificate_data,
                           Pem(user, "client-certificate", folder, config.client_certificate_file));
@@ -139,22 +135,24 @@ absl::Status ReadUser(const YAML::Node& user, const fs::path& folder, ClientConf
   if (config.client_certificate_data.empty() != config.client_key_data.empty()) {
     return base::InvalidArgument("the user has a client certificate without a key, or a key without one");
   }
-  config.token = Trimmed(Text(user, "token"));
+  config.token = base::Trim(user.String("token"));
   if (config.token.find_first_of("\r\n") != std::string::npos) {
     return base::InvalidArgument("the user's token has more than one line");
   }
-  if (const std::string file = Text(user, "tokenFile"); !file.empty()) {
+  if (const std::string file = user.String("tokenFile"); !file.empty()) {
     config.token_file = (folder / file).string();
   }
+  const Reader exec = user.Child("exec");
+  MEDLEY_RETURN_IF_ERROR(user.status());
   // As kubectl: a token that is written down is taken before a plugin is run.
-  if (!user["exec"] || !config.token.empty() || !config.token_file.empty()) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const ExecPlugin plugin, ReadExec(user["exec"], folder, config));
+  if (!user.Has("exec") || !config.token.empty() || !config.token_file.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const ExecPlugin plugin, ReadExec(exec, folder, config));
   return UseExec(plugin, config);
 }
 
 std::string CurrentContext(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
-    if (std::string name = Text(source.root, "current-context"); !name.empty()) return name;
+    if (std::string name = source.root.String("current-context"); !name.empty()) return name;
   }
   return "";
 }
@@ -163,35 +161,31 @@ absl::StatusOr<ClientConfig> FromSources(const std::vector<Source>& sources, std
   if (context_name.empty()) context_name = CurrentContext(sources);
   if (context_name.empty()) return base::NotFound("no current-context");
   MEDLEY_ASSIGN_OR_RETURN(const Entry context, Named(sources, "contexts", "context", context_name));
-  MEDLEY_ASSIGN_OR_RETURN(const Entry cluster, Named(sources, "clusters", "cluster", Text(context.node, "cluster")));
+  MEDLEY_ASSIGN_OR_RETURN(const Entry cluster, Named(sources, "clusters", "cluster", context.reader.String("cluster")));
   ClientConfig config;
-  MEDLEY_RETURN_IF_ERROR(ReadCluster(cluster.node, cluster.folder, config));
-  if (const std::string ns = Text(context.node, "namespace"); !ns.empty()) config.ns = ns;
-  const std::string user_name = Text(context.node, "user");
-  if (user_name.empty()) return config;
-  MEDLEY_ASSIGN_OR_RETURN(const Entry user, Named(sources, "users", "user", user_name));
-  MEDLEY_RETURN_IF_ERROR(ReadUser(user.node, user.folder, config));
+  MEDLEY_RETURN_IF_ERROR(ReadCluster(cluster.reader, cluster.folder, config));
+  if (const std::string ns = context.reader.String("namespace"); !ns.empty()) config.ns = ns;
+  const std::string user_name = context.reader.String("user");
+  if (!user_name.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const Entry user, Named(sources, "users", "user", user_name));
+    MEDLEY_RETURN_IF_ERROR(ReadUser(user.reader, user.folder, config));
+  }
+  MEDLEY_RETURN_IF_ERROR(context.reader.status());
   return config;
 }
 
-absl::StatusOr<Source> ReadSource(const fs::path& path) {
+// Nothing for an empty file.
+absl::StatusOr<std::optional<Source>> ReadSource(const fs::path& path) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, kMaxFile));
-  Source source{YAML::Load(text), path.parent_path()};
-  if (!source.root.IsMap() && !source.root.IsNull()) return base::InvalidArgument("no YAML mapping");
-  return source;
+  MEDLEY_ASSIGN_OR_RETURN(Json tree, document::ParseYaml(text));
+  if (tree.is_null()) return std::optional<Source>();
+  if (!tree.is_object()) return base::InvalidArgument("the document must be an object");
+  auto kept = std::make_shared<const Json>(std::move(tree));
+  const Reader root(*kept);
+  return Source{std::move(kept), root, path.parent_path()};
 }
 
-// yaml-cpp throws on syntax and on conversions.
-template <typename Body>
-auto GuardYaml(const std::string& what, Body body) -> decltype(body()) {
-  try {
-    auto result = body();
-    if (!result.ok()) return base::Annotate(result.status(), what);
-    return result;
-  } catch (const YAML::Exception& error) {
-    return base::InvalidArgument("{}: {}", what, error.what());
-  }
-}
+std::string What(const fs::path& path) { return "load kubeconfig '" + path.string() + "'"; }
 
 // The files that kubectl would merge: existing ones only, but for the one that a flag names.
 std::vector<fs::path> KubeconfigFiles(const KubeconfigFlags& flags, const Environment& environment) {
@@ -232,12 +226,12 @@ absl::StatusOr<fs::path> KubeconfigPath(const Environment& environment) {
 }
 
 absl::StatusOr<ClientConfig> LoadKubeconfig(const fs::path& path, const std::string& context) {
-  const std::string what = "load kubeconfig '" + path.string() + "'";
-  return GuardYaml(what, [&]() -> absl::StatusOr<ClientConfig> {
-    MEDLEY_ASSIGN_OR_RETURN(Source source, ReadSource(path));
-    if (!source.root.IsMap()) return base::InvalidArgument("no YAML mapping");
-    return FromSources({std::move(source)}, context);
-  });
+  auto source = ReadSource(path);
+  if (!source.ok()) return base::Annotate(source.status(), What(path));
+  if (!source->has_value()) return base::InvalidArgument("{}: the file is empty", What(path));
+  auto config = FromSources({**std::move(source)}, context);
+  if (!config.ok()) return base::Annotate(config.status(), What(path));
+  return config;
 }
 
 absl::StatusOr<ClientConfig> FindCluster(const KubeconfigFlags& flags, const Environment& environment,
@@ -246,14 +240,15 @@ absl::StatusOr<ClientConfig> FindCluster(const KubeconfigFlags& flags, const Env
   std::vector<Source> sources;
   for (const fs::path& path : KubeconfigFiles(flags, environment)) {
     names += (names.empty() ? "'" : "', '") + path.string();
-    auto source = GuardYaml("load kubeconfig '" + path.string() + "'", [&] { return ReadSource(path); });
-    if (!source.ok()) return source.status();
-    if (source->root.IsMap()) sources.push_back(*std::move(source));
+    auto source = ReadSource(path);
+    if (!source.ok()) return base::Annotate(source.status(), What(path));
+    if (source->has_value()) sources.push_back(**std::move(source));
   }
   absl::StatusOr<ClientConfig> config = ClientConfig();
   if (!flags.context.empty() || !CurrentContext(sources).empty()) {
     const std::string what = names.empty() ? "there is no kubeconfig" : "load kubeconfig " + names + "'";
-    config = GuardYaml(what, [&] { return FromSources(sources, flags.context); });
+    config = FromSources(sources, flags.context);
+    if (!config.ok()) return base::Annotate(config.status(), what);
   } else if (flags.kubeconfig.empty() && environment("KUBERNETES_SERVICE_HOST")) {
     config = InClusterConfig(environment, root);
     if (config.ok()) config->ns = environment("POD_NAMESPACE").value_or(config->ns);
@@ -280,11 +275,11 @@ absl::StatusOr<ClientConfig> InClusterConfig(const Environment& environment, con
   config.server = "https://" + (ipv6 ? "[" + host + "]" : host) + ":" + port;
   config.token_file = (folder / "token").string();
   MEDLEY_ASSIGN_OR_RETURN(config.token, base::ReadFile(config.token_file, kMaxFile));
-  config.token = Trimmed(std::move(config.token));
+  config.token = std::string(base::Trim(config.token));
   config.ca_file = (folder / "ca.crt").string();
   MEDLEY_ASSIGN_OR_RETURN(config.ca_data, base::ReadFile(config.ca_file, kMaxFile));
   if (const auto ns = base::ReadFile(folder / "namespace", kMaxFile); ns.ok()) {
-    config.ns = Trimmed(*ns);
+    config.ns = base::Trim(*ns);
   }
   return config;
 }

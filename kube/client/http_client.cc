@@ -1,12 +1,12 @@
 #include "kube/client/http_client.h"
 
 #include <atomic>
-#include <cctype>
 
 #include "common/base/backoff.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "kube/client/curl_session.h"
+#include "common/base/url.h"
+#include "kube/client/http_session.h"
 #include "kube/client/watch_decoder.h"
 #include "kube/errors.h"
 
@@ -17,20 +17,6 @@ constexpr std::string_view kJson = "application/json";
 // A watch ends by the server's own timeout; ours is only for a server that forgets it.
 constexpr std::chrono::seconds kWatchGrace{30};
 
-std::string Escape(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto u = static_cast<unsigned char>(c);
-    if (std::isalnum(u) != 0 || c == '-' || c == '_' || c == '.' || c == '~') {
-      out += c;
-    } else {
-      out += {'%', kHex[u >> 4], kHex[u & 15]};
-    }
-  }
-  return out;
-}
-
 // "?a=b&c=d" of those that are not empty.
 class Query {
  public:
@@ -39,7 +25,7 @@ class Query {
   }
   void AddEmpty(std::string_view name, std::string_view value) {
     text_ += text_.empty() ? "?" : "&";
-    text_.append(name).append("=").append(Escape(value));
+    text_.append(name).append("=").append(base::UrlEncode(value));
   }
   const std::string& text() const { return text_; }
 
@@ -65,8 +51,6 @@ std::string What(const char* verb, const Resource& resource, const Key& key, std
   return fmt::format("{} {}{}{} '{}'", verb, resource.plural, subresource.empty() ? "" : "/", subresource,
                      key.ToString());
 }
-
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string_view ContentType(PatchType type) {
   switch (type) {
@@ -134,7 +118,7 @@ class HttpClient::Transport {
   }
 
   const ClientConfig config_;
-  CurlSession session_;
+  HttpSession session_;
   base::Clock& clock_;
   const uint64_t seed_;
   std::atomic<uint64_t> calls_{0};

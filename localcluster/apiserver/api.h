@@ -6,8 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "common/document/parse.h"
+#include "common/http_server/message.h"
 #include "localcluster/apiserver/faults.h"
-#include "localcluster/apiserver/http.h"
 #include "localcluster/apiserver/log_access.h"
 #include "localcluster/apiserver/rest.h"
 
@@ -17,6 +18,13 @@ struct RequestSeen;
 }  // namespace medley::kube
 
 namespace medley::kube::apiserver {
+
+using http_server::BodySink;
+using http_server::HttpRequest;
+using http_server::HttpResponse;
+
+// What the text of a body may make of memory. Kubernetes' own types nest less deeply than 100 levels.
+inline constexpr document::Limits kBodyLimits{.depth = 200};
 
 // The parts of a resource's URL.
 struct Route {

@@ -3,7 +3,6 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/protobuf_body.h"
 #include "localcluster/apiserver/table.h"
 
@@ -60,7 +59,7 @@ absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, 
   const ResourceInfo& info = *route.info;
   Json body;
   if (request.content_type.find("yaml") != std::string::npos) {
-    auto documents = ParseYaml(request.body);
+    auto documents = document::ParseYamlStream(request.body, kBodyLimits);
     if (!documents.ok()) return BadRequest(base::Message(documents.status()));
     if (documents->size() != 1) return BadRequest("the body must be one YAML document");
     body = std::move(documents->front());
@@ -72,11 +71,12 @@ absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, 
     if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
     body = std::move(*decoded);
   } else {
-    auto parsed = ParseJson(request.body);
+    std::vector<std::string> duplicates;
+    auto parsed = document::ParseJson(request.body, kBodyLimits, &duplicates);
     if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-    body = std::move(parsed->value);
-    if (!parsed->duplicates.empty()) {
-      const std::string text = fmt::format("duplicate field \"{}\"", parsed->duplicates[0]);
+    body = *std::move(parsed);
+    if (!duplicates.empty()) {
+      const std::string text = fmt::format("duplicate field \"{}\"", duplicates[0]);
       if (options.validation == FieldValidation::kStrict) {
         return BadRequest(
             fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: strict "

@@ -53,12 +53,12 @@ absl::Status ApiError(int code, std::string_view reason, std::string_view messag
                {"code", code}};
   if (!details.is_null()) body["details"] = std::move(details);
   absl::Status status = base::MakeStatus(CodeOf(code), message);
-  status.SetPayload(kPayload, absl::Cord(body.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  status.SetPayload(kPayload, absl::Cord(Dump(body)));
   return status;
 }
 
 FieldError InvalidValue(std::string_view field, const Json& value, std::string_view what) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = Dump(value);
   if (text.size() > 256) text = text.substr(0, 253) + "...";
   return {"FieldValueInvalid", std::string(field), fmt::format("Invalid value: {}: {}", text, what)};
 }

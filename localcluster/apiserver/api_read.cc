@@ -6,7 +6,6 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/table.h"
 #include "localcluster/apiserver/watch_stream.h"
 

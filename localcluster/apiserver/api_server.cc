@@ -7,13 +7,26 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/http_server/server.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/garbage_collector.h"
-#include "localcluster/apiserver/http_server.h"
-#include "localcluster/apiserver/json_text.h"
 
 namespace medley::kube {
+namespace {
+
+// A Status object, as kube-apiserver's own filters answer.
+http_server::HttpResponse Refusal(int code, const std::string& message) {
+  const char* const reason = code == 400   ? "BadRequest"
+                             : code == 413 ? "RequestEntityTooLarge"
+                             : code == 431 ? "RequestHeaderFieldsTooLarge"
+                             : code == 503 ? "ServiceUnavailable"
+                                           : "InternalError";
+  const absl::Status status = apiserver::ApiError(code, reason, message);
+  return {.code = code, .body = Dump(apiserver::StatusObject(status))};
+}
+
+}  // namespace
 
 class ApiServer::Core {
  public:
@@ -36,8 +49,9 @@ class ApiServer::Core {
                  .max_body = options_.max_body,
                  .certificate = options_.tls_certificate,
                  .key = options_.tls_key,
-                 .client_ca = options_.client_ca},
-                [this](const apiserver::HttpRequest& request) { return api_.Handle(request); }) {
+                 .client_ca = options_.client_ca,
+                 .refuse = &Refusal},
+                [this](const http_server::HttpRequest& request) { return api_.Handle(request); }) {
     store_.SetObserver([this](const std::string&, const apiserver::Change& change) { collector_.Notice(change); });
   }
 
@@ -83,8 +97,8 @@ class ApiServer::Core {
   void SetLogReader(LogReader* reader) { api_.SetLogReader(reader); }
   void SetTokens(std::map<std::string, std::string> tokens) { api_.SetTokens(std::move(tokens)); }
   apiserver::FaultScript& faults() { return faults_; }
-  apiserver::HttpServer& server() { return server_; }
-  const apiserver::HttpServer& server() const { return server_; }
+  http_server::HttpServer& server() { return server_; }
+  const http_server::HttpServer& server() const { return server_; }
 
  private:
   absl::Status CreateNamespaces() {
@@ -123,7 +137,7 @@ class ApiServer::Core {
   }
 
   absl::Status LoadText(const std::string& text) {
-    MEDLEY_ASSIGN_OR_RETURN(std::vector<Json> documents, apiserver::ParseYaml(text));
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<Json> documents, document::ParseYamlStream(text, apiserver::kBodyLimits));
     for (Json& document : documents) MEDLEY_RETURN_IF_ERROR(CreateObject(std::move(document)));
     return absl::OkStatus();
   }
@@ -163,7 +177,7 @@ class ApiServer::Core {
   apiserver::GarbageCollector collector_;
   apiserver::FaultScript faults_;
   apiserver::Api api_;
-  apiserver::HttpServer server_;
+  http_server::HttpServer server_;
 };
 
 ApiServer::ApiServer(base::Clock& clock, ApiServerOptions options)

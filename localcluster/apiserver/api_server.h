@@ -68,7 +68,7 @@ class ApiServer {
   ApiServer(base::Clock& clock, ApiServerOptions options);
   ~ApiServer();
 
-  // Errors: FailedPrecondition "address 127.0.0.1:6443 is in use"; InvalidArgument for an invalid certificate, CRD file
+  // Errors: Unavailable "address 127.0.0.1:6443 is in use"; InvalidArgument for an invalid certificate, CRD file
   // or option, with the file's name.
   absl::Status Start();
   void Stop();

@@ -8,7 +8,6 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/patch.h"
 #include "localcluster/apiserver/table.h"
 #include "localcluster/log_reader.h"
@@ -129,9 +128,9 @@ absl::StatusOr<HttpResponse> Api::Scale(const Route& route, const HttpRequest& r
   if (route.verb != "update" && route.verb != "patch")
     return MethodNotAllowed("scale allows only get, update and patch");
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
-  auto parsed = ParseJson(request.body);
+  const auto parsed = document::ParseJson(request.body, kBodyLimits);
   if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-  const Json body = std::move(parsed->value);
+  const Json& body = *parsed;
   const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
     Json scale = body;
     if (route.verb == "patch") {
@@ -163,9 +162,9 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.subresource.clear();
   options.binding = true;
-  auto parsed = ParseJson(request.body);
+  const auto parsed = document::ParseJson(request.body, kBodyLimits);
   if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-  const Json node = JsonPath(parsed->value, ".target.name");
+  const Json node = JsonPath(*parsed, ".target.name");
   if (!node.is_string()) return BadRequest("target.name: Required value");
   const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
     const Json bound = JsonPath(current, ".spec.nodeName");

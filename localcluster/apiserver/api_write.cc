@@ -8,7 +8,6 @@
 #include "kube/json_access.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/patch.h"
 #include "localcluster/apiserver/protobuf_body.h"
 #include "localcluster/apiserver/selectors.h"
@@ -56,9 +55,10 @@ absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Defi
     if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
     body = std::move(*decoded);
   } else if (!request.body.empty()) {
-    auto parsed = ParseJson(request.body);
-    if (!parsed.ok() || !parsed->value.is_object()) return BadRequest("DeleteOptions must be a JSON object");
-    body = std::move(parsed->value);
+    auto parsed = document::ParseJson(request.body, kBodyLimits);
+    if (!parsed.ok()) return BadRequest("DeleteOptions: " + base::Message(parsed.status()));
+    if (!parsed->is_object()) return BadRequest("DeleteOptions must be a JSON object");
+    body = *std::move(parsed);
   }
   spec.propagation = GetString(body, "propagationPolicy");
   if (const std::string given = request.Query("propagationPolicy"); !given.empty()) {
@@ -145,9 +145,9 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
     MEDLEY_ASSIGN_OR_RETURN(object, rest_.Apply(info, route.key(), config, options, &created));
     if (created) code = 201;
   } else {
-    auto parsed = ParseJson(request.body);
+    const auto parsed = document::ParseJson(request.body, kBodyLimits);
     if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-    const Json& patch = parsed->value;
+    const Json& patch = *parsed;
     const bool strategic = type == "application/strategic-merge-patch+json";
     if (strategic && !info.builtin) {
       return ApiError(415, "UnsupportedMediaType",

@@ -1,7 +1,5 @@
 #include "localcluster/apiserver/fieldset.h"
 
-#include "localcluster/apiserver/json_text.h"
-
 namespace medley::kube::apiserver {
 namespace {
 

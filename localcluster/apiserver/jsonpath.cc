@@ -1,5 +1,4 @@
 // The subset of JSONPath that printer columns and scale paths use.
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/table.h"
 
 namespace medley::kube::apiserver {

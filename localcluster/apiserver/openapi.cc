@@ -6,7 +6,6 @@
 
 #include "common/base/hash.h"
 #include "localcluster/apiserver/api_error.h"
-#include "localcluster/apiserver/json_text.h"
 
 namespace medley::kube::apiserver {
 namespace {

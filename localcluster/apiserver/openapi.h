@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "localcluster/apiserver/http.h"
+#include "common/http_server/message.h"
 #include "localcluster/apiserver/registry.h"
 
 namespace medley::kube::apiserver {
+
+using http_server::HttpRequest;
+using http_server::HttpResponse;
 
 // `parts`: the path's components ("openapi", "v3", "apis", "G", "V"). Errors: 404.
 absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& registry,

@@ -1,6 +1,5 @@
 // Encodes Swagger 2.0 JSON as gnostic's openapi.v2.Document in protobuf's wire format, with only the fields that this
 // server's documents have. The field numbers are those of gnostic's openapiv2/OpenAPIv2.proto.
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/openapi.h"
 
 namespace medley::kube::apiserver {

@@ -5,7 +5,6 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "localcluster/apiserver/builtin.h"
-#include "localcluster/apiserver/json_text.h"
 
 namespace medley::kube::apiserver {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/validate.h"
 
 namespace medley::kube::apiserver {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "common/base/clock.h"
-#include "localcluster/apiserver/json_text.h"
 
 namespace medley::kube::apiserver {
 namespace {

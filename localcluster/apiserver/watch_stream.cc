@@ -1,7 +1,6 @@
 #include "localcluster/apiserver/watch_stream.h"
 
 #include "localcluster/apiserver/api_error.h"
-#include "localcluster/apiserver/json_text.h"
 
 namespace medley::kube::apiserver {
 namespace {

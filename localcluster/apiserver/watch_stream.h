@@ -6,12 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "common/http_server/message.h"
 #include "localcluster/apiserver/faults.h"
-#include "localcluster/apiserver/http.h"
 #include "localcluster/apiserver/selectors.h"
 #include "localcluster/apiserver/store.h"
 
 namespace medley::kube::apiserver {
+
+using http_server::BodySink;
 
 struct WatchSpec {
   InfoPtr info;

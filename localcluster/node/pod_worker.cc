@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/json_access.h"
+#include "kube/pod.h"
 #include "localcluster/node/scheduler.h"
 #include "localcluster/node/volumes.h"
 

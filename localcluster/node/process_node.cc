@@ -15,6 +15,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "kube/cache/informer.h"
+#include "kube/pod.h"
 #include "kube/queue/delaying_queue.h"
 #include "localcluster/node/binder.h"
 #include "localcluster/node/log_files.h"

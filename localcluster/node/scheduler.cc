@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "kube/json_access.h"
+#include "kube/pod.h"
 
 namespace medley::kube {
 namespace {
@@ -67,11 +68,6 @@ std::vector<std::string> Missing(const ResourceAmounts& requests, const NodeRoom
 }
 
 }  // namespace
-
-bool HasEnded(const Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
 
 absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nodes,
                                              const std::vector<ObjectPtr>& pods) {

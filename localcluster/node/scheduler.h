@@ -31,7 +31,4 @@ struct Placement {
 
 Placement PlacePod(const Object& pod, const std::vector<NodeRoom>& rooms);
 
-// True if the pod's phase is Succeeded or Failed.
-bool HasEnded(const Object& pod);
-
 }  // namespace medley::kube

@@ -2,11 +2,13 @@
 
 #include <cmath>
 
-#include "operator/api/json_reader.h"
+#include "common/base/quantity.h"
+#include "common/document/reader.h"
 
 namespace medley::ops {
 namespace {
 
+using document::Reader;
 using kube::Json;
 
 std::string Usd(double value) { return base::FormatDecimal(value, 6); }
@@ -16,16 +18,16 @@ double Rounded(double value, double per_unit) {
   return std::isfinite(value) ? std::round(value * per_unit) / per_unit : 0;
 }
 
-PlanStatus ReadPlan(const JsonReader& reader) {
+PlanStatus ReadPlan(const Reader& reader) {
   PlanStatus plan;
   plan.generation = reader.Int("generation", 0);
   plan.planner = reader.String("planner");
   plan.summary = reader.String("summary");
-  for (const JsonReader& stage : reader.Items("stages")) {
+  for (const Reader& stage : reader.List("stages")) {
     plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0)),
                            stage.Number("throughput", 0), stage.String("zone")});
   }
-  for (const JsonReader& other : reader.Items("alternatives")) {
+  for (const Reader& other : reader.List("alternatives")) {
     plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0), other.Quantity("usdPerHour", 0),
                                  other.Quantity("usdTotal", 0), other.String("reason")});
   }
@@ -76,7 +78,7 @@ Json PlanJson(const PlanStatus& plan) {
   return json;
 }
 
-ObservedStatus ReadObserved(const JsonReader& reader) {
+ObservedStatus ReadObserved(const Reader& reader) {
   ObservedStatus observed;
   observed.throughput = reader.Number("throughput", 0);
   observed.samples = reader.Int("samples", 0);
@@ -110,7 +112,7 @@ Json ObservedJson(const ObservedStatus& observed) {
   return json;
 }
 
-RescaleStatus ReadRescale(const JsonReader& reader) {
+RescaleStatus ReadRescale(const Reader& reader) {
   return {reader.Int("fromGeneration", 0),  reader.Int("toGeneration", 0), reader.String("reason"),
           reader.Number("pauseSeconds", 0), reader.String("at"),           reader.Bool("recovery", false),
           reader.Int("lostSteps", 0)};
@@ -144,13 +146,13 @@ std::string JobStatus::Phase() const {
 
 JobStatus JobStatus::FromJson(const Json& json) {
   JobStatus status;
-  const JsonReader reader(json, "status");
+  const Reader reader(json, "status");
   status.observed_generation = reader.Int("observedGeneration", 0);
   status.conditions = Conditions::FromJson(reader.Raw("conditions"));
   if (reader.Has("plan")) status.plan = ReadPlan(reader.Child("plan"));
   if (reader.Has("observed")) status.observed = ReadObserved(reader.Child("observed"));
   if (reader.Has("cost")) {
-    const JsonReader cost = reader.Child("cost");
+    const Reader cost = reader.Child("cost");
     status.cost = CostStatus{cost.Quantity("spentUsd", 0), cost.Quantity("usdPerMillionSamples", 0),
                              cost.Quantity("savedUsd", 0)};
   }
@@ -158,7 +160,7 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
   if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
-  for (const JsonReader& rescale : reader.Items("rescales")) status.rescales.push_back(ReadRescale(rescale));
+  for (const Reader& rescale : reader.List("rescales")) status.rescales.push_back(ReadRescale(rescale));
   status.start_time = reader.String("startTime");
   status.completion_time = reader.String("completionTime");
   return status;

@@ -1,19 +1,20 @@
 #include "operator/api/pool_status.h"
 
-#include "operator/api/json_reader.h"
+#include "common/base/quantity.h"
+#include "common/document/reader.h"
 
 namespace medley::ops {
 
 PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   PoolStatus status;
-  const JsonReader reader(json, "status");
+  const document::Reader reader(json, "status");
   status.observed_generation = reader.Int("observedGeneration", 0);
   status.conditions = Conditions::FromJson(reader.Raw("conditions"));
   status.usd_per_unit_hour = reader.Quantity("usdPerUnitHour", 0);
   status.price_time = reader.String("priceTime");
   status.price_source = reader.String("priceSource");
   status.zone = reader.String("zone");
-  const JsonReader units = reader.Child("units");
+  const document::Reader units = reader.Child("units");
   status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
   return status;

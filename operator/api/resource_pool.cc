@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "operator/api/json_reader.h"
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+#include "common/document/reader.h"
 
 namespace medley::ops {
 
@@ -14,15 +16,15 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
   ResourcePool pool;
   pool.object = object;
   pool.name = object.key().name;
-  const JsonReader spec(object.At("/spec"), "spec");
+  const document::Reader spec(object.At("/spec"), "spec");
   pool.cls = spec.String("class") == "GPU" ? model::ResourceClass::kGpu : model::ResourceClass::kCpu;
-  const JsonReader unit = spec.Child("unit");
+  const document::Reader unit = spec.Child("unit");
   pool.unit_resources = unit.StringMap("resources");
   for (const auto& [name, text] : pool.unit_resources) {
     const auto parsed = base::ParseQuantity(text);
     if (!parsed.ok()) return base::Annotate(parsed.status(), "spec.unit.resources[" + name + "]");
   }
-  for (const JsonReader& variable : unit.Items("env")) {
+  for (const document::Reader& variable : unit.List("env")) {
     pool.unit_env.emplace_back(variable.String("name"), variable.String("value"));
   }
   pool.memory_bytes = spec.Quantity("memory", 0);
@@ -31,10 +33,10 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
   pool.limit = static_cast<int>(spec.Int("limit", 0));
   pool.scaling = spec.String("scaling", "Nodes") == "Autoscaled" ? PoolScaling::kAutoscaled : PoolScaling::kNodes;
   pool.namespaces = spec.Strings("namespaces");
-  const JsonReader price = spec.Child("price");
+  const document::Reader price = spec.Child("price");
   pool.usd_per_unit_hour = price.Quantity("usdPerUnitHour", 0);
   if (price.Has("offering")) {
-    const JsonReader offering = price.Child("offering");
+    const document::Reader offering = price.Child("offering");
     pool.offering = model::Offering{offering.String("provider"),     offering.String("region"),
                                     offering.String("zone"),         offering.String("instanceType"),
                                     offering.String("capacityType"), offering.Number("unitsPerInstance", 1)};

@@ -1,11 +1,14 @@
 #include "operator/api/training_job.h"
 
-#include "operator/api/json_reader.h"
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+#include "common/document/reader.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
 namespace {
 
+using document::Reader;
 using kube::Json;
 
 // Adds the fields of `defaults` that `target` does not have, recursively through objects.
@@ -54,7 +57,7 @@ PodGroupChoice ParsePodGroup(const std::string& text) {
   return PodGroupChoice::kAuto;
 }
 
-std::optional<VolumeMount> ReadVolume(const JsonReader& parent) {
+std::optional<VolumeMount> ReadVolume(const Reader& parent) {
   if (!parent.Has("volume")) return std::nullopt;
   VolumeMount volume;
   volume.source = parent.Raw("volume");
@@ -63,7 +66,7 @@ std::optional<VolumeMount> ReadVolume(const JsonReader& parent) {
   return volume;
 }
 
-RunPolicy ReadRunPolicy(const JsonReader& reader) {
+RunPolicy ReadRunPolicy(const Reader& reader) {
   RunPolicy policy;
   policy.suspend = reader.Bool("suspend", false);
   policy.backoff_limit = static_cast<int>(reader.Int("backoffLimit", 6));
@@ -76,23 +79,23 @@ RunPolicy ReadRunPolicy(const JsonReader& reader) {
                             : clean == "None" ? CleanPodPolicy::kNone
                                               : CleanPodPolicy::kRunning;
   policy.managed_by = reader.String("managedBy", kThisOperator);
-  const JsonReader scheduling = reader.Child("schedulingPolicy");
+  const Reader scheduling = reader.Child("schedulingPolicy");
   policy.queue = scheduling.String("queue");
   policy.priority_class = scheduling.String("priorityClass");
   policy.scheduler_name = scheduling.String("schedulerName");
   policy.pod_group = ParsePodGroup(scheduling.String("podGroup"));
-  const JsonReader budget = reader.Child("disruptionBudget");
+  const Reader budget = reader.Child("disruptionBudget");
   policy.disruption_budget = budget.Bool("enabled", true);
   policy.max_unavailable = static_cast<int>(budget.Int("maxUnavailable", 1));
   return policy;
 }
 
-Elasticity ReadElasticity(const JsonReader& reader, absl::Status& percent_status) {
+Elasticity ReadElasticity(const Reader& reader, absl::Status& percent_status) {
   Elasticity elasticity;
   elasticity.enabled = reader.Bool("enabled", true);
   elasticity.min_units = static_cast<int>(reader.Int("minUnits", 1));
   elasticity.max_units = static_cast<int>(reader.Int("maxUnits", 64));
-  const JsonReader replan = reader.Child("replan");
+  const Reader replan = reader.Child("replan");
   elasticity.on_price_change = replan.Bool("onPriceChange", true);
   elasticity.cooldown_seconds = replan.Seconds("cooldown", 300);
   const auto saving = ParsePercent(replan.String("minSaving", "10%"));
@@ -128,11 +131,11 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   job.spec = object.At("/spec");
   if (!job.spec.is_object()) return base::InvalidArgument("spec must be an object");
   ApplyJobDefaults(job.spec);
-  const JsonReader spec(job.spec, "spec");
-  const JsonReader objective = spec.Child("objective");
+  const Reader spec(job.spec, "spec");
+  const Reader objective = spec.Child("objective");
   job.objective = {objective.Number("minThroughput", 0), objective.Seconds("deadline", 0),
                    objective.Quantity("budgetUsd", 0), objective.Quantity("maxUsdPerHour", 0)};
-  const JsonReader planner = spec.Child("planner");
+  const Reader planner = spec.Child("planner");
   job.planner = {planner.String("name"), planner.Seconds("timeBudget", 5),
                  ParseSchedule(planner.Child("parallelism").String("schedule"))};
   job.pools = spec.Child("resources").Strings("pools");
@@ -144,7 +147,7 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   job.checkpoint_volume = ReadVolume(spec.Child("checkpoint"));
   job.template_metadata = spec.Child("template").Raw("metadata");
   job.template_spec = spec.Child("template").Raw("spec");
-  const JsonReader training = spec.Child("training");
+  const Reader training = spec.Child("training");
   job.seed = static_cast<uint64_t>(training.Int("seed", 1));
   job.epochs = static_cast<int>(training.Int("epochs", 1));
   job.batch_size = static_cast<int>(training.Int("batchSize", 512));

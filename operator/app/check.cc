@@ -2,7 +2,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
-#include "kube/client/curl_session.h"
+#include "kube/client/http_session.h"
 #include "kube/errors.h"
 #include "kube/leader/record.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
@@ -125,7 +125,7 @@ class Checker {
   // The body of a response with code 200; any other code is an error.
   absl::StatusOr<std::string> Exchange(const kube::ClientConfig& config, const kube::HttpRequest& request) {
     const std::string what = request.method + " " + config.server + request.path;
-    kube::CurlSession session(config, clock_);
+    kube::HttpSession session(config, clock_);
     MEDLEY_ASSIGN_OR_RETURN(kube::HttpResponse response, session.Exchange(request, what, stop_));
     if (response.code != 200) return kube::ErrorFromHttp(response.code, response.body, what, response.retry_after);
     return std::move(response.body);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "kube/pod.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
@@ -23,8 +24,7 @@ bool CapacityView::PodFacts::operator==(const PodFacts& other) const {
 }
 
 std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  if (phase == "Succeeded" || phase == "Failed") return std::nullopt;
+  if (kube::HasEnded(pod)) return std::nullopt;
   PodFacts facts;
   facts.node = pod.String("/spec/nodeName");
   if (facts.node.empty()) facts.node = pod.String("/status/nominatedNodeName");

@@ -1,14 +1,12 @@
-// /metrics, /healthz and /readyz over HTTP/1.1. Thread-safe.
-//
-// One thread, one request at a time, at most a few KiB each and a few seconds for it: probes and a
-// scraper, not users.
+// /metrics, /healthz, /livez and /readyz for probes and scrapers, on common/http_server. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
 
 #include <functional>
-#include <memory>
 #include <string>
+
+#include "common/http_server/server.h"
 
 namespace medley::ops {
 
@@ -18,24 +16,21 @@ class HttpEndpoints {
     std::string address = "127.0.0.1";
     int port = 0;  // 0: the system chooses
   };
+  // Called by several threads at once.
   struct Sources {
     std::function<std::string()> metrics;  // text exposition
     std::function<absl::Status()> healthy;
     std::function<absl::Status()> ready;
   };
   HttpEndpoints(Options options, Sources sources);
-  ~HttpEndpoints();
 
-  // Errors: Unavailable when the address is in use or cannot be bound.
-  absl::Status Start();
-  void Stop();  // idempotent; joins
-  int port() const;
+  // Errors: as HttpServer::Start.
+  absl::Status Start() { return server_.Start(); }
+  void Stop() { server_.Stop(); }  // idempotent; joins
+  int port() const { return server_.port(); }
 
  private:
-  class Server;
-  const Options options_;
-  const Sources sources_;
-  std::unique_ptr<Server> server_;
+  http_server::HttpServer server_;
 };
 
 }  // namespace medley::ops

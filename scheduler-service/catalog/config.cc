@@ -12,22 +12,24 @@
 namespace medley::sched {
 namespace {
 
+using document::Reader;
+
 constexpr int64_t kMaxConfigBytes = int64_t{4} << 20;
 
-double Positive(ConfigNode& node, const std::string& field, double otherwise) {
+double Positive(const Reader& node, const std::string& field, double otherwise) {
   const double value = node.Number(field, otherwise);
   if (!(value > 0)) node.Fail(field, fmt::format("must be greater than 0, is {}", value));
   return value;
 }
 
-double NotNegative(ConfigNode& node, const std::string& field, double otherwise) {
+double NotNegative(const Reader& node, const std::string& field, double otherwise) {
   const double value = node.Number(field, otherwise);
   if (!(value >= 0)) node.Fail(field, fmt::format("must not be negative, is {}", value));
   return value;
 }
 
 // Bytes as a Kubernetes quantity ("16Gi") or a plain number.
-double Bytes(ConfigNode& node, const std::string& field) {
+double Bytes(const Reader& node, const std::string& field) {
   const std::string text = node.String(field, "");
   if (text.empty()) return 0;
   const auto bytes = base::ParseBytes(text);
@@ -35,7 +37,7 @@ double Bytes(ConfigNode& node, const std::string& field) {
   return bytes.ok() ? static_cast<double>(*bytes) : 0;
 }
 
-std::string OneOf(ConfigNode& node, const std::string& field, const std::string& otherwise,
+std::string OneOf(const Reader& node, const std::string& field, const std::string& otherwise,
                   const std::vector<std::string>& values) {
   std::string value = node.String(field, otherwise);
   for (const std::string& known : values) {
@@ -45,49 +47,44 @@ std::string OneOf(ConfigNode& node, const std::string& field, const std::string&
   return otherwise;
 }
 
-absl::Status ReadHysteresis(ConfigNode& root, HysteresisOptions& out) {
-  auto node = root.Mapping("hysteresis");
-  if (!node) return absl::OkStatus();
-  out.relative = NotNegative(*node, "relative", out.relative);
-  out.absolute = NotNegative(*node, "absolute", out.absolute);
-  out.at_once = NotNegative(*node, "atOnce", out.at_once);
-  out.min_interval = node->Duration("minInterval", out.min_interval);
-  return node->Finish();
+absl::Status ReadHysteresis(const Reader& root, HysteresisOptions& out) {
+  const Reader node = root.Child("hysteresis");
+  out.relative = NotNegative(node, "relative", out.relative);
+  out.absolute = NotNegative(node, "absolute", out.absolute);
+  out.at_once = NotNegative(node, "atOnce", out.at_once);
+  out.min_interval = node.Duration("minInterval", out.min_interval);
+  return node.Finish();
 }
 
-absl::Status ReadAcceptance(ConfigNode& root, AcceptanceOptions& out) {
-  auto node = root.Mapping("acceptance");
-  if (!node) return absl::OkStatus();
-  out.max_step = node->Number("maxStep", out.max_step);
-  if (!(out.max_step > 1)) node->Fail("maxStep", "must be greater than 1");
-  out.min_share_of_last = NotNegative(*node, "minShareOfLast", out.min_share_of_last);
-  if (out.min_share_of_last > 1) node->Fail("minShareOfLast", "must be at most 1");
-  out.max_spot_of_on_demand = Positive(*node, "maxSpotOfOnDemand", out.max_spot_of_on_demand);
-  out.forget_after = node->Duration("forgetAfter", out.forget_after);
-  return node->Finish();
+absl::Status ReadAcceptance(const Reader& root, AcceptanceOptions& out) {
+  const Reader node = root.Child("acceptance");
+  out.max_step = node.Number("maxStep", out.max_step);
+  if (!(out.max_step > 1)) node.Fail("maxStep", "must be greater than 1");
+  out.min_share_of_last = NotNegative(node, "minShareOfLast", out.min_share_of_last);
+  if (out.min_share_of_last > 1) node.Fail("minShareOfLast", "must be at most 1");
+  out.max_spot_of_on_demand = Positive(node, "maxSpotOfOnDemand", out.max_spot_of_on_demand);
+  out.forget_after = node.Duration("forgetAfter", out.forget_after);
+  return node.Finish();
 }
 
-absl::Status ReadSelector(ConfigNode& parent, Selector& out) {
-  auto node = parent.Mapping("match");
-  if (!node) {
-    parent.Fail("match", "is required");
-    return absl::OkStatus();
-  }
-  out.provider = node->Strings("provider", {});
-  out.region = node->Strings("region", {});
-  out.zone = node->Strings("zone", {});
-  out.instance_type = node->Strings("instanceType", {});
-  out.capacity_type = node->Strings("capacityType", {});
-  out.gpu_model = node->Strings("gpuModel", {});
-  out.source = node->Strings("source", {});
-  out.resource_type = node->Strings("resourceType", {});
-  return node->Finish();
+absl::Status ReadSelector(const Reader& parent, Selector& out) {
+  parent.Require({"match"});
+  const Reader node = parent.Child("match");
+  out.provider = node.Strings("provider", {});
+  out.region = node.Strings("region", {});
+  out.zone = node.Strings("zone", {});
+  out.instance_type = node.Strings("instanceType", {});
+  out.capacity_type = node.Strings("capacityType", {});
+  out.gpu_model = node.Strings("gpuModel", {});
+  out.source = node.Strings("source", {});
+  out.resource_type = node.Strings("resourceType", {});
+  return node.Finish();
 }
 
-absl::Status ReadMachine(ConfigNode& node, MachineShapes& out) {
+absl::Status ReadMachine(const Reader& node, MachineShapes& out) {
   Shape shape;
-  const std::string provider = node.String("provider");
-  const std::string type = node.String("instanceType");
+  const std::string provider = node.RequiredString("provider");
+  const std::string type = node.RequiredString("instanceType");
   shape.vcpus = NotNegative(node, "vcpus", 0);
   shape.memory_bytes = Bytes(node, "memory");
   shape.gpu_model = node.String("gpuModel", "");
@@ -98,9 +95,9 @@ absl::Status ReadMachine(ConfigNode& node, MachineShapes& out) {
   return node.Finish();
 }
 
-absl::Status ReadOverride(ConfigNode& node, Override& out) {
+absl::Status ReadOverride(const Reader& node, Override& out) {
   MEDLEY_RETURN_IF_ERROR(ReadSelector(node, out.match));
-  out.weight = node.Integer("weight", 0);
+  node.Read("weight", out.weight);
   out.price = NotNegative(node, "price", 0);
   const std::string adjustment = node.String("priceAdjustment", "");
   if (adjustment.empty() == (out.price == 0)) {
@@ -111,15 +108,15 @@ absl::Status ReadOverride(ConfigNode& node, Override& out) {
   return node.Finish();
 }
 
-absl::Status ReadResource(ConfigNode& node, ResourceRule& out) {
+absl::Status ReadResource(const Reader& node, ResourceRule& out) {
   MEDLEY_RETURN_IF_ERROR(ReadSelector(node, out.match));
-  out.name = node.String("name");
+  out.name = node.RequiredString("name");
   out.cls = OneOf(node, "class", "GPU", {"CPU", "GPU"});
   const std::string unit = OneOf(node, "unit", out.cls == "GPU" ? "gpu" : "core", {"gpu", "core", "instance"});
   out.unit = unit == "gpu" ? UnitKind::kGpu : unit == "core" ? UnitKind::kCore : UnitKind::kInstance;
   const std::string pricing = OneOf(node, "pricing", "whole", {"whole", "split"});
   out.pricing = pricing == "whole" ? UnitPricing::kWhole : UnitPricing::kSplit;
-  out.limit = node.Integer("limit", 0);
+  node.Read("limit", out.limit);
   if (out.limit < 0) node.Fail("limit", "must not be negative");
   out.memory_bytes = Bytes(node, "memory");
   out.hardware = node.String("hardware", "");
@@ -128,12 +125,11 @@ absl::Status ReadResource(ConfigNode& node, ResourceRule& out) {
 }
 
 // Reads the fields that all feeds have in common; the feed's factory reads the others.
-absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<std::string>& names,
-                      ConfiguredFeed& out) {
-  const std::string name = node.String("name");
-  const std::string type = node.String("type");
+absl::Status ReadFeed(Reader node, const FeedFactories& factories, std::set<std::string>& names, ConfiguredFeed& out) {
+  const std::string name = node.RequiredString("name");
+  const std::string type = node.RequiredString("type");
   if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' appears twice", name));
-  out.priority = node.Integer("priority", 0);
+  node.Read("priority", out.priority);
   for (const auto& [field, value] :
        {std::pair{"period", &out.period}, {"ttl", &out.ttl}, {"onDemandTtl", &out.on_demand_ttl}}) {
     if (node.Has(field)) *value = node.Duration(field, base::nanoseconds(0));
@@ -155,7 +151,7 @@ absl::Status ReadFeed(ConfigNode node, const FeedFactories& factories, std::set<
 
 absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFactories factories) {
   factories.try_emplace("file", MakeFileFeedFrom);
-  MEDLEY_ASSIGN_OR_RETURN(ConfigNode root, ConfigNode::Parse(text));
+  MEDLEY_ASSIGN_OR_RETURN(const Reader root, Reader::Parse(text));
   CatalogConfig config;
   BookOptions& book = config.poller.book;
   config.poller.last_good = root.String("lastGood", "");
@@ -164,15 +160,15 @@ absl::StatusOr<CatalogConfig> ParseCatalogConfig(std::string_view text, FeedFact
   MEDLEY_RETURN_IF_ERROR(ReadHysteresis(root, book.hysteresis));
   MEDLEY_RETURN_IF_ERROR(ReadAcceptance(root, book.acceptance));
   std::set<std::string> names;
-  for (ConfigNode& node : root.List("feeds")) {
-    MEDLEY_RETURN_IF_ERROR(ReadFeed(std::move(node), factories, names, config.feeds.emplace_back()));
+  for (const Reader& node : root.List("feeds")) {
+    MEDLEY_RETURN_IF_ERROR(ReadFeed(node, factories, names, config.feeds.emplace_back()));
   }
-  for (ConfigNode& node : root.List("machines")) MEDLEY_RETURN_IF_ERROR(ReadMachine(node, book.machines));
-  for (ConfigNode& node : root.List("overrides")) {
+  for (const Reader& node : root.List("machines")) MEDLEY_RETURN_IF_ERROR(ReadMachine(node, book.machines));
+  for (const Reader& node : root.List("overrides")) {
     MEDLEY_RETURN_IF_ERROR(ReadOverride(node, book.overrides.emplace_back()));
   }
   std::set<std::string> types;
-  for (ConfigNode& node : root.List("resources")) {
+  for (const Reader& node : root.List("resources")) {
     MEDLEY_RETURN_IF_ERROR(ReadResource(node, book.resources.emplace_back()));
     if (!types.insert(book.resources.back().name).second) {
       return base::InvalidArgument("{}.name: '{}' appears twice", node.path(), book.resources.back().name);

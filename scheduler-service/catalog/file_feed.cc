@@ -58,8 +58,8 @@ std::unique_ptr<Feed> MakeFileFeed(const std::string& name, std::filesystem::pat
   return std::make_unique<FileFeed>(name, std::move(path), period);
 }
 
-absl::StatusOr<std::unique_ptr<Feed>> MakeFileFeedFrom(const std::string& name, ConfigNode options) {
-  const std::string path = options.String("path");
+absl::StatusOr<std::unique_ptr<Feed>> MakeFileFeedFrom(const std::string& name, document::Reader options) {
+  const std::string path = options.RequiredString("path");
   MEDLEY_RETURN_IF_ERROR(options.Finish());
   return MakeFileFeed(name, path, std::chrono::seconds(2));
 }

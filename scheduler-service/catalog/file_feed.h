@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "scheduler-service/catalog/config_node.h"
+#include "common/document/reader.h"
 #include "scheduler-service/catalog/feed.h"
 
 namespace medley::sched {
@@ -17,6 +17,6 @@ namespace medley::sched {
 std::unique_ptr<Feed> MakeFileFeed(const std::string& name, std::filesystem::path path, base::nanoseconds period);
 
 // A FeedFactory for the configuration {path: FILE}.
-absl::StatusOr<std::unique_ptr<Feed>> MakeFileFeedFrom(const std::string& name, ConfigNode options);
+absl::StatusOr<std::unique_ptr<Feed>> MakeFileFeedFrom(const std::string& name, document::Reader options);
 
 }  // namespace medley::sched

@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/aws_error.h"
 #include "scheduler-service/feeds/parsed_prices.h"
 #include "scheduler-service/feeds/xml_reader.h"
@@ -98,12 +99,12 @@ class FromWebIdentity final : public AwsCredentials {
     if (!token.ok()) return base::Unauthenticated("web identity token: {}", base::Message(token.status()));
     FetchRequest request;
     request.url = options_.sts_endpoint.ends_with('/') ? options_.sts_endpoint : options_.sts_endpoint + "/";
-    request.form = FormEncode({{"Action", "AssumeRoleWithWebIdentity"},
-                               {"Version", "2011-06-15"},
-                               {"RoleArn", role},
-                               {"RoleSessionName", session},
-                               {"DurationSeconds", "3600"},
-                               {"WebIdentityToken", std::string(base::Trim(*token))}});
+    request.form = base::QueryEncode({{"Action", "AssumeRoleWithWebIdentity"},
+                                      {"Version", "2011-06-15"},
+                                      {"RoleArn", role},
+                                      {"RoleSessionName", session},
+                                      {"DurationSeconds", "3600"},
+                                      {"WebIdentityToken", std::string(base::Trim(*token))}});
     MEDLEY_ASSIGN_OR_RETURN(const FetchReply reply, fetcher_.Fetch(request, stop));
     MEDLEY_RETURN_IF_ERROR(StatusOfAwsReply(reply, "AssumeRoleWithWebIdentity " + role));
     absl::StatusOr<WebIdentityKeys> keys = ParseAssumeRole(reply.body);

@@ -7,12 +7,11 @@
 
 #include "common/base/status.h"
 #include "common/base/text.h"
-#include "scheduler-service/feeds/json_body.h"
+#include "common/document/reader.h"
+#include "scheduler-service/feeds/answer_limits.h"
 
 namespace medley::sched {
 namespace {
-
-using nlohmann::json;
 
 // Until 2021 the feed used these names for the oldest regions.
 std::string CurrentRegionName(const std::string& region) {
@@ -38,59 +37,67 @@ absl::StatusOr<std::string_view> Unwrap(std::string_view body) {
 }
 
 // The Linux price of an instance size as text; empty if it has none.
-absl::StatusOr<std::string> LinuxPrice(const json& size, const std::string& where) {
-  MEDLEY_ASSIGN_OR_RETURN(const json* columns, JsonArray(size, "valueColumns", where));
-  for (const json& column : *columns) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string name, JsonString(column, "name", where));
-    if (name != "linux") continue;
-    MEDLEY_ASSIGN_OR_RETURN(const json* prices, JsonObject(column, "prices", where));
-    return JsonString(*prices, "USD", where);
+std::string LinuxPrice(const document::Reader& size) {
+  size.Require({"valueColumns"});
+  for (const document::Reader& column : size.List("valueColumns")) {
+    if (column.RequiredString("name") != "linux") continue;
+    column.Require({"prices"});
+    const document::Reader prices = column.Child("prices");
+    prices.Require({"USD"});
+    return prices.String("USD");
   }
-  return std::string();
+  return "";
 }
 
-absl::Status ParseSizes(const json& family, const std::string& region, const Selection& selection, ParsedPrices& out) {
+absl::Status ParseSizes(const document::Reader& family, const std::string& region, const Selection& selection,
+                        ParsedPrices& out) {
   const std::string place = AwsRegionOfZone(region);
-  MEDLEY_ASSIGN_OR_RETURN(const json* sizes, JsonArray(family, "sizes", region));
-  for (const json& size : *sizes) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonString(size, "size", region));
-    if (type.empty()) return base::InvalidArgument("{}: an instance size has no name", region);
-    const std::string where = region + "/" + Quoted(type);
-    MEDLEY_ASSIGN_OR_RETURN(const std::string text, LinuxPrice(size, where));
+  family.Require({"sizes"});
+  for (const document::Reader& size : family.List("sizes")) {
+    const std::string type = size.RequiredString("size");
+    const std::string text = LinuxPrice(size);
+    if (!size.status().ok()) return base::Annotate(size.status(), region + "/" + Quoted(type));
     if (text.empty() || text.starts_with("N/A") || !selection.Wants(place, type)) {
       ++out.skipped;
       continue;
     }
     const absl::StatusOr<double> price = ParsePrice(text);
-    if (!price.ok()) return base::Annotate(price.status(), where);
+    if (!price.ok()) return base::Annotate(price.status(), region + "/" + Quoted(type));
     CatalogEntry entry;
     entry.offering = model::Offering{"aws", place, place == region ? "" : region, type, kSpot, 1};
     entry.price_per_instance_hour = *price;
     out.entries.push_back(std::move(entry));
   }
-  return absl::OkStatus();
+  return family.status();
 }
 
 }  // namespace
 
 absl::StatusOr<ParsedPrices> ParseAwsSpotFeed(std::string_view body, const Selection& selection) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string_view document, Unwrap(body));
-  MEDLEY_ASSIGN_OR_RETURN(const json answer, ParseJsonBody(document));
-  MEDLEY_ASSIGN_OR_RETURN(const json* config, JsonObject(answer, "config", "answer"));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string rate, JsonString(*config, "rate", "config"));
-  if (rate != "perhr") return base::InvalidArgument("config.rate: '{}', want perhr", Quoted(rate));
-  MEDLEY_ASSIGN_OR_RETURN(const json* regions, JsonArray(*config, "regions", "config"));
-  if (regions->empty()) return base::InvalidArgument("config.regions: must not be empty");
+  MEDLEY_ASSIGN_OR_RETURN(const std::string_view text, Unwrap(body));
+  MEDLEY_ASSIGN_OR_RETURN(const nlohmann::json tree, document::ParseJson(text, kAnswerLimits));
+  const document::Reader answer(tree);
+  answer.Require({"config"});
+  const document::Reader config = answer.Child("config");
+  const std::string rate = config.RequiredString("rate");
+  config.Require({"regions"});
+  const std::vector<document::Reader> regions = config.List("regions");
+  MEDLEY_RETURN_IF_ERROR(answer.status());
+  if (rate != "perhr") return base::InvalidArgument("config.rate: must be perhr, is '{}'", Quoted(rate));
+  if (regions.empty()) return base::InvalidArgument("config.regions: must not be empty");
   ParsedPrices out;
-  for (size_t i = 0; i < regions->size(); ++i) {
-    const std::string where = fmt::format("config.regions[{}]", i);
-    MEDLEY_ASSIGN_OR_RETURN(const std::string name, JsonString(regions->at(i), "region", where));
+  for (const document::Reader& item : regions) {
+    const std::string name = item.RequiredString("region");
+    item.Require({"instanceTypes"});
+    const std::vector<document::Reader> families = item.List("instanceTypes");
+    MEDLEY_RETURN_IF_ERROR(item.status());
     const std::string region = CurrentRegionName(name);
     if (AwsRegionOfZone(region).empty()) {
-      return base::InvalidArgument("{}.region: '{}' is not an AWS region", where, Quoted(name));
+      return base::InvalidArgument("{}.region: '{}' is not an AWS region", item.path(), Quoted(name));
     }
-    MEDLEY_ASSIGN_OR_RETURN(const json* families, JsonArray(regions->at(i), "instanceTypes", where));
-    for (const json& family : *families) MEDLEY_RETURN_IF_ERROR(ParseSizes(family, region, selection, out));
+    for (const document::Reader& family : families) {
+      MEDLEY_RETURN_IF_ERROR(ParseSizes(family, region, selection, out));
+    }
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/aws_error.h"
 #include "scheduler-service/feeds/feeds.h"
 #include "scheduler-service/feeds/fetching.h"
@@ -110,7 +111,7 @@ class AwsSpotHistoryFeed final : public Feed {
       fields.emplace_back(fmt::format("Filter.1.Value.{}", i + 1), options_.selection.instance_types[i]);
     }
     if (!token.empty()) fields.emplace_back("NextToken", token);
-    return FormEncode(fields);
+    return base::QueryEncode(fields);
   }
 
   // Fetches all pages of a region. AWS also returns the current prices, which took effect before StartTime.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/azure_retail_parser.h"
 #include "scheduler-service/feeds/feeds.h"
 #include "scheduler-service/feeds/fetching.h"
@@ -40,7 +41,8 @@ class AzureRetailFeed final : public Feed {
         "serviceName eq 'Virtual Machines' and armRegionName eq '{}'",
         region);
     return options_.endpoint + (options_.endpoint.find('?') == std::string::npos ? "?" : "&") +
-           FormEncode({{"api-version", "2023-01-01-preview"}, {"meterRegion", "'primary'"}, {"$filter", filter}});
+           base::QueryEncode(
+               {{"api-version", "2023-01-01-preview"}, {"meterRegion", "'primary'"}, {"$filter", filter}});
   }
 
   std::optional<FetchFailure> FetchRegion(const std::string& region, base::WallTime now, const std::stop_token& stop,

@@ -8,19 +8,21 @@
 namespace medley::sched {
 namespace {
 
+using document::Reader;
+
 constexpr int kMaxTimeoutSeconds = 600;
 
-void CheckUrl(ConfigNode& node, const std::string& field, const std::string& url) {
+void CheckUrl(const Reader& node, const std::string& field, const std::string& url) {
   if (!url.empty() && Origin(url).empty()) node.Fail(field, "must be an absolute http or https URL, is '" + url + "'");
 }
 
-std::string Endpoint(ConfigNode& node, const std::string& otherwise) {
-  std::string url = otherwise.empty() ? node.String("endpoint") : node.String("endpoint", otherwise);
+std::string Endpoint(const Reader& node, const std::string& otherwise) {
+  std::string url = otherwise.empty() ? node.RequiredString("endpoint") : node.String("endpoint", otherwise);
   CheckUrl(node, "endpoint", url);
   return url;
 }
 
-std::chrono::milliseconds Timeout(ConfigNode& node, const std::string& field, std::chrono::milliseconds otherwise) {
+std::chrono::milliseconds Timeout(const Reader& node, const std::string& field, std::chrono::milliseconds otherwise) {
   const auto value = std::chrono::duration_cast<std::chrono::milliseconds>(node.Duration(field, otherwise));
   if (value.count() < 1 || value > std::chrono::seconds(kMaxTimeoutSeconds)) {
     node.Fail(field, "must be between 1ms and 10m");
@@ -29,11 +31,11 @@ std::chrono::milliseconds Timeout(ConfigNode& node, const std::string& field, st
   return value;
 }
 
-HttpOptions ReadHttp(ConfigNode& node) {
+HttpOptions ReadHttp(const Reader& node) {
   HttpOptions options;
   options.total_timeout = Timeout(node, "timeout", options.total_timeout);
   options.connect_timeout = Timeout(node, "connectTimeout", options.connect_timeout);
-  const int max_megabytes = node.Integer("maxMegabytes", 64);
+  const int64_t max_megabytes = node.Int("maxMegabytes", 64);
   if (max_megabytes < 1 || max_megabytes > 64) {
     node.Fail("maxMegabytes", "must be between 1 and 64");
   } else {
@@ -49,7 +51,7 @@ HttpOptions ReadHttp(ConfigNode& node) {
   return options;
 }
 
-Selection ReadSelection(ConfigNode& node, bool regions_required) {
+Selection ReadSelection(const Reader& node, bool regions_required) {
   Selection selection{node.Strings("regions", {}), node.Strings("instanceTypes", {})};
   if (regions_required && selection.regions.empty()) node.Fail("regions", "is required: list at least one region");
   for (const std::string& region : selection.regions) {
@@ -61,13 +63,14 @@ Selection ReadSelection(ConfigNode& node, bool regions_required) {
   return selection;
 }
 
-int ReadMaxPages(ConfigNode& node) {
-  const int pages = node.Integer("maxPages", 100);
+int ReadMaxPages(const Reader& node) {
+  int pages = 100;
+  node.Read("maxPages", pages);
   if (pages < 1 || pages > 10'000) node.Fail("maxPages", "must be between 1 and 10000");
   return pages;
 }
 
-absl::StatusOr<std::unique_ptr<Feed>> Prometheus(const std::string& name, ConfigNode node,
+absl::StatusOr<std::unique_ptr<Feed>> Prometheus(const std::string& name, Reader node,
                                                  const FetcherMaker& make_fetcher) {
   PrometheusOptions options;
   options.endpoint = Endpoint(node, "");
@@ -81,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Feed>> Prometheus(const std::string& name, Config
   return MakePrometheusFeed(name, std::move(options), make_fetcher(http));
 }
 
-absl::StatusOr<std::unique_ptr<Feed>> AzureRetail(const std::string& name, ConfigNode node,
+absl::StatusOr<std::unique_ptr<Feed>> AzureRetail(const std::string& name, Reader node,
                                                   const FetcherMaker& make_fetcher) {
   AzureRetailOptions options;
   options.endpoint = Endpoint(node, options.endpoint);
@@ -92,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Feed>> AzureRetail(const std::string& name, Confi
   return MakeAzureRetailFeed(name, std::move(options), make_fetcher(http));
 }
 
-absl::StatusOr<std::unique_ptr<Feed>> MakeAwsSpot(const std::string& name, ConfigNode node,
+absl::StatusOr<std::unique_ptr<Feed>> MakeAwsSpot(const std::string& name, Reader node,
                                                   const FetcherMaker& make_fetcher) {
   AwsSpotFeedOptions options;
   options.endpoint = Endpoint(node, options.endpoint);
@@ -102,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Feed>> MakeAwsSpot(const std::string& name, Confi
   return MakeAwsSpotFeed(name, std::move(options), make_fetcher(http));
 }
 
-AwsCredentialOptions ReadCredentials(ConfigNode& node, const Environment& environment, const std::string& region) {
+AwsCredentialOptions ReadCredentials(const Reader& node, const Environment& environment, const std::string& region) {
   AwsCredentialOptions options;
   options.kind = node.String("credentials", "auto");
   if (options.kind != "auto" && options.kind != "environment" && options.kind != "file" &&
@@ -123,7 +126,7 @@ AwsCredentialOptions ReadCredentials(ConfigNode& node, const Environment& enviro
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Feed>> AwsSpotHistory(const std::string& name, ConfigNode node,
+absl::StatusOr<std::unique_ptr<Feed>> AwsSpotHistory(const std::string& name, Reader node,
                                                      const FetcherMaker& make_fetcher, const Environment& environment) {
   AwsSpotHistoryOptions options;
   options.documents = node.Strings("documents", {});
@@ -146,13 +149,13 @@ absl::StatusOr<std::unique_ptr<Feed>> AwsSpotHistory(const std::string& name, Co
 }  // namespace
 
 FeedFactories HttpFeedFactories(FetcherMaker make_fetcher, Environment environment) {
-  return {{"prometheus",
-           [=](const std::string& name, ConfigNode node) { return Prometheus(name, std::move(node), make_fetcher); }},
-          {"azure-retail",
-           [=](const std::string& name, ConfigNode node) { return AzureRetail(name, std::move(node), make_fetcher); }},
-          {"aws-spot-feed",
-           [=](const std::string& name, ConfigNode node) { return MakeAwsSpot(name, std::move(node), make_fetcher); }},
-          {"aws-spot-history", [=](const std::string& name, ConfigNode node) {
+  return {{"prometheus", [=](const std::string& name,
+                             document::Reader node) { return Prometheus(name, std::move(node), make_fetcher); }},
+          {"azure-retail", [=](const std::string& name,
+                               document::Reader node) { return AzureRetail(name, std::move(node), make_fetcher); }},
+          {"aws-spot-feed", [=](const std::string& name,
+                                document::Reader node) { return MakeAwsSpot(name, std::move(node), make_fetcher); }},
+          {"aws-spot-history", [=](const std::string& name, document::Reader node) {
              return AwsSpotHistory(name, std::move(node), make_fetcher, environment);
            }}};
 }

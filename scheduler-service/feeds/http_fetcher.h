@@ -1,10 +1,8 @@
 // One HTTP exchange with a price source, under limits: time, size, redirects, who may be asked.
 //
-// An interface, so that feeds are tested without a network (testing/fake_fetcher.h); CurlFetcher is
-// the real one.
+// An interface, so that feeds are tested without a network (testing/fake_fetcher.h); CurlFetcher is the real one.
 //   CurlFetcher fetcher({.ca_file = "/etc/prices/ca.pem"}, clock);
-//   MEDLEY_ASSIGN_OR_RETURN(FetchReply reply, fetcher.Fetch({.url =
-//   "https://prices.azure.com/..."}, stop));
+//   MEDLEY_ASSIGN_OR_RETURN(FetchReply reply, fetcher.Fetch({.url = "https://prices.azure.com/..."}, stop));
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -33,7 +31,7 @@ struct FetchRequest {
 };
 
 struct FetchReply {
-  int code = 0;  // any: what a 304, 429 or 500 means is the feed's affair (StatusOfReply)
+  int code = 0;  // any: what a 304, 429 or 500 means is for the feed to decide (StatusOfReply)
   std::string body;
   std::string etag;
   std::string last_modified;
@@ -65,7 +63,7 @@ struct HttpOptions {
   std::string user_agent = "medley-scheduler";
 };
 
-// libcurl. Every exchange has its own connection: polls are minutes apart.
+// Over common/http_client. Every exchange has its own connection: polls are minutes apart.
 class CurlFetcher final : public HttpFetcher {
  public:
   CurlFetcher(HttpOptions options, base::Clock& clock);
@@ -86,9 +84,5 @@ std::string WithoutQuery(const std::string& url);
 // Scheme, host and port of an absolute URL in lower case, its default port written out; empty for
 // any other text.
 std::string Origin(const std::string& url);
-// Percent-encoding of everything but A-Z a-z 0-9 - . _ ~ (RFC 3986).
-std::string UrlEncode(std::string_view text);
-// "k=v&k=v", both encoded.
-std::string FormEncode(const std::vector<std::pair<std::string, std::string>>& fields);
 
 }  // namespace medley::sched

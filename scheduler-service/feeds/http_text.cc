@@ -71,27 +71,4 @@ std::string Origin(const std::string& url) {
   return text;
 }
 
-std::string UrlEncode(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
-
-std::string FormEncode(const std::vector<std::pair<std::string, std::string>>& fields) {
-  std::string out;
-  for (const auto& [name, value] : fields) {
-    if (!out.empty()) out += '&';
-    out += UrlEncode(name) + '=' + UrlEncode(value);
-  }
-  return out;
-}
-
 }  // namespace medley::sched

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/feeds.h"
 #include "scheduler-service/feeds/fetching.h"
 
@@ -58,7 +59,7 @@ class PrometheusFeed final : public Feed {
     FetchRequest request;
     request.url = options_.endpoint;
     while (request.url.ends_with('/')) request.url.pop_back();
-    request.url += "/api/v1/query?" + FormEncode({{"query", query}});
+    request.url += "/api/v1/query?" + base::QueryEncode({{"query", query}});
     const absl::StatusOr<FetchReply> reply = fetcher_->Fetch(request, stop);
     if (!reply.ok()) return FetchFailure{reply.status(), {}};
     const std::string what = WithoutQuery(request.url);

@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
-#include "scheduler-service/feeds/json_body.h"
+#include "common/document/reader.h"
+#include "scheduler-service/feeds/answer_limits.h"
 
 namespace medley::sched {
 namespace {
@@ -27,28 +28,32 @@ absl::StatusOr<double> ParseValue(const std::string& text, const std::string& wh
   return value;
 }
 
-absl::StatusOr<PromSample> ParseSample(const json& item, const std::string& where) {
+absl::StatusOr<PromSample> ParseSample(const document::Reader& item) {
   PromSample sample;
-  MEDLEY_ASSIGN_OR_RETURN(const json* labels, JsonObject(item, "metric", where));
-  for (const auto& [name, value] : labels->items()) {
-    if (!value.is_string()) return base::InvalidArgument("{}.metric.{}: not a string", where, Quoted(name));
-    sample.labels.emplace(name, value.get<std::string>());
+  item.Require({"metric", "value"});
+  const std::string where = item.path();
+  const document::Reader labels = item.Child("metric");
+  const json value = item.Raw("value");
+  MEDLEY_RETURN_IF_ERROR(item.status());
+  for (const auto& [name, text] : labels.tree().items()) {
+    if (!text.is_string()) return base::InvalidArgument("{}.metric.{}: must be a string", where, Quoted(name));
+    sample.labels.emplace(name, text.get<std::string>());
   }
-  MEDLEY_ASSIGN_OR_RETURN(const json* value, JsonArray(item, "value", where));
-  if (value->size() != 2 || !value->at(0).is_number() || !value->at(1).is_string()) {
-    return base::InvalidArgument("{}.value: want [time, \"value\"]", where);
+  if (!value.is_array() || value.size() != 2 || !value.at(0).is_number() || !value.at(1).is_string()) {
+    return base::InvalidArgument("{}.value: must be [time, \"value\"]", where);
   }
-  sample.evaluated = value->at(0).get<double>();
+  sample.evaluated = value.at(0).get<double>();
   if (!std::isfinite(sample.evaluated) || sample.evaluated < 0 || sample.evaluated > 1e11) {
     return base::InvalidArgument("{}.value[0]: {} is not a time", where, sample.evaluated);
   }
-  MEDLEY_ASSIGN_OR_RETURN(sample.value, ParseValue(value->at(1).get<std::string>(), where + ".value[1]"));
+  MEDLEY_ASSIGN_OR_RETURN(sample.value, ParseValue(value.at(1).get<std::string>(), where + ".value[1]"));
   return sample;
 }
 
-absl::Status ErrorAnswer(const json& body) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonOptionalString(body, "errorType", "answer"));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string message, JsonOptionalString(body, "error", "answer"));
+absl::Status ErrorAnswer(const document::Reader& answer) {
+  const std::string type = answer.String("errorType");
+  const std::string message = answer.String("error");
+  MEDLEY_RETURN_IF_ERROR(answer.status());
   const bool ours = type == "bad_data" || type == "execution";
   return base::MakeStatus(ours ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnavailable,
                           "prometheus: " + Quoted(type) + ": " + Quoted(message));
@@ -57,21 +62,27 @@ absl::Status ErrorAnswer(const json& body) {
 }  // namespace
 
 absl::StatusOr<PromVector> ParsePromVector(std::string_view body) {
-  MEDLEY_ASSIGN_OR_RETURN(const json answer, ParseJsonBody(body));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string status, JsonString(answer, "status", "answer"));
+  MEDLEY_ASSIGN_OR_RETURN(const json tree, document::ParseJson(body, kAnswerLimits));
+  const document::Reader answer(tree);
+  const std::string status = answer.RequiredString("status");
+  MEDLEY_RETURN_IF_ERROR(answer.status());
   if (status == "error") return ErrorAnswer(answer);
-  if (status != "success") return base::InvalidArgument("answer.status: '{}'", Quoted(status));
-  MEDLEY_ASSIGN_OR_RETURN(const json* data, JsonObject(answer, "data", "answer"));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string type, JsonString(*data, "resultType", "data"));
-  if (type != "vector") return base::InvalidArgument("data.resultType: '{}', want vector", Quoted(type));
-  MEDLEY_ASSIGN_OR_RETURN(const json* result, JsonArray(*data, "result", "data"));
+  if (status != "success") return base::InvalidArgument("status: must be success or error, is '{}'", Quoted(status));
+  answer.Require({"data"});
+  const document::Reader data = answer.Child("data");
+  const std::string type = data.RequiredString("resultType");
+  MEDLEY_RETURN_IF_ERROR(answer.status());
+  if (type != "vector") return base::InvalidArgument("data.resultType: must be vector, is '{}'", Quoted(type));
+  data.Require({"result"});
+  const std::vector<document::Reader> result = data.List("result");
+  MEDLEY_RETURN_IF_ERROR(answer.status());
   PromVector out;
-  out.samples.reserve(result->size());
-  for (size_t i = 0; i < result->size(); ++i) {
-    MEDLEY_ASSIGN_OR_RETURN(PromSample sample, ParseSample(result->at(i), fmt::format("data.result[{}]", i)));
+  out.samples.reserve(result.size());
+  for (const document::Reader& item : result) {
+    MEDLEY_ASSIGN_OR_RETURN(PromSample sample, ParseSample(item));
     out.samples.push_back(std::move(sample));
   }
-  if (const auto warnings = answer.find("warnings"); warnings != answer.end() && warnings->is_array()) {
+  if (const auto warnings = tree.find("warnings"); warnings != tree.end() && warnings->is_array()) {
     for (const json& warning : *warnings) {
       if (warning.is_string() && out.warnings.size() < 10) out.warnings.push_back(Quoted(warning.get<std::string>()));
     }

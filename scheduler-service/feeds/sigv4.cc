@@ -11,6 +11,7 @@
 #include <map>
 
 #include "common/base/status.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/http_fetcher.h"
 
 namespace medley::sched {
@@ -52,7 +53,7 @@ std::string Lower(std::string text) {
 
 std::string CanonicalQuery(const SignableRequest& request) {
   std::vector<std::pair<std::string, std::string>> query;
-  for (const auto& [name, value] : request.query) query.emplace_back(UrlEncode(name), UrlEncode(value));
+  for (const auto& [name, value] : request.query) query.emplace_back(base::UrlEncode(name), base::UrlEncode(value));
   std::sort(query.begin(), query.end());
   std::string out;
   for (const auto& [name, value] : query) out += (out.empty() ? "" : "&") + name + "=" + value;

@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "common/base/status.h"
-#include "scheduler-service/feeds/json_body.h"
+#include "common/document/reader.h"
+#include "scheduler-service/feeds/answer_limits.h"
 #include "scheduler-service/feeds/xml_reader.h"
 
 namespace medley::sched {
 namespace {
-
-using nlohmann::json;
 
 // The five fields of a record as text, from XML or JSON.
 struct RawRecord {
@@ -68,23 +67,27 @@ absl::StatusOr<SpotPage> ParseSpotHistoryXml(std::string_view body) {
 }
 
 absl::StatusOr<SpotPage> ParseSpotHistoryJson(std::string_view body) {
-  MEDLEY_ASSIGN_OR_RETURN(const json answer, ParseJsonBody(body));
-  MEDLEY_ASSIGN_OR_RETURN(const json* history, JsonArray(answer, "SpotPriceHistory", "answer"));
+  MEDLEY_ASSIGN_OR_RETURN(const nlohmann::json tree, document::ParseJson(body, kAnswerLimits));
+  const document::Reader answer(tree);
+  answer.Require({"SpotPriceHistory"});
   SpotPage page;
-  MEDLEY_ASSIGN_OR_RETURN(page.next_token, JsonOptionalString(answer, "NextToken", "answer"));
-  page.records.reserve(history->size());
-  for (size_t i = 0; i < history->size(); ++i) {
-    const json& item = history->at(i);
-    const std::string where = fmt::format("SpotPriceHistory[{}]", i);
+  page.next_token = answer.String("NextToken");
+  const std::vector<document::Reader> history = answer.List("SpotPriceHistory");
+  page.records.reserve(history.size());
+  for (size_t i = 0; i < history.size(); ++i) {
+    const document::Reader& item = history[i];
+    item.Require({"AvailabilityZone", "InstanceType", "SpotPrice", "Timestamp"});
     RawRecord raw;
-    MEDLEY_ASSIGN_OR_RETURN(raw.zone, JsonString(item, "AvailabilityZone", where));
-    MEDLEY_ASSIGN_OR_RETURN(raw.instance_type, JsonString(item, "InstanceType", where));
-    MEDLEY_ASSIGN_OR_RETURN(raw.product, JsonOptionalString(item, "ProductDescription", where));
-    MEDLEY_ASSIGN_OR_RETURN(raw.price, JsonString(item, "SpotPrice", where));
-    MEDLEY_ASSIGN_OR_RETURN(raw.since, JsonString(item, "Timestamp", where));
+    raw.zone = item.String("AvailabilityZone");
+    raw.instance_type = item.String("InstanceType");
+    raw.product = item.String("ProductDescription");
+    raw.price = item.String("SpotPrice");
+    raw.since = item.String("Timestamp");
+    MEDLEY_RETURN_IF_ERROR(item.status());
     MEDLEY_ASSIGN_OR_RETURN(SpotRecord record, ToRecord(raw, i));
     page.records.push_back(std::move(record));
   }
+  MEDLEY_RETURN_IF_ERROR(answer.status());
   return page;
 }
 

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
+#include "common/base/url.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
 
 namespace medley::sched {
@@ -33,9 +35,9 @@ Route Normalize(Handlers& handlers) {
     pb::PlanRequest request;
     absl::Status status = model::ParseText(text, request);
     if (status.ok()) {
-      auto normal = model::YamlToJson(text);
-      status = normal.status();
-      if (normal.ok()) body = *std::move(normal);
+      const auto tree = document::Parse(text);
+      status = tree.status();
+      if (tree.ok()) body = tree->dump();
     }
     call.cached = status.ok();
     handlers.record().Answered("Normalize", call, status, 0);
@@ -48,26 +50,6 @@ Route Normalize(Handlers& handlers) {
           pb::PlanRequest::descriptor(),
           pb::PlanRequest::descriptor(),
           answer};
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string Unescape(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 && HexDigit(text[i + 2]) >= 0) {
-      out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -89,17 +71,12 @@ std::vector<Route> MakeRoutes(Handlers& handlers) {
 }
 
 absl::StatusOr<std::string> QueryToJson(std::string_view query) {
+  const auto fields = base::QueryDecode(query);
+  if (!fields) return base::InvalidArgument("the query has a percent sign that begins no escape; write it as %25");
   nlohmann::json out = nlohmann::json::object();
-  for (size_t begin = 0; begin < query.size();) {
-    const size_t end = std::min(query.find('&', begin), query.size());
-    const std::string_view part = query.substr(begin, end - begin);
-    begin = end + 1;
-    if (part.empty()) continue;
-    const size_t equals = std::min(part.find('='), part.size());
-    const std::string name = Unescape(part.substr(0, equals));
+  for (const auto& [name, value] : *fields) {
     if (name.empty()) return base::InvalidArgument("the query has a parameter without a name");
     if (out.contains(name)) return base::InvalidArgument("{}: appears twice in the query", name);
-    const std::string value = Unescape(part.substr(std::min(equals + 1, part.size())));
     if (!value.empty()) out[name] = value;
   }
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

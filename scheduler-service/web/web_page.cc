@@ -2,7 +2,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
+#include "common/document/parse.h"
 
 MEDLEY_EMBEDDED(web_files);
 MEDLEY_EMBEDDED(web_examples);
@@ -29,9 +29,9 @@ absl::StatusOr<WebPage> WebPage::Make() {
   std::string names;
   for (const base::EmbeddedFile& file : medley_embedded_web_examples()) {
     const std::string name(file.name.substr(0, file.name.rfind('.')));
-    absl::StatusOr<std::string> json = model::YamlToJson(file.bytes);
-    if (!json.ok()) return base::Annotate(json.status(), name);
-    page.files_.push_back({"/examples/" + name + ".json", kJson, page.made_.emplace_back(*std::move(json))});
+    const auto tree = document::Parse(file.bytes);
+    if (!tree.ok()) return base::Annotate(tree.status(), name);
+    page.files_.push_back({"/examples/" + name + ".json", kJson, page.made_.emplace_back(tree->dump())});
     names += (names.empty() ? "\"" : ", \"") + name + "\"";
   }
   page.files_.push_back({"/examples/index.json", kJson, page.made_.emplace_back("[" + names + "]\n")});

@@ -13,27 +13,33 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # folder -> folders (prefixes) that it may include. The longest matching folder decides.
 ARROWS = {
     "common/base": [],
-    "common/model": ["common/base", "proto"],
+    # Readers of text, HTTP: they know nothing of what passes through them.
+    "common/document": ["common/base"],
+    "common/http_client": ["common/base"],
+    "common/http_server": ["common/base"],
+    "common/model": ["common/base", "common/document", "proto"],
     "kube": ["common/base"],
+    "kube/client": ["common/base", "common/document", "common/http_client", "kube"],
     "common/rpc": ["common/base", "common/model"],
     "common/metrics": ["common/base", "common/model"],
     # A Kubernetes API server and a node on one machine; must not know Medley's types.
-    "localcluster": ["common/base", "kube"],
+    "localcluster": ["common/base", "common/document", "common/http_server", "kube"],
     "operator": ["common", "kube", "proto", "operator"],
-    "scheduler-service": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
+    "scheduler-service": ["common/base", "common/document", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
     # The planner does no I/O: no rpc, no metrics, no catalog.
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
     "scheduler-service/policy_net": ["common/base"],
     "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
                                   "scheduler-service/policy_net"],
-    "scheduler-service/feeds": ["common/base", "common/model", "common/metrics", "scheduler-service/catalog"],
+    "scheduler-service/feeds": ["common/base", "common/document", "common/http_client", "common/model", "common/metrics",
+                                "scheduler-service/catalog"],
     # Datasheets, analytic profiles, calibration: also pure.
     "scheduler-service/profile": ["common/base", "common/model", "scheduler-service/cost"],
     # Prices and profiles of a request, for the service and the command line.
     "scheduler-service/prepare": ["common/base", "common/model", "scheduler-service/catalog",
                                   "scheduler-service/profile"],
-    "worker": ["common/base", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
+    "worker": ["common/base", "common/http_server", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
     "worker/data": ["common/base", "common/model"],
@@ -44,7 +50,7 @@ ARROWS = {
             "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
             "scheduler-service/prepare"],
-    "operator/api": ["common/base", "common/model", "kube"],
+    "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/model", "kube", "operator/api", "operator/records"],
@@ -59,15 +65,19 @@ HEAVY = {
     r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
-    r"boost/": ["scheduler-service/serve_rest", "localcluster/apiserver", "operator/telemetry", "common/metrics", "tests"],
-    r"curl/": ["kube/client", "scheduler-service/feeds", "tests"],
+    r"boost/": ["scheduler-service/serve_rest", "common/http_server", "tests/integration/scheduler"],
+    r"curl/": ["common/http_client"],
     r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
     r"spdlog/": ["common/base"],
-    r"yaml-cpp/": ["common/model", "kube/client", "localcluster/apiserver", "scheduler-service/catalog", "cli",
-                   "tests"],
+    r"yaml-cpp/": ["common/document"],
 }
-HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/|Eigen/"
-HEADER_EXCEPTIONS = {"worker/model/torch.h"}
+HEADER_FREE = r"grpcpp/|CLI/|spdlog/|cpprest/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-cpp/|boost/"
+# Headers of one folder's own sources, which keep a library's types together.
+HEADER_EXCEPTIONS = {"worker/model/torch.h", "common/http_server/connection.h"}
+# Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
+# messages stay in .cc files, behind forward declarations.
+WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",
+                "worker/trainer")
 # Conversions from and to protobuf in folders whose other files must not include it.
 WIRE_EXCEPTIONS = {"scheduler-service/planner/pareto_proto.h", "scheduler-service/planner/pareto_proto.cc"}
 
@@ -117,6 +127,10 @@ def main():
                     continue  # tests may include any folder
                 rule = folder_rule(folder)
                 if include.startswith("medley/"):
+                    if name.endswith(".h") and include.endswith(".grpc.pb.h"):
+                        problems.append(f"{path}: header includes {include}; services stay in the .cc (docs/adr/0010)")
+                    if name.endswith(".h") and folder not in WIRE_HEADERS and path not in WIRE_EXCEPTIONS:
+                        problems.append(f"{path}: header includes {include}; keep it in the .cc (docs/adr/0010)")
                     if not under("proto", ARROWS[rule]) and path not in WIRE_EXCEPTIONS:
                         problems.append(f"{path}: {rule} must not include the wire form ({include})")
                     continue

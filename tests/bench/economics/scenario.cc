@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "scheduler-service/profile/analytic.h"
@@ -145,9 +146,9 @@ class Reader {
 
 absl::StatusOr<Scenario> ReadScenario(const fs::path& root, const fs::path& file) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(root / file));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string tree, model::YamlToJson(text));
+  MEDLEY_ASSIGN_OR_RETURN(json tree, document::Parse(text));
   try {
-    auto scenario = Reader(root, json::parse(tree)).Read();
+    auto scenario = Reader(root, std::move(tree)).Read();
     if (!scenario.ok()) return base::Annotate(scenario.status(), file.string());
     return scenario;
   } catch (const json::exception& error) {

@@ -91,8 +91,7 @@ TEST_F(CommandsTest, ErrorsAreSentences) {
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.output, HasSubstr("TrainingJob 'nobody' does not exist in namespace '" + server_.ns() +
                                      "'; TrainingJobs in this namespace: adult"));
-  EXPECT_THAT(Medley("logs adult --context x").output,
-              HasSubstr("no context 'x' in the kubeconfig; there are: medley"));
+  EXPECT_THAT(Medley("logs adult --context x").output, HasSubstr("the kubeconfig has no context 'x'; it has medley"));
   EXPECT_THAT(Shell("KUBECONFIG= HOME=/nonexistent medley top").output, HasSubstr("which cluster? no kubeconfig"));
   EXPECT_THAT(Shell("medley top --kubeconfig /nonexistent").output, HasSubstr("/nonexistent"));
   EXPECT_EQ(Shell("medley top --kubeconfig /nonexistent").status, 1);

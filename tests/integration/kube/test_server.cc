@@ -2,7 +2,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
+#include "common/document/parse.h"
 #include "kube/errors.h"
 
 namespace medley::kube {
@@ -16,9 +16,9 @@ const Resource& ServiceAccounts() {
 }
 
 Json FromYaml(std::string_view yaml) {
-  const auto json = model::YamlToJson(yaml);
+  auto json = document::Parse(yaml);
   MEDLEY_CHECK(json.ok(), base::ToString(json.status()));
-  return Json::parse(*json);
+  return *std::move(json);
 }
 
 }  // namespace

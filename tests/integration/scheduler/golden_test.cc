@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/plan.h"
@@ -40,9 +41,9 @@ void CheckGolden(const std::filesystem::path& path) {
   SCOPED_TRACE(path.filename().string());
   const auto text = base::ReadFile(path);
   ASSERT_THAT(text, base::IsOk());
-  const auto tree = model::YamlToJson(*text);
+  const auto tree = document::Parse(*text);
   ASSERT_THAT(tree, base::IsOk());
-  const json golden = json::parse(*tree);
+  const json& golden = *tree;
   scheduler::v1::PlanRequest message;
   ASSERT_THAT(model::ParseText(golden["request"].dump(), message), base::IsOk());
   const auto request = model::FromProto(message);

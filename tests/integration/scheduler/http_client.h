@@ -6,7 +6,7 @@
 namespace medley::sched {
 
 struct ClientAnswer {
-  long code = 0;  // 0: no response
+  int code = 0;  // 0: no response
   std::string body;
 };
 

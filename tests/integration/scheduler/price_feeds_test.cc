@@ -70,7 +70,7 @@ std::string FormField(const std::string& form, const std::string& name) {
 class PriceFeedsTest : public testing::Test {
  protected:
   std::unique_ptr<Feed> Make(const std::string& type, const std::string& yaml) {
-    auto node = ConfigNode::Parse(yaml);
+    auto node = document::Reader::Parse(yaml);
     MEDLEY_CHECK(node.ok(), base::ToString(node.status()));
     auto feed = HttpFeedFactories(
                     [this](HttpOptions options) { return std::make_unique<CurlFetcher>(std::move(options), clock_); },

@@ -8,6 +8,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/factory.h"
 #include "scheduler-service/feeds/prometheus_parser.h"
 #include "tests/integration/scheduler/prometheus_server.h"
@@ -61,7 +62,7 @@ class PrometheusFeedTest : public testing::Test {
     auto started = PrometheusServer::Start(fmt::format("127.0.0.1:{}", exporter_->port()));
     ASSERT_THAT(started.status(), IsOk());
     prometheus_ = *std::move(started);
-    auto node = ConfigNode::Parse("endpoint: " + prometheus_->url() + "\n");
+    auto node = document::Reader::Parse("endpoint: " + prometheus_->url() + "\n");
     ASSERT_THAT(node.status(), IsOk());
     auto feed = HttpFeedFactories(clock_).at("prometheus")("prometheus", *std::move(node));
     ASSERT_THAT(feed.status(), IsOk());
@@ -165,8 +166,8 @@ TEST_F(PrometheusFeedTest, LookBackDoesNotHideAge) {
   EXPECT_NEAR(base::ToSeconds(ByKey(dead).at(kSpotKey).observed_at - sampled), 0, 2);
   // A plain query returns its own time.
   CurlFetcher fetcher({}, clock_);
-  const auto reply =
-      fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?" + FormEncode({{"query", kKarpenterPrice}})}, {});
+  const auto reply = fetcher.Fetch(
+      {.url = prometheus_->url() + "/api/v1/query?" + base::QueryEncode({{"query", kKarpenterPrice}})}, {});
   ASSERT_THAT(reply.status(), IsOk());
   const auto vector = ParsePromVector(reply->body);
   ASSERT_THAT(vector.status(), IsOk());
@@ -182,7 +183,7 @@ TEST_F(PrometheusFeedTest, PrometheusErrorsAreReported) {
   EXPECT_THAT(ParsePromVector(reply->body), StatusIs(StatusCode::kInvalidArgument, HasSubstr("bad_data: ")));
   const auto scalar = fetcher.Fetch({.url = prometheus_->url() + "/api/v1/query?query=1"}, {});
   EXPECT_THAT(ParsePromVector(scalar->body),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("'scalar', want vector")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("must be vector, is 'scalar'")));
 }
 
 }  // namespace

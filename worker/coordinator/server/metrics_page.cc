@@ -1,21 +1,14 @@
 #include "worker/coordinator/server/metrics_page.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <utility>
-
 #include "common/base/status.h"
 #include "common/metrics/metrics.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/text_page.h"
 
 namespace medley::worker {
+
+using http_server::HttpRequest;
+using http_server::HttpResponse;
 
 std::string MetricsText(const job::v1::Observation& seen) {
   using Kind = metrics::TextPage::Kind;
@@ -71,67 +64,21 @@ std::string MetricsText(const job::v1::Observation& seen) {
 
 absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Start(const std::string& host, int port,
                                                                 std::function<job::v1::Observation()> observe) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  if (port < 0 || port > 65535 || inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    return base::InvalidArgument("cannot serve metrics on {}:{}: it is not an IP address and a port", host, port);
-  }
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return base::ErrnoStatus(errno, "creating the socket for metrics");
-  const int yes = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (bind(fd, any, size) != 0 || listen(fd, 16) != 0 || getsockname(fd, any, &size) != 0) {
-    const absl::Status cause = base::ErrnoStatus(errno, "bind");
-    close(fd);
-    return base::Unavailable("cannot serve metrics on {}:{}: {}", host, port, base::Message(cause));
-  }
-  return std::unique_ptr<MetricsPage>(new MetricsPage(fd, ntohs(address.sin_port), std::move(observe)));
+  std::unique_ptr<MetricsPage> page(new MetricsPage(host, port, std::move(observe)));
+  const absl::Status started = page->server_.Start();
+  if (!started.ok()) return base::Annotate(started, "serving metrics");
+  return page;
 }
 
-MetricsPage::MetricsPage(int fd, int port, std::function<job::v1::Observation()> observe)
-    : fd_(fd), port_(port), observe_(std::move(observe)), thread_([this](std::stop_token stop) { Run(stop); }) {}
-
-MetricsPage::~MetricsPage() {
-  thread_.request_stop();
-  thread_.join();
-  close(fd_);
-}
-
-void MetricsPage::Run(std::stop_token stop) {
-  while (!stop.stop_requested()) {
-    pollfd waiting{fd_, POLLIN, 0};
-    if (poll(&waiting, 1, 100) <= 0) continue;
-    const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (client < 0) continue;
-    Answer(client);
-    close(client);
-  }
-}
-
-void MetricsPage::Answer(int client) {
-  const timeval second{1, 0};
-  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
-  setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof second);
-  std::string request;
-  char buffer[2048];
-  while (request.find("\r\n\r\n") == std::string::npos && request.size() < 16384) {
-    const ssize_t n = recv(client, buffer, sizeof buffer, 0);
-    if (n <= 0) return;
-    request.append(buffer, static_cast<size_t>(n));
-  }
-  const bool known = request.starts_with("GET /metrics ") || request.starts_with("GET /metrics?");
-  const std::string body = known ? MetricsText(observe_()) : "the page is /metrics\n";
-  const std::string reply = fmt::format(
-      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-      known ? "200 OK" : "404 Not Found", known ? metrics::kTextContentType : "text/plain", body.size(), body);
-  for (std::string_view rest = reply; !rest.empty();) {
-    const ssize_t n = send(client, rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (n <= 0) return;
-    rest.remove_prefix(static_cast<size_t>(n));
-  }
-}
+MetricsPage::MetricsPage(const std::string& host, int port, std::function<job::v1::Observation()> observe)
+    : server_({.address = host, .port = port, .max_connections = 64, .max_body = 0},
+              [observe = std::move(observe)](const HttpRequest& request) -> HttpResponse {
+                const bool known = request.method == "GET" || request.method == "HEAD";
+                if (!known) return {.code = 405, .content_type = "text/plain", .body = "GET only\n"};
+                if (request.path != "/metrics") {
+                  return {.code = 404, .content_type = "text/plain", .body = "the page is /metrics\n"};
+                }
+                return {.content_type = metrics::kTextContentType, .body = MetricsText(observe())};
+              }) {}
 
 }  // namespace medley::worker

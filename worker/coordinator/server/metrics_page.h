@@ -1,6 +1,4 @@
-// Serves GET /metrics of the coordinator: the latest observation in Prometheus' text format, one connection at a time.
-//
-// Thread-safe. Owns its thread; a client has one second to send its request.
+// GET /metrics of the coordinator: the latest observation in Prometheus' text format. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -8,8 +6,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
+#include "common/http_server/server.h"
 #include "medley/job/v1/coordinator.pb.h"
 
 namespace medley::worker {
@@ -19,21 +17,15 @@ std::string MetricsText(const job::v1::Observation& observation);
 
 class MetricsPage {
  public:
-  // `port` 0: the system chooses one. Errors: Unavailable naming the address when it is in use, InvalidArgument.
+  // `port` 0: the system chooses. `observe` is called by several threads at once. Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<MetricsPage>> Start(const std::string& host, int port,
                                                             std::function<job::v1::Observation()> observe);
-  ~MetricsPage();
-  int port() const { return port_; }
+  int port() const { return server_.port(); }
 
  private:
-  MetricsPage(int fd, int port, std::function<job::v1::Observation()> observe);
-  void Run(std::stop_token stop);
-  void Answer(int client);
+  MetricsPage(const std::string& host, int port, std::function<job::v1::Observation()> observe);
 
-  const int fd_;
-  const int port_;
-  const std::function<job::v1::Observation()> observe_;
-  std::jthread thread_;
+  http_server::HttpServer server_;
 };
 
 }  // namespace medley::worker

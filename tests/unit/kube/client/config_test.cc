@@ -89,6 +89,13 @@ TEST_F(ConfigTest, BadInputSaysWhat) {
   EXPECT_THAT(LoadKubeconfig(path_), StatusIs(Code::kInvalidArgument));
   Write("config", "just text");
   EXPECT_THAT(LoadKubeconfig(path_), StatusIs(Code::kInvalidArgument));
+  Write("config", "a: 1\na: 2\n");
+  EXPECT_THAT(LoadKubeconfig(path_), StatusIs(Code::kInvalidArgument, HasSubstr("a: is given twice, at line 2")));
+  Write("config",
+        "{current-context: f, contexts: [{name: f, context: {cluster: c, user: u}}],"
+        " clusters: [{name: c, cluster: {server: http://x}}], users: [{name: u, user: {token: 0123}}]}");
+  EXPECT_THAT(LoadKubeconfig(path_),
+              StatusIs(Code::kInvalidArgument, HasSubstr("users[0].user.token: must be a string, is 123")));
   Write("config", "contexts: 7\ncurrent-context: x\n");
   EXPECT_THAT(LoadKubeconfig(path_), StatusIs(Code::kNotFound));
 }
@@ -180,7 +187,7 @@ TEST_F(FindClusterTest, FilesOfTheEnvironmentAreMergedAndTheFirstWins) {
   ASSERT_THAT(dev, IsOk());
   EXPECT_EQ(dev->server, "https://a") << "current-context of the second file, context of the first";
   EXPECT_THAT(Find({.context = "none"}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("there are: far, dev, dev, prod")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("it has far, dev, dev, prod")));
 }
 
 TEST_F(FindClusterTest, InAPodTheServiceAccountIsTheLastResort) {

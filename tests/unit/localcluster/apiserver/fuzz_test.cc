@@ -4,7 +4,6 @@
 #include "common/base/rng.h"
 #include "common/base/testing/fake_clock.h"
 #include "localcluster/apiserver/api.h"
-#include "localcluster/apiserver/json_text.h"
 
 namespace medley::kube::apiserver {
 namespace {

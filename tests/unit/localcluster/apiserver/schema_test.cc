@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "localcluster/apiserver/json_text.h"
 #include "localcluster/apiserver/shape.h"
 #include "localcluster/apiserver/validate.h"
 
@@ -83,26 +82,6 @@ TEST_F(SchemaTest, BuiltInQuantitiesTakeNumbers) {
   Json pod = Json::parse(R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":2}}}]}})");
   Normalize(&pod, definitions_.Find("io.k8s.api.core.v1.Pod"));
   EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
-}
-
-TEST(JsonTextTest, ReportsDuplicatesAndRefusesDepth) {
-  const auto parsed = ParseJson(R"({"a":{"b":1,"b":2},"c":[1]})");
-  ASSERT_THAT(parsed, base::IsOk());
-  EXPECT_THAT(parsed->duplicates, testing::ElementsAre("a.b"));
-  EXPECT_EQ(parsed->value["a"]["b"], 2);
-  EXPECT_FALSE(ParseJson(std::string(100000, '[')).ok());
-  EXPECT_FALSE(ParseJson("{\"a\":}").ok());
-}
-
-TEST(JsonTextTest, YamlScalarsHaveTheirTypes) {
-  const auto documents = ParseYaml("a: 1\nb: \"1\"\nc: true\nd: null\ne: 1.5\nf: 010\n---\ng: x\n");
-  ASSERT_THAT(documents, base::IsOk());
-  ASSERT_EQ(documents->size(), 2u);
-  EXPECT_EQ((*documents)[0], Json::parse(R"({"a":1,"b":"1","c":true,"d":null,"e":1.5,"f":10.0})"));
-  EXPECT_FALSE(ParseYaml("a: [").ok());
-  EXPECT_FALSE(ParseYaml("a: 1\n}").ok());
-  EXPECT_FALSE(ParseYaml("a: &x 1\nb: *x\n").ok());
-  EXPECT_FALSE(ParseYaml(std::string(1000, '[') + std::string(1000, ']')).ok());
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST_F(ServerTest, TokensAreRequired) {
 TEST_F(ServerTest, SaysWhichAddressIsInUse) {
   Start();
   ApiServer second(clock_, {.port = server_->port()});
-  EXPECT_THAT(second.Start(), base::StatusIs(absl::StatusCode::kFailedPrecondition,
+  EXPECT_THAT(second.Start(), base::StatusIs(absl::StatusCode::kUnavailable,
                                              HasSubstr(fmt::format("127.0.0.1:{} is in use", server_->port()))));
 }
 

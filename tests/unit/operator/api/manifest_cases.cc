@@ -6,7 +6,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
+#include "common/document/parse.h"
 #include "operator/api/validate.h"
 
 namespace medley::ops {
@@ -74,9 +74,9 @@ std::string CrdText(const std::string& file, const std::string& version) {
 Json LoadYaml(const std::string& path) {
   const auto text = base::ReadFile(Root() + "/" + path);
   MEDLEY_CHECK(text.ok(), base::ToString(text.status()));
-  const auto json = model::YamlToJson(*text);
+  auto json = document::Parse(*text);
   MEDLEY_CHECK(json.ok(), path + ": " + base::ToString(json.status()));
-  return Json::parse(*json);
+  return *std::move(json);
 }
 
 std::vector<kube::Object> GoodManifests() {

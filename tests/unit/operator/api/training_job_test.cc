@@ -65,9 +65,9 @@ TEST(TrainingJobTest, ReadsEverything) {
 TEST(TrainingJobTest, TheErrorHasThePathOfAWrongType) {
   EXPECT_THAT(
       TrainingJob::FromObject(Job(R"({"runPolicy": {"backoffLimit": "six"}})")),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.runPolicy.backoffLimit must be an integer")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.runPolicy.backoffLimit: must be an integer")));
   EXPECT_THAT(TrainingJob::FromObject(Job(R"({"objective": {"deadline": "soon"}})")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.objective.deadline must be a duration")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.objective.deadline: must be a duration")));
   EXPECT_THAT(TrainingJob::FromObject(Job(R"({"elasticity": {"replan": {"minSaving": "much"}}})")),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.elasticity.replan.minSaving")));
   EXPECT_THAT(TrainingJob::FromObject(Job("[]")), StatusIs(absl::StatusCode::kInvalidArgument));

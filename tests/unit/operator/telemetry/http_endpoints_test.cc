@@ -1,31 +1,20 @@
 #include "operator/telemetry/http_endpoints.h"
 
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-
 #include "common/base/testing/status_matchers.h"
 #include "operator/telemetry/operator_metrics.h"
+#include "tests/unit/common/http_server/raw_client.h"
 
 namespace medley::ops {
 namespace {
 
 using testing::HasSubstr;
-namespace http = boost::beast::http;
-using Reply = http::response<http::string_body>;
+using testing::StartsWith;
 
-Reply Get(int port, const std::string& target, http::verb verb = http::verb::get) {
-  boost::asio::io_context io;
-  boost::asio::ip::tcp::socket socket(io);
-  socket.connect({boost::asio::ip::make_address("127.0.0.1"), static_cast<unsigned short>(port)});
-  http::request<http::empty_body> request(verb, target, 11);
-  http::write(socket, request);
-  boost::beast::flat_buffer buffer;
-  Reply reply;
-  http::read(socket, buffer, reply);
-  return reply;
+// The whole response to a request without a body.
+std::string Ask(int port, const std::string& target, const std::string& method = "GET") {
+  http_server::RawClient client(port);
+  client.Send(method + " " + target + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  return client.Response();
 }
 
 TEST(HttpEndpointsTest, MetricsAndChecks) {
@@ -40,16 +29,17 @@ TEST(HttpEndpointsTest, MetricsAndChecks) {
   HttpEndpoints endpoints(
       {}, {[&] { return operator_metrics.Text(); }, [] { return absl::OkStatus(); }, [&] { return ready; }});
   ASSERT_THAT(endpoints.Start(), base::IsOk());
-  const Reply page = Get(endpoints.port(), "/metrics");
-  EXPECT_EQ(page.result_int(), 200u);
-  EXPECT_THAT(page.body(), HasSubstr("medley_operator_jobs{phase=\"Running\"} 2"));
-  EXPECT_THAT(page.body(), HasSubstr("medley_operator_replans_total{decision=\"Saves\"} 1"));
-  EXPECT_EQ(Get(endpoints.port(), "/healthz").result_int(), 200u);
-  const Reply not_ready = Get(endpoints.port(), "/readyz");
-  EXPECT_EQ(not_ready.result_int(), 503u);
-  EXPECT_THAT(not_ready.body(), HasSubstr("caches are not filled"));
-  EXPECT_EQ(Get(endpoints.port(), "/other").result_int(), 404u);
-  EXPECT_EQ(Get(endpoints.port(), "/metrics", http::verb::post).result_int(), 405u);
+  const std::string page = Ask(endpoints.port(), "/metrics");
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(page, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(page, HasSubstr("medley_operator_jobs{phase=\"Running\"} 2"));
+  EXPECT_THAT(page, HasSubstr("medley_operator_replans_total{decision=\"Saves\"} 1"));
+  EXPECT_THAT(Ask(endpoints.port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  const std::string not_ready = Ask(endpoints.port(), "/readyz");
+  EXPECT_THAT(not_ready, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(not_ready, HasSubstr("caches are not filled"));
+  EXPECT_THAT(Ask(endpoints.port(), "/other"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(Ask(endpoints.port(), "/metrics", "POST"), StartsWith("HTTP/1.1 405"));
   HttpEndpoints second({"127.0.0.1", endpoints.port()}, {});
   EXPECT_THAT(second.Start(),
               base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr(std::to_string(endpoints.port()))));

@@ -56,7 +56,7 @@ TEST(CatalogConfigTest, ErrorsNameThePath) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"feeds: []", "feeds: must not be empty"},
       {"feeds: 3", "feeds: must be a list"},
-      {"[1]", "the document: must be a mapping"},
+      {"[1]", "the document: must be an object"},
       {feed + "fed: []", "fed: unknown field"},
       {"feeds: [{name: a, type: file, path: p, url: x}]", "feeds[0].url: unknown field"},
       {"feeds: [{name: a, type: file}]", "feeds[0].path: is required"},

@@ -90,10 +90,10 @@ TEST(AwsSpotFeedTest, ErrorsNameRegionAndSize) {
   refused(Replaced(text, "\"0.0382\"", "\"0\""), "us-east-1/m5.large: '0' is not a price greater than 0");
   refused(Replaced(text, "\"0.0382\"", "\"0.0x\""), "us-east-1/m5.large: '0.0x'");
   refused(Replaced(text, "\"0.0382\"", "\"inf\""), "us-east-1/m5.large: 'inf'");
-  refused(Replaced(text, "\"USD\":\"0.0382\"", "\"EUR\":\"0.0382\""), "us-east-1/m5.large.USD: is missing");
-  refused(Replaced(text, "perhr", "permonth"), "config.rate: 'permonth'");
-  refused(Replaced(text, "\"us-east\"", "\"moon\""), "'moon' is not a region");
-  refused(text.substr(0, text.size() - 100), "not JSON at byte");
+  refused(Replaced(text, "\"USD\":\"0.0382\"", "\"EUR\":\"0.0382\""), "valueColumns[0].prices.USD: is required");
+  refused(Replaced(text, "perhr", "permonth"), "config.rate: must be perhr, is 'permonth'");
+  refused(Replaced(text, "\"us-east\"", "\"moon\""), "'moon' is not an AWS region");
+  refused(text.substr(0, text.size() - 100), "broken JSON at line 1, column");
   refused(R"({"config":{"rate":"perhr","regions":[]}})", "config.regions: must not be empty");
 }
 

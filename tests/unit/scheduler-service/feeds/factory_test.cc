@@ -17,7 +17,7 @@ class FactoryTest : public testing::Test {
  protected:
   // The catalog has already read "type" and "name", so the text does not contain them.
   absl::StatusOr<std::unique_ptr<Feed>> Make(const std::string& type, const std::string& yaml) {
-    auto node = ConfigNode::Parse("# YAML\n" + yaml);  // the comment prevents parsing as JSON
+    auto node = document::Reader::Parse("# YAML\n" + yaml);  // the comment prevents parsing as JSON
     if (!node.ok()) return node.status();
     return factories_.at(type)("mine", *std::move(node));
   }

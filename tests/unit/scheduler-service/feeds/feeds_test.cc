@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/base/url.h"
 #include "scheduler-service/feeds/testing/fake_fetcher.h"
 #include "tests/unit/scheduler-service/feeds/azure_pages.h"
 #include "tests/unit/scheduler-service/feeds/spot_xml.h"
@@ -40,7 +41,7 @@ class FeedsTest : public testing::Test {
     return std::make_unique<FakeFetcher>(std::move(answer), requests_);
   }
   static bool Asks(const FetchRequest& request, const std::string& text) {
-    return request.url.find(UrlEncode(text)) != std::string::npos;
+    return request.url.find(base::UrlEncode(text)) != std::string::npos;
   }
   std::vector<FetchRequest> requests_;
 };
@@ -285,7 +286,7 @@ TEST_F(FeedsTest, PrometheusErrors) {
   EXPECT_THAT(ErrorOf(limited), StatusIs(StatusCode::kResourceExhausted, HasSubstr("slow down")));
   EXPECT_EQ(limited.retry_after, base::seconds(5));
   reply = {200, "<html>"};
-  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument, HasSubstr("not JSON")));
+  EXPECT_THAT(ErrorOf(feed->Fetch(kNow, {})), StatusIs(StatusCode::kInvalidArgument, HasSubstr("broken JSON")));
 }
 
 }  // namespace

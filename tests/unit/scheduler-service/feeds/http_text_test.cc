@@ -1,12 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/feeds/aws_error.h"
 #include "scheduler-service/feeds/http_fetcher.h"
-#include "scheduler-service/feeds/json_body.h"
 #include "scheduler-service/feeds/parsed_prices.h"
 
 namespace medley::sched {
@@ -32,10 +29,6 @@ TEST(HttpTextTest, OriginOfUrls) {
 TEST(HttpTextTest, MessagesHaveNoSecretsOfUrls) {
   EXPECT_EQ(WithoutQuery("https://user:word@host/path?key=secret#x"), "https://host/path");
   EXPECT_EQ(WithoutQuery("https://host/a@b"), "https://host/a@b");
-}
-
-TEST(HttpTextTest, FormEncoding) {
-  EXPECT_EQ(FormEncode({{"a", "b c"}, {"$filter", "x eq 'y'/+~"}}), "a=b%20c&%24filter=x%20eq%20%27y%27%2F%2B~");
 }
 
 TEST(HttpTextTest, StatusOfReplies) {
@@ -82,16 +75,6 @@ TEST(ParsedPricesTest, RegionsOfZones) {
   for (const char* zone : {"", "us", "us-", "us-east", "useast1", "US-EAST-1", "us-east-1/", "use1-az4", "-1", "1a"}) {
     EXPECT_EQ(AwsRegionOfZone(zone), "") << zone;
   }
-}
-
-TEST(JsonBodyTest, DepthAndNumberOfValuesAreBounded) {
-  EXPECT_THAT(ParseJsonBody(std::string(33, '[') + std::string(33, ']')),
-              StatusIs(StatusCode::kResourceExhausted, HasSubstr("deeper than 32")));
-  EXPECT_THAT(ParseJsonBody(std::string(1'000'000, '[')), StatusIs(StatusCode::kResourceExhausted));
-  EXPECT_THAT(ParseJsonBody(std::string(32, '[') + std::string(32, ']')), base::IsOk());
-  std::string many = "[0";
-  for (size_t i = 0; i < kMaxJsonValues; ++i) many += ",0";
-  EXPECT_THAT(ParseJsonBody(many + "]"), StatusIs(StatusCode::kResourceExhausted, HasSubstr("4000000 JSON values")));
 }
 
 }  // namespace

@@ -68,14 +68,16 @@ TEST(PromVectorTest, OtherResultTypesAreErrors) {
   const auto refused = [](const std::string& body, const std::string& why) {
     EXPECT_THAT(ParsePromVector(body), StatusIs(StatusCode::kInvalidArgument, HasSubstr(why))) << body;
   };
-  refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})", "data.resultType: 'scalar'");
-  refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "'matrix', want vector");
-  refused(R"({"status":"success"})", "answer.data: is missing");
-  refused(R"({"status":"later"})", "answer.status: 'later'");
-  refused("<html>login</html>", "not JSON at byte 1");
-  refused("", "not JSON");
-  refused(Body(R"({"metric":{},"value":[1,2]})"), "data.result[0].value: want [time, \"value\"]");
-  refused(Body(Series("", "1") + R"(,{"metric":{"a":1},"value":[1,"2"]})"), "data.result[1].metric.a: not a string");
+  refused(R"({"status":"success","data":{"resultType":"scalar","result":[1,"2"]}})",
+          "data.resultType: must be vector, is 'scalar'");
+  refused(R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "must be vector, is 'matrix'");
+  refused(R"({"status":"success"})", "data: is required");
+  refused(R"({"status":"later"})", "status: must be success or error, is 'later'");
+  refused("<html>login</html>", "broken JSON at line 1, column 1");
+  refused("", "the document is empty");
+  refused(Body(R"({"metric":{},"value":[1,2]})"), "data.result[0].value: must be [time, \"value\"]");
+  refused(Body(Series("", "1") + R"(,{"metric":{"a":1},"value":[1,"2"]})"),
+          "data.result[1].metric.a: must be a string");
   refused(Body(Series("", "12abc")), "data.result[0].value[1]: '12abc' is not a number");
   refused(Body(R"({"metric":{},"value":[-5,"2"]})"), "is not a time");
 }

@@ -338,7 +338,7 @@ TEST_F(CoordinatorServerTest, ServesMetrics) {
   address.sin_port = htons(static_cast<uint16_t>((*server)->metrics_port()));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const std::string request = "GET /metrics HTTP/1.1\r\n\r\n";
+  const std::string request = "GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n";
   ASSERT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
   std::string page;
   char buffer[4096];

@@ -1,10 +1,11 @@
-#include "localcluster/apiserver/http_server.h"
+#include "common/http_server/server.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
@@ -14,9 +15,9 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
-#include "localcluster/apiserver/connection.h"
+#include "common/http_server/connection.h"
 
-namespace medley::kube::apiserver {
+namespace medley::http_server {
 namespace {
 
 namespace asio = boost::asio;
@@ -31,7 +32,11 @@ std::string Reason(const boost::system::error_code& error) { return error.messag
 
 class HttpServer::Core {
  public:
-  Core(Options options, Handler handler) : options_(std::move(options)), handler_(std::move(handler)), acceptor_(io_) {}
+  Core(Options options, Handler handler)
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        budget_(options_.max_request_memory),
+        acceptor_(io_) {}
 
   ~Core() { Stop(); }
 
@@ -44,8 +49,8 @@ class HttpServer::Core {
     if (Bind(endpoint, error)) acceptor_.listen(kBacklog, error);
     if (error) {
       const bool used = error == asio::error::address_in_use;
-      return base::FailedPrecondition("cannot listen: address {}:{} {}", options_.address, options_.port,
-                                      used ? "is in use" : Reason(error));
+      return base::Unavailable("cannot listen: address {}:{} {}", options_.address, options_.port,
+                               used ? "is in use" : Reason(error));
     }
     port_ = acceptor_.local_endpoint().port();
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -86,13 +91,15 @@ class HttpServer::Core {
   struct Peer {
     explicit Peer(tcp::socket s) : socket(std::move(s)) {}
     void End() {
+      ended = true;
       thread.request_stop();
       ::shutdown(socket.native_handle(), SHUT_RDWR);
     }
     tcp::socket socket;
-    Deadline deadline;
+    Progress progress;
+    bool ended = false;  // of thread_
     std::atomic<bool> done = false;
-    std::jthread thread;  // last: joins before the rest goes
+    std::jthread thread;  // last: joins before the other members are destroyed
   };
 
   void Wake() {
@@ -108,8 +115,8 @@ class HttpServer::Core {
     return !error;
   }
 
-  // Of thread_: what SetListening asks for. A socket that is bound but does not listen keeps the port and
-  // refuses who comes.
+  // Of thread_: what SetListening asks for. A socket that is bound but does not listen keeps the port and refuses
+  // clients.
   void FollowListening() {
     base::MutexLock lock(mutex_);
     if (wanted_ == listening_) return;
@@ -165,7 +172,7 @@ class HttpServer::Core {
       acceptor_.accept(socket, error);
       if (error) continue;
       socket.set_option(tcp::no_delay(true), error);
-      if (static_cast<int>(peers_.size()) >= options_.max_connections) {
+      if (Open() >= options_.max_connections && !EvictOldest()) {
         Refuse(std::move(socket));
         continue;
       }
@@ -176,11 +183,35 @@ class HttpServer::Core {
 
   void Serve(tcp::socket socket) {
     Peer& peer = peers_.emplace_back(std::move(socket));
+    peer.progress.Wait();  // before its thread runs: a burst of clients must not look like work
     peer.thread = std::jthread([this, &peer](std::stop_token stop) {
-      ServeConnection(peer.socket, tls_.get(), {options_.max_body, &peer.deadline, &handler_}, stop);
+      ServeConnection(peer.socket, tls_.get(), {options_, handler_, budget_, peer.progress}, stop);
       ::shutdown(peer.socket.native_handle(), SHUT_RDWR);
       peer.done = true;
     });
+  }
+
+  // Connections that have not been told to end.
+  int64_t Open() const {
+    return std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.ended && !peer.done; });
+  }
+
+  // Ends the connection that has waited longest for a request. False: none waits.
+  bool EvictOldest() {
+    for (;;) {
+      Peer* oldest = nullptr;
+      int64_t since = 0;
+      for (Peer& peer : peers_) {
+        const int64_t waiting = peer.ended ? 0 : peer.progress.waiting_since();
+        if (waiting == 0 || (oldest != nullptr && waiting >= since)) continue;
+        oldest = &peer;
+        since = waiting;
+      }
+      if (oldest == nullptr) return false;
+      if (!oldest->progress.Evict(since)) continue;  // its request has come meanwhile
+      oldest->End();
+      return true;
+    }
   }
 
   static void Refuse(tcp::socket socket) {
@@ -192,13 +223,14 @@ class HttpServer::Core {
 
   void Sweep() {
     for (auto it = peers_.begin(); it != peers_.end();) {
-      if (it->deadline.Passed()) it->End();
+      if (it->progress.Overdue()) it->End();
       it = it->done ? peers_.erase(it) : std::next(it);
     }
   }
 
   const Options options_;
   const Handler handler_;
+  Budget budget_;
   asio::io_context io_;
   tcp::acceptor acceptor_;
   std::unique_ptr<asio::ssl::context> tls_;
@@ -224,4 +256,4 @@ bool HttpServer::tls() const { return core_->tls(); }
 absl::Status HttpServer::SetListening(bool listening) { return core_->SetListening(listening); }
 int64_t HttpServer::connections() const { return core_->connections(); }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::http_server

@@ -1,5 +1,5 @@
-// HTTP exchanges with one server by libcurl: whole requests on pooled connections, and streams.
-// Of kube/client, and for the operator's check of services that are no API server. Thread-safe.
+// HTTP exchanges with one server: whole requests on pooled connections, and streams, with credentials that are replaced
+// while the program runs. The operator's check of services other than the API server uses it too. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/http_client/connection.h"
 #include "kube/client/config.h"
 #include "kube/client/credentials.h"
 
@@ -31,26 +32,25 @@ struct HttpResponse {
   std::optional<std::chrono::seconds> retry_after;
 };
 
-class CurlSession {
+class HttpSession {
  public:
-  CurlSession(const ClientConfig& config, base::Clock& clock);
-  ~CurlSession();
+  HttpSession(const ClientConfig& config, base::Clock& clock);
+  ~HttpSession();
 
-  // One try, and a second one when the server refuses our credentials and their files hold others by now.
-  // `stop` ends it at once. Errors are those of the transport alone: Unavailable, DeadlineExceeded,
-  // ResourceExhausted (a body over 1 GiB), FailedPrecondition (TLS: a certificate that does not verify or is
-  // no PEM), Cancelled.
+  // Tries once, and a second time when the server refuses our credentials and their files hold others by now. `stop`
+  // ends the exchange at once. Errors are those of the transport alone: Unavailable, DeadlineExceeded, Cancelled,
+  // ResourceExhausted (a body over 1 GiB), FailedPrecondition (TLS: a certificate that does not verify or is no PEM).
   absl::StatusOr<HttpResponse> Exchange(const HttpRequest& request, const std::string& what, std::stop_token stop);
 
-  // Gives the bytes of a 200 to `on_bytes` until it says false, the server ends, `stop`, or `timeout`
-  // (0: none). Any other code comes back with its body; for a 200 the body is empty. Tries as Exchange.
-  // Error StreamCut: the transport failed after the 200.
+  // Gives the bytes of a 200 to `on_bytes` until it says false, the server ends, `stop`, or `timeout` (0: none). Any
+  // other code comes back with its body; for a 200 the body is empty. Tries as Exchange. Error StreamCut: the transport
+  // failed after the 200.
   absl::StatusOr<HttpResponse> Stream(const std::string& path, const std::string& what,
                                       std::chrono::milliseconds timeout, std::stop_token stop,
                                       const std::function<bool(std::string_view)>& on_bytes);
 
  private:
-  class Handle;
+  struct Pooled;
   template <typename Try>
   absl::StatusOr<HttpResponse> WithCredentials(const Try& once);
   absl::StatusOr<HttpResponse> ExchangeOnce(const HttpRequest& request, const std::string& what, std::stop_token stop,
@@ -59,14 +59,19 @@ class CurlSession {
                                           std::chrono::milliseconds timeout, std::stop_token stop,
                                           const std::function<bool(std::string_view)>& on_bytes,
                                           const Credentials::Snapshot& who);
-  std::unique_ptr<Handle> Take(const Credentials::Snapshot& who);
-  void Give(std::unique_ptr<Handle> handle);
+  http_client::Options OptionsFor(const Credentials::Snapshot& who) const;
+  http_client::Request RequestFor(const HttpRequest& request, const Credentials::Snapshot& who) const;
+  absl::Status ErrorOf(const http_client::Result& result, const std::string& what) const;
+  std::unique_ptr<Pooled> Take(const Credentials::Snapshot& who);
+  void Give(std::unique_ptr<Pooled> connection);
 
   const ClientConfig config_;
+  std::string base_;         // of every URL
+  std::string host_header_;  // when the URL names another host, so that its certificate is verified by that name
   base::Clock& clock_;
   Credentials credentials_;
   base::Mutex mutex_;
-  std::vector<std::unique_ptr<Handle>> idle_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Pooled>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace medley::kube

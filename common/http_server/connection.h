@@ -1,0 +1,77 @@
+// One connection of the server: requests in, responses out, until either side ends it.
+// Internal to common/http_server, because it needs asio's headers.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <stop_token>
+
+#include "common/base/clock.h"
+#include "common/http_server/server.h"
+
+namespace medley::http_server {
+
+// What a connection does, as the thread that accepts connections needs to know it. Thread-safe.
+class Progress {
+ public:
+  // The connection has to be over with what it does by then; another thread looks.
+  void FinishWithin(std::chrono::milliseconds time) { deadline_ = Now() + Nanos(time); }
+  void NoDeadline() { deadline_ = 0; }
+  bool Overdue() const {
+    const int64_t deadline = deadline_;
+    return deadline != 0 && Now() > deadline;
+  }
+
+  // It waits for a request: whoever needs its place may evict it.
+  void Wait() { waiting_since_ = Now(); }
+  // A request begins. False: the connection was evicted.
+  bool Work() {
+    const int64_t since = waiting_since_.exchange(0);
+    return since != kEvicted;
+  }
+  // When it began to wait; 0: it works on a request or is evicted.
+  int64_t waiting_since() const {
+    const int64_t since = waiting_since_;
+    return since == kEvicted ? 0 : since;
+  }
+  // False: it was no longer waiting since `since`.
+  bool Evict(int64_t since) { return waiting_since_.compare_exchange_strong(since, kEvicted); }
+
+ private:
+  static constexpr int64_t kEvicted = -1;
+  static int64_t Now() { return base::SystemClock().Steady().time_since_epoch().count(); }
+  static int64_t Nanos(std::chrono::milliseconds time) { return base::nanoseconds(time).count(); }
+
+  std::atomic<int64_t> deadline_ = 0;
+  std::atomic<int64_t> waiting_since_ = 0;
+};
+
+// Memory that many connections share. Thread-safe.
+class Budget {
+ public:
+  explicit Budget(int64_t bytes) : left_(bytes) {}
+  bool Take(int64_t bytes) {
+    if (left_.fetch_sub(bytes) >= bytes) return true;
+    left_ += bytes;
+    return false;
+  }
+  void Give(int64_t bytes) { left_ += bytes; }
+
+ private:
+  std::atomic<int64_t> left_;
+};
+
+struct ConnectionContext {
+  const HttpServer::Options& options;
+  const HttpServer::Handler& handler;
+  Budget& budget;
+  Progress& progress;
+};
+
+// Returns when the connection has ended. Never throws. `tls` null: plain.
+void ServeConnection(boost::asio::ip::tcp::socket& socket, boost::asio::ssl::context* tls,
+                     const ConnectionContext& context, std::stop_token stop);
+
+}  // namespace medley::http_server

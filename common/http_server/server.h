@@ -1,0 +1,67 @@
+// HTTP/1.1 over plain sockets or TLS: one thread a connection, keep-alive, pipelining, chunked streams.
+//
+//   http_server::HttpServer server({.port = 9090, .max_body = 0}, [](const HttpRequest&) { return HttpResponse(); });
+//   MEDLEY_RETURN_IF_ERROR(server.Start());
+//
+// Bounded against hostile clients: connections, the bytes and lines of headers, bodies, the memory of all requests that
+// are being read, and the time of each phase. A client that says nothing takes a thread and no more, and loses its
+// connection to the next one that needs it.
+//
+// Thread-safe. Start once; Stop is idempotent: it ends every connection and joins every thread.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/http_server/message.h"
+
+namespace medley::http_server {
+
+// Bytes and lines of the header of one request; more get 431.
+inline constexpr int64_t kMaxHeaderBytes = int64_t{64} << 10;
+inline constexpr int kMaxHeaderLines = 128;
+
+class HttpServer {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1";
+    int port = 0;  // 0: the system chooses
+    // When all are in use, a new client replaces the connection that has waited longest for a request. While every
+    // connection works on a request, new clients get 429.
+    int max_connections = 256;
+    int64_t max_body = 3 << 20;                          // bytes; more get 413
+    int64_t max_request_memory = int64_t{64} << 20;      // headers and bodies of all requests being read; more get 503
+    std::chrono::milliseconds header_timeout{10'000};    // from the first byte of a request to the end of its header
+    std::chrono::milliseconds idle_timeout{300'000};     // between requests
+    std::chrono::milliseconds transfer_timeout{60'000};  // of a body, of a handshake and of each write
+    std::filesystem::path certificate, key, client_ca;   // PEM; empty: plain HTTP
+    // The response for a request that the server refuses itself. Null: plain text.
+    std::function<HttpResponse(int code, const std::string& message)> refuse;
+  };
+  // Called by the connections' threads, many at a time. An exception becomes a response with code 500.
+  using Handler = std::function<HttpResponse(const HttpRequest&)>;
+
+  HttpServer(Options options, Handler handler);
+  ~HttpServer();
+
+  // Errors: Unavailable naming the address when it is in use; InvalidArgument for a bad address or certificate.
+  absl::Status Start();
+  void Stop();
+  // False: every connection ends and new ones are refused, until true. Returns once that has happened. Errors:
+  // FailedPrecondition when the port was taken meanwhile, before Start and after Stop.
+  absl::Status SetListening(bool listening);
+  int port() const;
+  bool tls() const;
+  int64_t connections() const;  // accepted so far
+
+ private:
+  class Core;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace medley::http_server
