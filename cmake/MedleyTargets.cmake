@@ -1,6 +1,6 @@
 # All targets are made by these functions. Each folder is one library, named by the folder's path with underscores.
 #
-#   medley_library(NAME common_base SRCS a.cc [ALONE own_flags.cc] HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
+#   medley_library(NAME common_base SRCS a.cc [ALONE a.cc] HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
 #               [TIMEOUT seconds])

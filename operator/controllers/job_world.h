@@ -20,8 +20,8 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
 kube::ObjectPtr ReadCurrent(const JobDeps& deps, bool first, const kube::Resource& resource, const kube::Key& key,
                             kube::ObjectPtr cached);
 
-// All valid pools, those of the query with prices and units as this job sees them. The only place where a pool is priced
-// for a job.
+// All valid pools, those of the query with prices and units as this job sees them. The only place where a pool is
+// priced for a job.
 lifecycle::PoolsView ReadPoolsView(const JobDeps& deps, const TrainingJob& job, const lifecycle::ReadPools& query);
 
 }  // namespace medley::ops

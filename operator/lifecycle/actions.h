@@ -27,8 +27,8 @@ namespace medley::ops::lifecycle {
 
 // --- Reads, of what only some passes need.
 
-// All pools. Those in `names`, or all when it is empty, come with prices and units, as this job sees them: counting units
-// takes the longest, so they are counted only in the zones that the choice of a price looks at.
+// All pools. Those in `names`, or all when it is empty, come with prices and units, as this job sees them: counting
+// units takes the longest, so they are counted only in the zones that the choice of a price looks at.
 struct ReadPools {
   using Answer = PoolsView;
   std::vector<std::string> names;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kube/object.h"
+#include "kube/pod.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
@@ -11,11 +12,7 @@ namespace medley::ops {
 // Exit code of a worker whose failure a retry will not cure.
 inline constexpr int kPermanentFailure = 2;
 
-// Its containers have ended and will not be restarted.
-inline bool HasEnded(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
+using kube::HasEnded;
 
 inline bool HasSucceeded(const kube::Object& pod) { return pod.String("/status/phase") == "Succeeded"; }
 

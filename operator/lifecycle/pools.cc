@@ -38,9 +38,8 @@ void Add(const PoolView& view, UsablePools& usable) {
 void LimitToHeld(const PlanRecord& record, UsablePools& usable) {
   for (PoolView& view : usable.pools) {
     if (!view.only_held) continue;
-    const auto held = static_cast<int>(std::count_if(record.slots.begin(), record.slots.end(), [&](const auto& slot) {
-      return slot.pool == view.pool.name;
-    }));
+    const auto held = static_cast<int>(std::count_if(record.slots.begin(), record.slots.end(),
+                                                     [&](const auto& slot) { return slot.pool == view.pool.name; }));
     if (held >= view.units) continue;
     view.units = held;
     view.bound = "units that the job holds of pool " + view.pool.name;

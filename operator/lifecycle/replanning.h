@@ -39,9 +39,9 @@ struct ReplanningState {
 // Considers another plan if something asks for one. Without a coordinator that reports, it does nothing.
 absl::Status Replan(Pass& pass, const TrainingJob& job);
 
-// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools` give
-// no plan, or none that is worth a move, other zones are considered. `considered`: of the pools in the zones that the job
-// keeps.
+// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools`
+// give no plan, or none that is worth a move, other zones are considered. `considered`: of the pools in the zones that
+// the job keeps.
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
                       const UsablePools& pools, const PlanningInputs& considered);
 

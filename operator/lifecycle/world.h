@@ -26,7 +26,7 @@ struct PoolView {
   std::string zone;                         // of that price, which pods are pinned to; empty: they are not pinned
   double paid_usd_per_unit_hour = 0;        // what a unit that the job holds costs now
   int units_where_held = 0;                 // as `units`, in the zone where the job holds units
-  std::optional<double> cheaper_usd_per_unit_hour;  // of another zone, when the job keeps a dearer one
+  std::optional<double> cheaper_usd_per_unit_hour;  // of another zone, when the job keeps a more expensive one
   // No offering is available any more: the job may keep the units that it holds, and gets no others.
   bool only_held = false;
   std::string why_unpriced;  // a clause

@@ -11,8 +11,8 @@ struct MemberSlot {
   std::string member;  // pod name
   Role role = Role::kTrainer;
   std::string pool;
-  int stage = 0;  // trainers only
-  int index = 0;  // a trainer's rank within the stage, or a server's shard
+  int stage = 0;          // trainers only
+  int index = 0;          // a trainer's rank within the stage, or a server's shard
   std::string zone = {};  // that the pod is pinned to; empty: any
   bool operator==(const MemberSlot&) const = default;
 };

@@ -1,4 +1,4 @@
-// Section E4 of the client's checklist (docs/design/kube-client.md): connections, deadlines, retries and the user agent.
+// Section E4 of docs/design/kube-client.md: connections, deadlines, retries and the user agent.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

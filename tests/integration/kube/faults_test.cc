@@ -1,4 +1,4 @@
-// Section H of the client's checklist (docs/design/kube-client.md): every fault that can be scripted, as a client sees it. A
+// Section H of docs/design/kube-client.md: every fault that can be scripted, as a client sees it. A
 // fault that a real API server has without a script is tested there too.
 #include <gmock/gmock.h>
 

@@ -65,7 +65,7 @@ TEST(MatchPriceTest, Table) {
        "a"},
       {"spot that nobody knows costs on-demand", {{P3("", "on-demand"), 3}}, P3("a"), 0, 3, "a"},
       {"spot that is known elsewhere does not", {{P3("", "on-demand"), 3}, {P3("b"), 1}}, P3("a")},
-      {"a price of 0 is none", {{P3("a"), 0}}, P3("a")},
+      {"a price of 0 does not count", {{P3("a"), 0}}, P3("a")},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

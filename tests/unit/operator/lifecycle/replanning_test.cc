@@ -37,43 +37,44 @@ TEST_P(ReplanTest, WhatAsksForAnotherPlan) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ReplanTest,
-    testing::Values(
-        ReplanCase{"Nothing", [](FakeCluster&) {}, "", "a"},
-        ReplanCase{"CheaperElsewhereButThePlannerStays", [](FakeCluster& c) { c.pools["b"].price = 0.5; },
-                   "PriceChanged: stay (SamePlan)", "a"},
-        ReplanCase{"PriceChangesAreIgnored",
-                   [](FakeCluster& c) {
-                     c.SetSpec({{"elasticity", {{"replan", {{"onPriceChange", false}}}}}});
-                     c.Pass();  // the edit itself is considered
-                     c.pools["b"].price = 0.5;
-                   },
-                   "ObjectiveChanged: stay", "a"},
-        ReplanCase{"PoolUnusable", [](FakeCluster& c) { c.pools.erase("a"); }, "PoolUnusable: move (Forced)", "b"},
-        ReplanCase{"PriceAbsent", [](FakeCluster& c) { c.pools["a"].price.reset(); }, "PoolUnusable: move (Forced)", "b"},
-        ReplanCase{"LimitLowered", [](FakeCluster& c) { c.pools["a"].limit = 1; }, "CapacityLowered: move (Forced)",
-                   "b"},
-        ReplanCase{"LimitLoweredBriefly",
-                   [](FakeCluster& c) {
-                     c.pools["a"].limit = 1;
-                     c.Pass();
-                     c.Advance(base::seconds(5));
-                     c.pools["a"].limit = 2;
-                   },
-                   "", "a"},
-        ReplanCase{"LimitRaised", [](FakeCluster& c) { c.pools["a"].limit = 4; }, "CapacityChanged: stay (SamePlan)",
-                   "a"},
-        ReplanCase{"ObjectiveEdited",
-                   [](FakeCluster& c) {
-                     c.SetSpec({{"objective", {{"maxUsdPerHour", "9"}}}});
-                   },
-                   "ObjectiveChanged: stay (SamePlan)", "a"},
-        ReplanCase{"BelowGoalForLong",
-                   [](FakeCluster& c) {
-                     c.SetSpec({{"objective", {{"minThroughput", 1000}}}});
-                     c.Settle();
-                     c.coordinator().throughput = 100;
-                   },
-                   "ThroughputBelowGoal: stay (SamePlan)", "a"}),
+    testing::Values(ReplanCase{"Nothing", [](FakeCluster&) {}, "", "a"},
+                    ReplanCase{"CheaperElsewhereButThePlannerStays", [](FakeCluster& c) { c.pools["b"].price = 0.5; },
+                               "PriceChanged: stay (SamePlan)", "a"},
+                    ReplanCase{"PriceChangesAreIgnored",
+                               [](FakeCluster& c) {
+                                 c.SetSpec({{"elasticity", {{"replan", {{"onPriceChange", false}}}}}});
+                                 c.Pass();  // the edit itself is considered
+                                 c.pools["b"].price = 0.5;
+                               },
+                               "ObjectiveChanged: stay", "a"},
+                    ReplanCase{"PoolUnusable", [](FakeCluster& c) { c.pools.erase("a"); },
+                               "PoolUnusable: move (Forced)", "b"},
+                    ReplanCase{"PriceAbsent", [](FakeCluster& c) { c.pools["a"].price.reset(); },
+                               "PoolUnusable: move (Forced)", "b"},
+                    ReplanCase{"LimitLowered", [](FakeCluster& c) { c.pools["a"].limit = 1; },
+                               "CapacityLowered: move (Forced)", "b"},
+                    ReplanCase{"LimitLoweredBriefly",
+                               [](FakeCluster& c) {
+                                 c.pools["a"].limit = 1;
+                                 c.Pass();
+                                 c.Advance(base::seconds(5));
+                                 c.pools["a"].limit = 2;
+                               },
+                               "", "a"},
+                    ReplanCase{"LimitRaised", [](FakeCluster& c) { c.pools["a"].limit = 4; },
+                               "CapacityChanged: stay (SamePlan)", "a"},
+                    ReplanCase{"ObjectiveEdited",
+                               [](FakeCluster& c) {
+                                 c.SetSpec({{"objective", {{"maxUsdPerHour", "9"}}}});
+                               },
+                               "ObjectiveChanged: stay (SamePlan)", "a"},
+                    ReplanCase{"BelowGoalForLong",
+                               [](FakeCluster& c) {
+                                 c.SetSpec({{"objective", {{"minThroughput", 1000}}}});
+                                 c.Settle();
+                                 c.coordinator().throughput = 100;
+                               },
+                               "ThroughputBelowGoal: stay (SamePlan)", "a"}),
     [](const auto& each) { return each.param.name; });
 
 TEST(ReplanningTest, AMemberThatCannotBeScheduledIsPlannedElsewhere) {

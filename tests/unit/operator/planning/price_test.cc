@@ -55,7 +55,7 @@ PriceCatalog Zonal(std::vector<ZonePrice> prices) {
   return catalog;
 }
 
-// As in docs/pools-and-prices.md.
+// As in docs/use/pools-and-prices.md.
 ResourcePool V100() {
   ResourcePool pool;
   pool.name = "v100-spot";
