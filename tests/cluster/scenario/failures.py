@@ -215,7 +215,7 @@ def suspend(w):
     steps = [s["step"] for s in w.life.steps()]
     resumed = steps[steps.index(step) + 1]
     require(resumed == step + 1, f"the job was suspended after step {step} and resumed with step {resumed}")
-    return f"{message} It resumed with step {resumed}."
+    return f"{message}; it resumed with step {resumed}"
 
 
 def delete(w):
