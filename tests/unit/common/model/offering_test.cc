@@ -29,7 +29,7 @@ std::vector<CatalogPrice> PricesOf(const std::vector<Row>& rows) {
   return prices;
 }
 
-struct Case {
+struct MatchCase {
   const char* name;
   std::vector<Row> catalog;
   Offering wanted;
@@ -41,7 +41,7 @@ struct Case {
 };
 
 TEST(MatchPriceTest, Table) {
-  const std::vector<Case> cases = {
+  const std::vector<MatchCase> cases = {
       {"an absent zone means any, and the cheapest wins", {{P3("a"), 3}, {P3("b"), 2}}, P3(""), 1, 2, "b"},
       {"a zone that is named is the one", {{P3("a"), 3}, {P3("b"), 2}}, P3("a"), 0, 3, "a"},
       {"another zone's price is not this one's", {{P3("b"), 2}}, P3("a")},
@@ -67,7 +67,7 @@ TEST(MatchPriceTest, Table) {
       {"spot that is known elsewhere does not", {{P3("", "on-demand"), 3}, {P3("b"), 1}}, P3("a")},
       {"a price of 0 does not count", {{P3("a"), 0}}, P3("a")},
   };
-  for (const Case& c : cases) {
+  for (const MatchCase& c : cases) {
     SCOPED_TRACE(c.name);
     const auto match = MatchPrice(PricesOf(c.catalog), {&c.wanted, "", c.not_zones});
     ASSERT_EQ(match.has_value(), c.entry >= 0);
