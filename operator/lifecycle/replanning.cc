@@ -190,15 +190,16 @@ absl::Status ConsiderCheapestZones(Pass& pass, const TrainingJob& job, const std
 }
 
 // Pods of `pool` find no node in the zone that they are pinned to: the job avoids it. True: `pools` now has the pool in
-// another zone.
+// a zone that was not tried yet.
 absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::string& pool, UsablePools& pools) {
   const std::string zone = pass.memory.planning.record->Zones()[pool];
   if (zone.empty()) return false;
-  pass.memory.replanning.avoided_zones[pool].insert(zone);
+  std::set<std::string>& avoided = pass.memory.replanning.avoided_zones[pool];
+  avoided.insert(zone);
   MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) return false;
   pools = std::move(choice.pools);
-  return pools.zones[pool] != zone;
+  return !avoided.contains(pools.zones[pool]);
 }
 
 }  // namespace

@@ -67,5 +67,13 @@ TEST(SlotsTest, AServerNeverBecomesATrainer) {
   for (const auto& slot : after) EXPECT_EQ(slot.role == Role::kServer, slot.member.rfind("j-server", 0) == 0);
 }
 
+TEST(SlotsTest, SlotsStayWhereTheirPoolIsPinnedAlikeOrNotAtAll) {
+  const std::vector<MemberSlot> slots = {{"m", Role::kTrainer, "p", 0, 0, "a"}, {"n", Role::kServer, "q", 0, 0}};
+  EXPECT_TRUE(SameZones(slots, {{"p", "a"}, {"q", ""}}));
+  EXPECT_TRUE(SameZones(slots, {{"p", ""}}));
+  EXPECT_FALSE(SameZones(slots, {{"p", "b"}}));
+  EXPECT_FALSE(SameZones(slots, {{"p", "a"}, {"q", "a"}}));
+}
+
 }  // namespace
 }  // namespace medley::ops

@@ -8,6 +8,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/planning/pool_prices.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -53,6 +54,16 @@ AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request) {
   model::PlanResult none;
   none.reasons = {{"limit", request.resources.front().name, kUnits, 0, ""}};
   return {none, false};
+}
+
+std::string ZoneOf(const std::string& node) { return "z" + node; }
+
+// The zone that required node affinity pins the pod to; empty: none.
+std::string PinOf(const kube::Object& pod) {
+  const Json& zone = pod.At(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
+      "matchExpressions/0/values/0");
+  return zone.is_string() ? zone.get<std::string>() : "";
 }
 
 std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
@@ -143,7 +154,7 @@ World FakeCluster::Observe() const {
 struct FakeCluster::Hand {
   FakeCluster& cluster;
 
-  Answer operator()(const ReadPools&) const {
+  Answer operator()(const ReadPools& action) const {
     PoolsView view;
     view.catalog_revision = cluster.catalog_revision;
     for (const auto& [name, pool] : cluster.pools) {
@@ -151,8 +162,15 @@ struct FakeCluster::Hand {
                                     "unit": {"resources": {"cpu": "1"}}}})");
       object["metadata"]["name"] = name;
       object["spec"]["limit"] = pool.limit;
-      PoolView one{*ResourcePool::FromObject(kube::Object(object)), pool.price, cluster.FreeUnits(name),
+      PoolView one{*ResourcePool::FromObject(kube::Object(object)), pool.price, cluster.FreeUnits(name, ""),
                    "nodes of " + name};
+      one.paid_usd_per_unit_hour = pool.price.value_or(0);
+      one.units_where_held = one.units;
+      one.why_unpriced = fmt::format("the catalog (revision {}) does not hold it", cluster.catalog_revision.value_or(0));
+      const auto choice = action.zones.find(name);
+      if (!pool.zone_prices.empty()) {
+        cluster.ReadZones(choice == action.zones.end() ? ZoneChoice() : choice->second, one);
+      }
       view.pools.push_back(std::move(one));
     }
     return view;
@@ -350,13 +368,48 @@ PassLog FakeCluster::Pass() {
   return log;
 }
 
-int FakeCluster::FreeUnits(const std::string& pool) const {
+int FakeCluster::UnitsOf(const std::string& node) const {
+  const auto units = node_units.find(node);
+  return units == node_units.end() ? kUnits : units->second;
+}
+
+int FakeCluster::FreeUnits(const std::string& pool, const std::string& zone) const {
   int free = 0;
   for (const char* node : kNodesOfPool) {
     const std::string name = pool + "-" + node;
-    free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : kUnits;
+    if (!zone.empty() && zone != ZoneOf(node)) continue;
+    free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : UnitsOf(name);
   }
   return std::min(free, pools.at(pool).limit);
+}
+
+void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
+  const std::string name = view.pool.name;
+  const Pool& pool = pools.at(name);
+  view.pool.usd_per_unit_hour = 0;
+  view.pool.offering = model::Offering{"aws", "r", "", "m5-" + name, "spot", 1};
+  PriceCatalog catalog;
+  PoolZones zones{true, {}};
+  for (const char* node : kNodesOfPool) zones.zones.insert(ZoneOf(node));
+  for (const auto& [zone, price] : pool.zone_prices) {
+    PriceEntry entry;
+    entry.offering = view.pool.offering;
+    entry.offering->zone = zone;
+    entry.usd_per_instance_hour = price;
+    entry.available = !pool.unavailable_zones.contains(zone);
+    catalog.entries.push_back(entry);
+  }
+  const auto has_units = [&](const std::string& zone) { return FreeUnits(name, zone) > 0; };
+  const auto price = PriceForJob(view.pool, &catalog, zones, choice, has_units);
+  view.usd_per_unit_hour.reset();
+  if (!price) return;
+  view.usd_per_unit_hour = price->price.usd_per_unit_hour;
+  view.paid_usd_per_unit_hour = price->paid;
+  if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
+  view.only_held = price->only_held;
+  view.zone = price->price.pin;
+  view.units = FreeUnits(name, view.zone);
+  view.units_where_held = FreeUnits(name, choice.held ? choice.held->zone : view.zone);
 }
 
 bool FakeCluster::StepPod(const std::string& name, Json& pod) {
@@ -374,12 +427,16 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
       pod["spec"]["nodeName"] = "control-0";
       return true;
     }
+    const std::string pin = PinOf(object);
     for (const char* node : kNodesOfPool) {
       const std::string candidate = pool + "-" + node;
       const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
         return other.second["spec"].value("nodeName", "") == candidate && !HasEnded(kube::Object(other.second));
       });
-      if (noticed_nodes.contains(candidate) || nodes_not_ready.contains(candidate) || bound >= kUnits) continue;
+      const bool takes_pods = !noticed_nodes.contains(candidate) && !nodes_not_ready.contains(candidate) &&
+                              !blocked_nodes.contains(candidate);
+      if (!takes_pods || bound >= UnitsOf(candidate)) continue;
+      if (!pin.empty() && pin != ZoneOf(node)) continue;
       pod["spec"]["nodeName"] = candidate;
       return true;
     }

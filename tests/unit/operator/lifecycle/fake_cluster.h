@@ -38,11 +38,16 @@ class FakeCluster {
   struct Pool {
     int limit = 4;
     std::optional<double> price = 1;
+    // Not empty: `price` does not count, the catalog has these prices by zone. Node "a-0" is in zone "z0", and so on.
+    std::map<std::string, double> zone_prices = {};
+    std::set<std::string> unavailable_zones = {};
   };
   std::map<std::string, Pool> pools;
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
+  std::set<std::string> blocked_nodes;     // their units count as free, but no pod is bound to them
+  std::map<std::string, int> node_units;   // absent: two
   bool cache_is_current = true;
   int64_t leader_term = 0;
   JobOptions options;
@@ -109,7 +114,9 @@ class FakeCluster {
   bool StepPod(const std::string& name, kube::Json& pod);
   bool StepCoordinator();
   bool Runs(const std::string& member) const;
-  int FreeUnits(const std::string& pool) const;
+  int UnitsOf(const std::string& node) const;
+  int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty
+  void ReadZones(const ZoneChoice& choice, PoolView& view) const;
   void Store(const std::string& kind, kube::Json object);
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);

@@ -9,8 +9,12 @@
 // the plan that is in force by then, on purpose: a job does not move without a gain.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <functional>
 #include <random>
 
+#include "common/base/status.h"
+#include "operator/api/resources.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -99,6 +103,29 @@ Event RandomEvent(std::mt19937& random) {
   }
 }
 
+// Of pool a's prices by zone.
+Event RandomZoneEvent(std::mt19937& random) {
+  const std::string number = std::to_string(random() % 2);
+  const double price = 0.25 * static_cast<double>(1 + random() % 8);
+  const bool on = random() % 2 == 0;
+  switch (random() % 4) {
+    case 0:
+      return {"a price in z" + number, [=](FakeCluster& c) { c.pools["a"].zone_prices["z" + number] = price; }};
+    case 1:
+      return {"z" + number + (on ? " is" : " is not") + " available", [=](FakeCluster& c) {
+                c.pools["a"].unavailable_zones.erase("z" + number);
+                if (!on) c.pools["a"].unavailable_zones.insert("z" + number);
+              }};
+    case 2:
+      return {"a-" + number + (on ? " takes" : " does not take") + " pods", [=](FakeCluster& c) {
+                c.blocked_nodes.erase("a-" + number);
+                if (!on) c.blocked_nodes.insert("a-" + number);
+              }};
+    default:
+      return {"units of a-" + number, [=](FakeCluster& c) { c.node_units["a-" + number] = on ? 1 : 2; }};
+  }
+}
+
 // Passes and steps of the cluster in a random order.
 void RunForAWhile(FakeCluster& cluster, std::mt19937& random) {
   for (auto left = random() % 6; left > 0; --left) {
@@ -123,6 +150,26 @@ class LifecycleProperty : public testing::TestWithParam<uint32_t> {
     EXPECT_TRUE(cluster.Settle()) << "no rest:\n" << cluster.trace();
     EXPECT_THAT(cluster.violations(), IsEmpty());
     return cluster.Digest();
+  }
+
+  static void ComeToRestAfter(const std::function<Event(std::mt19937&)>& any, std::mt19937& random,
+                              FakeCluster& cluster) {
+    std::string names;
+    for (int i = 0; i < 12; ++i) {
+      const Event event = any(random);
+      names += event.first + "; ";
+      event.second(cluster);
+      RunForAWhile(cluster, random);
+      if (random() % 6 == 0) cluster.RestartOperator();
+    }
+    cluster.failures.clear();
+    cluster.planner = nullptr;
+    EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << ": " << names << "\n" << cluster.trace();
+    EXPECT_THAT(cluster.violations(), IsEmpty()) << "seed " << GetParam() << ": " << names;
+    cluster.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+    EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << "\n" << cluster.trace();
+    EXPECT_THAT(cluster.pod_names(), IsEmpty());
+    EXPECT_THAT(cluster.violations(), IsEmpty()) << "seed " << GetParam() << ": " << names;
   }
 };
 
@@ -160,24 +207,17 @@ TEST_P(LifecycleProperty, AnEmptyMemoryChangesNothingInAClusterAtRest) {
 }
 
 TEST_P(LifecycleProperty, AnyEventsComeToRestSafely) {
-  std::mt19937 random(GetParam());
   FakeCluster cluster;
-  std::string names;
-  for (int i = 0; i < 12; ++i) {
-    const Event event = RandomEvent(random);
-    names += event.first + "; ";
-    event.second(cluster);
-    RunForAWhile(cluster, random);
-    if (random() % 6 == 0) cluster.RestartOperator();
-  }
-  cluster.failures.clear();
-  cluster.planner = nullptr;
-  EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << ": " << names << "\n" << cluster.trace();
-  EXPECT_THAT(cluster.violations(), IsEmpty()) << "seed " << GetParam() << ": " << names;
-  cluster.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
-  EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << "\n" << cluster.trace();
-  EXPECT_THAT(cluster.pod_names(), IsEmpty());
-  EXPECT_THAT(cluster.violations(), IsEmpty()) << "seed " << GetParam() << ": " << names;
+  std::mt19937 random(GetParam());
+  ComeToRestAfter(RandomEvent, random, cluster);
+}
+
+TEST_P(LifecycleProperty, AnyEventsOfZonesComeToRestSafely) {
+  FakeCluster cluster;
+  cluster.pools["a"].zone_prices = {{"z0", 1}, {"z1", 1.25}};
+  std::mt19937 random(GetParam());
+  const auto any = [](std::mt19937& r) { return r() % 2 == 0 ? RandomZoneEvent(r) : RandomEvent(r); };
+  ComeToRestAfter(any, random, cluster);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LifecycleProperty, testing::Range(kFirstSeed, kFirstSeed + kSeeds),

@@ -189,13 +189,5 @@ TEST(PriceForJobTest, AnEditOfThePool) {
   EXPECT_EQ(own->paid, 9);
 }
 
-TEST(PriceForJobTest, SlotsStayWhereTheirPoolIsPinnedAlikeOrNotAtAll) {
-  const std::vector<MemberSlot> slots = {{"m", Role::kTrainer, "p", 0, 0, "a"}, {"n", Role::kServer, "q", 0, 0}};
-  EXPECT_TRUE(SameZones(slots, {{"p", "a"}, {"q", ""}}));
-  EXPECT_TRUE(SameZones(slots, {{"p", ""}}));
-  EXPECT_FALSE(SameZones(slots, {{"p", "b"}}));
-  EXPECT_FALSE(SameZones(slots, {{"p", "a"}, {"q", "a"}}));
-}
-
 }  // namespace
 }  // namespace medley::ops
