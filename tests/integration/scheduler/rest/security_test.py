@@ -87,7 +87,7 @@ class SecurityTest(unittest.TestCase):
                     return False
             wait_for("the new certificate", served)
             self.file(os.path.basename(key), "not a key")
-            wait_for("the bad key is seen", lambda: served() and "not taken" in scheduler.log())
+            wait_for("the bad key is seen", lambda: served() and "keeping the last one" in scheduler.log())
             self.assertTrue(served())
 
     def test_client_certificates(self):

@@ -65,7 +65,7 @@ TEST(ReasonsTest, TheConflictIsASmallestOneAndFollowingAReasonResolvesIt) {
     const std::vector<model::Reason> reasons = WhyInfeasible(*problem, Unbounded());
     ASSERT_EQ(reasons.size(), conflict.size()) << "seed " << seed;
     for (const model::Reason& reason : reasons) {
-      const bool alone = reason.message.find("then other constraints") == std::string::npos;
+      const bool alone = reason.message.find("other constraints still make") == std::string::npos;
       const model::PlanRequest base = alone ? request : LiftAllBut(request, all, conflict);
       EXPECT_TRUE(CheapestPlan(Follow(base, all, reason), Unbounded())) << "seed " << seed << ": " << reason.message;
       ++followed;

@@ -33,7 +33,7 @@ TEST(CsvTest, QuotedFieldsKeepDelimitersSpacesAndQuotes) {
 
 TEST(CsvTest, RefusesBrokenQuotes) {
   CsvFields fields;
-  EXPECT_THAT(base::Message(SplitCsv("1,\"open", ',', fields)), HasSubstr("does not end"));
+  EXPECT_THAT(base::Message(SplitCsv("1,\"open", ',', fields)), HasSubstr("has no closing quote"));
   EXPECT_THAT(base::Message(SplitCsv("1,\"a\"b,2", ',', fields)), HasSubstr("column 1 has text after"));
 }
 

@@ -57,9 +57,9 @@ TEST_F(DatasetTest, ReadsRows) {
 
 TEST_F(DatasetTest, NamesTheLineOfABadRow) {
   EXPECT_THAT(Error("1,a,3\n0,b,x7\n"), HasSubstr("x.csv:2: column 2: 'x7' is not a number"));
-  EXPECT_THAT(Error("1,a,3\n\n0,b\n"), HasSubstr("x.csv:3: has 2 columns, the schema needs 3"));
+  EXPECT_THAT(Error("1,a,3\n\n0,b\n"), HasSubstr("x.csv:3: the line has 2 columns, the schema needs 3"));
   EXPECT_THAT(Error("2,a,3\n"), HasSubstr("x.csv:1: column 0: the label '2' is neither 0 nor 1"));
-  EXPECT_THAT(Error("1,\"a,3\n"), HasSubstr("x.csv:1: a quoted field does not end"));
+  EXPECT_THAT(Error("1,\"a,3\n"), HasSubstr("x.csv:1: a quoted field has no closing quote"));
   EXPECT_THAT(Error("1,a,inf\n"), HasSubstr("not a number"));
   spec_.schema.header = true;
   EXPECT_THAT(Error("l,c,n\n1,a,3\n,b,1\n"), HasSubstr("x.csv:3: column 0: the label is empty"));
@@ -75,7 +75,7 @@ TEST_F(DatasetTest, BadRowsUpToTheLimitAreLeftOut) {
   EXPECT_EQ((*data)->bad_rows(), 2);
   EXPECT_EQ((*data)->all().numerics[1], 0);
   EXPECT_THAT(Error("1,a,3\nbad\n0,b,?\nworse\nx\n"),
-              HasSubstr("x.csv:2: has 1 columns, the schema needs 3 (3 bad rows"));
+              HasSubstr("x.csv:2: the line has 1 columns, the schema needs 3 (3 rows"));
 }
 
 TEST_F(DatasetTest, LabelsIgnoreATrailingDot) {
@@ -113,7 +113,7 @@ TEST_F(DatasetTest, ThreadsDoNotChangeTheResult) {
   EXPECT_EQ(one->all().numerics, three->all().numerics);
   EXPECT_EQ(one->all().labels, three->all().labels);
   const auto broken = Load(text + "oops\n", nullptr, 3);
-  EXPECT_THAT(base::Message(broken.status()), HasSubstr("x.csv:120001: has 1 columns"));
+  EXPECT_THAT(base::Message(broken.status()), HasSubstr("x.csv:120001: the line has 1 columns"));
 }
 
 TEST_F(DatasetTest, MissingFileAndUnknownFormat) {
