@@ -17,35 +17,6 @@ constexpr const char* kTooLarge = "medley.kube/too-large-resource-version";
 constexpr const char* kRefused = "medley.kube/connection-refused";
 constexpr const char* kCut = "medley.kube/stream-cut";
 
-absl::StatusCode CodeOf(int http_code, std::string_view reason) {
-  switch (http_code) {
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 405:
-      return absl::StatusCode::kUnimplemented;
-    case 408:
-    case 504:
-      return absl::StatusCode::kDeadlineExceeded;
-    case 409:
-      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
-    case 410:
-      return absl::StatusCode::kOutOfRange;
-    case 412:
-      return absl::StatusCode::kFailedPrecondition;
-    case 429:
-      return absl::StatusCode::kResourceExhausted;
-    default:
-      break;
-  }
-  if (http_code >= 500) return absl::StatusCode::kUnavailable;
-  if (http_code >= 400) return absl::StatusCode::kInvalidArgument;
-  return absl::StatusCode::kUnknown;
-}
-
 // The reason that the API server gives for a code. Used when the body is not a Status.
 std::string DefaultReason(int http_code) {
   switch (http_code) {
@@ -116,7 +87,7 @@ absl::Status Make(int http_code, const Object& body, std::string message, std::s
   std::string reason = body.String("/reason");
   if (reason.empty()) reason = DefaultReason(http_code);
   absl::Status status =
-      base::MakeStatus(CodeOf(http_code, reason), fmt::format("{}: {} ({})", what, message, http_code));
+      base::MakeStatus(StatusCodeOf(http_code, reason), fmt::format("{}: {} ({})", what, message, http_code));
   SetPayload(status, kHttpCode, std::to_string(http_code));
   if (!reason.empty()) SetPayload(status, kReason, reason);
   if (!retry_after) {
@@ -131,6 +102,35 @@ absl::Status Make(int http_code, const Object& body, std::string message, std::s
 }
 
 }  // namespace
+
+absl::StatusCode StatusCodeOf(int http_code, std::string_view reason) {
+  switch (http_code) {
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 405:
+      return absl::StatusCode::kUnimplemented;
+    case 408:
+    case 504:
+      return absl::StatusCode::kDeadlineExceeded;
+    case 409:
+      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
+    case 410:
+      return absl::StatusCode::kOutOfRange;
+    case 412:
+      return absl::StatusCode::kFailedPrecondition;
+    case 429:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      break;
+  }
+  if (http_code >= 500) return absl::StatusCode::kUnavailable;
+  if (http_code >= 400) return absl::StatusCode::kInvalidArgument;
+  return absl::StatusCode::kUnknown;
+}
 
 absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_view what,
                            std::optional<std::chrono::seconds> retry_after) {

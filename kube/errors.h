@@ -15,6 +15,8 @@
 
 namespace medley::kube {
 
+// The code of an answer of the API, by the table above. `reason` tells the two kinds of 409 apart.
+absl::StatusCode StatusCodeOf(int http_code, std::string_view reason);
 // `body` is a metav1.Status, or text that becomes the message.
 absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_view what,
                            std::optional<std::chrono::seconds> retry_after = std::nullopt);

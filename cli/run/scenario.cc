@@ -25,7 +25,7 @@ ScenarioStep ReadStep(const Reader& reader) {
   reader.Read("say", step.say);
   reader.Read("prices", step.prices);
   if (reader.Has("kill")) step.kill = ReadKill(reader.Child("kill"));
-  if (step.prices.empty() && !step.kill) reader.Fail("prices", "is required unless the step has kill");
+  if (step.prices.empty() && !step.kill) reader.Fail("prices", "the step needs prices or kill");
   return step;
 }
 

@@ -4,36 +4,12 @@
 #include <fmt/format.h>
 
 #include "common/base/status.h"
+#include "kube/errors.h"
 
 namespace medley::kube::apiserver {
 namespace {
 
 constexpr char kPayload[] = "medley.dev/embedded-status";
-
-absl::StatusCode CodeOf(int http) {
-  switch (http) {
-    case 400:
-    case 422:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 405:
-      return absl::StatusCode::kUnimplemented;
-    case 409:
-      return absl::StatusCode::kAborted;
-    case 410:
-      return absl::StatusCode::kOutOfRange;
-    case 413:
-    case 429:
-      return absl::StatusCode::kResourceExhausted;
-    default:
-      return absl::StatusCode::kUnavailable;
-  }
-}
 
 Json Details(const Resource& resource, std::string_view name, bool kind = false) {
   Json details = {{"name", name}, {"kind", kind ? resource.kind : resource.plural}};
@@ -52,7 +28,7 @@ absl::Status ApiError(int code, std::string_view reason, std::string_view messag
                {"status", "Failure"}, {"message", message}, {"reason", reason},
                {"code", code}};
   if (!details.is_null()) body["details"] = std::move(details);
-  absl::Status status = base::MakeStatus(CodeOf(code), message);
+  absl::Status status = base::MakeStatus(StatusCodeOf(code, reason), message);
   status.SetPayload(kPayload, absl::Cord(Dump(body)));
   return status;
 }

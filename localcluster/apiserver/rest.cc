@@ -297,6 +297,15 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
   return next;
 }
 
+ObjectPtr Rest::Commit(const ResourceInfo& info, const Key& key, const ObjectPtr& current, Json next) {
+  const bool removed = CanBeRemoved(next);
+  std::optional<Json> commit;
+  if (!removed) commit = std::move(next);
+  ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit));
+  if (stored != nullptr) AfterCommit(info, stored, removed);
+  return stored;
+}
+
 absl::StatusOr<ObjectPtr> Rest::Modify(const ResourceInfo& info, const Key& key, const ChangeFn& change,
                                        const WriteOptions& options) {
   for (int i = 0; i < kMaxTries; ++i) {
@@ -307,13 +316,7 @@ absl::StatusOr<ObjectPtr> Rest::Modify(const ResourceInfo& info, const Key& key,
     next["metadata"]["resourceVersion"] = current->resource_version();
     if (SameButTimes(current->json(), next)) return current;
     if (options.dry_run) return std::make_shared<const Object>(std::move(next));
-    const bool removed = CanBeRemoved(next);
-    std::optional<Json> commit;
-    if (!removed) commit = std::move(next);
-    if (ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit))) {
-      AfterCommit(info, stored, removed);
-      return stored;
-    }
+    if (ObjectPtr stored = Commit(info, key, current, std::move(next))) return stored;
   }
   return ConflictError(info.resource, key.name, "too many concurrent changes; try again");
 }
@@ -344,13 +347,7 @@ absl::StatusOr<ObjectPtr> Rest::Apply(const ResourceInfo& info, const Key& key, 
     }
     *created = current == nullptr;
     if (options.dry_run) return std::make_shared<const Object>(std::move(next));
-    const bool removed = CanBeRemoved(next);
-    std::optional<Json> commit;
-    if (!removed) commit = std::move(next);
-    if (ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit))) {
-      AfterCommit(info, stored, removed);
-      return stored;
-    }
+    if (ObjectPtr stored = Commit(info, key, current, std::move(next))) return stored;
   }
   return ConflictError(info.resource, key.name, "too many concurrent changes; try again");
 }

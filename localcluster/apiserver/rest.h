@@ -79,6 +79,8 @@ class Rest {
   absl::Status Check(const ResourceInfo& info, const Json* old, const Json& object) const;
   absl::Status CheckNamespace(const ResourceInfo& info, const std::string& ns) const;
   absl::StatusOr<std::optional<Deleted>> TryDelete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec);
+  // Stores `next`, or removes the object when nothing keeps it. Null when another request changed it meanwhile.
+  ObjectPtr Commit(const ResourceInfo& info, const Key& key, const ObjectPtr& current, Json next);
   void AfterCommit(const ResourceInfo& info, const ObjectPtr& object, bool deleted);
   std::string NewUid();
   std::string RandomSuffix();

@@ -108,13 +108,7 @@ absl::Status Rest::RemoveFinalizer(const ResourceInfo& info, const Key& key, con
     } else {
       metadata["finalizers"] = std::move(kept);
     }
-    const bool removed = CanBeRemoved(next);
-    std::optional<Json> commit;
-    if (!removed) commit = std::move(next);
-    if (ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit))) {
-      AfterCommit(info, stored, removed);
-      return absl::OkStatus();
-    }
+    if (Commit(info, key, current, std::move(next)) != nullptr) return absl::OkStatus();
   }
   return ConflictError(info.resource, key.name, "too many concurrent changes; try again");
 }
