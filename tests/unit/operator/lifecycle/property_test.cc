@@ -163,6 +163,7 @@ class LifecycleProperty : public testing::TestWithParam<uint32_t> {
       if (random() % 6 == 0) cluster.RestartOperator();
     }
     cluster.failures.clear();
+    cluster.blocked_nodes.clear();
     cluster.planner = nullptr;
     EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << ": " << names << "\n" << cluster.trace();
     EXPECT_THAT(cluster.violations(), IsEmpty()) << "seed " << GetParam() << ": " << names;
