@@ -38,8 +38,9 @@ bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
   if (job["spec"].value("/runPolicy/suspend"_json_pointer, false)) return true;
   // Without a coordinator that trains, the job is restarted or at its end.
   const auto leader = pods_.find("adult-coordinator");
-  const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() && kube::Object(leader->second).String("/status/phase") == "Running" &&
-                     coordinator_ && coordinator_->pod_uid == kube::Object(leader->second).uid();
+  const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() &&
+                     kube::Object(leader->second).String("/status/phase") == "Running" && coordinator_ &&
+                     coordinator_->pod_uid == kube::Object(leader->second).uid();
   if (!leads || !coordinator_->plan || !connection_ || CoordinatorOf(object) != connection_->address) return true;
   const JobPhase phase = coordinator_->observation.phase;
   if (phase == JobPhase::kComplete || phase == JobPhase::kFailed) return true;

@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                              "PriceChanged: stay (CostsMoreThanItSaves)", "a/z0"},
                     ZoneCase{"TheOtherZoneIsMuchCheaper", [](FakeCluster& c) { GiveZones(c, 1, 0.1); },
                              "PriceChanged: move (Saves)", "a/z1"},
-                    ZoneCase{"TheKeptZoneIsMuchDearer", [](FakeCluster& c) { GiveZones(c, 9, 1.2); },
+                    ZoneCase{"TheKeptZoneIsMuchMoreExpensive", [](FakeCluster& c) { GiveZones(c, 9, 1.2); },
                              "PriceChanged: move (Saves)", "a/z1"},
                     ZoneCase{"APriceChangedWhileTheOperatorWasAway",
                              [](FakeCluster& c) {
