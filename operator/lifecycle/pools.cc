@@ -8,6 +8,9 @@
 namespace medley::ops::lifecycle {
 namespace {
 
+// After pods found no node in a zone whose units count as free, such as a zone of a cloud without spot instances.
+constexpr base::nanoseconds kStuckZoneAvoided = std::chrono::hours(1);
+
 std::string NameList(const std::vector<PoolView>& pools) {
   std::string list;
   for (const PoolView& view : pools) list += (list.empty() ? "" : ", ") + view.pool.name;
@@ -49,6 +52,11 @@ void LimitToHeld(const PlanRecord& record, UsablePools& usable) {
 std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference preference) {
   std::map<std::string, ZoneChoice> choices;
   for (const auto& [pool, zones] : pass.memory.replanning.avoided_zones) choices[pool].avoid = zones;
+  for (const auto& [pool, zones] : pass.memory.replanning.stuck_zones) {
+    for (const auto& [zone, since] : zones) {
+      if (pass.world.steady - since < kStuckZoneAvoided) choices[pool].avoid.insert(zone);
+    }
+  }
   if (const auto& record = pass.memory.planning.record) {
     for (const auto& [pool, zone] : record->Zones()) {
       const auto planned = record->usd_per_unit_hour.find(pool);

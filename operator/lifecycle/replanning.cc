@@ -196,6 +196,7 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
   if (zone.empty()) return false;
   std::set<std::string>& avoided = pass.memory.replanning.avoided_zones[pool];
   avoided.insert(zone);
+  pass.memory.replanning.stuck_zones[pool][zone] = pass.world.steady;
   MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) return false;
   pools = std::move(choice.pools);

@@ -166,7 +166,8 @@ struct FakeCluster::Hand {
                    "nodes of " + name};
       one.paid_usd_per_unit_hour = pool.price.value_or(0);
       one.units_where_held = one.units;
-      one.why_unpriced = fmt::format("the catalog (revision {}) does not hold it", cluster.catalog_revision.value_or(0));
+      one.why_unpriced =
+          fmt::format("the catalog (revision {}) does not hold it", cluster.catalog_revision.value_or(0));
       const auto choice = action.zones.find(name);
       if (!pool.zone_prices.empty()) {
         cluster.ReadZones(choice == action.zones.end() ? ZoneChoice() : choice->second, one);
@@ -583,56 +584,6 @@ std::string FakeCluster::trace() const {
   std::string text;
   for (size_t i = trace_.size() > 60 ? trace_.size() - 60 : 0; i < trace_.size(); ++i) text += trace_[i] + "\n";
   return text;
-}
-
-void FakeCluster::Violate(const std::string& what) { violations_.push_back(what + "\nafter\n" + trace()); }
-
-void FakeCluster::CheckAction(const Action& action) {
-  const JobStatus current = status();
-  const bool stopped = current.finished() || current.conditions.IsTrue(kSuspendedCondition) ||
-                       job["metadata"].contains("deletionTimestamp");
-  const bool starts = std::holds_alternative<CreatePods>(action) || std::holds_alternative<AskForPlan>(action) ||
-                      std::holds_alternative<SavePlan>(action) || std::holds_alternative<SendPlan>(action);
-  const bool resumed = !job["spec"].value("/runPolicy/suspend"_json_pointer, false) && !current.finished() &&
-                       !job["metadata"].contains("deletionTimestamp");
-  if (stopped && starts && !resumed) Violate("a job that has ended or is suspended does: " + Describe(action));
-  if (const auto* create = std::get_if<CreatePods>(&action)) {
-    std::set<std::string> names;
-    for (const kube::Object& pod : create->pods) {
-      const std::string name = pod.key().name;
-      if (!names.insert(name).second) Violate("the same pod twice: " + name);
-      if (seen_.pods.contains(name)) Violate("creates a pod that it sees: " + name);
-    }
-  }
-  if (const auto* deletion = std::get_if<DeletePods>(&action)) CheckDeletion(*deletion);
-}
-
-bool FakeCluster::HasReasonToDelete(const Json& pod) const {
-  const kube::Object object(pod);
-  if (!IsMember(object) || PhaseOf(pod) != "Running") return true;
-  if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
-  if (job["spec"].value("/runPolicy/suspend"_json_pointer, false)) return true;
-  // Without a coordinator that trains, the job is restarted or at its end.
-  const auto leader = pods_.find("adult-coordinator");
-  const bool leads = leader != pods_.end() && !Terminating(leader->second) && PhaseOf(leader->second) == "Running" &&
-                     coordinator_ && coordinator_->pod_uid == kube::Object(leader->second).uid();
-  if (!leads || !coordinator_->plan || !connection_ || CoordinatorOf(object) != connection_->address) return true;
-  const JobPhase phase = coordinator_->observation.phase;
-  if (phase == JobPhase::kComplete || phase == JobPhase::kFailed) return true;
-  const auto& slots = coordinator_->plan->slots;
-  return std::none_of(slots.begin(), slots.end(),
-                      [&](const MemberSlot& slot) { return slot.member == object.key().name; });
-}
-
-void FakeCluster::CheckDeletion(const DeletePods& action) {
-  for (const DeletePods::Target& target : action.pods) {
-    const auto seen = seen_.pods.find(target.key.name);
-    if (seen == seen_.pods.end() || seen->second->uid() != target.uid)
-      Violate("deletes an unknown pod " + target.key.name);
-    const auto pod = pods_.find(target.key.name);
-    if (pod == pods_.end() || kube::Object(pod->second).uid() != target.uid) continue;
-    if (!HasReasonToDelete(pod->second)) Violate("deletes a member of the generation in force: " + target.key.name);
-  }
 }
 
 }  // namespace medley::ops::lifecycle

@@ -163,6 +163,7 @@ class LifecycleProperty : public testing::TestWithParam<uint32_t> {
       if (random() % 6 == 0) cluster.RestartOperator();
     }
     cluster.failures.clear();
+    cluster.blocked_nodes.clear();
     cluster.planner = nullptr;
     // A job without elasticity waits for nodes that take no pods, and sends its plan again at intervals meanwhile.
     cluster.blocked_nodes.clear();

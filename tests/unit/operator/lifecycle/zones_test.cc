@@ -10,7 +10,9 @@ namespace {
 using testing::IsEmpty;
 
 // Pool a has a node, with room for the job, in each of the zones z0 and z1.
-void GiveZones(FakeCluster& cluster, double z0, double z1) { cluster.pools["a"].zone_prices = {{"z0", z0}, {"z1", z1}}; }
+void GiveZones(FakeCluster& cluster, double z0, double z1) {
+  cluster.pools["a"].zone_prices = {{"z0", z0}, {"z1", z1}};
+}
 
 // "a/z1" when all pods of the plan are planned on pool a in zone z1.
 std::string PlaceOf(const FakeCluster& cluster) {
@@ -49,54 +51,58 @@ TEST_P(ZoneTest, WhereAJobThatRunsInZone0EndsUp) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ZoneTest,
-    testing::Values(
-        ZoneCase{"Nothing", [](FakeCluster&) {}, "", "a/z0"},
-        ZoneCase{"TheOtherZoneIsALittleCheaper", [](FakeCluster& c) { GiveZones(c, 1, 0.99); },
-                 "PriceChanged: stay (CostsMoreThanItSaves)", "a/z0"},
-        ZoneCase{"TheOtherZoneIsMuchCheaper", [](FakeCluster& c) { GiveZones(c, 1, 0.1); },
-                 "PriceChanged: move (Saves)", "a/z1"},
-        ZoneCase{"TheKeptZoneIsMuchDearer", [](FakeCluster& c) { GiveZones(c, 9, 1.2); }, "PriceChanged: move (Saves)",
-                 "a/z1"},
-        ZoneCase{"APriceChangedWhileTheOperatorWasAway",
-                 [](FakeCluster& c) {
-                   GiveZones(c, 1, 0.1);
-                   c.RestartOperator();
-                 },
-                 "PriceChanged: move (Saves)", "a/z1"},
-        ZoneCase{"CheaperZonesAreIgnored",
-                 [](FakeCluster& c) {
-                   c.SetSpec({{"elasticity", {{"replan", {{"onPriceChange", false}}}}}});
-                   c.Pass();  // the edit itself is considered
-                   GiveZones(c, 1, 0.1);
-                 },
-                 "ObjectiveChanged: stay (SamePlan)", "a/z0"},
-        ZoneCase{"TheKeptZoneIsUnavailable", [](FakeCluster& c) { c.pools["a"].unavailable_zones = {"z0"}; },
-                 "PriceChanged: stay", "a/z0"},
-        ZoneCase{"TheKeptZoneLeavesTheCatalog", [](FakeCluster& c) { c.pools["a"].zone_prices.erase("z0"); },
-                 "PriceChanged: stay", "a/z0"},
-        ZoneCase{"EveryZoneIsUnavailable", [](FakeCluster& c) { c.pools["a"].unavailable_zones = {"z0", "z1"}; }, "",
-                 "a/z0"},
-        ZoneCase{"TheNodeOfTheZoneHasANotice", [](FakeCluster& c) { c.noticed_nodes = {"a-0"}; },
-                 "SpotNotice: move (Forced)", "a/z1"},
-        ZoneCase{"PodsAreStuckInTheZone",
-                 [](FakeCluster& c) {
-                   c.blocked_nodes = {"a-0"};
-                   c.DeletePod("adult-0-a-1");
-                 },
-                 "MemberUnschedulable: move (Forced)", "a/z1"},
-        ZoneCase{"PodsAreStuckInEveryZone",
-                 [](FakeCluster& c) {
-                   c.blocked_nodes = {"a-0", "a-1"};
-                   c.DeletePod("adult-0-a-1");
-                 },
-                 "MemberUnschedulable: move (Forced)", "b/"},
-        ZoneCase{"TheZoneHasTooFewUnitsAndNoOtherPoolHas",
-                 [](FakeCluster& c) {
-                   c.pools.erase("b");
-                   c.pools.erase("c");
-                   c.node_units["a-0"] = 1;
-                 },
-                 "CapacityLowered: move (Forced)", "a/z1"}),
+    testing::Values(ZoneCase{"Nothing", [](FakeCluster&) {}, "", "a/z0"},
+                    ZoneCase{"TheOtherZoneIsALittleCheaper", [](FakeCluster& c) { GiveZones(c, 1, 0.99); },
+                             "PriceChanged: stay (CostsMoreThanItSaves)", "a/z0"},
+                    ZoneCase{"TheOtherZoneIsMuchCheaper", [](FakeCluster& c) { GiveZones(c, 1, 0.1); },
+                             "PriceChanged: move (Saves)", "a/z1"},
+                    ZoneCase{"TheKeptZoneIsMuchMoreExpensive", [](FakeCluster& c) { GiveZones(c, 9, 1.2); },
+                             "PriceChanged: move (Saves)", "a/z1"},
+                    ZoneCase{"APriceChangedWhileTheOperatorWasAway",
+                             [](FakeCluster& c) {
+                               GiveZones(c, 1, 0.1);
+                               c.RestartOperator();
+                             },
+                             "PriceChanged: move (Saves)", "a/z1"},
+                    ZoneCase{"CheaperZonesAreIgnored",
+                             [](FakeCluster& c) {
+                               c.SetSpec({{"elasticity", {{"replan", {{"onPriceChange", false}}}}}});
+                               c.Pass();  // the edit itself is considered
+                               GiveZones(c, 1, 0.1);
+                             },
+                             "ObjectiveChanged: stay (SamePlan)", "a/z0"},
+                    ZoneCase{"TheKeptZoneIsUnavailable",
+                             [](FakeCluster& c) { c.pools["a"].unavailable_zones = {"z0"}; }, "PriceChanged: stay",
+                             "a/z0"},
+                    ZoneCase{"TheKeptZoneLeavesTheCatalog",
+                             [](FakeCluster& c) { c.pools["a"].zone_prices.erase("z0"); }, "PriceChanged: stay",
+                             "a/z0"},
+                    ZoneCase{"EveryZoneIsUnavailable",
+                             [](FakeCluster& c) {
+                               c.pools["a"].unavailable_zones = {"z0", "z1"};
+                             },
+                             "", "a/z0"},
+                    ZoneCase{"TheNodeOfTheZoneHasANotice", [](FakeCluster& c) { c.noticed_nodes = {"a-0"}; },
+                             "SpotNotice: move (Forced)", "a/z1"},
+                    ZoneCase{"PodsAreStuckInTheZone",
+                             [](FakeCluster& c) {
+                               c.blocked_nodes = {"a-0"};
+                               c.DeletePod("adult-0-a-1");
+                             },
+                             "MemberUnschedulable: move (Forced)", "a/z1"},
+                    ZoneCase{"PodsAreStuckInEveryZone",
+                             [](FakeCluster& c) {
+                               c.blocked_nodes = {"a-0", "a-1"};
+                               c.DeletePod("adult-0-a-1");
+                             },
+                             "MemberUnschedulable: move (Forced)", "b/"},
+                    ZoneCase{"TheZoneHasTooFewUnitsAndNoOtherPoolHas",
+                             [](FakeCluster& c) {
+                               c.pools.erase("b");
+                               c.pools.erase("c");
+                               c.node_units["a-0"] = 1;
+                             },
+                             "CapacityLowered: move (Forced)", "a/z1"}),
     [](const auto& each) { return each.param.name; });
 
 TEST(ZonesTest, ACheaperZoneIsAskedAboutOnce) {

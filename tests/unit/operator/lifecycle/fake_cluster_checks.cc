@@ -1,0 +1,63 @@
+// What must hold of every action of a pass.
+#include <algorithm>
+
+#include "operator/api/names.h"
+#include "operator/api/resources.h"
+#include "operator/builders/pods.h"
+#include "operator/lifecycle/pod_state.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+
+void FakeCluster::Violate(const std::string& what) { violations_.push_back(what + "\nafter\n" + trace()); }
+
+void FakeCluster::CheckAction(const Action& action) {
+  const JobStatus current = status();
+  const bool stopped = current.finished() || current.conditions.IsTrue(kSuspendedCondition) ||
+                       job["metadata"].contains("deletionTimestamp");
+  const bool starts = std::holds_alternative<CreatePods>(action) || std::holds_alternative<AskForPlan>(action) ||
+                      std::holds_alternative<SavePlan>(action) || std::holds_alternative<SendPlan>(action);
+  const bool resumed = !job["spec"].value("/runPolicy/suspend"_json_pointer, false) && !current.finished() &&
+                       !job["metadata"].contains("deletionTimestamp");
+  if (stopped && starts && !resumed) Violate("a job that has ended or is suspended does: " + Describe(action));
+  if (const auto* create = std::get_if<CreatePods>(&action)) {
+    std::set<std::string> names;
+    for (const kube::Object& pod : create->pods) {
+      const std::string name = pod.key().name;
+      if (!names.insert(name).second) Violate("the same pod twice: " + name);
+      if (seen_.pods.contains(name)) Violate("creates a pod that it sees: " + name);
+    }
+  }
+  if (const auto* deletion = std::get_if<DeletePods>(&action)) CheckDeletion(*deletion);
+}
+
+bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
+  const kube::Object object(pod);
+  if (!IsMember(object) || kube::Object(pod).String("/status/phase") != "Running") return true;
+  if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
+  if (job["spec"].value("/runPolicy/suspend"_json_pointer, false)) return true;
+  // Without a coordinator that trains, the job is restarted or at its end.
+  const auto leader = pods_.find("adult-coordinator");
+  const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() &&
+                     kube::Object(leader->second).String("/status/phase") == "Running" && coordinator_ &&
+                     coordinator_->pod_uid == kube::Object(leader->second).uid();
+  if (!leads || !coordinator_->plan || !connection_ || CoordinatorOf(object) != connection_->address) return true;
+  const JobPhase phase = coordinator_->observation.phase;
+  if (phase == JobPhase::kComplete || phase == JobPhase::kFailed) return true;
+  const auto& slots = coordinator_->plan->slots;
+  return std::none_of(slots.begin(), slots.end(),
+                      [&](const MemberSlot& slot) { return slot.member == object.key().name; });
+}
+
+void FakeCluster::CheckDeletion(const DeletePods& action) {
+  for (const DeletePods::Target& target : action.pods) {
+    const auto seen = seen_.pods.find(target.key.name);
+    if (seen == seen_.pods.end() || seen->second->uid() != target.uid)
+      Violate("deletes an unknown pod " + target.key.name);
+    const auto pod = pods_.find(target.key.name);
+    if (pod == pods_.end() || kube::Object(pod->second).uid() != target.uid) continue;
+    if (!HasReasonToDelete(pod->second)) Violate("deletes a member of the generation in force: " + target.key.name);
+  }
+}
+
+}  // namespace medley::ops::lifecycle
