@@ -191,7 +191,7 @@ class HttpServer::Core {
     });
   }
 
-  // Connections that have not been told to end.
+  // Connections that have not been asked to end.
   int64_t Open() const {
     return std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.ended && !peer.done; });
   }

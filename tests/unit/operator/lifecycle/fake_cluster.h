@@ -46,8 +46,8 @@ class FakeCluster {
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
-  std::set<std::string> blocked_nodes;     // their units count as free, but no pod is bound to them
-  std::map<std::string, int> node_units;   // absent: two
+  std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
+  std::map<std::string, int> node_units;  // absent: two
   bool cache_is_current = true;
   int64_t leader_term = 0;
   JobOptions options;

@@ -165,8 +165,6 @@ class LifecycleProperty : public testing::TestWithParam<uint32_t> {
     cluster.failures.clear();
     cluster.blocked_nodes.clear();
     cluster.planner = nullptr;
-    // A job without elasticity waits for nodes that take no pods, and sends its plan again at intervals meanwhile.
-    cluster.blocked_nodes.clear();
     EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << ": " << names << "\n" << cluster.trace();
     EXPECT_THAT(cluster.violations(), IsEmpty()) << "seed " << GetParam() << ": " << names;
     cluster.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
