@@ -12,8 +12,8 @@ import sys
 
 import tree
 
-FIRST = "c0778a1"
-FIRST_TIME = 1795324623  # when FIRST was committed, seconds since 1970
+FIRST = "b17c93c"
+FIRST_TIME = 1795328395  # when FIRST was committed, seconds since 1970
 LONGEST = 72
 AREA = r"[\w.][\w.-]*(?:/[\w.-]+)*"
 SUBJECT = re.compile(rf"^({AREA}(?:, {AREA})*): (.+)$")
