@@ -33,8 +33,7 @@ TEST(ScenarioTest, RefusesUnknownFieldsWithTheirPath) {
   EXPECT_THAT(Parse("{prizes: x}"), StatusIs(kInvalid, HasSubstr("scenario.prizes: unknown field")));
   EXPECT_THAT(Parse("{steps: [{prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 101, prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
-  EXPECT_THAT(Parse("{steps: [{atPercent: 10}]}"),
-              StatusIs(kInvalid, HasSubstr("is required unless the step has kill")));
+  EXPECT_THAT(Parse("{steps: [{atPercent: 10}]}"), StatusIs(kInvalid, HasSubstr("needs prices or kill")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 50, prices: a}, {atPercent: 10, prices: b}]}"),
               StatusIs(kInvalid, HasSubstr("in order")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 1, kill: {role: operator}}]}"),
