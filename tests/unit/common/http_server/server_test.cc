@@ -185,13 +185,14 @@ TEST_F(ServerTest, EveryPhaseHasADeadline) {
 TEST_F(ServerTest, RequestsShareTheirMemory) {
   Start({.max_request_memory = kMaxHeaderBytes + 3'000});
   RawClient slow = Client();
-  slow.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\nabc");
-  // The slow body holds nearly everything until its connection ends.
-  std::string answer;
-  for (int i = 0; i < 1000 && !answer.starts_with("HTTP/1.1 503"); ++i) answer = Ask(Get("/x", 100, 60));
+  // The server asks for the body once it has set the memory for it aside: nearly everything, until the answer is sent.
+  slow.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_THAT(slow.Response(), StartsWith("HTTP/1.1 100"));
+  std::string answer = Ask(Get("/x", 100, 60));
   EXPECT_THAT(answer, HasSubstr("the server is reading too many requests"));
-  ASSERT_TRUE(slow.Send(std::string(1997, 'x')));
+  ASSERT_TRUE(slow.Send(std::string(2000, 'x')));
   EXPECT_THAT(slow.Response(), StartsWith("HTTP/1.1 200"));
+  // The memory is free a moment after the answer was sent.
   for (int i = 0; i < 1000 && !answer.starts_with("HTTP/1.1 200"); ++i) answer = Ask(Get("/x", 100, 60));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
