@@ -101,8 +101,9 @@ function(medley_test)
     set_tests_properties(${A_NAME} PROPERTIES FIXTURES_REQUIRED sanitizer)
   endif()
   math(EXPR A_TIMEOUT "${A_TIMEOUT} * ${patience}")
+  # With several at a time, ctest starts the tests that may take long first.
   set_tests_properties(${A_NAME} PROPERTIES
-    TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
+    TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT} LABELS "${A_LABELS}"
     ENVIRONMENT "MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;MEDLEY_TEST_PATIENCE=${patience};${A_ENV}")
 endfunction()
 
@@ -123,7 +124,8 @@ function(medley_real_api_test)
   add_test(NAME ${A_NAME}_real
     COMMAND ${CMAKE_SOURCE_DIR}/tests/cluster/real-api run $<TARGET_FILE:${A_NAME}> --gtest_filter=*/Real)
   # All of them use the same server, so two of them at once could disturb each other's pools and nodes.
-  set_tests_properties(${A_NAME}_real PROPERTIES LABELS "integration;real-api" TIMEOUT ${A_TIMEOUT} SKIP_RETURN_CODE 77
+  set_tests_properties(${A_NAME}_real PROPERTIES LABELS "integration;real-api" SKIP_RETURN_CODE 77
+    TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT}
     FIXTURES_REQUIRED "${fixtures}" RESOURCE_LOCK real_api FAIL_REGULAR_EXPRESSION "Running 0 tests"
     ENVIRONMENT "${environment}")
 endfunction()
