@@ -8,6 +8,8 @@
 namespace medley::cli {
 namespace {
 
+constexpr double kLeastSeconds = 5;  // of training, to tell a throughput
+
 void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound, bool at_least,
                  Summary& summary) {
   const auto it = last.observed.metrics.find(name);
@@ -62,7 +64,9 @@ std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& po
       first = &point;
       continue;
     }
-    plans.back().measured = static_cast<double>(latest->samples - first->samples) / (latest->seconds - first->seconds);
+    const double seconds = latest->seconds - first->seconds;
+    if (seconds < kLeastSeconds) continue;
+    plans.back().measured = static_cast<double>(latest->samples - first->samples) / seconds;
   }
   std::erase_if(plans, [](const PlanThroughput& plan) { return plan.measured <= 0; });
   return plans;

@@ -40,8 +40,9 @@ struct PlanThroughput {
   double measured = 0;  // samples/s
 };
 
-// One entry for each whole generation in which the number of samples grew at least twice, in order. Measured from its
-// first growth to its last, so waiting and evaluation do not count.
+// One entry for each whole generation that was seen to train for 5 s or longer, in order: the status is read about
+// twice a second, so a shorter time would be measured with an error of tens of percents. Measured from the first growth
+// of the number of samples to its last, so waiting and evaluation do not count.
 std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& points);
 
 Summary Summarise(const RunRecord& record, const Scenario& scenario);

@@ -45,10 +45,10 @@ class RuntimeProbe::Rep {
     return absl::OkStatus();
   }
 
-  // Returns the mean seconds of `once(rank)`, run on both ranks at the same time.
-  absl::StatusOr<double> TimeBoth(const std::function<absl::Status(Group&, int rank)>& once) {
-    MEDLEY_ASSIGN_OR_RETURN(const double first, RunBoth(once, 2));
-    return RunBoth(once, Repeats(first));
+  // What `once(rank)`, run on both ranks at the same time, costs one rank in the mean.
+  absl::StatusOr<Traffic> TimeBoth(const std::function<absl::Status(Group&, int rank)>& once) {
+    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunBoth(once, 2));
+    return RunBoth(once, Repeats(first.seconds));
   }
 
   int Repeats(double seconds_of_one) const {
@@ -71,8 +71,9 @@ class RuntimeProbe::Rep {
                           store_, std::stop_token());
   }
 
-  absl::StatusOr<double> RunBoth(const std::function<absl::Status(Group&, int)>& once, int repeats) {
+  absl::StatusOr<Traffic> RunBoth(const std::function<absl::Status(Group&, int)>& once, int repeats) {
     absl::Status peer_status;
+    const double processor = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
     const base::SteadyTime start = Now();
     {
       std::jthread peer([&] {
@@ -81,7 +82,9 @@ class RuntimeProbe::Rep {
       for (int i = 0; i < repeats; ++i) MEDLEY_RETURN_IF_ERROR(once(*groups_[0], 0));
     }
     MEDLEY_RETURN_IF_ERROR(peer_status);
-    return base::ToSeconds(Now() - start) / repeats;
+    const double ranks = 2;  // of this process
+    return Traffic{base::ToSeconds(Now() - start) / repeats,
+                   (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks};
   }
 
   const RuntimeProbeOptions options_;
@@ -102,8 +105,8 @@ absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const Runtime
   return std::unique_ptr<RuntimeProbe>(new RuntimeProbe(std::move(rep)));
 }
 
-absl::StatusOr<double> RuntimeProbe::AllreduceSeconds(int64_t bytes, int replicas) {
-  if (bytes <= 0) return 0.0;
+absl::StatusOr<Traffic> RuntimeProbe::Allreduce(int64_t bytes, int replicas) {
+  if (bytes <= 0) return Traffic();
   if (replicas != 2)
     return base::Unimplemented("runtime probe: measures an allreduce of 2 replicas, not of {}", replicas);
   std::vector<float> values[2];
@@ -112,7 +115,7 @@ absl::StatusOr<double> RuntimeProbe::AllreduceSeconds(int64_t bytes, int replica
       [&](Group& group, int rank) { return group.AllreduceSum(values[rank], model::AllreduceAlgorithm::kRing); });
 }
 
-absl::StatusOr<double> RuntimeProbe::ExchangeSeconds(int64_t bytes) {
+absl::StatusOr<Traffic> RuntimeProbe::Exchange(int64_t bytes) {
   const int pieces = rep_->options().micro_batches;
   const auto size = static_cast<size_t>(std::max<int64_t>(1, bytes / pieces));
   std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size), std::vector<std::byte>(size)};
@@ -162,12 +165,14 @@ absl::StatusOr<CommunicationProbe::ServerCost> RuntimeProbe::PullPushCost(int64_
   MEDLEY_RETURN_IF_ERROR(once());
   const int repeats = rep_->Repeats(base::ToSeconds(rep_->Now() - start));
   // All threads but this one work for the server (and a little for the client's transport).
-  const double cpu = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - CpuSeconds(CLOCK_THREAD_CPUTIME_ID);
+  const double process = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
+  const double client_thread = CpuSeconds(CLOCK_THREAD_CPUTIME_ID);
   start = rep_->Now();
   for (int i = 0; i < repeats; ++i) MEDLEY_RETURN_IF_ERROR(once());
-  cost.client_seconds = base::ToSeconds(rep_->Now() - start) / repeats;
+  cost.client.seconds = base::ToSeconds(rep_->Now() - start) / repeats;
+  cost.client.processor_seconds = (CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - client_thread) / repeats;
   cost.server_seconds =
-      std::max(1e-9, (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu) / repeats);
+      std::max(1e-9, (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - process) / repeats - cost.client.processor_seconds);
   return cost;
 }
 

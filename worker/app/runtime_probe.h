@@ -29,8 +29,8 @@ class RuntimeProbe final : public CommunicationProbe {
                                                               const base::Clock& clock);
   ~RuntimeProbe() override;
 
-  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas) override;
-  absl::StatusOr<double> ExchangeSeconds(int64_t bytes) override;
+  absl::StatusOr<Traffic> Allreduce(int64_t bytes, int replicas) override;
+  absl::StatusOr<Traffic> Exchange(int64_t bytes) override;
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int columns) override;
 
  private:

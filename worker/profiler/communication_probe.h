@@ -7,17 +7,23 @@
 
 namespace medley::worker {
 
+// What moving data costs one process.
+struct Traffic {
+  double seconds = 0;
+  double processor_seconds = 0;  // of all its threads: copying, protocols, the kernel; without waiting
+};
+
 // Each call measures and may take some milliseconds. One thread at a time.
 class CommunicationProbe {
  public:
   virtual ~CommunicationProbe() = default;
-  // Seconds of one allreduce of `bytes` among `replicas` processes.
-  virtual absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas) = 0;
-  // Seconds to send `bytes` to another process and to receive as many back.
-  virtual absl::StatusOr<double> ExchangeSeconds(int64_t bytes) = 0;
+  // One allreduce of `bytes` among `replicas` processes.
+  virtual absl::StatusOr<Traffic> Allreduce(int64_t bytes, int replicas) = 0;
+  // Sends `bytes` to another process and receives as many back.
+  virtual absl::StatusOr<Traffic> Exchange(int64_t bytes) = 0;
   struct ServerCost {
-    double client_seconds = 0;  // time of the trainer for one pull and one push of the rows
-    double server_seconds = 0;  // CPU time of the server for both
+    Traffic client;             // of the trainer, for one pull and one push of the rows
+    double server_seconds = 0;  // processor time of the server for both
   };
   // The cost of a pull and a push of `rows` rows of `columns` floats.
   virtual absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int columns) = 0;

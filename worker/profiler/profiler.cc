@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <memory>
 #include <numeric>
 
@@ -11,21 +12,29 @@
 #include "worker/model/graph.h"
 #include "worker/model/stage_model.h"
 #include "worker/pipeline/batch_assembler.h"
+#include "worker/pipeline/reshard.h"
 #include "worker/profiler/statistics.h"
 
 namespace medley::worker {
 namespace {
 
 constexpr std::array<double, 3> kUnits = {1, 2, 4};  // with k units each one's batch is B_o / k
-constexpr size_t kBlocks = 3;
+constexpr size_t kBlocks = 5;
 constexpr double kComputeShare = 0.7;  // share of the time budget for measuring computation
 
 // The measured cost of an operation at one batch size.
 struct Cost {
   double seconds = 0;
-  double spread = 0;
-  int64_t rows = 0;  // number of distinct table rows that the batch uses
+  double spread = 0;             // of `seconds`
+  double processor_seconds = 0;  // less than `seconds` where a limit or other work holds the operation up
+  int64_t rows = 0;              // number of distinct table rows that the batch uses
 };
+
+double ProcessorSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 class LayerTimer {
  public:
@@ -35,7 +44,7 @@ class LayerTimer {
   absl::StatusOr<Cost> Time(int operation, int samples, double budget) const;
 
  private:
-  // Runs one step of the operation alone, with everything that a trainer computes for it.
+  // Runs one step of the operation alone, with everything that a trainer computes for it, in its micro-batches.
   absl::Status Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
                     std::span<const float> activations) const;
 
@@ -47,24 +56,26 @@ class LayerTimer {
 
 absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
                               int samples, std::span<const float> activations) const {
-  const size_t count = static_cast<size_t>(samples);
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
   assembler.AssembleRange(data_, first, usable, step);
-  model.BeginStep({number, 1, samples});
+  const int micros = std::max(1, options_.job.training.micro_batches);
+  model.BeginStep({number, micros, samples});
   for (size_t t = 0; t < step.tables.size(); ++t) {
     const size_t floats = step.tables[t].keys.size() * static_cast<size_t>(step.tables[t].columns);
     step.rows.resize(step.tables.size());
     step.rows[t].resize(floats, 0.01F);
     model.SetRows(static_cast<int>(t), step.rows[t]);
   }
-  const BatchView view = step.batch.View(0, usable);
-  const size_t used = static_cast<size_t>(usable);
-  MEDLEY_CHECK(used <= count, "the batch has more samples than requested");
-  MEDLEY_RETURN_IF_ERROR(
-      model.Forward(0, view, activations.first(used * static_cast<size_t>(model.InputWidth()))).status());
-  MEDLEY_RETURN_IF_ERROR(
-      model.Backward(0, activations.first(used * static_cast<size_t>(model.OutputWidth()))).status());
+  for (int micro = 0; micro < micros; ++micro) {
+    const SampleRange range = MicroBatch(usable, micro, micros);
+    const size_t count = static_cast<size_t>(range.count);
+    const BatchView view = step.batch.View(range.first, range.count);
+    MEDLEY_RETURN_IF_ERROR(
+        model.Forward(micro, view, activations.first(count * static_cast<size_t>(model.InputWidth()))).status());
+    MEDLEY_RETURN_IF_ERROR(
+        model.Backward(micro, activations.first(count * static_cast<size_t>(model.OutputWidth()))).status());
+  }
   return model.ApplyUpdate(optimizer_);
 }
 
@@ -78,7 +89,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
       static_cast<size_t>(samples) * static_cast<size_t>(std::max(model->InputWidth(), model->OutputWidth())), 0.01F);
   PreparedStep step;
   std::vector<double> seconds;
-  Cost cost;
+  std::vector<double> processor_seconds;
   const base::SteadyTime begin = options_.clock->Steady();
   // The first run is a warm-up. Each value is the mean over a block that is long compared with the period of a CPU
   // limit (10 to 100 ms). Single runs can fit within one period, which would hide the limit.
@@ -89,6 +100,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   while (seconds.empty() ||
          (seconds.size() < kBlocks && base::ToSeconds(options_.clock->Steady() - begin) < 4 * budget)) {
     const base::SteadyTime start = options_.clock->Steady();
+    const double processor = ProcessorSeconds();
     int runs = 0;
     double elapsed = 0;
     do {
@@ -98,44 +110,46 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
       elapsed = base::ToSeconds(options_.clock->Steady() - start);
     } while (elapsed < block);
     seconds.push_back(elapsed / runs);
+    processor_seconds.push_back((ProcessorSeconds() - processor) / runs);
   }
-  // Other work on the machine can only add time, so the fastest block is closest to the layer's cost.
-  cost.seconds = *std::min_element(seconds.begin(), seconds.end());
-  cost.spread = Spread(seconds);
+  // Not the fastest block: a CPU limit lets single blocks pass faster than it allows in the long run.
+  Cost cost{.seconds = Median(seconds), .spread = Spread(seconds), .processor_seconds = Median(processor_seconds)};
   if (!step.tables.empty()) cost.rows = std::ssize(step.tables.front().keys);
   return cost;
 }
 
 // Measures one layer's communication for one of k units: synchronisation (y), transfer (x) and their common parallel
-// fraction (beta).
+// fraction (beta). Adds to `costs` what synchronisation takes of the processor, which cannot compute meanwhile.
 absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch, bool last,
-                               const std::array<Cost, kUnits.size()>& costs, model::LayerProfile& profile) {
+                               std::array<Cost, kUnits.size()>& costs, model::LayerProfile& profile) {
   std::array<double, kUnits.size()> seconds{};
   int64_t dense_bytes = 0;
   for (const ParameterSpec& spec : operation.parameters) {
     if (!spec.sparse) dense_bytes += 4 * spec.Size();
   }
   // A dense layer's gradient has the same size for every batch size, so more units do not shorten its allreduce.
-  MEDLEY_ASSIGN_OR_RETURN(const double allreduce, probe.AllreduceSeconds(dense_bytes, 2));
+  MEDLEY_ASSIGN_OR_RETURN(const Traffic allreduce, probe.Allreduce(dense_bytes, 2));
   for (size_t i = 0; i < kUnits.size(); ++i) {
-    double sync = allreduce;
+    Traffic sync = allreduce;
     if (operation.kind == OperationKind::kEmbedding) {
       MEDLEY_ASSIGN_OR_RETURN(
           const CommunicationProbe::ServerCost cost,
           probe.PullPushCost(costs[i].rows, static_cast<int>(operation.parameters.front().columns)));
-      sync = cost.client_seconds;
+      sync = cost.client;
       if (i == 0) profile.server_seconds = cost.server_seconds;
     }
-    double transfer = 0;
+    Traffic transfer;
     if (!last && operation.output_width > 0) {
       const int64_t bytes = int64_t{4} * operation.output_width * std::max(1, static_cast<int>(batch / kUnits[i]));
-      MEDLEY_ASSIGN_OR_RETURN(transfer, probe.ExchangeSeconds(bytes));
+      MEDLEY_ASSIGN_OR_RETURN(transfer, probe.Exchange(bytes));
     }
-    seconds[i] = sync + transfer;
+    seconds[i] = sync.seconds + transfer.seconds;
     if (i == 0) {
-      profile.sync_seconds = sync;
-      profile.transfer_seconds = transfer;
+      profile.sync_seconds = sync.seconds;
+      profile.transfer_seconds = transfer.seconds;
     }
+    const double slowdown = costs[i].processor_seconds > 0 ? costs[i].seconds / costs[i].processor_seconds : 1;
+    costs[i].seconds += sync.processor_seconds * std::max(1.0, slowdown);
   }
   profile.comm_parallel = ParallelFraction(kUnits, seconds);
   return absl::OkStatus();
@@ -144,10 +158,10 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
 absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type) {
   constexpr int64_t kSmall = 1024;
   constexpr int64_t kLarge = 1 << 20;
-  MEDLEY_ASSIGN_OR_RETURN(const double small, probe.ExchangeSeconds(kSmall));
-  MEDLEY_ASSIGN_OR_RETURN(const double large, probe.ExchangeSeconds(kLarge));
-  const double seconds = std::max(large - small, 1e-9) / 2;  // an exchange is two messages
-  return model::Link{resource_type, resource_type, small / 2, static_cast<double>(kLarge - kSmall) / seconds};
+  MEDLEY_ASSIGN_OR_RETURN(const Traffic small, probe.Exchange(kSmall));
+  MEDLEY_ASSIGN_OR_RETURN(const Traffic large, probe.Exchange(kLarge));
+  const double seconds = std::max(large.seconds - small.seconds, 1e-9) / 2;  // an exchange is two messages
+  return model::Link{resource_type, resource_type, small.seconds / 2, static_cast<double>(kLarge - kSmall) / seconds};
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
@@ -172,19 +186,19 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     layer.resource_type = options.resource_type;
     layer.origin = "measured";
     std::array<Cost, kUnits.size()> costs;
-    std::array<double, kUnits.size()> seconds{};
     for (size_t k = 0; k < kUnits.size(); ++k) {
       const int samples = std::max(1, static_cast<int>(training.batch_size / kUnits[k]));
       MEDLEY_ASSIGN_OR_RETURN(costs[k], timer.Time(i, samples, budget));
-      seconds[k] = costs[k].seconds;
     }
-    layer.compute_seconds = costs[0].seconds;
     layer.spread = costs[0].spread;
-    layer.compute_parallel = ParallelFraction(kUnits, seconds);
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
     layer.activation_bytes = 4.0 * operation.output_width;
     MEDLEY_RETURN_IF_ERROR(
         TimeCommunication(*options.probe, operation, training.batch_size, i + 1 == count, costs, layer));
+    std::array<double, kUnits.size()> seconds{};
+    std::transform(costs.begin(), costs.end(), seconds.begin(), [](const Cost& cost) { return cost.seconds; });
+    layer.compute_seconds = seconds[0];
+    layer.compute_parallel = ParallelFraction(kUnits, seconds);
     layer.measured_at = base::FormatTime(options.clock->Now());
     profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));
   }

@@ -11,18 +11,19 @@ TEST(RuntimeProbeTest, LargerMessagesTakeLonger) {
   base::SystemClock clock;
   const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe = RuntimeProbe::Create({.micro_batches = 2}, clock);
   ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
-  const absl::StatusOr<double> small = (*probe)->ExchangeSeconds(1024);
-  const absl::StatusOr<double> large = (*probe)->ExchangeSeconds(32 << 20);
+  const absl::StatusOr<Traffic> small = (*probe)->Exchange(1024);
+  const absl::StatusOr<Traffic> large = (*probe)->Exchange(32 << 20);
   ASSERT_TRUE(small.ok() && large.ok());
-  EXPECT_GT(*small, 0);
-  EXPECT_GT(*large, *small);
+  EXPECT_GT(small->seconds, 0);
+  EXPECT_GT(large->seconds, small->seconds);
+  EXPECT_GT(large->processor_seconds, 0);
 
-  const absl::StatusOr<double> sum = (*probe)->AllreduceSeconds(1 << 16, 2);
+  const absl::StatusOr<Traffic> sum = (*probe)->Allreduce(1 << 16, 2);
   ASSERT_TRUE(sum.ok()) << base::ToString(sum.status());
-  EXPECT_GT(*sum, 0);
+  EXPECT_GT(sum->seconds, 0);
   const absl::StatusOr<CommunicationProbe::ServerCost> cost = (*probe)->PullPushCost(5000, 16);
   ASSERT_TRUE(cost.ok()) << base::ToString(cost.status());
-  EXPECT_GT(cost->client_seconds, 0);
+  EXPECT_GT(cost->client.seconds, 0);
   EXPECT_GT(cost->server_seconds, 0);
 }
 
@@ -30,9 +31,9 @@ TEST(RuntimeProbeTest, NothingToExchangeCostsNothing) {
   base::SystemClock clock;
   const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe = RuntimeProbe::Create({}, clock);
   ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
-  EXPECT_EQ((*probe)->AllreduceSeconds(0, 2).value(), 0);
-  EXPECT_EQ((*probe)->PullPushCost(0, 16).value().client_seconds, 0);
-  EXPECT_EQ((*probe)->AllreduceSeconds(1024, 3).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ((*probe)->Allreduce(0, 2).value().seconds, 0);
+  EXPECT_EQ((*probe)->PullPushCost(0, 16).value().client.seconds, 0);
+  EXPECT_EQ((*probe)->Allreduce(1024, 3).status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(RuntimeProbe::Create({.micro_batches = 0}, clock).status().code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -33,11 +33,14 @@ model::JobSpec Adult() {
 // A probe with predictable costs: 1 GB/s, and one microsecond per row.
 class FixedProbe final : public CommunicationProbe {
  public:
-  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int) override { return static_cast<double>(bytes) * 1e-9; }
-  absl::StatusOr<double> ExchangeSeconds(int64_t bytes) override { return 2e-9 * static_cast<double>(bytes); }
-  absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
-    return ServerCost{static_cast<double>(rows) * 1e-6, static_cast<double>(rows) * 5e-7};
+  absl::StatusOr<Traffic> Allreduce(int64_t bytes, int) override {
+    return Traffic{static_cast<double>(bytes) * 1e-9, processor_share * static_cast<double>(bytes) * 1e-9};
   }
+  absl::StatusOr<Traffic> Exchange(int64_t bytes) override { return Traffic{2e-9 * static_cast<double>(bytes), 0}; }
+  absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
+    return ServerCost{{static_cast<double>(rows) * 1e-6, 0}, static_cast<double>(rows) * 5e-7};
+  }
+  double processor_share = 0;  // of an allreduce
 };
 
 TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
@@ -102,6 +105,29 @@ TEST(ProfilerTest, MeasuresEveryLayerHoweverShortTheBudget) {
     ASSERT_EQ(layer.profiles_size(), 1) << layer.name();
     EXPECT_GT(layer.profiles(0).compute_seconds(), 0) << layer.name();
   }
+}
+
+// What an allreduce takes of the processor is not there for computing, whatever the number of units.
+TEST(ProfilerTest, SynchronisationTakesProcessorTime) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  FixedProbe probe;
+  probe.processor_share = 1e6;  // far more than computing takes: 1 ms a byte
+  const ProfilerOptions options{.job = Adult(),
+                                .resource_type = "cpu",
+                                .budget_seconds = 0.1,
+                                .clock = &clock,
+                                .output = &output,
+                                .probe = &probe};
+  ASSERT_EQ(base::ToString(RunProfiler(options)), "OK");
+  profile::v1::Profile proto;
+  ASSERT_EQ(base::ToString(model::ParseText(output.str().substr(15), proto)), "OK");
+  const auto& embedding = proto.model().layers(0).profiles(0);
+  EXPECT_LT(embedding.compute_seconds(), 1);  // it has no allreduce
+  const auto& dense = proto.model().layers(1).profiles(0);
+  EXPECT_GE(dense.compute_seconds(), 4e-3 * (230 * 64 + 64));
+  EXPECT_LT(dense.compute_parallel(), 0.9);
+  EXPECT_NEAR(dense.sync_seconds(), 4e-9 * (230 * 64 + 64), 1e-12);
 }
 
 TEST(ProfilerTest, MissingDataIsNotFound) {
