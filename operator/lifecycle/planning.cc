@@ -229,7 +229,7 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
   record.alternatives = AlternativesOf(result);
   record.reason = reason;
   record.accepted_at = base::FormatTime(pass.world.now);
-  record.spec_generation = pass.object.generation();
+  record.policy = InputsOf(job, pools).PolicyHash();
   if (before) {
     record.coordinator_uid = before->coordinator_uid;
     record.coordinator_restarts = before->coordinator_restarts;

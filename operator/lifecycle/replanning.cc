@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
@@ -98,14 +99,22 @@ bool HasNewPrice(const std::map<std::string, double>& before, const std::map<std
 // An operator that has just started: what changed while it did not look?
 std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
   const PlanRecord& record = *pass.memory.planning.record;
-  if (record.spec_generation != pass.object.generation()) return "ObjectiveChanged";
-  for (const auto& [pool, price] : now.prices) {
-    const auto planned = record.usd_per_unit_hour.find(pool);
-    if (planned == record.usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
-  }
-  if (!now.cheaper.empty() && job.elasticity.on_price_change) return "PriceChanged";
+  if (record.policy != now.PolicyHash()) return "ObjectiveChanged";
+  const bool has_new_price = !now.cheaper.empty() || HasNewPrice(record.usd_per_unit_hour, now.prices);
+  if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
   pass.memory.replanning.considered = now;
   return "";
+}
+
+// The reason of a move that was delayed, once its time has come.
+std::string DelayedReason(Pass& pass) {
+  auto& delayed = pass.memory.replanning.delayed;
+  if (!delayed) return "";
+  if (pass.world.steady < delayed->until) {
+    pass.RequeueAfter(delayed->until - pass.world.steady);
+    return "";
+  }
+  return delayed->reason;
 }
 
 std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
@@ -126,7 +135,7 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
   if (before->policy != now.policy) return "ObjectiveChanged";
   const bool has_new_price = before->prices != now.prices || HasNewPrice(before->cheaper, now.cheaper);
   if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
-  return "";
+  return DelayedReason(pass);
 }
 
 MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const UsablePools& pools,
@@ -183,6 +192,14 @@ absl::StatusOr<Candidate> FindCandidate(Pass& pass, const TrainingJob& job, cons
   return found;
 }
 
+// So that the next leader does not consider the same edit again.
+absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInputs& considered) {
+  PlanRecord record = *pass.memory.planning.record;
+  if (record.policy == considered.PolicyHash()) return absl::OkStatus();
+  record.policy = considered.PolicyHash();
+  return StorePlan(pass, job, record);
+}
+
 absl::Status ConsiderCheapestZones(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
                                    const PlanningInputs& considered) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job, ZonePreference::kCheapest));
@@ -204,6 +221,8 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
 }
 
 }  // namespace
+
+std::string PlanningInputs::PolicyHash() const { return base::HashHex(policy); }
 
 PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools) {
   PlanningInputs inputs;
@@ -243,8 +262,9 @@ void PublishUnplanned(Pass& pass, const Unplanned& why) {
 absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
-  if (moved || !job.elasticity.enabled) return absl::OkStatus();
+  if (moved) return absl::OkStatus();
   const std::string stuck = StuckPool(pass);
+  if (!job.elasticity.enabled && stuck.empty()) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
@@ -258,7 +278,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   UsablePools& pools = choice.pools;
   PlanningInputs now = InputsOf(job, pools);
   bool forced = false;
-  std::string reason = ReplanReason(pass, job, pools, now, &forced);
+  std::string reason = job.elasticity.enabled ? ReplanReason(pass, job, pools, now, &forced) : "";
   if (reason.empty() && !stuck.empty()) {
     reason = "MemberUnschedulable";
     forced = true;
@@ -299,12 +319,13 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   const std::optional<model::PlanResult>& result = candidate.result;
   if (!result) return absl::OkStatus();  // asked again later, because `considered` is unchanged
   state.considered = considered;
+  state.delayed.reset();
   if (!result->plan || !result->execution_plan) {
     MEDLEY_ASSIGN_OR_RETURN(const std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
     if (others) return Consider(pass, job, reason, forced, *others, considered);
     if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
     ExplainInfeasible(pass, result->reasons, pools);
-    return absl::OkStatus();
+    return StorePolicy(pass, job, considered);
   }
   const MoveInputs inputs =
       InputsOfMove(pass, job, pools, profile, progress, *result, candidate.present_estimate, forced);
@@ -313,11 +334,13 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   PublishReplan(
       pass, "ReplanConsidered",
       fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay", decision.reason, decision.sentence));
-  if (decision.reason == "Cooldown") {  // asked again when it is over
-    state.considered.reset();
-    pass.RequeueAfter(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
+  if (decision.reason == "Cooldown") {
+    const base::nanoseconds left = base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move);
+    state.delayed = {reason, pass.world.steady + left};
+    pass.RequeueAfter(left);
   }
   if (!decision.move) {
+    MEDLEY_RETURN_IF_ERROR(StorePolicy(pass, job, considered));
     // Not worth a move in the zones that the job keeps: perhaps in the cheapest ones.
     return pools.cheaper.empty() ? absl::OkStatus() : ConsiderCheapestZones(pass, job, reason, forced, considered);
   }

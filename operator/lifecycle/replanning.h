@@ -23,6 +23,7 @@ struct PlanningInputs {
   std::map<std::string, double> cheaper;  // of other zones than those that the job keeps, by pool
   std::map<std::string, int> units;
   std::string policy;  // objective, elasticity, planner and resources of the spec
+  std::string PolicyHash() const;
   bool operator==(const PlanningInputs&) const = default;
 };
 PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools);
@@ -35,10 +36,17 @@ struct ReplanningState {
   std::map<std::string, std::set<std::string>> avoided_zones;
   // By pool and zone: when pods last found no node there. The zone is avoided for a while, however cheap it is.
   std::map<std::string, std::map<std::string, base::SteadyTime>> stuck_zones;
+  // A move that would save enough, but came too soon after the last one: it is considered again when its time has come.
+  struct Delayed {
+    std::string reason;
+    base::SteadyTime until;
+  };
+  std::optional<Delayed> delayed;
   std::string last_event;  // message of the last replan Event, not to repeat it
 };
 
-// Considers another plan if something asks for one. Without a coordinator that reports, it does nothing.
+// Considers another plan if something asks for one. Without a coordinator that reports, it does nothing. A job without
+// elasticity gets another plan only when pods of its own cannot be scheduled.
 absl::Status Replan(Pass& pass, const TrainingJob& job);
 
 // Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools`

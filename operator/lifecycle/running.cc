@@ -24,7 +24,13 @@ namespace {
 constexpr base::nanoseconds kSendAgain = base::seconds(3);     // to a coordinator that has not confirmed it
 constexpr base::nanoseconds kRefusedRetry = base::seconds(1);  // the coordinator is starting
 
-// The address of the coordinator; empty while it has none.
+// Empty while the coordinator has none.
+std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
+  const std::string ip = coordinator.String("/status/podIP");
+  if (pass.IsTerminating(coordinator) || HasEnded(coordinator) || ip.empty()) return "";
+  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+}
+
 absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
   const PlanRecord& record = *pass.memory.planning.record;
   const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
@@ -32,10 +38,10 @@ absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job
     MEDLEY_RETURN_IF_ERROR(CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker)}));
     return std::string();
   }
-  const std::string ip = pod->String("/status/podIP");
-  if (pass.IsTerminating(*pod) || HasEnded(*pod) || ip.empty()) return std::string();
+  const std::string address = AddressOf(pass, *pod);
+  if (address.empty()) return address;
   if (record.coordinator_uid != pod->uid()) MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, pod->uid(), 0));
-  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+  return address;
 }
 
 absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& address) {
@@ -103,6 +109,12 @@ absl::Status DeleteLeftovers(Pass& pass) {
 bool IsInForce(const Pass& pass) {
   return pass.observed != nullptr && pass.observed->generation >= pass.memory.planning.record->plan.generation &&
          pass.observed->next_generation == 0;
+}
+
+absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
+  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  const std::string address = pod == nullptr ? "" : AddressOf(pass, *pod);
+  return address.empty() ? absl::OkStatus() : ConnectTo(pass, job, address);
 }
 
 void ForgetCoordinator(Pass& pass) {

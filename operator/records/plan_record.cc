@@ -56,6 +56,26 @@ std::vector<PlanStatus::Alternative> ReadAlternatives(const Json& list) {
   return alternatives;
 }
 
+void ReadRecord(const Json& json, PlanRecord& record) {
+  record.slots = ReadSlots(json.value("slots", Json::array()));
+  const Json prices = json.value("usdPerUnitHour", Json::object());
+  for (const auto& [pool, price] : prices.items()) {
+    if (price.is_number()) record.usd_per_unit_hour[pool] = price.get<double>();
+  }
+  for (const Json& name : json.value("layerNames", Json::array())) {
+    if (name.is_string()) record.layer_names.push_back(name.get<std::string>());
+  }
+  for (const Json& number : json.value("stageThroughput", Json::array())) {
+    if (number.is_number()) record.stage_throughput.push_back(number.get<double>());
+  }
+  record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
+  record.reason = json.value("reason", "");
+  record.accepted_at = json.value("acceptedAt", "");
+  record.policy = json.value("policy", "");
+  record.coordinator_uid = json.value("coordinatorUid", "");
+  record.coordinator_restarts = json.value("coordinatorRestarts", 0);
+}
+
 }  // namespace
 
 double PlanRecord::UsdPerHour(const std::map<std::string, double>& prices) const {
@@ -94,7 +114,7 @@ kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record) {
                      {"alternatives", AlternativesJson(record.alternatives)},
                      {"reason", record.reason},
                      {"acceptedAt", record.accepted_at},
-                     {"specGeneration", record.spec_generation},
+                     {"policy", record.policy},
                      {"coordinatorUid", record.coordinator_uid},
                      {"coordinatorRestarts", record.coordinator_restarts}};
   map.mutable_json()["data"] = {{"plan.json", model::ToJson(proto, true)}, {"record.json", json.dump(2)}};
@@ -112,23 +132,11 @@ absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map) {
   record.plan = *std::move(plan);
   const Json json = Json::parse(config_map.String("/data/record.json"), nullptr, false);
   if (!json.is_object()) return base::InvalidArgument("{}: record.json is not a JSON object", where);
-  record.slots = ReadSlots(json.value("slots", Json::array()));
-  const Json prices = json.value("usdPerUnitHour", Json::object());
-  for (const auto& [pool, price] : prices.items()) {
-    if (price.is_number()) record.usd_per_unit_hour[pool] = price.get<double>();
+  try {
+    ReadRecord(json, record);
+  } catch (const Json::exception& e) {  // a field of another type
+    return base::InvalidArgument("{}: record.json: {}", where, e.what());
   }
-  for (const Json& name : json.value("layerNames", Json::array())) {
-    if (name.is_string()) record.layer_names.push_back(name.get<std::string>());
-  }
-  for (const Json& number : json.value("stageThroughput", Json::array())) {
-    if (number.is_number()) record.stage_throughput.push_back(number.get<double>());
-  }
-  record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
-  record.reason = json.value("reason", "");
-  record.accepted_at = json.value("acceptedAt", "");
-  record.spec_generation = json.value("specGeneration", int64_t{0});
-  record.coordinator_uid = json.value("coordinatorUid", "");
-  record.coordinator_restarts = json.value("coordinatorRestarts", 0);
   return record;
 }
 

@@ -25,7 +25,7 @@ struct PlanRecord {
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans that use one pool only
   std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...
   std::string accepted_at;                            // RFC 3339
-  int64_t spec_generation = 0;                        // the job's metadata.generation that the plan was computed for
+  std::string policy;                                 // hash of the goals and limits that were last considered
   // The coordinator's pod and its container restarts when restarts were last counted.
   std::string coordinator_uid;
   int coordinator_restarts = 0;
@@ -38,6 +38,7 @@ struct PlanRecord {
 };
 
 kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record);
+// Errors: InvalidArgument, naming the ConfigMap and the malformed part.
 absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map);
 
 // True when the stages, groups, servers and schedule are equal, so that a switch would change nothing.

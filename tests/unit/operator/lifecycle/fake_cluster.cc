@@ -32,7 +32,22 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request) {
+std::string ZoneOf(const std::string& node) { return "z" + node; }
+
+// The zone that required node affinity pins the pod to; empty: none.
+std::string PinOf(const kube::Object& pod) {
+  const Json& zone = pod.At(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
+      "matchExpressions/0/values/0");
+  return zone.is_string() ? zone.get<std::string>() : "";
+}
+
+std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
+bool Terminating(const Json& pod) { return kube::Object(pod).deleting(); }
+
+}  // namespace
+
+AskForPlan::Outcome FakeCluster::FirstPoolWithRoom(const model::PlanRequest& request) {
   for (const model::Resource& resource : request.resources) {
     if (resource.limit < kUnits) continue;
     model::PlanResult result;
@@ -55,21 +70,6 @@ AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request) {
   none.reasons = {{"limit", request.resources.front().name, kUnits, 0, ""}};
   return {none, false};
 }
-
-std::string ZoneOf(const std::string& node) { return "z" + node; }
-
-// The zone that required node affinity pins the pod to; empty: none.
-std::string PinOf(const kube::Object& pod) {
-  const Json& zone = pod.At(
-      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
-      "matchExpressions/0/values/0");
-  return zone.is_string() ? zone.get<std::string>() : "";
-}
-
-std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
-bool Terminating(const Json& pod) { return kube::Object(pod).deleting(); }
-
-}  // namespace
 
 FakeCluster::FakeCluster() {
   job = Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",

@@ -53,8 +53,10 @@ class FakeCluster {
   JobOptions options;
   int profiler_exit_code = 0;
   std::string pod_log = "line one\nsegmentation fault\n";  // of every pod but profilers that succeed
-  // Answers instead of the fake's own planner, which takes the first pool by name that offers two units.
+  // Answers instead of the fake's own planner, FirstPoolWithRoom.
   std::function<AskForPlan::Outcome(const model::PlanRequest&)> planner;
+  // Takes the first pool of the request that offers two units.
+  static AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request);
   // By Describe's prefix: the error with which the action fails. Nothing is done then.
   std::map<std::string, absl::Status> failures;
 
