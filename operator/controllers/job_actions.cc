@@ -72,7 +72,8 @@ Answer JobActions::Carry(const GetObject& action) { return deps_.client.Get(acti
 
 Answer JobActions::Carry(const ReadLog& action) {
   std::string path = kube::resources::Pods().Path(action.pod.ns, action.pod.name, "log");
-  if (action.tail_lines > 0) path += "?tailLines=" + std::to_string(action.tail_lines);
+  path += std::string("?container=") + kWorkerContainer;
+  if (action.tail_lines > 0) path += "&tailLines=" + std::to_string(action.tail_lines);
   return deps_.client.GetRaw(path);
 }
 

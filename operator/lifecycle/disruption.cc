@@ -35,7 +35,7 @@ Notice NoticeOfDeletion(Pass& pass, const kube::Object& pod) {
 
 // Why the pod will be lost soon; nothing: it will not.
 std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
-  if (HasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
+  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
   const std::string node = pod.String("/spec/nodeName");
   const auto of_node = pass.world.node_notices.find(node);
   if (of_node != pass.world.node_notices.end()) return of_node->second;
@@ -169,7 +169,7 @@ absl::Status DrainLeaving(Pass& pass) {
   double notice = kShortestNotice;
   for (const auto& [name, pod] : pass.world.pods) {
     const bool released = !in_plan.contains(name) && IsInForce(pass);
-    if (!IsMember(*pod) || HasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
+    if (!IsMember(*pod) || WorkerHasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
     if (!MustDrain(pass, *pod, noticed)) continue;
     if (!pass.memory.disruption.drained.insert(pod->uid()).second) continue;
     leaving.push_back(name);

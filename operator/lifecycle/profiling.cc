@@ -93,8 +93,8 @@ absl::Status CreateProfiler(Pass& pass, const TrainingJob& job, const ResourcePo
 absl::Status RunProfiler(Pass& pass, const TrainingJob& job, const ResourcePool& pool) {
   const kube::ObjectPtr pod = pass.Pod(ProfilerName(job.name(), pool.name));
   if (pod == nullptr) return CreateProfiler(pass, job, pool);
-  if (pass.IsTerminating(*pod) || !HasEnded(*pod)) return absl::OkStatus();
-  return HasSucceeded(*pod) ? StoreProfile(pass, job, pool, *pod) : HandleFailedProfiler(pass, job, *pod);
+  if (pass.IsTerminating(*pod) || !WorkerHasEnded(*pod)) return absl::OkStatus();
+  return WorkerHasSucceeded(*pod) ? StoreProfile(pass, job, pool, *pod) : HandleFailedProfiler(pass, job, *pod);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ constexpr base::nanoseconds kRefusedRetry = base::seconds(1);  // the coordinato
 // Empty while the coordinator has none.
 std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
   const std::string ip = coordinator.String("/status/podIP");
-  if (pass.IsTerminating(coordinator) || HasEnded(coordinator) || ip.empty()) return "";
+  if (pass.IsTerminating(coordinator) || WorkerHasEnded(coordinator) || ip.empty()) return "";
   return ip + ":" + std::to_string(pass.options.worker.listen_port);
 }
 
@@ -99,7 +99,7 @@ absl::Status DeleteLeftovers(Pass& pass) {
   for (const auto& [name, pod] : pass.world.pods) {
     const bool profiler = pod->label(kRoleLabel) == ToString(Role::kProfiler);
     if (wanted.contains(name) || (!profiler && !IsMember(*pod))) continue;
-    if (profiler || HasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
+    if (profiler || WorkerHasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
   }
   return DeleteSome(pass, leftovers);
 }

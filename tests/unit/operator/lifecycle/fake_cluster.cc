@@ -91,8 +91,9 @@ void FakeCluster::SetSpec(const Json& merge_patch) {
 }
 
 void FakeCluster::FailPod(const std::string& name, int code) {
-  const Json ended = {{"phase", code == 0 ? "Succeeded" : "Failed"},
-                      {"containerStatuses", Json::array({{{"state", {{"terminated", {{"exitCode", code}}}}}}})}};
+  const Json ended = {
+      {"phase", code == 0 ? "Succeeded" : "Failed"},
+      {"containerStatuses", Json::array({{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", code}}}}}}})}};
   SetPodStatus(name, ended);
 }
 
@@ -421,7 +422,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     pods_.erase(name);
     return true;
   }
-  if (HasEnded(object)) return false;
+  if (kube::HasEnded(object)) return false;
   const std::string pool = object.label("medley.dev/pool");
   if (object.String("/spec/nodeName").empty()) {
     if (pool.empty()) {
@@ -432,7 +433,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     for (const char* node : kNodesOfPool) {
       const std::string candidate = pool + "-" + node;
       const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
-        return other.second["spec"].value("nodeName", "") == candidate && !HasEnded(kube::Object(other.second));
+        return other.second["spec"].value("nodeName", "") == candidate && !kube::HasEnded(kube::Object(other.second));
       });
       const bool takes_pods = !noticed_nodes.contains(candidate) && !nodes_not_ready.contains(candidate) &&
                               !blocked_nodes.contains(candidate);
