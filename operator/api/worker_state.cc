@@ -1,5 +1,7 @@
 #include "operator/api/worker_state.h"
 
+#include <fmt/core.h>
+
 #include "kube/pod.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -38,6 +40,24 @@ int RestartCount(const kube::Object& pod) {
   const kube::Object worker = WorkerStatus(pod);
   const kube::Json& count = worker.At("/restartCount");
   return count.is_number_integer() ? count.get<int>() : 0;
+}
+
+std::string DescribeEnd(const kube::Object& pod, std::string_view last_line) {
+  const kube::Object worker = WorkerStatus(pod);
+  const kube::Object state(worker.At("/state/terminated"));
+  if (state.String("/reason") == "OOMKilled") return "ran out of memory";
+  const kube::Json& signal = state.At("/signal");
+  if (signal.is_number_integer() && signal.get<int>() != 0) {
+    return fmt::format("was killed by signal {}", signal.get<int>());
+  }
+  const int exit = ExitCode(pod);
+  // A kubelet reports a signal as a shell does: 128 plus its number.
+  if (exit > 128 && exit <= 128 + 64) return fmt::format("was killed by signal {}", exit - 128);
+  if (exit < 0) {  // the kubelet has not told: evicted, or its node was lost
+    const std::string reason = pod.String("/status/reason");
+    return reason.empty() ? "failed" : "failed: " + reason;
+  }
+  return fmt::format("failed with exit code {}{}{}", exit, last_line.empty() ? "" : ": ", last_line);
 }
 
 }  // namespace medley::ops

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "kube/object.h"
 
@@ -22,5 +23,9 @@ bool WorkerHasSucceeded(const kube::Object& pod);
 // `state`: "state" or "lastState". -1: the worker has not terminated.
 int ExitCode(const kube::Object& pod, const std::string& state = "state");
 int RestartCount(const kube::Object& pod);
+
+// How the worker has failed: "ran out of memory", "was killed by signal 9", "failed with exit code 2: the last line".
+// `last_line` of its log; may be empty.
+std::string DescribeEnd(const kube::Object& pod, std::string_view last_line);
 
 }  // namespace medley::ops

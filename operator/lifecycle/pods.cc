@@ -98,18 +98,8 @@ absl::StatusOr<std::string> LogOf(Pass& pass, const kube::Object& pod) {
 }
 
 absl::StatusOr<std::string> HowItEnded(Pass& pass, const kube::Object& pod) {
-  const kube::Object worker = WorkerStatus(pod);
-  const kube::Object state(worker.At("/state/terminated"));
-  if (state.String("/reason") == "OOMKilled") return std::string("ran out of memory");
-  const kube::Json& signal = state.At("/signal");
-  if (signal.is_number_integer() && signal.get<int>() != 0) {
-    return fmt::format("was killed by signal {}", signal.get<int>());
-  }
-  const int exit = ExitCode(pod);
-  // A kubelet reports a signal as a shell does: 128 plus its number.
-  if (exit > 128 && exit <= 128 + 64) return fmt::format("was killed by signal {}", exit - 128);
   MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
-  return fmt::format("failed with exit code {}: {}", exit, LastLine(log));
+  return DescribeEnd(pod, LastLine(log));
 }
 
 int BackoffSeconds(int failures) { return std::min(60, 1 << std::min(6, failures)); }

@@ -1,0 +1,73 @@
+// The life of one profile as a pure function: (what is observed, memory) -> the next step, memory.
+//
+//   wanted? -> a unit is free -> profiler pod -> its log -> stored
+//                  ^                  |
+//                  +---- back-off ----+ failed, too slow, unreadable
+//
+// A profile that cannot be measured harms nobody: jobs plan with the pools that have one.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "kube/object.h"
+#include "operator/api/resource_pool.h"
+#include "operator/api/training_job.h"
+#include "operator/builders/worker_env.h"
+#include "operator/records/profile_id.h"
+
+namespace medley::ops::profiling {
+
+struct Options {
+  WorkerSettings worker;
+  base::nanoseconds deadline = std::chrono::minutes(10);     // of a profiler pod, from its creation to its end
+  base::nanoseconds first_retry = base::seconds(10);         // doubles with each failure
+  base::nanoseconds longest_retry = std::chrono::minutes(10);
+  base::nanoseconds unit_poll = base::seconds(5);            // while no unit of the pool is free
+};
+
+struct World {
+  base::WallTime now;
+  base::SteadyTime steady;
+  bool stored = false;             // a readable profile exists
+  std::optional<TrainingJob> job;  // the oldest of the jobs that want it; nullopt: none does
+  std::optional<ResourcePool> pool;
+  int free_units = 0;  // of the pool, for that job
+  std::string bound;   // what limits them
+  // The profiler pods of this profile that exist, whichever job they were created for.
+  std::vector<kube::ObjectPtr> pods;
+  // Of the first pod, once its worker has ended and the step kReadLog has asked for it.
+  std::optional<absl::StatusOr<std::string>> log;
+};
+
+// Kept from pass to pass, until the profile is stored or nobody wants it any more.
+struct Memory {
+  int failures = 0;
+  std::string failed_pod;  // UID of the one that failed last, so that it is counted once
+  base::SteadyTime retry_at{};
+  std::optional<ProfileProgress> trouble;  // of the last failure
+};
+
+struct Event {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+};
+
+struct Decision {
+  enum class Step { kNone, kReadLog, kCreatePod, kDeletePods, kStore };
+  Step step = Step::kNone;
+  std::string profile;                    // kStore: the JSON. The pods are deleted in the next pass.
+  Memory memory;
+  std::optional<ProfileProgress> progress;  // nullopt: stored, or not wanted
+  std::vector<Event> events;                // of the job
+  std::optional<base::nanoseconds> requeue_after;
+};
+
+Decision Decide(const World& world, const Memory& memory, const Options& options);
+
+}  // namespace medley::ops::profiling
