@@ -22,7 +22,7 @@ inline bool IsMember(const kube::Object& pod) {
   return role == "trainer" || role == "server";
 }
 
-// Of the first container; `state`: "state" or "lastState". -1: it has not terminated.
+// The exit code of the first container; -1: it has not terminated. `state`: "state" or "lastState".
 inline int ExitCode(const kube::Object& pod, const std::string& state = "state") {
   const kube::Json& code = pod.At("/status/containerStatuses/0/" + state + "/terminated/exitCode");
   return code.is_number_integer() ? code.get<int>() : -1;
@@ -33,7 +33,7 @@ inline int RestartCount(const kube::Object& pod) {
   return count.is_number_integer() ? count.get<int>() : 0;
 }
 
-// The scheduler has found no node for it.
+// True when the scheduler has found no node for the pod.
 inline bool IsUnschedulable(const kube::Object& pod) {
   for (const kube::Json& condition : pod.At("/status/conditions")) {
     if (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False" &&
