@@ -21,8 +21,8 @@ struct ListOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  std::optional<std::string> resource_version;
-  int limit = 0;
+  std::optional<std::string> resource_version;  // nullopt: the newest; "0": any that the server has cached
+  int limit = 0;                                // most objects per page; 0: no limit
   std::string continue_token;
   std::stop_token stop;  // ends the call, even while it waits to retry: Cancelled or its last error
 };

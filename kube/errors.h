@@ -15,7 +15,7 @@
 
 namespace medley::kube {
 
-// The code of an answer of the API, by the table above. `reason` tells the two kinds of 409 apart.
+// The code of a response of the API, by the table above. `reason` distinguishes the two kinds of 409.
 absl::StatusCode StatusCodeOf(int http_code, std::string_view reason);
 // `body` is a metav1.Status, or text that becomes the message.
 absl::Status ErrorFromHttp(int http_code, std::string_view body, std::string_view what,

@@ -1,4 +1,4 @@
-// What every reader of pods asks of one. Pure.
+// Facts about a pod that several folders need. Pure.
 #pragma once
 
 #include "kube/object.h"

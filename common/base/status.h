@@ -15,7 +15,7 @@
 
 namespace medley::base {
 
-// Debian's absl has its own string_view type, to which std::string_view does not convert implicitly.
+// Takes a std::string_view, which does not convert implicitly to the string_view type of Debian's absl.
 absl::Status MakeStatus(absl::StatusCode code, std::string_view message);
 
 // The message of a status as a std::string.

@@ -7,7 +7,7 @@ namespace medley::base {
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
 
-// Without the blanks, or other characters of `unwanted`, at both ends.
+// Returns `text` without the characters of `unwanted` at both ends.
 inline std::string_view Trim(std::string_view text, std::string_view unwanted = kBlanks) {
   const size_t begin = text.find_first_not_of(unwanted);
   if (begin == std::string_view::npos) return "";

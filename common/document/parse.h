@@ -1,8 +1,8 @@
-// The one reader of JSON and YAML text: text in, a tree of values out, under limits.
+// The only parser of JSON and YAML text in Medley. It turns text into a tree of values, within limits.
 //
-// It accepts what both languages agree on: objects whose fields are named by strings and given once, lists, strings of
-// valid UTF-8, finite numbers, booleans and null. YAML follows the 1.2 core schema (`010` is ten, `yes` is a string).
-// Aliases are expanded, but anchors and aliases add at most kAliasFactor times the text.
+// It accepts what both languages have in common: objects whose fields have strings as names and occur once, lists,
+// strings of valid UTF-8, finite numbers, booleans and null. YAML follows the 1.2 core schema (`010` is ten, `yes` is a
+// string). Aliases are expanded, but anchors and aliases add at most kAliasFactor times the text.
 //
 // Pure and thread-safe. Errors: InvalidArgument with the path of the field, the line and the column:
 // "training.epochs: is given twice, at line 7, column 3"; "broken YAML at line 3, column 1: ...".
@@ -27,17 +27,17 @@ struct Limits {
 inline constexpr size_t kAliasFactor = 16;
 inline constexpr int kMaxDocuments = 1000;
 
-// JSON when the text begins with { or [, else YAML. One document; an empty one is an error.
+// Parses one document, as JSON when the text begins with { or [, else as YAML. An empty document is an error.
 absl::StatusOr<nlohmann::json> Parse(std::string_view text, const Limits& limits = {});
 
-// `duplicates`: when set, a field that is given twice is no error. The last value counts, and its path is added.
+// With `duplicates`, a field that is given twice is not an error: the last value counts, and the field's path is added.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const Limits& limits = {},
                                          std::vector<std::string>* duplicates = nullptr);
 
-// For text that is YAML even when it begins with a brace (JSON is accepted as well). An empty document is null.
+// Parses YAML, also when the text begins with a brace (JSON is accepted as well). An empty document is null.
 absl::StatusOr<nlohmann::json> ParseYaml(std::string_view text, const Limits& limits = {});
 
-// Every document of a YAML stream but empty ones; at most kMaxDocuments. The limits hold for all of them together.
+// The documents of a YAML stream except empty ones, at most kMaxDocuments. The limits apply to all of them together.
 absl::StatusOr<std::vector<nlohmann::json>> ParseYamlStream(std::string_view text, const Limits& limits = {});
 
 // Block YAML that ParseYaml reads back as `tree`.

@@ -1,4 +1,4 @@
-// Typed reads of the fields of an object, which remember the first thing that was wrong, with the path of its field.
+// Reads the fields of an object by type, and records the first error with the path of its field.
 //
 //   MEDLEY_ASSIGN_OR_RETURN(document::Reader root, document::Reader::Parse(text));
 //   for (const document::Reader& feed : root.List("feeds")) {
@@ -7,8 +7,9 @@
 //   }
 //   MEDLEY_RETURN_IF_ERROR(root.Finish());  // "feeds[1].period: must be a string", "feeds[0].name: unknown field"
 //
-// A field that is absent or null has the value that the caller gives. So does a field of a wrong type, which is also
-// recorded: a caller checks once at its end. Readers of children share the record of their root. Not thread-safe.
+// A field that is absent or null has the default that the caller passes. So does a field of a wrong type, and the error
+// is recorded, so that a caller checks for errors once, at the end. Readers of children share the record of their root.
+// Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -32,19 +33,20 @@ namespace medley::document {
 
 class Reader {
  public:
-  // A whole document, which the reader owns: an object. Finish refuses fields that were not read. Errors: as Parse.
+  // Parses a document, which must be an object. The reader owns it, and Finish refuses fields that were not read.
+  // Errors: those of parse.h.
   static absl::StatusOr<Reader> Parse(std::string_view text, std::string path = "");
-  // Borrows `tree`, whose writer may know more fields than this program: Finish does not look for unknown ones. A tree
-  // that is not an object has no fields. `path` begins the paths of errors.
+  // Borrows `tree`. Finish accepts unknown fields, because the writer of the tree may be newer than this program. A
+  // tree that is not an object has no fields. `path` is the prefix of the paths in errors.
   explicit Reader(const nlohmann::json& tree, std::string path = "");
 
   // "feeds[1]"; empty for the document.
   const std::string& path() const { return path_; }
-  // What is read, for what has no typed read. Does not count as reading it.
+  // The value itself, for content that no function below reads. The call does not count as reading it.
   const nlohmann::json& tree() const { return *tree_; }
-  // True when the field is present and not null. Whoever asks knows the field.
+  // True when the field is present and not null. The call counts as reading it.
   bool Has(std::string_view field) const { return Find(field) != nullptr; }
-  // Records which of these are absent.
+  // Records an error when one of these fields is absent.
   void Require(std::initializer_list<std::string_view> fields) const;
 
   std::string RequiredString(std::string_view field) const;  // not empty
@@ -52,19 +54,20 @@ class Reader {
   double Number(std::string_view field, double otherwise) const;  // finite
   int64_t Int(std::string_view field, int64_t otherwise) const;
   bool Bool(std::string_view field, bool otherwise) const;
-  // Go durations as strings: 90s, 1h30m.
+  // Go durations as strings: 90s, 1h30m. Seconds returns the number of seconds.
   base::nanoseconds Duration(std::string_view field, base::nanoseconds otherwise) const;
   double Seconds(std::string_view field, double otherwise) const;
   // A Kubernetes quantity ("2.5", "16Gi") or a number.
   double Quantity(std::string_view field, double otherwise) const;
-  // Strings and numbers, which become text.
+  // An object of strings and numbers, which become text; empty when absent.
   std::map<std::string, std::string> StringMap(std::string_view field) const;
-  // A list of strings, or one string for a list of one; none is empty.
+  // A list of strings, or a string for a list of one. An empty string is an error.
   std::vector<std::string> Strings(std::string_view field, std::vector<std::string> otherwise = {}) const;
-  // The value as it is; an empty object when absent.
+  // The value without a check of its type; an empty object when absent.
   nlohmann::json Raw(std::string_view field) const;
 
-  // The same, in place: `out` keeps its value when the field is absent or wrong. Integers must fit their type.
+  // The same, into `out`, which keeps its value when the field is absent or of a wrong type. Integers must fit their
+  // type.
   void Read(std::string_view field, std::string& out) const;
   void Read(std::string_view field, bool& out) const;
   void Read(std::string_view field, double& out) const;
@@ -80,7 +83,7 @@ class Reader {
     for (size_t i = 0; i < items->size(); ++i) ReadInteger((*items)[i], ItemPath(field, i), out.emplace_back());
   }
 
-  // The object under `field`; without fields when absent or of another type.
+  // The object under `field`; without fields when it is absent or of another type.
   Reader Child(std::string_view field) const;
   // The objects of a list; empty when absent.
   std::vector<Reader> List(std::string_view field) const;
@@ -89,7 +92,7 @@ class Reader {
   void Fail(std::string_view field, std::string_view message) const;
   // The first error of the whole document so far.
   const absl::Status& status() const;
-  // The first error, or the first field below this reader that nobody has read.
+  // The first error, or else an error for the first field below this reader that was not read.
   absl::Status Finish() const;
 
  private:
@@ -97,9 +100,10 @@ class Reader {
   Reader(std::shared_ptr<Record> record, const nlohmann::json* tree, std::string path)
       : record_(std::move(record)), tree_(tree), path_(std::move(path)) {}
 
-  // Null for absent and for JSON null. The field counts as read; `whole`: so does everything below it.
+  // Returns null when the field is absent or null. The field counts as read; with `whole`, so does everything below it.
   const nlohmann::json* Find(std::string_view field, bool whole = false) const;
-  // The elements of a list, all of which count as read. Nothing when the field is absent or, recorded, no list.
+  // The elements of a list, all of which count as read. nullopt when the field is absent, or when it is not a list,
+  // which is recorded.
   std::optional<std::vector<const nlohmann::json*>> Items(std::string_view field, std::string_view what) const;
   std::string Path(std::string_view field) const;
   std::string ItemPath(std::string_view field, size_t index) const;

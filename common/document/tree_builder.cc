@@ -55,7 +55,7 @@ bool TreeBuilder::Close() {
 
 bool TreeBuilder::Alias(size_t anchor) {
   const auto found = anchors_.find(anchor);
-  if (found == anchors_.end()) return Fail("an alias may not stand within what it stands for");
+  if (found == anchors_.end()) return Fail("an alias may not refer to a value that contains it");
   const Anchored& anchored = found->second;
   if (ExpectsKey()) {
     return anchored.tree.is_string() ? Key(anchored.tree.get<std::string>())

@@ -11,7 +11,8 @@
 
 namespace medley::document {
 
-// Every call says whether to go on; after false, failure() says why, and nothing else may be called but failure().
+// Key, Put, Open, Close and Alias return false when parsing must stop. Call only failure() after that: it has the
+// reason.
 class TreeBuilder {
  public:
   // `text_bytes`: the size of what is parsed. `duplicates` is borrowed and may be null (parse.h).
@@ -20,16 +21,16 @@ class TreeBuilder {
   // Whether the next scalar is the name of a field.
   bool ExpectsKey() const { return !frames_.empty() && frames_.back().tree->is_object() && !frames_.back().has_key; }
   bool Key(std::string name);
-  // `anchor`: the name under which Alias finds the value; 0: none.
+  // `anchor`: the number by which Alias finds the value; 0: none.
   bool Put(nlohmann::json value, size_t anchor = 0);
   bool Open(nlohmann::json empty, size_t anchor = 0);
   bool Close();
   bool Alias(size_t anchor);
-  // Records `what` of the value that comes next. Always false.
+  // Records the error `what` for the value that comes next. Returns false.
   bool Fail(const std::string& what);
 
   const std::string& failure() const { return failure_; }
-  // The document, and a fresh start for the next one; values count on.
+  // Returns the document and starts the next one, which counts against the same limits.
   nlohmann::json Take();
 
  private:
@@ -62,7 +63,7 @@ class TreeBuilder {
   std::vector<Frame> frames_;  // outermost first
   std::map<size_t, Anchored> anchors_;
   size_t values_ = 0;
-  size_t cost_ = 0;   // bytes of text that the values would take, about
+  size_t cost_ = 0;   // approximate bytes of text that the values would take
   size_t extra_ = 0;  // of cost_: what anchors keep and aliases add
   std::string failure_;
 };

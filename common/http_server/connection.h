@@ -1,5 +1,5 @@
-// One connection of the server: requests in, responses out, until either side ends it.
-// Internal to common/http_server, because it needs asio's headers.
+// Serves one connection: reads requests and writes responses until either side ends it. Internal to common/http_server,
+// because it needs asio's headers.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace medley::http_server {
 
-// What a connection does, as the thread that accepts connections needs to know it. Thread-safe.
+// What a connection is doing. By it, the thread that accepts connections decides which ones to end. Thread-safe.
 class Progress {
  public:
-  // The connection has to be over with what it does by then; another thread looks.
+  // Sets the deadline of the current phase. The accepting thread ends connections that are overdue.
   void FinishWithin(std::chrono::milliseconds time) { deadline_ = Now() + Nanos(time); }
   void NoDeadline() { deadline_ = 0; }
   bool Overdue() const {
@@ -24,19 +24,19 @@ class Progress {
     return deadline != 0 && Now() > deadline;
   }
 
-  // It waits for a request: whoever needs its place may evict it.
+  // The connection waits for a request; until Work it may be evicted.
   void Wait() { waiting_since_ = Now(); }
-  // A request begins. False: the connection was evicted.
+  // A request has arrived. Returns false if the connection was evicted.
   bool Work() {
     const int64_t since = waiting_since_.exchange(0);
     return since != kEvicted;
   }
-  // When it began to wait; 0: it works on a request or is evicted.
+  // When the connection began to wait; 0: it works on a request or was evicted.
   int64_t waiting_since() const {
     const int64_t since = waiting_since_;
     return since == kEvicted ? 0 : since;
   }
-  // False: it was no longer waiting since `since`.
+  // Returns false if the connection no longer waits since `since`.
   bool Evict(int64_t since) { return waiting_since_.compare_exchange_strong(since, kEvicted); }
 
  private:
@@ -70,7 +70,7 @@ struct ConnectionContext {
   Progress& progress;
 };
 
-// Returns when the connection has ended. Never throws. `tls` null: plain.
+// Returns when the connection has ended. Never throws. `tls` null: plain HTTP.
 void ServeConnection(boost::asio::ip::tcp::socket& socket, boost::asio::ssl::context* tls,
                      const ConnectionContext& context, std::stop_token stop);
 

@@ -1,4 +1,4 @@
-// A request and its response, apart from the sockets they pass through. Values.
+// HTTP requests and responses, independent of sockets. Plain values.
 #pragma once
 
 #include <functional>
@@ -26,12 +26,12 @@ struct HttpRequest {
   bool Is(std::string_view name) const;  // ?name=true or 1
 };
 
-// Where a streamed response is written to. Used by one thread.
+// Receives the body of a streamed response. Used by one thread.
 class BodySink {
  public:
   virtual ~BodySink() = default;
   virtual bool Write(std::string_view bytes) = 0;  // false: the client has closed the connection
-  virtual bool Alive() = 0;                        // the same, without writing
+  virtual bool Alive() = 0;                        // false: as Write, but without writing
   virtual void Abort() = 0;                        // the response ends here, without a proper end
 };
 
@@ -40,12 +40,12 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  // When set, the response is chunked: called after the header has been sent, until it returns.
+  // When set, called once after the header was sent, to write the body in chunks. The body ends when it returns.
   std::function<void(BodySink&, std::stop_token)> stream;
   bool drop = false;  // close the connection without a response (a fault for tests of clients)
 };
 
-// "/a%20b?x=1&y=" into path and query. False when an escape is broken.
+// Splits "/a%20b?x=1&y=" into path and query and decodes both. Returns false when an escape is invalid.
 bool ParseTarget(std::string_view target, HttpRequest* request);
 
 }  // namespace medley::http_server

@@ -1,11 +1,11 @@
-// HTTP/1.1 over plain sockets or TLS: one thread a connection, keep-alive, pipelining, chunked streams.
+// HTTP/1.1 over plain sockets or TLS: one thread per connection, keep-alive, pipelining, chunked streams.
 //
 //   http_server::HttpServer server({.port = 9090, .max_body = 0}, [](const HttpRequest&) { return HttpResponse(); });
 //   MEDLEY_RETURN_IF_ERROR(server.Start());
 //
 // Bounded against hostile clients: connections, the bytes and lines of headers, bodies, the memory of all requests that
-// are being read, and the time of each phase. A client that says nothing takes a thread and no more, and loses its
-// connection to the next one that needs it.
+// are being read, and the time of each phase. A silent client uses only a thread, and loses its connection when a new
+// client needs the place.
 //
 // Thread-safe. Start once; Stop is idempotent: it ends every connection and joins every thread.
 #pragma once
@@ -39,8 +39,8 @@ class HttpServer {
     std::chrono::milliseconds header_timeout{10'000};    // from the first byte of a request to the end of its header
     std::chrono::milliseconds idle_timeout{300'000};     // between requests
     std::chrono::milliseconds transfer_timeout{60'000};  // of a body, of a handshake and of each write
-    std::filesystem::path certificate, key, client_ca;   // PEM; empty: plain HTTP
-    // The response for a request that the server refuses itself. Null: plain text.
+    std::filesystem::path certificate, key, client_ca;   // PEM files; empty: plain HTTP
+    // Makes the response when the server itself refuses a request. Null: plain text.
     std::function<HttpResponse(int code, const std::string& message)> refuse;
   };
   // Called by the connections' threads, many at a time. An exception becomes a response with code 500.
@@ -52,8 +52,9 @@ class HttpServer {
   // Errors: Unavailable naming the address when it is in use; InvalidArgument for a bad address or certificate.
   absl::Status Start();
   void Stop();
-  // False: every connection ends and new ones are refused, until true. Returns once that has happened. Errors:
-  // FailedPrecondition when the port was taken meanwhile, before Start and after Stop.
+  // With false, ends every connection and refuses new ones until called with true. Returns when this has taken effect.
+  // Errors: FailedPrecondition (another process took the port meanwhile, or the server is not running),
+  // DeadlineExceeded.
   absl::Status SetListening(bool listening);
   int port() const;
   bool tls() const;

@@ -56,7 +56,7 @@ struct DataSpec {
 
 struct TrainingSpec {
   int epochs = 1;
-  int batch_size = 512;  // global batch, samples a step
+  int batch_size = 512;  // global batch, samples per step
   int micro_batches = 4;
   std::string optimizer = "adagrad";  // adagrad, sgd
   double learning_rate = 0.05;

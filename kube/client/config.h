@@ -1,8 +1,8 @@
-// Where an API server is and who we are to it: from a kubeconfig file or from inside a pod.
+// The address of an API server and the credentials for it, from a kubeconfig file or from inside a pod.
 //
-// Pure but for reading files and running the user's credential plugin. A field that names a file wins over the
-// field with its data: the file is read again when a minute old, after a 401 and after a failure of TLS (tokens
-// and certificates are rotated).
+// Pure, except that functions read files and run the user's credential plugin. A field that names a file wins over the
+// field with its data. Because tokens and certificates are rotated, the file is read again after a minute, after a 401
+// and after a failure of TLS.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -30,18 +30,18 @@ struct ClientConfig {
   std::string client_key_file;
   std::string token;  // bearer
   std::string token_file;
-  // Asked after a 401 for a new token: a credential plugin. Not set: there is none. Thread-safe.
+  // Gets a new token from a credential plugin, after a 401. Null: no plugin. Thread-safe.
   std::function<absl::StatusOr<std::string>()> token_source;
-  std::string proxy_url;  // empty: as the environment says
+  std::string proxy_url;  // empty: https_proxy etc. of the environment, except for a server on a loopback address
 
   std::string user_agent = "medley/0.1";
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds request_timeout{30'000};  // one try; of a watch, until its first byte
+  std::chrono::milliseconds request_timeout{30'000};  // for one attempt; for a watch, until its first byte
   int max_retries = 10;                               // of 429 and of 5xx with Retry-After
   std::chrono::seconds max_retry_after{30};           // a longer Retry-After is cut to this
 };
 
-// An environment: nothing for a variable that is not set.
+// Returns the value of an environment variable; nullopt when it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment ProcessEnvironment();
 
@@ -54,18 +54,18 @@ absl::StatusOr<std::filesystem::path> KubeconfigPath(const Environment& environm
 // plugin's.
 absl::StatusOr<ClientConfig> LoadKubeconfig(const std::filesystem::path& path, const std::string& context = "");
 
-// What kubectl's flags of these names say; empty: not given.
+// The values of kubectl's flags of these names; empty: not given.
 struct KubeconfigFlags {
   std::string kubeconfig;
   std::string context;
   std::string ns;
 };
 
-// The cluster that kubectl would talk to, by its rules: --kubeconfig alone when given; else all files of $KUBECONFIG
-// that exist, merged (the first that names a context, a cluster, a user or the current context wins); else
-// $HOME/.kube/config; when all that says nothing, the service account of the pod that this runs in (below `root`).
-// The namespace: flag, context (in a pod: $POD_NAMESPACE, the account's), "default". Errors: as LoadKubeconfig;
-// FailedPrecondition when nothing names a cluster.
+// Finds the cluster that kubectl would use: --kubeconfig alone when given; else all files of $KUBECONFIG that exist,
+// merged (the first that names a context, a cluster, a user or the current context wins); else $HOME/.kube/config; else
+// the service account of the pod of this process (below `root`). The namespace: flag, context (in a pod:
+// $POD_NAMESPACE, the account's), "default". Errors: as LoadKubeconfig; FailedPrecondition when nothing names a
+// cluster.
 absl::StatusOr<ClientConfig> FindCluster(const KubeconfigFlags& flags, const Environment& environment,
                                          const std::filesystem::path& root = "/");
 

@@ -1,10 +1,10 @@
-// Client over HTTP(S) with libcurl: TLS by OpenSSL, bearer tokens and client certificates (both read again
-// when they are rotated), retries of 429 and of 5xx that say Retry-After.
+// A client over HTTP(S) with libcurl and OpenSSL. Uses bearer tokens and client certificates, reads both again when
+// they are rotated, and retries 429, and 5xx with Retry-After.
 //
-// Thread-safe: calls run in parallel, each on a kept-alive connection from a pool. A try takes at most
-// request_timeout, a call at most max_retries more of them and the waits that the server asked for. A Watch
-// and a List are interrupted at once by their stop token. Destroy only after all calls have returned.
-// Owner: main, or a test. Example:
+// Thread-safe: calls run in parallel, each on a kept-alive connection from a pool. An attempt takes at most
+// request_timeout. A call makes at most max_retries further attempts, after the waits that the server asks for. A stop
+// token ends its Watch, List or StreamRaw at once. Destroy it only after all calls have returned. Owner: main, or a
+// test. Example:
 //   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(path));
 //   kube::HttpClient client(std::move(config), clock, base::SystemSeed());
 //   MEDLEY_ASSIGN_OR_RETURN(kube::Object pod, client.Get(kube::resources::Pods(), {"default", "p"}));
@@ -24,7 +24,7 @@ class HttpClient final : public Client {
   ~HttpClient() override;
 
   const ClientConfig& config() const;
-  // Calls that wait to retry give up: for a program that ends.
+  // Makes calls that wait to retry return, so that the program can end.
   void Shutdown();
 
   absl::StatusOr<Object> Get(const Resource& resource, const Key& key) override;

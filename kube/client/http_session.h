@@ -37,14 +37,16 @@ class HttpSession {
   HttpSession(const ClientConfig& config, base::Clock& clock);
   ~HttpSession();
 
-  // Tries once, and a second time when the server refuses our credentials and their files hold others by now. `stop`
-  // ends the exchange at once. Errors are those of the transport alone: Unavailable, DeadlineExceeded, Cancelled,
-  // ResourceExhausted (a body over 1 GiB), FailedPrecondition (TLS: a certificate that does not verify or is no PEM).
+  // Sends the request, and sends it again when the server refuses our credentials and there are newer ones. `what`
+  // names the request in errors. `stop` ends the exchange at once. Errors are those of the transport alone:
+  // Unavailable, DeadlineExceeded, Cancelled, ResourceExhausted (a body over 1 GiB), FailedPrecondition (TLS: a
+  // certificate that does not verify or is not PEM).
   absl::StatusOr<HttpResponse> Exchange(const HttpRequest& request, const std::string& what, std::stop_token stop);
 
-  // Gives the bytes of a 200 to `on_bytes` until it says false, the server ends, `stop`, or `timeout` (0: none). Any
-  // other code comes back with its body; for a 200 the body is empty. Tries as Exchange. Error StreamCut: the transport
-  // failed after the 200.
+  // Passes the body of a 200 to `on_bytes` in pieces until it returns false, the server ends the stream, `stop` is
+  // requested or `timeout` (0: none) has passed; then returns code 200 without a body. Returns any other response with
+  // its body. Sends again as Exchange does. Errors: those of Exchange; StreamCut when the transport failed after the
+  // 200.
   absl::StatusOr<HttpResponse> Stream(const std::string& path, const std::string& what,
                                       std::chrono::milliseconds timeout, std::stop_token stop,
                                       const std::function<bool(std::string_view)>& on_bytes);

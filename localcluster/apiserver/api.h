@@ -23,7 +23,7 @@ using http_server::BodySink;
 using http_server::HttpRequest;
 using http_server::HttpResponse;
 
-// What the text of a body may make of memory. Kubernetes' own types nest less deeply than 100 levels.
+// Limits for parsing a body. Kubernetes' own types have fewer than 100 nested levels.
 inline constexpr document::Limits kBodyLimits{.depth = 200};
 
 // The parts of a resource's URL.

@@ -19,7 +19,7 @@ struct CheckOptions {
   std::optional<kube::Key> lease;  // of the operator's replicas; none: they do not elect a leader
   std::string operator_url;        // "http://host:port" of their /readyz; empty: not checked
   std::string rest_url;            // "https://host:port" of the scheduling service's REST; empty: not checked
-  base::nanoseconds patience{};    // how long to retry what is unavailable: it may be starting
+  base::nanoseconds patience{};    // how long to retry a service that is unavailable: it may be starting
 };
 
 // Checks that the API server answers and knows the CRDs, that the operator's rights suffice to read their objects, that

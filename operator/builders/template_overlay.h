@@ -1,7 +1,7 @@
 // Merges the user's pod template into a pod by the rules of Kubernetes' strategic merge patch of a PodSpec. Pure.
 //
-// Objects merge field by field and null removes, as in RFC 7386. Lists merge entry by entry where
-// Kubernetes' types have a patchMergeKey:
+// Objects merge field by field and null removes, as in RFC 7386. Lists merge entry by entry where Kubernetes' types
+// have a patchMergeKey:
 //
 //   name           containers, initContainers, ephemeralContainers, volumes, env, imagePullSecrets,
 //                  schedulingGates, resourceClaims

@@ -7,8 +7,8 @@
 
 namespace medley::ops {
 
-// Adds required node affinity for `topology.kubernetes.io/zone In [zone]` to every term that the pod has already.
-// Nothing for an empty zone, nor where the pod's nodeSelector names a zone: the pool or the template has decided then.
+// Adds required node affinity for `topology.kubernetes.io/zone In [zone]` to every term that the pod has already. Does
+// nothing for an empty zone, or when the pod's nodeSelector names a zone: the pool or the template decides then.
 void PinToZone(const std::string& zone, kube::Json& pod_spec);
 
 }  // namespace medley::ops

@@ -51,8 +51,9 @@ class CapacityView {
   // Units that the job may hold, including those that it holds, without those on nodes with a notice.
   JobUnits UnitsFor(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const;
 
-  // Where units of the pool can be: for pools of scaling Nodes in the zones of nodes that would hold a unit if they
-  // were empty, ready or not and with a notice or without. `unit`: a pod of the pool that is not pinned to a zone.
+  // The zones in which units of the pool can be. For pools of scaling Nodes these are the zones of the nodes that could
+  // hold a unit if they were empty, even if they are not ready or have a notice. `unit`: a pod of the pool that is not
+  // pinned to a zone.
   PoolZones ZonesOf(const ResourcePool& pool, const PodDemand& unit) const;
 
   std::optional<Notice> NoticeOf(const std::string& node) const;
@@ -76,7 +77,7 @@ class CapacityView {
     bool operator==(const PodFacts& other) const;
   };
   struct Node {
-    std::optional<NodeFacts> facts;  // none: the view has seen pods of the node, but not the node
+    std::optional<NodeFacts> facts;  // absent: the view has seen pods of the node, but not the node
     Amounts used;
     std::set<kube::Key> pods;
   };
@@ -89,7 +90,7 @@ class CapacityView {
     int64_t free = 0;
   };
 
-  static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // none: the pod has ended
+  static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // nullopt: the pod has ended
   bool ErasePodLocked(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(const PodFacts& pod, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t FreeOf(const PodDemand& unit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

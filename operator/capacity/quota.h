@@ -18,8 +18,8 @@ struct QuotaFacts {
   kube::Key key;
   Amounts hard;  // by the quota's names: requests.cpu, pods, ...
   Amounts used;
-  kube::Json scopes =
-      kube::Json::array();  // matchExpressions; an entry of spec.scopes becomes one with operator Exists
+  // matchExpressions; an entry of spec.scopes becomes one with operator Exists.
+  kube::Json scopes = kube::Json::array();
   bool operator==(const QuotaFacts&) const = default;
 };
 

@@ -1,4 +1,5 @@
-// Carries out what the life of a job decides (operator/lifecycle/actions.h). Lives for one pass; not thread-safe.
+// Carries out the actions and effects of one pass over a job (operator/lifecycle/actions.h). Lives for one pass; not
+// thread-safe.
 #pragma once
 
 #include <stop_token>
@@ -10,7 +11,8 @@ namespace medley::ops {
 
 class JobActions {
  public:
-  // `first`: of this process over this job. `stop` ends calls to the scheduling service and to the coordinator.
+  // `first`: this is the first pass of this process over this job. `stop` ends calls to the scheduling service and to
+  // the coordinator.
   JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first,
              std::stop_token stop)
       : deps_(deps),
@@ -55,7 +57,8 @@ class JobActions {
   void Carry(const lifecycle::WriteLog& effect);
 
   absl::Status CreatePod(kube::Object pod, bool avoid_noticed_nodes);
-  // Another operator has written the ConfigMap, or it is of an earlier job of this name, which may be replaced.
+  // Reads the ConfigMap that exists: another operator has written it, or it belongs to an earlier job of this name and
+  // may be replaced.
   lifecycle::SavePlan::Outcome ReadOtherPlan(const kube::Object& map);
 
   const JobDeps& deps_;

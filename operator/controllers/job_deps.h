@@ -37,9 +37,9 @@ struct JobDeps {
   OperatorMetrics& metrics;
   std::function<uint64_t()> entropy;  // for tokens
   JobOptions options;
-  // Of this process's lead; 0 without leader election.
+  // The leader term of this process; 0 without leader election.
   std::function<int64_t()> leader_term = [] { return int64_t{0}; };
-  // A leader of this newer term has been served: this process may have been deposed.
+  // Called when a coordinator has served a leader with this newer term: this process may no longer lead.
   std::function<void(int64_t)> heard_of_term = [](int64_t) {};
 };
 

@@ -1,5 +1,5 @@
-// Reads what a pass over a job is decided from, out of caches. Reads nothing from the API server but, in the first pass
-// of a new leader, the job's own objects: the caches may lag behind the last writes of the leader before.
+// Reads the inputs of a pass over a job from caches. Only in the first pass of a new leader does it read the job's own
+// objects from the API server, because the caches may lag behind the last writes of the previous leader.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@ namespace medley::ops {
 // The job as read from the cache, checked against the spec with which it was admitted.
 lifecycle::JobInput ReadJobInput(const JobDeps& deps, kube::ObjectPtr object);
 
-// `first`: of this process over this job; its memory is empty.
+// `first`: this is the first pass of this process over this job, so its memory is empty.
 lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, const lifecycle::Memory& memory,
                            bool first);
 
-// `cached`, or what the API server holds when `first`, under leader election. Null: it does not exist.
+// Returns `cached`; with `first` and leader election, the object in the API server if it can be read. Null: it does not
+// exist.
 kube::ObjectPtr ReadCurrent(const JobDeps& deps, bool first, const kube::Resource& resource, const kube::Key& key,
                             kube::ObjectPtr cached);
 

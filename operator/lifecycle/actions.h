@@ -25,10 +25,10 @@
 
 namespace medley::ops::lifecycle {
 
-// --- Reads, of what only some passes need.
+// --- Reads that only some passes need.
 
-// All pools. Those in `names`, or all when it is empty, come with prices and units, as this job sees them: counting
-// units takes the longest, so they are counted only in the zones that the choice of a price looks at.
+// Reads all pools. Those in `names`, or all when it is empty, have prices and units as this job sees them. Counting
+// units takes the longest, so units are counted only in the zones that the choice of a price considers.
 struct ReadPools {
   using Answer = PoolsView;
   std::vector<std::string> names;
@@ -36,7 +36,7 @@ struct ReadPools {
   std::map<std::string, ZoneChoice> zones;  // by pool
 };
 
-// ConfigMap JOB-plan, or null. From the API server itself in the first pass of a new leader.
+// Reads ConfigMap JOB-plan; null if it does not exist. The first pass of a new leader reads it from the API server.
 struct ReadPlan {
   using Answer = kube::ObjectPtr;
 };
@@ -48,7 +48,7 @@ struct ReadProfiles {
   std::vector<std::string> pools;
 };
 
-// From the API server, not from a cache.
+// Reads from the API server, not from a cache.
 struct GetObject {
   using Answer = absl::StatusOr<kube::Object>;
   kube::Resource resource;
@@ -63,12 +63,12 @@ struct ReadLog {
 
 // --- Objects.
 
-// Creates the object unless one of its name exists. Answer: the object that exists now, whoever owns it.
+// Creates the object unless one of its name exists. Answer: the object that exists now, which may have another owner.
 struct EnsureObject {
   using Answer = absl::StatusOr<kube::Object>;
   kube::Resource resource;
   kube::Object object;
-  bool probably_exists = false;  // saves the attempt to create it
+  bool probably_exists = false;  // true: read it first, which saves the attempt to create it
 };
 
 // Server-side apply.
@@ -93,15 +93,15 @@ struct PatchJob {
   std::string subresource;  // "" or "status"
 };
 
-// Creates pods in growing batches and stops after the first batch with a failure. A name that is taken is not
-// a failure.
+// Creates pods in growing batches and stops after the first batch with a failure. A name that is taken is not a
+// failure.
 struct CreatePods {
   struct Outcomes {
-    std::vector<absl::Status> tried;  // of the first pods; the rest was not tried
+    std::vector<absl::Status> tried;  // of the first pods; the others were not tried
   };
   using Answer = Outcomes;
   std::vector<kube::Object> pods;
-  // Members are kept off nodes with a notice, which a pod that tolerates every taint would be bound to.
+  // Keeps members off nodes with a notice: a pod that tolerates every taint could be bound to them.
   bool avoid_noticed_nodes = false;
 };
 
@@ -120,12 +120,13 @@ struct DeletePods {
   std::vector<Target> pods;
 };
 
-// Writes ConfigMap JOB-plan, only over the version that this operator has read or written.
+// Writes ConfigMap JOB-plan if it still has the version that this operator has read or written.
 struct SavePlan {
   struct Outcome {
     absl::Status status;
     std::string version;  // resourceVersion of the ConfigMap that exists now; empty: not known
-    // Another operator has written it: its plan, or null when that is unreadable. `status` is an error then.
+    // True: another operator has written it, and `status` is an error. `plan_of_other` is then that operator's plan, or
+    // null when it is unreadable.
     bool overtaken = false;
     std::shared_ptr<const PlanRecord> plan_of_other;
   };
@@ -136,7 +137,7 @@ struct SavePlan {
 
 // --- The coordinator.
 
-// Connects, or reconnects where address or token changed. Answer: the latest observation, or null.
+// Connects, or reconnects when the address or the token has changed. Answer: the latest observation, or null.
 struct Connect {
   using Answer = std::shared_ptr<const Observation>;
   Connection connection;
@@ -148,6 +149,7 @@ struct SendPlan {
   PlanRecord plan;
 };
 
+// Takes a checkpoint and stops training, for a job that is being suspended.
 struct SuspendTraining {
   struct Outcome {
     absl::StatusOr<int64_t> step;  // of the checkpoint
@@ -158,6 +160,7 @@ struct SuspendTraining {
   base::nanoseconds timeout{};
 };
 
+// Notifies the coordinator of members that leave within `notice`.
 struct DrainMembers {
   using Answer = absl::Status;
   std::vector<std::string> members;
@@ -227,7 +230,7 @@ struct OfferObservation {
   model::JobObservation observation;
 };
 
-// A leader with this newer term has been served: this operator may have been deposed.
+// A coordinator has served a leader with this newer term: this operator may no longer lead.
 struct ReportNewerTerm {
   int64_t term = 0;
 };

@@ -1,7 +1,8 @@
 // Disruption: the job leaves nodes that are about to be lost before its pods die.
 //
 //   notice -> the same plan on other nodes, when they have room (without asking the planner)
-//          -> else another plan without these nodes, whatever it saves and however recent the last move is
+//          -> else, unless elasticity is disabled, another plan without these nodes, whatever it saves and however
+//             recent the last move is
 //          -> else the coordinator is notified in time, so that a checkpoint makes the loss cheap
 //
 // New pods are created first; the old ones are deleted when the new generation is in force, as in every rescale.
@@ -32,14 +33,14 @@ struct DisruptionState {
   std::set<std::string> drained;                            // pod UIDs that the coordinator was asked to drain
 };
 
-// True: a plan without the nodes that are about to be lost was accepted.
+// Returns true if a plan without the nodes that are about to be lost was accepted.
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);
 
 // The slots of the plan whose pods are not disrupted: another plan may keep them.
 std::vector<MemberSlot> StayingSlots(Pass& pass);
 
-// Tells the coordinator which members leave soon. It continues without them at the next boundary, or takes a
-// checkpoint at once where it cannot do without them.
+// Notifies the coordinator of members that leave soon. It continues without them at the next boundary, or takes a
+// checkpoint at once if it cannot continue without them.
 absl::Status DrainLeaving(Pass& pass);
 
 }  // namespace medley::ops::lifecycle

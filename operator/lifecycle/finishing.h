@@ -1,4 +1,4 @@
-// Ends: suspension, deadline, completion, failure, cleaning up, deletion.
+// The ends of a job: suspension, deadline, completion, failure, cleaning up, deletion.
 #pragma once
 
 #include <absl/status/status.h>
@@ -24,7 +24,7 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
                     const std::string& message);
 // What a finished job still needs: its pods cleaned up, and the job deleted after its time to live.
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy);
-// Of a job that is being deleted: its pods first, then the finalizer.
+// Finalizes a job that is being deleted: deletes its pods, then removes the finalizer.
 absl::Status Finalize(Pass& pass);
 
 }  // namespace medley::ops::lifecycle

@@ -14,9 +14,9 @@ namespace medley::ops {
 // prepared, no member is missing, and every stage was measured. Its measurements may then be compared with predictions.
 bool IsComparable(const PlanRecord& record, const Observation& seen);
 
-// The observation of a comparable moment. Nothing: the moment is not comparable, a stage has units of several pools (so
-// its mean describes no pool), or the profiles do not fit the plan. `profiles`: one for each pool of the plan's
-// stages, as measured.
+// Builds the observation. nullopt when the moment is not comparable, a stage has units of several pools (so its mean
+// describes no pool), or the profiles do not fit the plan. `profiles`: one for each pool of the plan's stages, as
+// measured.
 //
 // Communication is reported for the slowest stage only, and only where it takes longer than computing: what the other
 // stages measure is the wait for that stage, and communication behind computing does not show.

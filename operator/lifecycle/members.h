@@ -17,7 +17,7 @@ class Pass;
 
 struct MembersState {
   std::map<std::string, PodFailures> failures;  // by pod
-  int64_t samples_at_failure = 0;               // progress since then makes earlier failures forgotten
+  int64_t samples_at_failure = 0;               // at the last failure; progress since then clears earlier failures
   std::set<std::string> refused;                // pods that a quota did not admit
   std::set<std::string> deleted;                // UIDs of pods that the cache may still show as running
 };

@@ -1,5 +1,5 @@
-// What the operator remembers of a job from pass to pass, beyond what the cluster stores. A value, of one pass at a
-// time.
+// What the operator remembers of a job from pass to pass, beyond what the cluster stores. A value that one pass at a
+// time uses.
 //
 // It is lost with the process. Everything here is rebuilt from the cluster, or only saves calls and repeated Events:
 // an operator that starts with an empty memory reaches the same state of the cluster (property_test.cc). Each part

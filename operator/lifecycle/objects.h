@@ -15,8 +15,8 @@ class Pass;
 
 struct ObjectsState {
   bool base_objects_made = false;
-  std::string token;  // that the job's processes show each other; empty: not read yet
-  // What the objects that follow the plan were last written for.
+  std::string token;  // with which the job's processes authenticate each other; empty: not read yet
+  // The values for which the objects that follow the plan were last written.
   struct Budget {
     bool wanted = true;
     int members = 0;
@@ -33,13 +33,14 @@ struct ObjectsState {
   std::optional<PodGroupKind> joined;  // the kind of group that new pods join; absent: none
 };
 
-// Token Secret, spec ConfigMap, Service, NetworkPolicy.
+// Creates the token Secret, the spec ConfigMap, the Service and the NetworkPolicy if they do not exist.
 absl::Status EnsureBaseObjects(Pass& pass, const TrainingJob& job);
+// Returns the job's token; creates its Secret if it does not exist.
 absl::StatusOr<std::string> EnsureToken(Pass& pass, const TrainingJob& job);
-// Both need a plan. The budget is written when the plan is in force: pods that do not run yet need no protection, and
-// each of them that starts would make the API server count the budget again.
+// This and the next function need a plan. Call this one when the plan is in force: pods that do not run yet need no
+// protection, and each pod that starts makes the API server count the budget again.
 absl::Status EnsureBudget(Pass& pass, const TrainingJob& job);
-// Before the group's pods.
+// Call it before the group's pods are created.
 absl::Status EnsurePodGroup(Pass& pass, const TrainingJob& job);
 
 }  // namespace medley::ops::lifecycle

@@ -18,7 +18,7 @@
 
 namespace medley::ops::lifecycle {
 
-// The answer of an action, or the news that the shell has not carried it out yet; for MEDLEY_ASSIGN_OR_RETURN.
+// The answer of an action, or an error: the shell has not carried it out yet. For MEDLEY_ASSIGN_OR_RETURN.
 template <typename T>
 class Asked {
  public:
@@ -43,8 +43,8 @@ class Pass {
   Pass(const kube::Object& object, const World& world, const Memory& memory, const std::vector<Answer>& answers,
        const JobOptions& options);
 
-  // The action's answer. An error: the shell has not carried it out yet, and the pass must end without doing anything
-  // else; whatever it decides after that is dropped. A failure of the action itself is inside the answer.
+  // Returns the action's answer. An error means that the shell has not carried it out yet: the pass must end at once,
+  // and what it decides after that is dropped. A failure of the action itself is part of the answer.
   template <typename A>
   Asked<typename A::Answer> Ask(A action) {
     using Result = Asked<typename A::Answer>;
@@ -63,9 +63,9 @@ class Pass {
   // The job gets another pass after the shortest of all delays that were asked for.
   void RequeueAfter(base::nanoseconds delay);
 
-  // Of this job; null: none.
+  // The job's pod of this name; null if it does not exist.
   kube::ObjectPtr Pod(const std::string& name) const;
-  // Terminating, whoever deleted it; this operator's own deletions count before the cache shows them.
+  // True when the pod is terminating. This operator's own deletions count before the cache shows them.
   bool IsTerminating(const kube::Object& pod) const;
 
   std::vector<Effect> TakeEffects() { return std::move(effects_); }
@@ -76,7 +76,7 @@ class Pass {
   const JobOptions& options;
   Memory memory;
   std::string profile_hash;  // of the job's model; empty: the model is invalid
-  // False: the spec is invalid now, and a job that has a plan goes on with it.
+  // False: the spec is invalid now; a job that has a plan continues with it.
   bool spec_is_valid = true;
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   std::string coordinator;                      // the address to which this pass is connected; empty: none

@@ -1,4 +1,5 @@
-// Planning: the stored plan, the question to the scheduling service, and its answer as a new plan or as a condition.
+// Planning: reads and stores the plan, asks the scheduling service, and turns its response into a new plan or a
+// condition.
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,22 +28,23 @@ struct PlanningState {
 // Reads the stored plan unless the memory has it.
 absl::Status ReadStoredPlan(Pass& pass);
 
-// Stores the plan, only over what this process has read or written: an operator that led before or after must not lose
-// its plan. An error, with that operator's plan in the memory, when another one was stored meanwhile.
+// Stores the plan if the stored one is still that which this process has read or written, so that no plan of an earlier
+// or later leader is lost. If another operator has stored a plan meanwhile, returns an error and puts that plan into
+// the memory.
 absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record);
-// Stores the number and the restarts of the coordinator's process, for which restarts are counted.
+// Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
 absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
 absl::Status DeletePlan(Pass& pass);
 
 // Plans a job that has no plan, and starts to run the plan.
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job);
 
-// Nothing: the service is unavailable or has refused; an Event, a condition or a retry takes care of it.
+// nullopt: the service is unavailable or has refused. An Event, a condition or a retry has been arranged then.
 absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
                                                             const UsablePools& pools, const model::Profile& profile,
                                                             const JobProgress& progress);
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools);
-// Makes a feasible result the job's plan. An error: the plan is invalid, or could not be stored.
+// Makes a feasible result the job's plan. Errors: the plan is invalid, or could not be stored.
 absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
                     const model::Profile& profile, const std::string& reason);
 // A generation that no plan or recovery of this job has had.

@@ -15,7 +15,7 @@ inline bool IsMember(const kube::Object& pod) {
   return role == "trainer" || role == "server";
 }
 
-// The scheduler has found no node for it.
+// True when the scheduler has found no node for the pod.
 inline bool IsUnschedulable(const kube::Object& pod) {
   for (const kube::Json& condition : pod.At("/status/conditions")) {
     if (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False" &&

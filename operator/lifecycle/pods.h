@@ -15,8 +15,9 @@ class Pass;
 
 enum class NodeChoice { kAny, kAvoidNoticed };
 
-// A pod that a quota does not admit is remembered as refused and tried again later; it is no error, and the pods after
-// it are not tried. Names are deterministic: a pod that exists already is this job's, terminating, or another user's.
+// Creates pods of the job. A pod that a quota does not admit is remembered as refused and tried again later: this is
+// not an error, and the pods after it are not tried. Names are deterministic: a pod that exists already is this job's,
+// terminating, or another user's.
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes = NodeChoice::kAny);
 
 absl::Status DeletePod(Pass& pass, const kube::Object& pod);
@@ -24,7 +25,7 @@ absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods);
 enum class WhichPods { kAll, kRunning };
 absl::Status DeletePodsOf(Pass& pass, WhichPods which);
 
-// The end of the pod's log; empty when it cannot be read. An error: not answered yet.
+// The end of the pod's log; empty when it cannot be read. An error means that the shell has not read it yet.
 absl::StatusOr<std::string> LogOf(Pass& pass, const kube::Object& pod);
 // "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its log".
 absl::StatusOr<std::string> HowItEnded(Pass& pass, const kube::Object& pod);

@@ -42,8 +42,8 @@ enum class ZonePreference { kKeepHeld, kCheapest };
 absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job,
                                            ZonePreference preference = ZonePreference::kKeepHeld);
 
-// When no plan was found in the zones of `pools`: the pools in other zones, at least one of which was not tried yet.
-// The zones of `pools` are avoided from now on. Nothing: all zones were tried.
+// Call it when no plan was found in the zones of `pools`, which are avoided from now on. Returns the pools in other
+// zones, at least one of which was not tried yet; nullopt when all zones were tried.
 absl::StatusOr<std::optional<UsablePools>> PoolsInOtherZones(Pass& pass, const TrainingJob& job,
                                                              const UsablePools& pools);
 

@@ -50,18 +50,19 @@ struct ReplanningState {
 absl::Status Replan(Pass& pass, const TrainingJob& job);
 
 // Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools`
-// give no plan, or none that is worth a move, other zones are considered. `considered`: of the pools in the zones that
-// the job keeps.
+// give no plan, or none that is worth a move, other zones are considered. `considered`: the inputs with the pools in
+// the zones that the job keeps.
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
                       const UsablePools& pools, const PlanningInputs& considered);
 
-// As measured, and by more than measurements vary. Needs `pass.observed`.
+// True when the measured throughput is below the goal by more than measurements vary. Needs `pass.observed`.
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job);
-// The job trains as planned and has what it asked for, so that it needs fewer passes.
+// True when the job trains as planned and reaches its goal, so that it needs fewer passes.
 bool IsSettled(const Pass& pass, const TrainingJob& job);
 // Publishes an Event unless the last one had the same message.
 void PublishReplan(Pass& pass, const char* event_reason, const std::string& message);
-// Why a running job keeps its plan: an Event, unless an answer is only missing. The condition Planned stays True.
+// Publishes an Event that says why a running job keeps its plan, unless an answer is only missing. The condition
+// Planned stays True.
 void PublishUnplanned(Pass& pass, const Unplanned& why);
 
 }  // namespace medley::ops::lifecycle

@@ -9,7 +9,7 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
-// Acts on what became of the coordinator. `over`: this pass has nothing more to do.
+// Handles a coordinator that was lost, restarted or has ended. Sets `over` when this pass has nothing more to do.
 absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over);
 
 }  // namespace medley::ops::lifecycle

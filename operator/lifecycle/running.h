@@ -21,9 +21,10 @@ struct RunningState {
   base::SteadyTime sent_at{};
 };
 
+// Runs the plan in the memory, and replans where needed. Called in every pass over a job with a plan.
 absl::Status RunPlan(Pass& pass, const TrainingJob& job);
 
-// The coordinator trains the plan in the memory, or a recovery of it, and prepares no other generation.
+// True when the coordinator trains the plan in the memory, or a recovery of it, and prepares no other generation.
 bool IsInForce(const Pass& pass);
 
 // Connects to the coordinator if it runs; creates nothing. `pass.coordinator` stays empty without one.
@@ -32,10 +33,11 @@ absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job);
 // Disconnects from the coordinator, which is being replaced or stopped; its next process gets the plan again.
 void ForgetCoordinator(Pass& pass);
 
-// OK unless a newer leader has been served: then the pass ends. Either this process has lost its lead and will notice
-// it soon, or the Lease was deleted and its terms began again: then the elector takes a newer one.
+// Returns an error, with which the pass ends, when the coordinator has refused because it has served a newer leader.
+// Either this process no longer leads and will notice it soon, or the Lease was deleted and its terms began again: then
+// the elector takes a newer term.
 absl::Status CheckStaleLeader(Pass& pass, const absl::Status& refusal, const char* what);
-// The same of what the coordinator reports, before anything is created for a plan that may be old.
+// The same check on the coordinator's observation, before anything is created for a plan that may be outdated.
 absl::Status CheckObservedLeader(Pass& pass);
 
 }  // namespace medley::ops::lifecycle

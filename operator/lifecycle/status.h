@@ -1,4 +1,4 @@
-// The job's status: conditions, what the plan promises, how many pods run; and status writes, which are few.
+// The job's status: conditions, the plan's estimates, the number of running pods; and when to write it.
 #pragma once
 
 #include <absl/status/status.h>
@@ -30,7 +30,7 @@ void LoadStatus(Pass& pass);
 void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
                   std::string_view message);
 
-// Why the job cannot be planned now, as the condition Planned has it.
+// Why the job cannot be planned now, for the condition Planned.
 struct Unplanned {
   ConditionStatus status = ConditionStatus::kFalse;  // or unknown: an answer is missing
   std::string_view reason;                           // a literal
@@ -38,14 +38,14 @@ struct Unplanned {
 };
 void SetUnplanned(Pass& pass, const Unplanned& why);
 
-// Of the plan in the memory.
+// Describes the plan in the memory.
 void FillPlanStatus(Pass& pass);
 // "Planned: True" with the summary of the plan in the memory.
 void SetPlanned(Pass& pass);
 void CheckPodsReady(Pass& pass);
 
-// Writes the status if it differs from the written one: at once when a condition or the plan has changed, otherwise
-// once in a status interval.
+// Writes the status if it differs from the written one: at once when a condition or the plan has changed, otherwise at
+// most once per status interval.
 absl::Status WriteStatus(Pass& pass);
 
 // Seconds since `time` (RFC 3339), at least 0; 0 when it is empty or invalid.

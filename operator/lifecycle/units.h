@@ -1,9 +1,9 @@
 // Units: what the job does when it may hold fewer or more of them.
 //
-// Fewer, but the plan still fits: nothing. A plan that is the best of many is the best of fewer as well.
-// Fewer than the plan holds (a quota or limit was lowered): after a window, so that a short peak of other jobs does
-// not count, a plan that fits. When there is none, the job keeps its plan.
-// More: another plan is asked for, after a debounce and at most once in an interval.
+// If the job may hold fewer units but its plan still fits, nothing changes: the best plan for more units is still the
+// best one. If the plan no longer fits (a quota or limit was lowered), a plan that fits is requested after a window, so
+// that a short peak of other jobs does not count; if none is found, the job keeps its plan. If the job may hold more
+// units, another plan is requested, after a debounce and at most once per interval.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ struct UnitsState {
 // Whether the plan in the memory holds at most what its pools offer.
 bool PlanFits(const Pass& pass, const UsablePools& pools);
 
-// "CapacityLowered", "CapacityChanged" or "". `forced`: see DecideMove.
+// Why to replan: "CapacityLowered", "CapacityChanged" or "". Sets `forced` (MoveInputs::forced).
 std::string UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
                         bool* forced);
 

@@ -20,7 +20,7 @@ namespace medley::ops::lifecycle {
 // A valid ResourcePool that is not terminating, seen from one job.
 struct PoolView {
   ResourcePool pool;
-  std::optional<double> usd_per_unit_hour;  // to plan with; absent: `why_unpriced`
+  std::optional<double> usd_per_unit_hour;  // to plan with; absent: see `why_unpriced`
   int units = 0;                            // that this job may hold in `zone`, those that it holds included
   std::string bound;                        // what limits `units`, in words
   std::string zone;                         // of that price, which pods are pinned to; empty: they are not pinned

@@ -1,8 +1,8 @@
-// One job's coordinator: plans go in, observations come out of a stream that reconnects by itself.
-// Thread-safe.
+// The connection to one job's coordinator: sends plans, and receives observations over a stream that reconnects by
+// itself. Thread-safe.
 //
-// Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that
-// comes back elsewhere gets a new link. One thread serves the streams of all links.
+// Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that restarts at another
+// address gets a new link. One thread serves the streams of all links.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -33,25 +33,26 @@ class StreamLoop;
 
 class CoordinatorLink {
  public:
-  // Called from the loop's thread, which all links share, after each observation: it must not
-  // wait. `news`: see IsNews, of what was last news.
+  // Called after each observation from the loop's thread, which all links share, so it must not block. `news`: IsNews,
+  // compared with the last observation of this stream that was news.
   using OnChange = std::function<void(bool news)>;
   CoordinatorLink(StreamLoop& loop, std::string address, std::string token, uint64_t seed, OnChange on_change);
   ~CoordinatorLink();
 
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
-  // The last one heard; null before the first.
+  // The latest observation; null before the first.
   std::shared_ptr<const Observation> latest() const;
 
-  // `term`: of this operator's lead. An error of which model::NewerTerm knows the newer term: another
-  // operator has led since.
-  // Idempotent by generation. Errors: FailedPrecondition (an older generation than the one in force),
-  // Unavailable.
+  // Sends the plan and returns the generation that the coordinator has accepted. Idempotent by generation. Errors:
+  // FailedPrecondition (older than the accepted plan, or the job is over), Unavailable, DeadlineExceeded. `term`, also
+  // below: this operator's leader term; if another operator has led since, the error has the newer one
+  // (model::NewerTerm).
   absl::StatusOr<int64_t> ApplyPlan(const PlanRecord& record, int64_t term, std::stop_token stop);
+  // `notice`: how long the members can still run.
   absl::Status Drain(const std::vector<std::string>& members, base::nanoseconds notice, int64_t term,
                      std::stop_token stop);
-  // The step of the checkpoint.
+  // Suspends training within `timeout`. Returns the step of the checkpoint.
   absl::StatusOr<int64_t> Suspend(const std::string& reason, base::nanoseconds timeout, int64_t term,
                                   std::stop_token stop);
 
@@ -64,7 +65,7 @@ class CoordinatorLink {
   const std::shared_ptr<grpc::Channel> channel_;
   mutable base::Mutex mutex_;
   std::shared_ptr<const Observation> latest_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const Observation> published_;  // the last that was news on this stream; of the loop's thread
+  std::shared_ptr<const Observation> published_;  // the last that was news on this stream; for the loop's thread
   std::unique_ptr<ObservationStream> stream_;     // last: it uses all of the above
 };
 
@@ -77,7 +78,7 @@ class CoordinatorLinks {
 
   // The job's link; a new one when address or token changed.
   std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address, const std::string& token);
-  // Null: none.
+  // Null if the job has no link.
   std::shared_ptr<CoordinatorLink> Find(const kube::Key& job) const;
   void Drop(const kube::Key& job);
   void Clear();

@@ -38,11 +38,11 @@ struct UnitPrice {
   std::string price_time;
   std::string zone;       // of the offering that was chosen; empty: the price holds in every zone
   std::string pin;        // the zone that pods are pinned to; empty: they are not pinned
-  bool available = true;  // false: the catalog knows the offering, and nothing that matches is available
+  bool available = true;  // false: the catalog knows the offering, but no match is available
 };
 
-// The price of one unit of `pool`: its own, or the catalog's cheapest of the zones that the pool's units can be in.
-// `not_zones` are not chosen. Pods are not pinned where the pool's nodeSelector names a zone. Nothing: unpriced.
+// The price of one unit of `pool`: its own, or the catalog's cheapest in the zones where the pool's units can be,
+// without `not_zones`. Pods are not pinned where the pool's nodeSelector names a zone. nullopt: the pool has no price.
 std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* catalog, const PoolZones& zones = {},
                                  const std::set<std::string>& not_zones = {});
 
@@ -58,9 +58,9 @@ struct JobPrice {
 };
 
 // A kept zone is priced by its own offering while that is available and the job can have a unit there. Otherwise the
-// price is that of the cheapest other zone, and `paid` is what the catalog says of the kept zone, or else the price
-// that the plan was made with. `has_units(zone)` tells whether the job could have a unit there; a zone without any is
-// chosen only where no other has one. Nothing: unpriced.
+// price is that of the cheapest other zone, and `paid` is the catalog's price in the kept zone, or else the price that
+// the plan was made with. `has_units(zone)`: whether the job could have a unit there; a zone without a unit is chosen
+// only if no zone has one. nullopt: the pool has no price.
 std::optional<JobPrice> PriceForJob(const ResourcePool& pool, const PriceCatalog* catalog, const PoolZones& zones,
                                     const ZoneChoice& choice,
                                     const std::function<bool(const std::string& zone)>& has_units);

@@ -34,7 +34,7 @@ class SchedulerClient {
     base::nanoseconds observe_timeout = base::seconds(5);
     uint64_t seed = 1;
     std::string token;                  // bearer token, sent with every call; empty: none
-    std::optional<rpc::ClientTls> tls;  // none: plain text
+    std::optional<rpc::ClientTls> tls;  // absent: plain text
   };
   SchedulerClient(Options options, base::Clock& clock);
   ~SchedulerClient();

@@ -1,4 +1,4 @@
-// What a price source may send. Internal to feeds/.
+// Limits for parsing what a price source sends. Internal to feeds/.
 #pragma once
 
 #include "common/document/parse.h"

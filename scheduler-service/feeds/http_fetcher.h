@@ -1,4 +1,4 @@
-// One HTTP exchange with a price source, under limits: time, size, redirects, who may be asked.
+// One HTTP exchange with a price source, with limits on time, size and redirects.
 //
 // An interface, so that feeds are tested without a network (testing/fake_fetcher.h); CurlFetcher is the real one.
 //   CurlFetcher fetcher({.ca_file = "/etc/prices/ca.pem"}, clock);
@@ -31,7 +31,7 @@ struct FetchRequest {
 };
 
 struct FetchReply {
-  int code = 0;  // any: what a 304, 429 or 500 means is for the feed to decide (StatusOfReply)
+  int code = 0;  // any: the feed decides what a 304, 429 or 500 means (StatusOfReply)
   std::string body;
   std::string etag;
   std::string last_modified;
@@ -42,11 +42,10 @@ struct FetchReply {
 class HttpFetcher {
  public:
   virtual ~HttpFetcher() = default;
-  // One exchange. Errors are those of the transport: Unavailable (refused, no such host, cut off in
-  // the middle), DeadlineExceeded, Cancelled (`stop`), ResourceExhausted (body over the limit),
-  // FailedPrecondition (TLS does not verify, token file), PermissionDenied (a redirect that is not
-  // allowed), InvalidArgument (no URL). They name the scheme, host and path of the URL, never its
-  // query, which may hold secrets.
+  // One exchange. Errors are those of the transport: Unavailable (refused, unknown host, connection broken),
+  // DeadlineExceeded, Cancelled (`stop`), ResourceExhausted (body over the limit), FailedPrecondition (TLS does not
+  // verify, token file), PermissionDenied (a redirect that is not allowed), InvalidArgument (no URL). They name the
+  // scheme, host and path of the URL, never its query, which may hold secrets.
   virtual absl::StatusOr<FetchReply> Fetch(const FetchRequest& request, std::stop_token stop) = 0;
 };
 
@@ -74,15 +73,14 @@ class CurlFetcher final : public HttpFetcher {
   base::Clock& clock_;
 };
 
-// OK for 200 and 304. Else what the code means (429: ResourceExhausted; 408, 5xx: Unavailable; 401:
-// Unauthenticated; 403: PermissionDenied; 404: NotFound; 3xx, a redirect that was not followed:
-// PermissionDenied; other 4xx: InvalidArgument), with the beginning of the body.
+// OK for 200 and 304. Otherwise an error for the code (429: ResourceExhausted; 408, 5xx: Unavailable; 401:
+// Unauthenticated; 403: PermissionDenied; 404: NotFound; 3xx, a redirect that was not followed: PermissionDenied; other
+// 4xx: InvalidArgument), with the beginning of the body.
 absl::Status StatusOfReply(const FetchReply& reply, const std::string& what);
 
 // "https://host:8443/path?query" without the query: for messages.
 std::string WithoutQuery(const std::string& url);
-// Scheme, host and port of an absolute URL in lower case, its default port written out; empty for
-// any other text.
+// Scheme, host and port of an absolute URL in lower case, its default port written out; empty for any other text.
 std::string Origin(const std::string& url);
 
 }  // namespace medley::sched

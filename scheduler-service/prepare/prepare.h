@@ -1,5 +1,4 @@
-// A planning request is made complete in one way, by the scheduling service (gRPC and REST) and by the command line.
-// Pure.
+// Completes a planning request, in the same way for the scheduling service (gRPC and REST) and the command line. Pure.
 #pragma once
 
 #include <absl/status/status.h>

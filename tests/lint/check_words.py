@@ -24,7 +24,8 @@ ALLOWED = "tests/lint/words_allowed.txt"
 HEADING = "## Words that are not used"
 # Where the first letter of a new word begins inside a name: fooBar, HTTPServer, foo_bar.
 INSIDE_NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
-# What may not stand before a phrase for it to count: "null if there is none" is plain English, "the answer is none" is not.
+# A phrase counts only without these words before it: "null if there is none" is plain English, "the answer is none" is
+# not.
 BEFORE = {"is none": r"(?<!there )(?<!there  )"}
 COMMENT_MARK = re.compile(r"^\s*(//+|#+|\*|--)?\s*")
 # Comments and literals of C++; what is between them is code.

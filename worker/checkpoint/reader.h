@@ -45,7 +45,7 @@ struct CheckpointHandlers {
 absl::Status ReadCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest,
                             CheckpointHandlers handlers);
 
-// A checkpoint that FindCheckpoint skipped; `reason` for example
+// A checkpoint that FindCheckpoint skipped. Example of a `reason`:
 // "step-00000042: rows-e3-1.mck: crc32 is 1f, the manifest says 2e".
 struct RejectedCheckpoint {
   std::string folder;

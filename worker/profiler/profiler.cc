@@ -118,6 +118,17 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   return cost;
 }
 
+// Seconds that pass for a second of processor time; the same for all numbers of units, at least 1.
+double Slowdown(const std::array<Cost, kUnits.size()>& costs) {
+  double seconds = 0;
+  double processor = 0;
+  for (const Cost& cost : costs) {
+    seconds += cost.seconds;
+    processor += cost.processor_seconds;
+  }
+  return processor > 0 ? std::max(1.0, seconds / processor) : 1;
+}
+
 // Measures one layer's communication for one of k units: synchronisation (y), transfer (x) and their common parallel
 // fraction (beta). Adds to `costs` what synchronisation takes of the processor, which cannot compute meanwhile.
 absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch, bool last,
@@ -127,6 +138,7 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
   for (const ParameterSpec& spec : operation.parameters) {
     if (!spec.sparse) dense_bytes += 4 * spec.Size();
   }
+  const double slowdown = Slowdown(costs);
   // A dense layer's gradient has the same size for every batch size, so more units do not shorten its allreduce.
   MEDLEY_ASSIGN_OR_RETURN(const Traffic allreduce, probe.Allreduce(dense_bytes, 2));
   for (size_t i = 0; i < kUnits.size(); ++i) {
@@ -148,8 +160,7 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
       profile.sync_seconds = sync.seconds;
       profile.transfer_seconds = transfer.seconds;
     }
-    const double slowdown = costs[i].processor_seconds > 0 ? costs[i].seconds / costs[i].processor_seconds : 1;
-    costs[i].seconds += sync.processor_seconds * std::max(1.0, slowdown);
+    costs[i].seconds += sync.processor_seconds * slowdown;
   }
   profile.comm_parallel = ParallelFraction(kUnits, seconds);
   return absl::OkStatus();

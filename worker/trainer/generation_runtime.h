@@ -57,6 +57,7 @@ class GenerationRuntime final : public PreparedGeneration {
 
   bool trains() const { return place_.has_value(); }
   bool IsLastStage() const { return place_.has_value() && place_->stage + 1 == static_cast<int>(plan_.stages.size()); }
+  // Call these two only if trains().
   int stage() const { return place_->stage; }
   int replica() const { return place_->replica; }
   const std::shared_ptr<TrainerState>& state() const { return state_; }

@@ -105,7 +105,8 @@ TEST(ParseTest, SizeDepthAndValuesAreBounded) {
 TEST(ParseTest, AliasesAreExpanded) {
   EXPECT_EQ(*Parse("a: &x {b: [1, two]}\nc: [*x, *x]\nd: &y text\n*y : e\n"),
             json::parse(R"({"a":{"b":[1,"two"]},"c":[{"b":[1,"two"]},{"b":[1,"two"]}],"d":"text","text":"e"})"));
-  EXPECT_THAT(Parse("a: &x [1, *x]"), StatusIs(kInvalid, HasSubstr("a[1]: an alias may not stand within")));
+  EXPECT_THAT(Parse("a: &x [1, *x]"),
+              StatusIs(kInvalid, HasSubstr("a[1]: an alias may not refer to a value that contains it")));
   EXPECT_THAT(Parse("a: *x"), StatusIs(kInvalid, HasSubstr("broken YAML")));
 }
 

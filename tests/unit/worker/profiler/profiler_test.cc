@@ -112,7 +112,7 @@ TEST(ProfilerTest, SynchronisationTakesProcessorTime) {
   base::SystemClock clock;
   std::ostringstream output;
   FixedProbe probe;
-  probe.processor_share = 1e6;  // far more than computing takes: 1 ms a byte
+  probe.processor_share = 1e6;  // 1 ms a byte: far more than computing takes
   const ProfilerOptions options{.job = Adult(),
                                 .resource_type = "cpu",
                                 .budget_seconds = 0.1,
@@ -126,7 +126,7 @@ TEST(ProfilerTest, SynchronisationTakesProcessorTime) {
   EXPECT_LT(embedding.compute_seconds(), 1);  // it has no allreduce
   const auto& dense = proto.model().layers(1).profiles(0);
   EXPECT_GE(dense.compute_seconds(), 4e-3 * (230 * 64 + 64));
-  EXPECT_LT(dense.compute_parallel(), 0.9);
+  EXPECT_LT(dense.compute_parallel(), 0.5);
   EXPECT_NEAR(dense.sync_seconds(), 4e-9 * (230 * 64 + 64), 1e-12);
 }
 
