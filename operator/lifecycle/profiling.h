@@ -1,5 +1,5 @@
-// Profiling: measuring what each layer costs on each pool. A profile is measured once, by a profiler pod, and stored
-// in a ConfigMap for later jobs with the same (model, schema, batch, pool).
+// Profiles as a job sees them: which of its pools have one, which are still measured, and whether to wait for those.
+// operator/profiling measures; a pool without a profile is left out of plans until it has one.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,27 +20,29 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
-// Failures of the pods of one name. `retry_at`: no pod of this name is created before.
-struct PodFailures {
-  int count = 0;
-  std::string last_uid;  // of the pod that failed last, so that it is counted once
-  base::SteadyTime retry_at{};
-};
-
 struct ProfilingState {
-  std::set<std::string> wanted;                 // profiler pods whose measurements the job waits for
-  std::map<std::string, PodFailures> failures;  // by profiler pod
+  // Of a job without a plan: the pools that it was last planned with, and since when that plan has been feasible.
+  std::set<std::string> planned_with;
+  std::optional<base::SteadyTime> feasible_since;
 };
 
-struct Measured {
-  std::optional<model::Profile> profile;
-  std::optional<Unplanned> missing;  // without a profile: profilers run, or no pool has a unit; absent: the job failed
+// The pools that a job may be planned with.
+struct ProfiledPools {
+  UsablePools pools;                      // those with a profile, and the pool for parameter servers
+  std::optional<model::Profile> profile;  // on all of them; nullopt: no pool has one, `why`
+  std::vector<std::string> measuring;     // pools that will have a profile soon
+  std::optional<Unplanned> why;
+  // No pool has a profile, and none will have one: a sentence. Empty: not so.
+  std::string hopeless;
 };
+absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& job, const UsablePools& pools);
 
-// The profile of the job's model on all pools that have a unit. Runs profilers where it is not stored.
-absl::StatusOr<Measured> MeasureProfile(Pass& pass, const TrainingJob& job, const UsablePools& pools);
+// Whether a first plan has to wait for the pools that are still measured: until a plan with the others was looked for,
+// and, if that one is feasible, for spec.profiling.wait at most.
+bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
+bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
 
-// The profiles that are stored and can be read, by pool. An unreadable one is deleted, so that it is measured again.
+// The profiles that are stored and can be read, by pool.
 absl::StatusOr<std::map<std::string, model::Profile>> StoredProfiles(Pass& pass, const std::vector<std::string>& pools);
 
 }  // namespace medley::ops::lifecycle
