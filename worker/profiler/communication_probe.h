@@ -22,8 +22,8 @@ class CommunicationProbe {
   // Sends `bytes` to another process and receives as many back.
   virtual absl::StatusOr<Traffic> Exchange(int64_t bytes) = 0;
   struct ServerCost {
-    Traffic client;             // of the trainer, for one pull and one push of the rows
-    double server_seconds = 0;  // processor time of the server for both
+    Traffic client;             // of the trainer, for one pull and one push of the rows; only its calling thread
+    double server_seconds = 0;  // processor time of the server for both, with the transport's threads
   };
   // The cost of a pull and a push of `rows` rows of `columns` floats.
   virtual absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int columns) = 0;

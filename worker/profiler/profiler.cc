@@ -69,6 +69,7 @@ absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, Prep
   }
   for (int micro = 0; micro < micros; ++micro) {
     const SampleRange range = MicroBatch(usable, micro, micros);
+    if (range.count == 0) continue;  // fewer samples than micro-batches
     const size_t count = static_cast<size_t>(range.count);
     const BatchView view = step.batch.View(range.first, range.count);
     MEDLEY_RETURN_IF_ERROR(

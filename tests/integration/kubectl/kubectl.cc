@@ -22,6 +22,12 @@ KubectlCluster::KubectlCluster(ServerKind kind) {
   server_ = std::make_unique<TestServer>(kind, clock_);
   server_->InstallCrd(kWidgetCrd);
   server_->WriteKubeconfig(dir_ / "kubeconfig");
+  // A real API server publishes a CRD's schema some time after it serves the objects, once for each version of OpenAPI.
+  const bool published = server_->Eventually([&] {
+    return Run("explain widgets").code == 0 &&
+           Run("get --raw /openapi/v2").text.find("com.example.test.v1.Widget") != std::string::npos;
+  });
+  MEDLEY_CHECK(published, "the API server does not publish the schema of widgets.test.example.com");
 }
 
 KubectlCluster::~KubectlCluster() {

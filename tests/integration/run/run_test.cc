@@ -124,7 +124,7 @@ class RunTest : public testing::Test {
     Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
          "pools: [new-spot, new-reserved], serverPool: new-reserved");
     for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // two trainers and a server
-    Edit(job, "{minThroughput: 20000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
+    Edit(job, "{minThroughput: 8000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
     Edit(job, "epochs: 14", "epochs: 8");
     std::string scenario = base::ReadFile(from / "adult.scenario.yaml").value_or("");
     Edit(scenario, "{role: trainer, stage: 1}", "{role: trainer}");
@@ -152,6 +152,9 @@ class RunTest : public testing::Test {
   base::SystemClock clock_;
   std::filesystem::path folder_;
 };
+
+// In every build, so that a change of the example is noticed before the sanitizers run.
+TEST_F(RunTest, TheExampleForSanitizersFollowsTheExample) { ExampleForSanitizers(); }
 
 TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
   const bool sanitized = Sanitized();

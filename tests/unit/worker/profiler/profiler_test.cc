@@ -130,6 +130,17 @@ TEST(ProfilerTest, SynchronisationTakesProcessorTime) {
   EXPECT_NEAR(dense.sync_seconds(), 4e-9 * (230 * 64 + 64), 1e-12);
 }
 
+TEST(ProfilerTest, AUnitMayHaveFewerSamplesThanMicroBatches) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  FixedProbe probe;
+  ProfilerOptions options{.job = Adult(), .resource_type = "cpu", .clock = &clock, .output = &output, .probe = &probe};
+  options.budget_seconds = 0.01;
+  options.job.training.batch_size = 4;  // one sample with four units
+  options.job.training.micro_batches = 4;
+  EXPECT_EQ(base::ToString(RunProfiler(options)), "OK");
+}
+
 TEST(ProfilerTest, MissingDataIsNotFound) {
   base::SystemClock clock;
   std::ostringstream output;
