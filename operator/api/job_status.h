@@ -14,6 +14,7 @@ namespace medley::ops {
 // Types of conditions.
 inline constexpr char kPlannedCondition[] = "Planned";
 inline constexpr char kPodsReadyCondition[] = "PodsReady";
+inline constexpr char kPoolsUsableCondition[] = "PoolsUsable";
 inline constexpr char kRunningCondition[] = "Running";
 inline constexpr char kRescalingCondition[] = "Rescaling";
 inline constexpr char kSuspendedCondition[] = "Suspended";

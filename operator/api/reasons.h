@@ -18,6 +18,8 @@ inline constexpr std::string_view kReasons[] = {
     "Infeasible",
     "SchedulerUnavailable",
     "Profiling",
+    // PoolsUsable: PoolNotFound, PoolUnpriced, SchedulerUnavailable as of Planned
+    "PoolsFound",
     // PodsReady
     "AllRunning",
     "PodsStarting",
@@ -60,6 +62,14 @@ inline constexpr std::string_view kReasons[] = {
     // Available (pools)
     "UnitsExist",
     "NoNodes",
+    // Profiled (pools)
+    "Measured",
+    "Measuring",
+    "NoFreeUnit",
+    "FailedCreatePod",
+    "ProfilerFailed",
+    "ProfileUnreadable",
+    "ProfilingTimedOut",
 };
 
 }  // namespace medley::ops

@@ -53,7 +53,7 @@ std::string DescribeEnd(const kube::Object& pod, std::string_view last_line) {
   const int exit = ExitCode(pod);
   // A kubelet reports a signal as a shell does: 128 plus its number.
   if (exit > 128 && exit <= 128 + 64) return fmt::format("was killed by signal {}", exit - 128);
-  if (exit < 0) {  // the kubelet has not told: evicted, or its node was lost
+  if (exit < 0) {  // the kubelet has not reported it: evicted, or its node was lost
     const std::string reason = pod.String("/status/reason");
     return reason.empty() ? "failed" : "failed: " + reason;
   }

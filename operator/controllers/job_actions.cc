@@ -60,12 +60,13 @@ Answer JobActions::Carry(const ReadPlan&) {
 }
 
 Answer JobActions::Carry(const ReadProfiles& action) {
-  std::map<std::string, kube::ObjectPtr> maps;
+  lifecycle::ProfilesView view;
   for (const std::string& pool : action.pools) {
     const kube::ObjectPtr map = deps_.stores.config_maps.Get({key_.ns, ProfileConfigMapName(action.hash, pool)});
-    if (map != nullptr) maps[pool] = map;
+    if (map != nullptr) view.stored[pool] = map;
+    if (const auto progress = deps_.profiles.Find({key_.ns, action.hash, pool})) view.open[pool] = *progress;
   }
-  return maps;
+  return view;
 }
 
 Answer JobActions::Carry(const GetObject& action) { return deps_.client.Get(action.resource, action.key); }

@@ -19,20 +19,16 @@ namespace {
 
 constexpr base::nanoseconds kCacheRetry = base::milliseconds(200);
 
-// A job that is over or stopped needs no profile; one that keeps its first plan needs none once it has a plan.
-bool WantsProfiles(const kube::Object& object, const TrainingJob& job) {
-  if (object.deleting() || job.run_policy.suspend || !ManagedByThisOperator(object)) return false;
-  const JobStatus status = JobStatus::FromJson(object.At("/status"));
-  return !status.finished() && (job.elasticity.enabled || !status.plan);
-}
-
 bool MayUse(const TrainingJob& job, const ResourcePool& pool) {
   const bool named = std::find(job.pools.begin(), job.pools.end(), pool.name) != job.pools.end();
   return pool.Allows(job.key().ns) && (named || job.pools.empty());
 }
 
-std::string HashOf(const TrainingJob& job) {
-  const auto spec = model::ParseJobSpec(job.spec.dump());
+// Empty: the spec is invalid.
+std::string HashOf(const kube::Object& object) {
+  const auto job = TrainingJob::FromObject(object);
+  if (!job.ok()) return "";
+  const auto spec = model::ParseJobSpec(job->spec.dump());
   return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
 }
 
@@ -41,7 +37,7 @@ bool IsOlder(const kube::Object& a, const kube::Object& b) {
          std::pair(b.String("/metadata/creationTimestamp"), b.key().name);
 }
 
-int HeldUnits(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
+int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
   const auto pods = deps.stores.pods.ByIndex("owner", job.uid());
   return static_cast<int>(std::count_if(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
     return pod->label(kPoolLabel) == pool && !pod->deleting();
@@ -52,23 +48,38 @@ int HeldUnits(const JobDeps& deps, const kube::Object& job, const std::string& p
 
 std::string ProfileIndexValue(const std::string& ns, const std::string& hash) { return ns + "/" + hash; }
 
-std::vector<std::string> ProfilesOfJob(const kube::Object& object) {
-  const auto job = TrainingJob::FromObject(object);
-  if (!job.ok()) return {};
-  const std::string hash = HashOf(*job);
-  if (hash.empty()) return {};
-  return {ProfileIndexValue(object.key().ns, hash)};
+std::vector<std::string> ProfileOfJob(const kube::Object& job) {
+  const std::string hash = HashOf(job);
+  return hash.empty() ? std::vector<std::string>() : std::vector{ProfileIndexValue(job.key().ns, hash)};
 }
 
-ProfileReconciler::ProfileReconciler(JobDeps deps, profiling::Options options, profiling::Board& board,
+std::vector<std::string> ProfileOfPod(const kube::Object& pod) {
+  const std::string hash = pod.label(kProfileLabel);
+  return hash.empty() ? std::vector<std::string>() : std::vector{ProfileIndexValue(pod.key().ns, hash)};
+}
+
+std::vector<kube::Key> ProfileKeyByLabels(const kube::Object& object) {
+  const ProfileId id{object.key().ns, object.label(kProfileLabel), object.label(kPoolLabel)};
+  return id.hash.empty() || id.pool.empty() ? std::vector<kube::Key>() : std::vector{KeyOf(id)};
+}
+
+bool MayWantProfiles(const kube::Object& job) {
+  const bool stopped = job.At("/spec/runPolicy/suspend") == kube::Json(true);
+  if (job.deleting() || stopped || !ManagedByThisOperator(job)) return false;
+  const JobStatus status = JobStatus::FromJson(job.At("/status"));
+  const bool elastic = job.At("/spec/elasticity/enabled") != kube::Json(false);
+  // A job is planned once the objects exist that a profiler pod mounts.
+  const bool started = !status.start_time.empty() && status.conditions.Find(kPlannedCondition) != nullptr;
+  return started && !status.finished() && (elastic || !status.plan);
+}
+
+ProfileReconciler::ProfileReconciler(JobDeps deps, profiling::Options options,
                                      std::function<void(const ProfileId&)> changed)
-    : deps_(std::move(deps)), options_(std::move(options)), board_(board), changed_(std::move(changed)) {}
+    : deps_(std::move(deps)), options_(std::move(options)), changed_(std::move(changed)) {}
 
 std::vector<kube::Key> ProfileReconciler::KeysOf(const kube::Object& object) const {
   std::vector<kube::Key> keys;
-  const auto job = TrainingJob::FromObject(object);
-  if (!job.ok()) return keys;
-  const std::string hash = HashOf(*job);
+  const std::string hash = HashOf(object);
   if (hash.empty()) return keys;
   for (const kube::ObjectPtr& pool : deps_.stores.pools.List()) {
     keys.push_back(KeyOf({object.key().ns, hash, pool->key().name}));
@@ -82,8 +93,7 @@ profiling::World ProfileReconciler::Observe(const ProfileId& id) {
   world.steady = deps_.clock.Steady();
   const kube::ObjectPtr map = deps_.stores.config_maps.Get({id.ns, ProfileConfigMapName(id.hash, id.pool)});
   world.stored = map != nullptr && ParseProfile(map->String("/data/profile.json"), id.pool).ok();
-  for (const kube::ObjectPtr& pod :
-       deps_.stores.pods.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
+  for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
     if (pod->label(kPoolLabel) == id.pool) world.pods.push_back(pod);
   }
   std::sort(world.pods.begin(), world.pods.end(), [](const auto& a, const auto& b) { return IsOlder(*a, *b); });
@@ -92,8 +102,9 @@ profiling::World ProfileReconciler::Observe(const ProfileId& id) {
   kube::ObjectPtr oldest;
   for (const kube::ObjectPtr& object : deps_.stores.jobs.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
     if (oldest != nullptr && IsOlder(*oldest, *object)) continue;
+    if (!MayWantProfiles(*object)) continue;
     const lifecycle::JobInput input = ReadJobInput(deps_, object);
-    if (!input.problems.empty() || !input.job || !WantsProfiles(*object, *input.job)) continue;
+    if (!input.job || !input.problems.empty()) continue;
     const lifecycle::PoolsView pools = ReadPoolsView(deps_, *input.job, {{id.pool}, true, {}});
     const auto view = std::find_if(pools.pools.begin(), pools.pools.end(),
                                    [&](const lifecycle::PoolView& each) { return each.pool.name == id.pool; });
@@ -101,7 +112,7 @@ profiling::World ProfileReconciler::Observe(const ProfileId& id) {
     oldest = object;
     world.job = input.job;
     world.pool = view->pool;
-    world.free_units = view->units - HeldUnits(deps_, *object, id.pool);
+    world.free_units = view->units - UnitsHeldBy(deps_, *object, id.pool);
     world.bound = view->bound;
   }
   return world;
@@ -117,21 +128,8 @@ absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::W
   switch (decision.step) {
     case Step::kNone:
     case Step::kReadLog:
+    case Step::kCreatePod:
       return absl::OkStatus();
-    case Step::kCreatePod: {
-      // The cache may not show a profile that was stored a moment ago. Measuring takes seconds and costs money, so the
-      // API server itself is asked first.
-      const kube::Key key{id.ns, ProfileConfigMapName(id.hash, id.pool)};
-      const auto stored = deps_.client.Get(kube::resources::ConfigMaps(), key);
-      if (stored.ok() && ParseProfile(stored->String("/data/profile.json"), id.pool).ok()) return absl::OkStatus();
-      if (!stored.ok() && !kube::IsNotFound(stored.status())) return stored.status();
-      kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
-      pod.SetLabel(kProfileLabel, id.hash);
-      const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
-      if (made.ok()) deps_.metrics.CountCreatedPods(1);
-      return made.ok() || kube::IsAlreadyExists(made) ? absl::OkStatus()
-                                                      : base::Annotate(made, "create pod " + pod.key().ToString());
-    }
     case Step::kDeletePods:
       for (const kube::ObjectPtr& pod : world.pods) {
         if (pod->deleting()) continue;
@@ -151,6 +149,23 @@ absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::W
   return absl::OkStatus();
 }
 
+absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::World& world) {
+  // The cache may not show a profile that was stored a moment ago. Measuring takes seconds and costs money, so the API
+  // server itself is asked first.
+  const kube::Key key{id.ns, ProfileConfigMapName(id.hash, id.pool)};
+  const auto stored = deps_.client.Get(kube::resources::ConfigMaps(), key);
+  if (stored.ok() && ParseProfile(stored->String("/data/profile.json"), id.pool).ok()) return absl::OkStatus();
+  if (!stored.ok() && !kube::IsNotFound(stored.status())) return stored.status();
+  kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
+  pod.SetLabel(kProfileLabel, id.hash);
+  const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
+  if (made.ok()) deps_.metrics.CountCreatedPods(1);
+  if (!kube::IsAlreadyExists(made)) return made;
+  const auto existing = deps_.client.Get(kube::resources::Pods(), pod.key());
+  if (!existing.ok() || existing->label(kProfileLabel) == id.hash) return absl::OkStatus();  // the cache is behind
+  return made;
+}
+
 absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   const auto id = ProfileIdOf(key);
   if (!id) return Result{};
@@ -164,23 +179,31 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   profiling::World world = Observe(*id);
   profiling::Decision decision = profiling::Decide(world, *memory, options_);
   if (decision.step == profiling::Decision::Step::kReadLog) {
-    const std::string path = kube::resources::Pods().Path(id->ns, world.pods.front()->key().name, "log") +
-                             "?container=" + kWorkerContainer;
+    const std::string path =
+        kube::resources::Pods().Path(id->ns, world.pods.front()->key().name, "log") + "?container=" + kWorkerContainer;
     world.log = deps_.client.GetRaw(path);
     if (!world.log->ok() && !kube::IsNotFound(world.log->status())) {
       return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
     }
     decision = profiling::Decide(world, *memory, options_);
   }
+  std::optional<base::nanoseconds> requeue = decision.requeue_after;
+  if (decision.step == profiling::Decision::Step::kCreatePod) {
+    requeue = kCacheRetry;
+    const absl::Status made = CreatePod(*id, world);
+    if (!made.ok()) {
+      decision = profiling::AfterFailedCreation(world, decision.memory, options_, base::Message(made));
+      requeue = decision.requeue_after;
+    }
+  }
   MEDLEY_RETURN_IF_ERROR(CarryOut(*id, world, decision));
   *memory = decision.memory;
-  if (board_.Set(*id, decision.progress)) changed_(*id);
+  if (deps_.profiles.Set(*id, decision.progress)) changed_(*id);
   if (!decision.progress && world.pods.empty()) {
     base::MutexLock lock(mutex_);
     memories_.erase(*id);
   }
-  if (decision.step == profiling::Decision::Step::kCreatePod) return Result{kCacheRetry};
-  return Result{decision.requeue_after};
+  return Result{requeue};
 }
 
 }  // namespace medley::ops

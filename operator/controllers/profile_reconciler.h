@@ -1,5 +1,5 @@
-// Reconciler of profiles (operator/profiling): reads who wants a profile and what became of its profiler pod, and carries
-// out the next step. Keys are those of KeyOf(ProfileId). Thread-safe, as controllers need it.
+// Reconciler of profiles (operator/profiling): reads which jobs want a profile and what became of its profiler pod, and
+// carries out the next step. Keys are those of KeyOf(ProfileId). Thread-safe, as controllers need it.
 #pragma once
 
 #include <map>
@@ -13,28 +13,35 @@
 
 namespace medley::ops {
 
-// The index of jobs by the profiles that they may want, and its value for a profile.
+// The index of jobs and of profiler pods by what they share: namespace and hash. Its value, and its functions.
 inline constexpr char kProfileIndex[] = "profile";
-std::vector<std::string> ProfilesOfJob(const kube::Object& job);
 std::string ProfileIndexValue(const std::string& ns, const std::string& hash);
+std::vector<std::string> ProfileOfJob(const kube::Object& job);
+std::vector<std::string> ProfileOfPod(const kube::Object& pod);  // empty: it is no profiler
+
+// The key of the profile that a ConfigMap holds or a pod measures, by its labels; empty: none.
+std::vector<kube::Key> ProfileKeyByLabels(const kube::Object& object);
+
+// False: the job has not started, is over or suspended, or keeps the plan that it has.
+bool MayWantProfiles(const kube::Object& job);
 
 class ProfileReconciler final : public Reconciler {
  public:
-  // `changed`: called after the board has changed, without a lock.
-  ProfileReconciler(JobDeps deps, profiling::Options options, profiling::Board& board,
-                    std::function<void(const ProfileId&)> changed);
+  // `changed`: called after the progress of a profile (deps.profiles) has changed, without a lock.
+  ProfileReconciler(JobDeps deps, profiling::Options options, std::function<void(const ProfileId&)> changed);
   absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
-  // The profiles that the job may want now, on all pools; empty: none.
+  // The profiles of the job's model on all pools; empty: the job's spec is invalid.
   std::vector<kube::Key> KeysOf(const kube::Object& job) const;
 
  private:
   profiling::World Observe(const ProfileId& id);
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
+  // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
+  absl::Status CreatePod(const ProfileId& id, const profiling::World& world);
 
   const JobDeps deps_;
   const profiling::Options options_;
-  profiling::Board& board_;
   const std::function<void(const ProfileId&)> changed_;
   base::Mutex mutex_;
   // Each is used by one pass at a time: a controller never reconciles a key twice at once.

@@ -155,7 +155,9 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   }
   asked_at = now;
   const int64_t before = pass.memory.planning.record->plan.generation;
-  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, choice.pools, InputsOf(job, choice.pools)));
+  MEDLEY_ASSIGN_OR_RETURN(const ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.profile) return false;
+  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, profiled, InputsOf(job, profiled.pools)));
   const bool moved = pass.memory.planning.record->plan.generation != before;
   if (!moved) pass.RequeueAfter(kAskAgain);
   return moved;

@@ -47,8 +47,9 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
     profiled.hopeless = "The layers could not be measured on any pool: " + failures;
     return;
   }
-  const bool waits = std::any_of(pools.pools.begin(), pools.pools.end(), [](const auto& view) { return view.units > 0; });
-  if (!waits && running.empty() && failed.empty()) {
+  const bool have_units =
+      std::any_of(pools.pools.begin(), pools.pools.end(), [](const auto& view) { return view.units > 0; });
+  if (!have_units && running.empty() && failed.empty()) {
     profiled.why = Unplanned(ConditionStatus::kFalse, "Infeasible",
                              "no pool has a free unit to measure the layers on: needed 1, free 0; add nodes, raise a "
                              "pool's spec.limit or the namespace's ResourceQuota; bounded by: " +
@@ -57,8 +58,8 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
   }
   std::string sentence = "The layers are measured before the job is planned";
   if (!running.empty()) sentence += ", now on: " + Join(running, ", ");
-  profiled.why = Unplanned(ConditionStatus::kUnknown, "Profiling",
-                           sentence + "." + (failures.empty() ? "" : " " + failures));
+  profiled.why =
+      Unplanned(ConditionStatus::kUnknown, "Profiling", sentence + "." + (failures.empty() ? "" : " " + failures));
 }
 
 }  // namespace
@@ -91,34 +92,50 @@ absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& j
       continue;
     }
     const auto progress = view.open.find(name);
-    const bool expected = progress != view.open.end() && progress->second.stage == Stage::kRunning;
+    // Nothing is known yet right after the job or the operator has started.
+    const bool expected = progress == view.open.end() || progress->second.stage == Stage::kRunning;
     if (expected) profiled.measuring.push_back(name);
   }
   if (found.empty()) {
     Explain(job, pools, view.open, profiled);
     return profiled;
   }
-  usable.insert(job.server_pool);
   profiled.pools = pools.Only(usable);
+  if (ServerPool(job, profiled.pools.Offers()).empty() || !job.server_pool.empty()) {
+    usable.insert(ServerPool(job, pools.Offers()));
+    profiled.pools = pools.Only(usable);
+  }
   MEDLEY_ASSIGN_OR_RETURN(profiled.profile, MergeProfiles(found));
   return profiled;
 }
 
 bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled) {
   const ProfilingState& state = pass.memory.profiling;
-  std::set<std::string> names;
-  for (const PoolView& view : profiled.pools.pools) names.insert(view.pool.name);
-  return profiled.measuring.empty() || names != state.planned_with || !MustWaitForProfiles(pass, job, profiled);
+  const bool same = state.feasible_since && state.planned_with == profiled.pools.Names();
+  return !same || !MustWaitForProfiles(pass, job, profiled);
+}
+
+void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible) {
+  ProfilingState& state = pass.memory.profiling;
+  state.planned_with = profiled.pools.Names();
+  if (!feasible) state.feasible_since.reset();
+  if (feasible && !state.feasible_since) state.feasible_since = pass.world.steady;
 }
 
 bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled) {
   const ProfilingState& state = pass.memory.profiling;
   if (profiled.measuring.empty()) return false;
-  if (!state.feasible_since) return true;
-  const base::nanoseconds left =
-      *state.feasible_since + base::FromSeconds(job.profiling_wait_seconds) - pass.world.steady;
+  const base::SteadyTime since = state.feasible_since.value_or(pass.world.steady);
+  const base::nanoseconds left = since + base::FromSeconds(job.profiling_wait_seconds) - pass.world.steady;
   if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
   return left > base::nanoseconds(0);
+}
+
+Unplanned WaitingForProfiles(const ProfiledPools& profiled, bool feasible) {
+  const std::string start = feasible ? "A plan was found; the job still waits, for spec.profiling.wait at most,"
+                                     : "No plan meets the goal on the pools measured so far; the job waits";
+  return {ConditionStatus::kUnknown, "Profiling",
+          start + " until the layers are measured on: " + Join(profiled.measuring, ", ") + "."};
 }
 
 }  // namespace medley::ops::lifecycle

@@ -37,10 +37,12 @@ struct ProfiledPools {
 };
 absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& job, const UsablePools& pools);
 
-// Whether a first plan has to wait for the pools that are still measured: until a plan with the others was looked for,
-// and, if that one is feasible, for spec.profiling.wait at most.
+// A job without a plan waits for the pools that are still measured, but once a plan with the others is feasible, for
+// spec.profiling.wait at most. The planner is asked whenever a pool has got its profile, and when the wait is over.
 bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
+void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible);
 bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
+Unplanned WaitingForProfiles(const ProfiledPools& profiled, bool feasible);
 
 // The profiles that are stored and can be read, by pool.
 absl::StatusOr<std::map<std::string, model::Profile>> StoredProfiles(Pass& pass, const std::vector<std::string>& pools);

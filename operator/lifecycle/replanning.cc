@@ -9,7 +9,6 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
-#include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/running.h"
 
@@ -96,6 +95,14 @@ bool HasNewPrice(const std::map<std::string, double>& before, const std::map<std
   });
 }
 
+// True when the price of a pool is not as it was. A pool that is new is a reason of UnitsReason.
+bool PricesDiffer(const std::map<std::string, double>& before, const std::map<std::string, double>& now) {
+  return std::any_of(now.begin(), now.end(), [&](const auto& price) {
+    const auto known = before.find(price.first);
+    return known != before.end() && known->second != price.second;
+  });
+}
+
 // An operator that has just started: what changed while it did not look?
 std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
   const PlanRecord& record = *pass.memory.planning.record;
@@ -133,7 +140,7 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
   const auto& before = pass.memory.replanning.considered;
   if (!before) return ReasonAfterStart(pass, job, now);
   if (before->policy != now.policy) return "ObjectiveChanged";
-  const bool has_new_price = before->prices != now.prices || HasNewPrice(before->cheaper, now.cheaper);
+  const bool has_new_price = PricesDiffer(before->prices, now.prices) || HasNewPrice(before->cheaper, now.cheaper);
   if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
   return DelayedReason(pass);
 }
@@ -201,9 +208,11 @@ absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInput
 }
 
 absl::Status ConsiderCheapestZones(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                                   const PlanningInputs& considered) {
+                                   ProfiledPools profiled, const PlanningInputs& considered) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job, ZonePreference::kCheapest));
-  return choice.refusal ? absl::OkStatus() : Consider(pass, job, reason, forced, choice.pools, considered);
+  if (choice.refusal) return absl::OkStatus();
+  profiled.pools = choice.pools.Only(profiled.pools.Names());
+  return Consider(pass, job, reason, forced, profiled, considered);
 }
 
 // Pods of `pool` find no node in the zone that they are pinned to: the job avoids it. True: `pools` now has the pool in
@@ -214,10 +223,18 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
   std::set<std::string>& avoided = pass.memory.replanning.avoided_zones[pool];
   avoided.insert(zone);
   pass.memory.replanning.stuck_zones[pool][zone] = pass.world.steady;
-  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) return false;
-  pools = std::move(choice.pools);
+  pools = choice.pools.Only(pools.Names());
   return !avoided.contains(pools.zones[pool]);
+}
+
+// True when a pool that the plan uses has lost its profile: it is measured again before another plan is compared.
+bool LacksProfile(const Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
+  const auto& slots = pass.memory.planning.record->slots;
+  return std::any_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
+    return usable.Find(slot.pool) != nullptr && profiled.Find(slot.pool) == nullptr;
+  });
 }
 
 }  // namespace
@@ -270,12 +287,14 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
   if (!stable && stuck.empty()) return absl::OkStatus();
   if (IsInForce(pass)) pass.memory.replanning.avoided_zones.clear();
-  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     PublishUnplanned(pass, *choice.refusal);
     return absl::OkStatus();
   }
-  UsablePools& pools = choice.pools;
+  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.profile || LacksProfile(pass, choice.pools, profiled.pools)) return absl::OkStatus();
+  UsablePools& pools = profiled.pools;
   PlanningInputs now = InputsOf(job, pools);
   bool forced = false;
   std::string reason = job.elasticity.enabled ? ReplanReason(pass, job, pools, now, &forced) : "";
@@ -299,19 +318,14 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
         forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.paid) > most);
     pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
-  return Consider(pass, job, reason, forced, pools, now);
+  return Consider(pass, job, reason, forced, profiled, now);
 }
 
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const UsablePools& pools, const PlanningInputs& considered) {
+                      const ProfiledPools& profiled, const PlanningInputs& considered) {
   ReplanningState& state = pass.memory.replanning;
-  MEDLEY_ASSIGN_OR_RETURN(const Measured measured, MeasureProfile(pass, job, pools));
-  if (measured.missing) PublishUnplanned(pass, *measured.missing);
-  if (!measured.profile) {  // the job keeps its plan while a pool that was added is measured
-    pass.memory.units.growth_asked_at.reset();
-    return absl::OkStatus();
-  }
-  const model::Profile& profile = *measured.profile;
+  const UsablePools& pools = profiled.pools;
+  const model::Profile& profile = *profiled.profile;
   JobProgress progress = ProgressOf(pass);
   const double estimated = pass.memory.planning.record->plan.estimate.throughput;
   if (reason == "ThroughputBelowGoal" && estimated > 0) progress.calibration = pass.observed->throughput / estimated;
@@ -321,8 +335,12 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   state.considered = considered;
   state.delayed.reset();
   if (!result->plan || !result->execution_plan) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
-    if (others) return Consider(pass, job, reason, forced, *others, considered);
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
+    if (others) {
+      ProfiledPools elsewhere = profiled;
+      elsewhere.pools = *std::move(others);
+      return Consider(pass, job, reason, forced, elsewhere, considered);
+    }
     if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
     ExplainInfeasible(pass, result->reasons, pools);
     return StorePolicy(pass, job, considered);
@@ -342,7 +360,8 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   if (!decision.move) {
     MEDLEY_RETURN_IF_ERROR(StorePolicy(pass, job, considered));
     // Not worth a move in the zones that the job keeps: perhaps in the cheapest ones.
-    return pools.cheaper.empty() ? absl::OkStatus() : ConsiderCheapestZones(pass, job, reason, forced, considered);
+    return pools.cheaper.empty() ? absl::OkStatus()
+                                 : ConsiderCheapestZones(pass, job, reason, forced, profiled, considered);
   }
   const int64_t from = pass.memory.planning.record->plan.generation;
   MEDLEY_RETURN_IF_ERROR(Accept(pass, job, *result, pools, profile, reason));

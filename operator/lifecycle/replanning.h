@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/pools.h"
+#include "operator/lifecycle/profiling.h"
 
 namespace medley::ops::lifecycle {
 
@@ -49,11 +50,11 @@ struct ReplanningState {
 // elasticity gets another plan only when pods of its own cannot be scheduled.
 absl::Status Replan(Pass& pass, const TrainingJob& job);
 
-// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools`
-// give no plan, or none that is worth a move, other zones are considered. `considered`: the inputs with the pools in
-// the zones that the job keeps.
+// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `profiled`
+// give no plan, or none that is worth a move, other zones are considered. `profiled` has a profile. `considered`: the
+// inputs with the pools in the zones that the job keeps.
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const UsablePools& pools, const PlanningInputs& considered);
+                      const ProfiledPools& profiled, const PlanningInputs& considered);
 
 // True when the measured throughput is below the goal by more than measurements vary. Needs `pass.observed`.
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job);

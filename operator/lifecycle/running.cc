@@ -93,13 +93,12 @@ absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
 }
 
 absl::Status DeleteLeftovers(Pass& pass) {
-  std::set<std::string> wanted = pass.memory.profiling.wanted;  // of a pool that was added while the job runs
+  std::set<std::string> wanted;
   for (const MemberSlot& slot : pass.memory.planning.record->slots) wanted.insert(slot.member);
   std::vector<kube::ObjectPtr> leftovers;
   for (const auto& [name, pod] : pass.world.pods) {
-    const bool profiler = pod->label(kRoleLabel) == ToString(Role::kProfiler);
-    if (wanted.contains(name) || (!profiler && !IsMember(*pod))) continue;
-    if (profiler || WorkerHasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
+    if (wanted.contains(name) || !IsMember(*pod)) continue;
+    if (WorkerHasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
   }
   return DeleteSome(pass, leftovers);
 }

@@ -39,10 +39,11 @@ void LoadStatus(Pass& pass) {
 void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
                   std::string_view message) {
   Conditions& conditions = pass.memory.status.current.conditions;
-  // `kubectl describe` shows Events last, so the reason why a job has no plan is published as one.
+  // `kubectl describe` shows Events last, so the reason why a job has no plan, or lacks a pool, is published as one.
+  const bool published = type == std::string_view(kPlannedCondition) || type == std::string_view(kPoolsUsableCondition);
   const Condition* before = conditions.Find(type);
   const bool changed = before == nullptr || before->reason != reason || before->message != message;
-  if (changed && status == ConditionStatus::kFalse && type == std::string_view(kPlannedCondition)) {
+  if (changed && status == ConditionStatus::kFalse && published) {
     pass.Warning(reason, message);
   }
   conditions.Set(type, status, reason, message, pass.object.generation(), pass.world.now);

@@ -57,9 +57,9 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
   if (!WorkerHasSucceeded(pod)) {
     const bool permanent = ExitCode(pod) == kPermanentFailure;
     const std::string how = DescribeEnd(pod, LastLine(log));
-    return permanent ? Fail(world, memory, options, Stage::kRefused, "ProfileFailed",
-                            how + ", and a retry will not help")
-                     : Fail(world, memory, options, Stage::kFailed, "ProfilerFailed", how);
+    return permanent
+               ? Fail(world, memory, options, Stage::kRefused, "ProfileFailed", how + ", and a retry will not help")
+               : Fail(world, memory, options, Stage::kFailed, "ProfilerFailed", how);
   }
   const auto json = ProfileJsonInLog(log);
   const absl::Status valid = json.ok() ? ParseProfile(*json, world.pool->name).status() : json.status();
@@ -77,7 +77,7 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
 Decision CheckPod(const World& world, const Memory& memory, const Options& options) {
   const kube::Object& pod = *world.pods.front();
   const ProfileProgress running{
-      Stage::kRunning, "Profiling",
+      Stage::kRunning, "Measuring",
       fmt::format("Profiler pod {} measures the layers on pool {}.", pod.key().name, world.pool->name),
       memory.failures};
   if (pod.deleting()) return {.memory = memory, .progress = memory.trouble ? memory.trouble : running};
@@ -93,8 +93,10 @@ Decision CheckPod(const World& world, const Memory& memory, const Options& optio
 
 }  // namespace
 
-Decision Decide(const World& world, const Memory& memory, const Options& options) {
+Decision Decide(const World& world, const Memory& before, const Options& options) {
   if (world.stored || !world.job || !world.pool) return End(world);
+  const int64_t generation = world.pool->object.generation();
+  const Memory memory = before.pool_generation == generation ? before : Memory{.pool_generation = generation};
   if (!world.pods.empty()) return CheckPod(world, memory, options);
   if (memory.trouble && memory.trouble->stage == Stage::kRefused) return {.memory = memory, .progress = memory.trouble};
   if (memory.retry_at > world.steady) {
@@ -106,13 +108,30 @@ Decision Decide(const World& world, const Memory& memory, const Options& options
                                               "units are limited by {}.",
                                               world.pool->name, world.bound),
                                   memory.failures};
-    return {.memory = memory, .progress = memory.trouble ? memory.trouble : waiting,
-            .requeue_after = options.unit_poll};
+    return {
+        .memory = memory, .progress = memory.trouble ? memory.trouble : waiting, .requeue_after = options.unit_poll};
   }
-  const ProfileProgress starting{Stage::kRunning, "Profiling",
+  const ProfileProgress starting{Stage::kRunning, "Measuring",
                                  fmt::format("A profiler pod is created on pool {}.", world.pool->name),
                                  memory.failures};
   return {.step = Step::kCreatePod, .memory = memory, .progress = memory.trouble ? memory.trouble : starting};
+}
+
+Decision AfterFailedCreation(const World& world, const Memory& memory, const Options& options, const std::string& why) {
+  Decision decision;
+  decision.memory = memory;
+  Memory& next = decision.memory;
+  ++next.failures;
+  next.retry_at = world.steady + Backoff(next.failures, options);
+  next.trouble = ProfileProgress{
+      Stage::kWaiting, "FailedCreatePod",
+      fmt::format("The layers cannot be measured on pool {}, because no profiler pod can be created: {}.",
+                  world.pool->name, why),
+      next.failures};
+  decision.events.push_back({true, "FailedCreatePod", next.trouble->message});
+  decision.progress = next.trouble;
+  decision.requeue_after = next.retry_at - world.steady;
+  return decision;
 }
 
 }  // namespace medley::ops::profiling

@@ -24,10 +24,10 @@ namespace medley::ops::profiling {
 
 struct Options {
   WorkerSettings worker;
-  base::nanoseconds deadline = std::chrono::minutes(10);     // of a profiler pod, from its creation to its end
-  base::nanoseconds first_retry = base::seconds(10);         // doubles with each failure
+  base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from its creation to its end
+  base::nanoseconds first_retry = base::seconds(2);       // doubles with each failure
   base::nanoseconds longest_retry = std::chrono::minutes(10);
-  base::nanoseconds unit_poll = base::seconds(5);            // while no unit of the pool is free
+  base::nanoseconds unit_poll = base::seconds(5);  // while no unit of the pool is free
 };
 
 struct World {
@@ -46,6 +46,7 @@ struct World {
 
 // Kept from pass to pass, until the profile is stored or nobody wants it any more.
 struct Memory {
+  int64_t pool_generation = 0;  // an edit of the pool clears what failed on it
   int failures = 0;
   std::string failed_pod;  // UID of the one that failed last, so that it is counted once
   base::SteadyTime retry_at{};
@@ -61,7 +62,7 @@ struct Event {
 struct Decision {
   enum class Step { kNone, kReadLog, kCreatePod, kDeletePods, kStore };
   Step step = Step::kNone;
-  std::string profile;                    // kStore: the JSON. The pods are deleted in the next pass.
+  std::string profile;  // kStore: the JSON. The pods are deleted in the next pass.
   Memory memory;
   std::optional<ProfileProgress> progress;  // nullopt: stored, or not wanted
   std::vector<Event> events;                // of the job
@@ -69,5 +70,8 @@ struct Decision {
 };
 
 Decision Decide(const World& world, const Memory& memory, const Options& options);
+
+// After Decide has asked for a pod that could not be created: it is tried again later.
+Decision AfterFailedCreation(const World& world, const Memory& memory, const Options& options, const std::string& why);
 
 }  // namespace medley::ops::profiling

@@ -1,5 +1,6 @@
-// A profile: what each layer of a model costs on one pool. All jobs of a namespace with the same model, schema and batch
-// share it, so it has a life of its own: it is asked for, measured by a profiler pod, and stored in a ConfigMap. Values.
+// A profile: what each layer of a model costs on one pool. All jobs of a namespace with the same model, schema and
+// batch share it, so it has a life of its own: it is asked for, measured by a profiler pod, and stored in a ConfigMap.
+// Values.
 #pragma once
 
 #include <compare>
@@ -17,22 +18,22 @@ struct ProfileId {
   auto operator<=>(const ProfileId&) const = default;
 };
 
-// The key of a controller's queue, and back; nullopt for a key that is none.
+// The key of a controller's queue, and back; nullopt for another key.
 kube::Key KeyOf(const ProfileId& id);
 std::optional<ProfileId> ProfileIdOf(const kube::Key& key);
 
 // What is known of a profile that a job wants and that is not stored.
 struct ProfileProgress {
-  enum class Stage {
-    kWaiting,  // for a free unit of the pool
-    kRunning,  // a profiler pod exists
-    kFailed,   // and is tried again
-    kRefused,  // the profiler says that a retry will not help: the data cannot be read, for example
+  enum class Stage {  // the worse, the later
+    kWaiting,         // for a free unit of the pool
+    kRunning,         // a profiler pod exists
+    kFailed,          // and is tried again
+    kRefused,         // the profiler says that a retry will not help: the data cannot be read, for example
   };
   Stage stage = Stage::kWaiting;
   std::string reason;   // CamelCase
-  std::string message;  // a sentence
-  int failures = 0;     // since somebody wants it
+  std::string message;  // of sentences
+  int failures = 0;     // since a job wants it
   bool operator==(const ProfileProgress&) const = default;
 };
 

@@ -4,8 +4,10 @@
 
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "kube/pod.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/planning/pool_prices.h"
@@ -19,18 +21,6 @@ constexpr int kUnits = 2;                                      // of a plan, and
 constexpr base::nanoseconds kLongestWait = base::seconds(30);  // between two passes of Settle
 constexpr char kNamespace[] = "ml";
 constexpr char kNodesOfPool[][2] = {"0", "1"};
-
-std::string ProfileJson(const std::string& pool) {
-  return fmt::format(
-      R"({{"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "1000000", "model": {{"layers": [{{"name": "fc",
-       "kind": "OTHER", "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
-      pool);
-}
-
-std::string OneLine(std::string text) {
-  std::erase(text, '\n');
-  return text;
-}
 
 std::string ZoneOf(const std::string& node) { return "z" + node; }
 
@@ -119,6 +109,8 @@ void FakeCluster::RestartOperator() {
   memory_ = Memory();
   connection_.reset();
   heard_.reset();
+  profile_memories_.clear();
+  open_profiles_.clear();
   trace_.push_back("--- the operator restarts");
 }
 
@@ -138,6 +130,7 @@ World FakeCluster::Observe() const {
   for (const auto& [name, pod] : pods_) {
     const kube::Object object(pod);
     if (!object.controller() || object.controller()->uid != "job-1") continue;
+    if (object.label(kRoleLabel) == "profiler") continue;
     world.pods[name] = std::make_shared<const kube::Object>(pod);
     const std::string node = object.String("/spec/nodeName");
     if (noticed_nodes.contains(node)) world.node_notices[node] = Notice{Notice::Kind::kSpot, true, "taint spot"};
@@ -152,6 +145,14 @@ World FakeCluster::Observe() const {
   return world;
 }
 
+kube::Object FakeCluster::PoolObject(const std::string& name) const {
+  Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
+                                "unit": {"resources": {"cpu": "1"}}}})");
+  object["metadata"]["name"] = name;
+  object["spec"]["limit"] = pools.at(name).limit;
+  return kube::Object(object);
+}
+
 struct FakeCluster::Hand {
   FakeCluster& cluster;
 
@@ -159,11 +160,7 @@ struct FakeCluster::Hand {
     PoolsView view;
     view.catalog_revision = cluster.catalog_revision;
     for (const auto& [name, pool] : cluster.pools) {
-      Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
-                                    "unit": {"resources": {"cpu": "1"}}}})");
-      object["metadata"]["name"] = name;
-      object["spec"]["limit"] = pool.limit;
-      PoolView one{*ResourcePool::FromObject(kube::Object(object)), pool.price, cluster.FreeUnits(name, ""),
+      PoolView one{*ResourcePool::FromObject(cluster.PoolObject(name)), pool.price, cluster.FreeUnits(name, ""),
                    "nodes of " + name};
       one.paid_usd_per_unit_hour = pool.price.value_or(0);
       one.units_where_held = one.units;
@@ -183,10 +180,11 @@ struct FakeCluster::Hand {
     return std::make_shared<const kube::Object>(map->second);
   }
   Answer operator()(const ReadProfiles& action) const {
-    std::map<std::string, kube::ObjectPtr> found;
+    ProfilesView found;
+    found.open = cluster.open_profiles_;
     for (const std::string& pool : action.pools) {
       const auto map = cluster.objects_.find("ConfigMap/" + ProfileConfigMapName(action.hash, pool));
-      if (map != cluster.objects_.end()) found[pool] = std::make_shared<const kube::Object>(map->second);
+      if (map != cluster.objects_.end()) found.stored[pool] = std::make_shared<const kube::Object>(map->second);
     }
     return found;
   }
@@ -197,13 +195,7 @@ struct FakeCluster::Hand {
     if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
-  Answer operator()(const ReadLog& action) const {
-    const size_t at = action.pod.name.find("-profile-");
-    if (at == std::string::npos || PhaseOf(cluster.pods_[action.pod.name]) != "Succeeded") {
-      return absl::StatusOr<std::string>(cluster.pod_log);
-    }
-    return absl::StatusOr<std::string>("MEDLEY-PROFILE " + OneLine(ProfileJson(action.pod.name.substr(at + 9))) + "\n");
-  }
+  Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
   Answer operator()(const EnsureObject& action) const {
     const std::string id = action.resource.kind + "/" + action.object.key().name;
     if (!cluster.objects_.contains(id)) cluster.Store(action.resource.kind, action.object.json());
@@ -234,10 +226,7 @@ struct FakeCluster::Hand {
         outcomes.tried.push_back(base::AlreadyExists("pod {}", name));
         continue;
       }
-      Json made = pod.json();
-      made["metadata"]["uid"] = cluster.NewUid();
-      made["status"] = {{"phase", "Pending"}};
-      cluster.pods_[name] = std::move(made);
+      cluster.AddPod(pod);
       outcomes.tried.push_back(absl::OkStatus());
     }
     return outcomes;
@@ -451,11 +440,20 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0." + std::to_string(++uids_)}};
     return true;
   }
-  if (object.label(kRoleLabel) == "profiler") {
-    FailPod(name, profiler_exit_code);
+  if (object.label(kRoleLabel) == "profiler" && !slow_profilers.contains(pool)) {
+    const auto code = profiler_exit_codes.find(pool);
+    FailPod(name, code == profiler_exit_codes.end() ? profiler_exit_code : code->second);
     return true;
   }
   return false;
+}
+
+void FakeCluster::AddPod(const kube::Object& pod) {
+  Json made = pod.json();
+  made["metadata"]["uid"] = NewUid();
+  made["metadata"]["creationTimestamp"] = base::FormatTime(now());
+  made["status"] = {{"phase", "Pending"}};
+  pods_[pod.key().name] = std::move(made);
 }
 
 bool FakeCluster::Runs(const std::string& member) const {
@@ -499,6 +497,7 @@ bool FakeCluster::StepCoordinator() {
 
 bool FakeCluster::StepCluster() {
   bool changed = false;
+  for (const auto& [name, pool] : pools) changed = StepProfile(name) || changed;
   for (const std::string& name : pod_names()) {
     if (pods_.contains(name)) changed = StepPod(name, pods_[name]) || changed;
   }

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
                     EndCase{"Signal", Terminated({{"signal", 11}, {"exitCode", 0}}), "was killed by signal 11"},
                     EndCase{"SignalAsAShellSays", Terminated({{"exitCode", 143}}), "was killed by signal 15"},
                     EndCase{"ExitCode", Terminated({{"exitCode", 3}}), "failed with exit code 3: segmentation fault"},
-                    EndCase{"NoState", {{"phase", "Failed"}}, "failed with exit code -1"}),
+                    EndCase{"NoState", {{"phase", "Failed"}}, "pod adult-0-a-1 failed and is replaced"}),
     [](const auto& each) { return each.param.name; });
 
 // An injected sidecar stands first in the list and runs on, so the phase stays Running.
