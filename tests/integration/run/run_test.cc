@@ -131,6 +131,7 @@ class RunTest : public testing::Test {
   // other work, the planner says what it can reach. The example then runs with half of that, as on an idle machine.
   std::string RunExample(std::filesystem::path manifest) {
     for (int attempt = 1;; ++attempt) {
+      std::filesystem::remove(folder_ / "out");  // of the attempt before
       const auto child = Start({"run", manifest.string(), "--plain", "--timeout",
                                 std::to_string(base::Patience(base::seconds(300)).count())});
       const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(400));
