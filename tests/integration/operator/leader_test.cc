@@ -308,7 +308,7 @@ TEST_P(LeaderTest, ALeaderStoppedBySigstopEndsWhenItWakes) {
   ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(30)))) << a->Log();
   auto b = StartProcess("b");
   if (!server_.real()) RunJob();
-  a->Signal(SIGSTOP);
+  a->Pause();
   EXPECT_TRUE(ReconcilesANewPool("after-stop"));
   EXPECT_EQ(Term(), 1);
   const std::string holder = Holder();

@@ -69,6 +69,23 @@ std::optional<double> OperatorProcess::Metric(const std::string& name) {
 
 void OperatorProcess::Signal(int signal) { MEDLEY_CHECK(kill(pid_, signal) == 0, "signal"); }
 
+void OperatorProcess::Pause() {
+  Signal(SIGSTOP);
+  const std::string threads = "/proc/" + std::to_string(pid_) + "/task";
+  const bool stopped = WaitUntil(
+      [&] {
+        for (const auto& thread : std::filesystem::directory_iterator(threads)) {
+          // "pid (name) state ...", where the name may hold anything.
+          const std::string stat = base::ReadFile(thread.path() / "stat").value_or("");
+          const size_t name_end = stat.rfind(')');
+          if (name_end == std::string::npos || stat.compare(name_end, 3, ") T") != 0) return false;
+        }
+        return true;
+      },
+      base::seconds(30));
+  MEDLEY_CHECK(stopped, "a process that was sent SIGSTOP runs on");
+}
+
 std::optional<int> OperatorProcess::Ended() {
   int status = 0;
   if (!ended_ && waitpid(pid_, &status, WNOHANG) == pid_) {

@@ -31,6 +31,7 @@ class OperatorProcess {
   bool Leads() { return Metric("medley_leader") == 1; }
 
   void Signal(int signal);
+  void Pause();  // SIGSTOP; returns when every thread has stopped
   // Exit status, or minus the signal; nothing while it runs.
   std::optional<int> Ended();
   std::string Log() const;

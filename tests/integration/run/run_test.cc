@@ -110,23 +110,59 @@ class RunTest : public testing::Test {
     const auto child = Start(std::move(arguments));
     return WaitForEnd(*child, base::seconds(120));
   }
+  // Copies all files of the example but the job into the folder, and returns the job.
+  std::string CopyExample() {
+    const std::filesystem::path from = Source() / "examples";
+    for (const char* name : {"adult.prices.yaml", "adult.prices-after.yaml", "adult.scenario.yaml"}) {
+      std::filesystem::copy_file(from / name, folder_ / name, std::filesystem::copy_options::overwrite_existing);
+    }
+    std::string job = base::ReadFile(from / "adult.yaml").value_or("");
+    Edit(job, "path: ./data", "path: " + (from / "data").string());
+    return job;
+  }
+  // The throughput to which the planner says that the goal must be lowered; 0: it has not said so.
+  int64_t ReachableThroughput() const {
+    const std::string output = Output();
+    const std::string words = "reaches at most ";  // of the first plan or of the one after the price change
+    const size_t at = output.find(words);
+    return at == std::string::npos ? 0 : std::atoll(output.c_str() + at + words.size());
+  }
+  // Runs the example and returns how it ended. On a machine that is too slow for the example's goal, or has too much
+  // other work, the planner says what it can reach. The example then runs with half of that, as on an idle machine.
+  std::string RunExample(std::filesystem::path manifest) {
+    for (int attempt = 1;; ++attempt) {
+      std::filesystem::remove(folder_ / "out");  // of the attempt before
+      const auto child = Start({"run", manifest.string(), "--plain", "--timeout",
+                                std::to_string(base::Patience(base::seconds(300)).count())});
+      const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(400));
+      while (clock_.Steady() < deadline && ReachableThroughput() == 0) {
+        if (const auto ended = child->Ended()) return *ended;
+        clock_.SleepFor(base::milliseconds(50), std::stop_token());
+      }
+      const int64_t reachable = ReachableThroughput();
+      if (reachable == 0 || attempt == 3) return "not within its time, or without a plan three times";
+      child->Stop(base::seconds(20));
+      std::string job = CopyExample();
+      Edit(job, "minThroughput: 8000", "minThroughput: " + std::to_string(reachable / 2));
+      manifest = folder_ / "adult.yaml";
+      EXPECT_THAT(base::WriteFileAtomic(manifest, job), base::IsOk());
+      std::printf("A SLOW MACHINE: it reaches %lld samples/s, so the example runs with minThroughput %lld\n",
+                  static_cast<long long>(reachable), static_cast<long long>(reachable / 2));
+    }
+  }
   // The example for builds with sanitizers. The best plan depends on measured layer times, and the goals in samples/s
   // on the machine's speed. A sanitizer slows only our code, not the libraries, so neither is valid here. Instead, the
   // job may use only the two offers of the same machine, and any throughput is enough. One price changes from half of
   // the other to four times the other, so the best plan moves from one offer to the other with every profile. There are
   // fewer data epochs and matching bounds on the test metrics; everything else is as in the example.
   std::filesystem::path ExampleForSanitizers() {
-    const std::filesystem::path from = Source() / "examples";
-    for (const char* name : {"adult.prices.yaml", "adult.prices-after.yaml"})
-      std::filesystem::copy_file(from / name, folder_ / name);
-    std::string job = base::ReadFile(from / "adult.yaml").value_or("");
-    Edit(job, "path: ./data", "path: " + (from / "data").string());
+    std::string job = CopyExample();
     Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
          "pools: [new-spot, new-reserved], serverPool: new-reserved");
     for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // two trainers and a server
     Edit(job, "{minThroughput: 8000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
     Edit(job, "epochs: 14", "epochs: 8");
-    std::string scenario = base::ReadFile(from / "adult.scenario.yaml").value_or("");
+    std::string scenario = base::ReadFile(folder_ / "adult.scenario.yaml").value_or("");
     Edit(scenario, "{role: trainer, stage: 1}", "{role: trainer}");
     Edit(scenario, "auc: 0.915, logLoss: 0.30", "auc: 0.90, logLoss: 0.34");
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.yaml", job), base::IsOk());
@@ -159,9 +195,7 @@ TEST_F(RunTest, TheExampleForSanitizersFollowsTheExample) { ExampleForSanitizers
 TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
   const bool sanitized = Sanitized();
   const auto manifest = sanitized ? ExampleForSanitizers() : Source() / "examples/adult.yaml";
-  const auto child = Start(
-      {"run", manifest.string(), "--plain", "--timeout", std::to_string(base::Patience(base::seconds(300)).count())});
-  EXPECT_EQ(WaitForEnd(*child, base::seconds(400)), "exit code 0") << Output();
+  EXPECT_EQ(RunExample(manifest), "exit code 0") << Output();
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("plan of generation 1 from planner exact"));
   EXPECT_THAT(output, HasSubstr("for comparison, on a single pool"));
