@@ -32,6 +32,7 @@ inline constexpr std::string_view kReasons[] = {
     "CapacityChanged",
     "ThroughputBelowGoal",
     "MemberUnschedulable",
+    "PlanRefused",
     "PoolUnusable",
     "MaxUnitsLowered",
     "CapacityLowered",

@@ -211,6 +211,14 @@ absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
   return RunPlan(pass, job);
 }
 
+std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  if (!IsInForce(pass)) return record.fallback;
+  auto fallback = std::make_shared<PlanRecord>(record);
+  fallback->fallback.reset();
+  return fallback;
+}
+
 int64_t NextGeneration(const Pass& pass) {
   const PlanningState& state = pass.memory.planning;
   const auto& status = pass.memory.status.current.plan;
@@ -250,6 +258,7 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
   if (before) {
     record.coordinator_uid = before->coordinator_uid;
     record.coordinator_restarts = before->coordinator_restarts;
+    record.fallback = FallbackOf(pass);
   }
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   pass.memory.replanning.considered = InputsOf(job, pools);

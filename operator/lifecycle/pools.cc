@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/refusal.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -37,10 +38,12 @@ void Add(const PoolView& view, UsablePools& usable) {
   usable.pools.push_back(view);
 }
 
-// A pool whose offerings are all unavailable gives a job no more units than it holds.
-void LimitToHeld(const PlanRecord& record, UsablePools& usable) {
+// A pool whose offerings are all unavailable, or on which the last plan could not run, gives a job no more units than
+// it holds.
+void LimitToHeld(const Pass& pass, UsablePools& usable) {
+  const PlanRecord& record = *pass.memory.planning.record;
   for (PoolView& view : usable.pools) {
-    if (!view.only_held) continue;
+    if (!view.only_held && !IsSetAside(pass, view.pool.name)) continue;
     const auto held = static_cast<int>(std::count_if(record.slots.begin(), record.slots.end(),
                                                      [&](const auto& slot) { return slot.pool == view.pool.name; }));
     if (held >= view.units) continue;
@@ -190,7 +193,7 @@ absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, Z
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
   PoolChoice choice = Select(all, job);
   ReportPools(pass, job, choice);
-  if (pass.memory.planning.record) LimitToHeld(*pass.memory.planning.record, choice.pools);
+  if (pass.memory.planning.record) LimitToHeld(pass, choice.pools);
   return choice;
 }
 

@@ -9,6 +9,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/running.h"
 
@@ -278,6 +279,8 @@ void PublishUnplanned(Pass& pass, const Unplanned& why) {
 
 absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const bool back, LeaveRefusedPlan(pass, job));
+  if (back) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
   if (moved) return absl::OkStatus();
   const std::string stuck = StuckPool(pass);

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct PlanRecord {
   // The coordinator's pod and its container restarts when restarts were last counted.
   std::string coordinator_uid;
   int coordinator_restarts = 0;
+  // The plan that was in force when this one was accepted, to go back to if this one cannot run; null: none was. It has
+  // no fallback of its own.
+  std::shared_ptr<const PlanRecord> fallback;
 
   // The plan's cost per hour at `prices` (by pool); a pool without an entry counts with the price in the record.
   double UsdPerHour(const std::map<std::string, double>& prices) const;

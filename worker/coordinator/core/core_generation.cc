@@ -98,6 +98,20 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
   waiting_since_ = now.steady;
 }
 
+void CoordinatorCore::RefuseNext(const std::string& member, const std::string& message, Instant now) {
+  if (!active_) return Fail(fmt::format("{}: {}", member, message), false, now);
+  const int64_t plan = next_->request.plan().generation();
+  if (plan != active_->request.plan().generation()) {
+    refused_.emplace();
+    refused_->set_generation(plan);
+    refused_->set_member(member);
+    refused_->set_message(message);
+    if (desired_->plan().generation() == plan) desired_ = active_->request;
+    Journal(now);
+  }
+  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member}, true, now);
+}
+
 void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now) {
   if (!next_ || warmed.generation() != next_->generation) return;
   const auto found = next_->members.find(member);
@@ -112,7 +126,8 @@ bool CoordinatorCore::AllWarmed() const {
   return std::all_of(next_->members.begin(), next_->members.end(), [](const auto& at) { return at.second.warmed; });
 }
 
-// Checks that all trainers have read the same number of rows, and as many as before. Returns false when the job failed.
+// Checks that all trainers have read the same number of rows, and as many as before. Returns false when next_ was given
+// up or the job has failed.
 bool CoordinatorCore::AdoptRows(Instant now) {
   const int last = next_->plan.stages_size() - 1;
   std::string first_name;
@@ -125,12 +140,12 @@ bool CoordinatorCore::AdoptRows(Instant now) {
     const bool inner = peer.slot().stage() != 0 && peer.slot().stage() != last;
     if (inner && read == 0) continue;
     if (read <= 0) {
-      Fail(fmt::format("{} found no rows in the training data", name), false, now);
+      RefuseNext(name, "found no rows in the training data", now);
       return false;
     }
     if (rows >= 0 && read != rows) {
       const std::string other = first_name.empty() ? "earlier trainers read" : first_name + " read";
-      Fail(fmt::format("the training data differs: {} read {} rows, {} {}", name, read, other, rows), false, now);
+      RefuseNext(name, fmt::format("the training data differs: {} read {} rows, {} {}", name, read, other, rows), now);
       return false;
     }
     rows = read;
@@ -149,7 +164,7 @@ bool CoordinatorCore::AdoptRows(Instant now) {
 
 void CoordinatorCore::AdvanceNext(Instant now) {
   if (!next_->switching) {
-    if (!AllWarmed() || over()) return;
+    if (!AllWarmed()) return;
     if (mode_ == Mode::kTraining && (checkpoint_ || ledger_->committed() != ledger_->leased())) return;
     if (mode_ == Mode::kTraining) return SendSwitch(ledger_->committed(), now);
     if (mode_ == Mode::kHalted) return SendSwitch(halted_step_, now);

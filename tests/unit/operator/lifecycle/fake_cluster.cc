@@ -33,7 +33,6 @@ std::string PinOf(const kube::Object& pod) {
 }
 
 std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
-bool Terminating(const Json& pod) { return kube::Object(pod).deleting(); }
 
 }  // namespace
 
@@ -261,7 +260,12 @@ struct FakeCluster::Hand {
     if (generation < coordinator.observation.generation) {
       return absl::StatusOr<int64_t>(base::FailedPrecondition("generation {} is in force", generation));
     }
+    const auto& refused = coordinator.observation.refused;
+    if (refused && refused->generation == generation) {
+      return absl::StatusOr<int64_t>(base::FailedPrecondition("plan {} was given up", generation));
+    }
     if (generation > coordinator.observation.generation) {
+      coordinator.observation.refused.reset();
       coordinator.next = action.plan;
       coordinator.observation.next_generation = generation;
     }
@@ -454,45 +458,6 @@ void FakeCluster::AddPod(const kube::Object& pod) {
   made["metadata"]["creationTimestamp"] = base::FormatTime(now());
   made["status"] = {{"phase", "Pending"}};
   pods_[pod.key().name] = std::move(made);
-}
-
-bool FakeCluster::Runs(const std::string& member) const {
-  const auto pod = pods_.find(member);
-  return pod != pods_.end() && !Terminating(pod->second) && PhaseOf(pod->second) == "Running" && connection_ &&
-         CoordinatorOf(kube::Object(pod->second)) == connection_->address;
-}
-
-bool FakeCluster::StepCoordinator() {
-  const auto pod = pods_.find("adult-coordinator");
-  const bool runs = pod != pods_.end() && !Terminating(pod->second) && PhaseOf(pod->second) == "Running";
-  if (!runs) {
-    const bool changed = coordinator_.has_value();
-    coordinator_.reset();
-    return changed;
-  }
-  const std::string uid = kube::Object(pod->second).uid();
-  if (!coordinator_ || coordinator_->pod_uid != uid) {
-    coordinator_.emplace();
-    coordinator_->pod_uid = uid;
-    coordinator_->observation.phase = JobPhase::kWaiting;
-    return true;
-  }
-  Observation& observation = coordinator_->observation;
-  if (coordinator_->next) {
-    const auto& slots = coordinator_->next->slots;
-    if (!std::all_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) { return Runs(slot.member); }))
-      return false;
-    coordinator_->plan = coordinator_->next;
-    coordinator_->next.reset();
-    observation.generation = observation.plan_generation = coordinator_->plan->plan.generation;
-    observation.next_generation = 0;
-    observation.phase = JobPhase::kTraining;
-    observation.samples_total = 1000000;
-    observation.samples_done = 1000;
-    observation.throughput = 1000;
-    return true;
-  }
-  return false;
 }
 
 bool FakeCluster::StepCluster() {

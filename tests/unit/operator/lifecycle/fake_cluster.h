@@ -50,6 +50,7 @@ class FakeCluster {
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
   std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
+  std::set<std::string> broken_pools;     // whose members can never run a plan
   std::map<std::string, int> node_units;  // absent: two
   bool cache_is_current = true;
   int64_t leader_term = 0;
