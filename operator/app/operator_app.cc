@@ -264,7 +264,7 @@ std::string OperatorApp::Graph::MetricsPage() {
     metrics_.SetCached(resource, informer->store().Size());
   }
   metrics_.SetLeader(manager_.leading());
-  registry_.GetGauge("medley_leader_term", "Newest leader term that this operator knows")
+  registry_.GetGauge("medley_leader_term", "Term with which this operator leads or led last")
       .Set(static_cast<double>(manager_.term()));
   return metrics_.Text();
 }

@@ -347,6 +347,7 @@ PassLog FakeCluster::Pass() {
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
+    if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();

@@ -26,6 +26,7 @@ namespace medley::ops::lifecycle {
 struct PassLog {
   std::vector<std::string> actions;  // Describe of each that is not a read
   std::vector<std::string> events;   // "Reason: message"
+  double spent_usd = 0;
   absl::Status status;
   std::optional<base::nanoseconds> requeue_after;
 };
