@@ -146,7 +146,6 @@ absl::Status LocalCluster::StartScheduler() {
 }
 
 absl::Status LocalCluster::StartOperator() {
-  // All pools are this machine. Their profilers may share it, as the members of a job will.
   MEDLEY_ASSIGN_OR_RETURN(
       operator_,
       ChildProcess::Start({.program = options_.programs / "medley-operator",

@@ -36,6 +36,7 @@ class Conditions {
   bool Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
            int64_t observed_generation, base::WallTime now);
   void Remove(std::string_view type);
+  // Removes the conditions of all other types.
   void KeepOnly(std::span<const std::string_view> types);
   const Condition* Find(std::string_view type) const;  // null: absent
   bool IsTrue(std::string_view type) const;

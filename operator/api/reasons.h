@@ -18,7 +18,7 @@ inline constexpr std::string_view kReasons[] = {
     "Infeasible",
     "SchedulerUnavailable",
     "Profiling",
-    // PoolsUsable: PoolNotFound, PoolUnpriced, SchedulerUnavailable as of Planned
+    // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
     "PoolsFound",
     // PodsReady
     "AllRunning",
@@ -63,7 +63,7 @@ inline constexpr std::string_view kReasons[] = {
     // Available (pools)
     "UnitsExist",
     "NoNodes",
-    // Profiled (pools)
+    // Profiled (pools); also ProfileFailed, as of Failed
     "Measured",
     "Measuring",
     "NoFreeUnit",

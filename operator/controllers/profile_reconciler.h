@@ -13,7 +13,8 @@
 
 namespace medley::ops {
 
-// The index of jobs and of profiler pods by what they share: namespace and hash. Its value, and its functions.
+// The index that groups jobs and profiler pods by (namespace, profile hash): its name, its values, and the functions
+// that compute them. They return nothing for a job whose spec is invalid.
 inline constexpr char kProfileIndex[] = "profile";
 std::string ProfileIndexValue(const std::string& ns, const std::string& hash);
 std::vector<std::string> ProfileOfJob(const kube::Object& job);
@@ -22,7 +23,8 @@ std::vector<std::string> ProfileOfPod(const kube::Object& pod);  // empty: it is
 // The key of the profile that a ConfigMap holds or a pod measures, by its labels; empty: none.
 std::vector<kube::Key> ProfileKeyByLabels(const kube::Object& object);
 
-// False: the job has not started, is over or suspended, or keeps the plan that it has.
+// False when the job has not started, has finished, is suspended or being deleted, belongs to another controller, or
+// has a plan and no elasticity.
 bool MayWantProfiles(const kube::Object& job);
 
 class ProfileReconciler final : public Reconciler {

@@ -41,6 +41,7 @@ struct ReadPlan {
   using Answer = kube::ObjectPtr;
 };
 
+// Reads the profiles with this hash (model::ProfileHash) on these pools.
 struct ReadProfiles {
   using Answer = ProfilesView;
   std::string hash;

@@ -137,15 +137,17 @@ PoolChoice Select(const PoolsView& all, const TrainingJob& job) {
   return choice;
 }
 
-// A pool that the job names and that cannot be used is reported, but harms nothing else.
+// Sets the condition PoolsUsable. An unusable pool that the job names does not keep the job from using its other pools.
 void ReportPools(Pass& pass, const TrainingJob& job, const PoolChoice& choice) {
-  if (choice.refusal && !pass.memory.planning.record) return;  // the condition Planned tells
+  if (choice.refusal && !pass.memory.planning.record) return;  // the condition Planned says why
+  if (choice.refusal && !choice.left_out) return;              // nothing is known of the pools now
   if (choice.left_out) {
     SetCondition(pass, kPoolsUsableCondition, choice.left_out->status, choice.left_out->reason,
                  choice.left_out->message);
   } else if (pass.memory.status.current.conditions.Find(kPoolsUsableCondition) != nullptr) {
     SetCondition(pass, kPoolsUsableCondition, ConditionStatus::kTrue, "PoolsFound",
-                 job.pools.empty() ? "The job names no pools." : "Every pool that the job names can be used.");
+                 job.pools.empty() ? "spec.resources.pools is empty: the job may use every pool of its namespace."
+                                   : "Every pool that the job names can be used.");
   }
 }
 

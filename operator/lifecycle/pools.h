@@ -35,8 +35,8 @@ struct UsablePools {
 
 struct PoolChoice {
   UsablePools pools;
-  std::optional<Unplanned> refusal;   // why no pool can be used; `pools` is incomplete then
-  std::optional<Unplanned> left_out;  // why pools that the job names are not among `pools`
+  std::optional<Unplanned> refusal;   // why the job cannot be planned; `pools` is incomplete then
+  std::optional<Unplanned> left_out;  // which pools that the job names cannot be used, and why
 };
 
 // The zones whose prices a job looks at.

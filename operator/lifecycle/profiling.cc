@@ -56,7 +56,7 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
                                  Bounds(pools));
     return;
   }
-  std::string sentence = "The layers are measured before the job is planned";
+  std::string sentence = "The job waits until its layers are measured";
   if (!running.empty()) sentence += ", now on: " + Join(running, ", ");
   profiled.why =
       Unplanned(ConditionStatus::kUnknown, "Profiling", sentence + "." + (failures.empty() ? "" : " " + failures));

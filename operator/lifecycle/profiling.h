@@ -29,16 +29,17 @@ struct ProfilingState {
 // The pools that a job may be planned with.
 struct ProfiledPools {
   UsablePools pools;                      // those with a profile, and the pool for parameter servers
-  std::optional<model::Profile> profile;  // on all of them; nullopt: no pool has one, `why`
-  std::vector<std::string> measuring;     // pools that will have a profile soon
+  std::optional<model::Profile> profile;  // of every pool that has one; nullopt: none has
+  std::vector<std::string> measuring;     // pools measured now, or of which nothing is known yet
   std::optional<Unplanned> why;
-  // No pool has a profile, and none will have one: a sentence. Empty: not so.
+  // Why no pool can ever be measured, as a sentence; empty while one can.
   std::string hopeless;
 };
 absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& job, const UsablePools& pools);
 
-// A job without a plan waits for the pools that are still measured, but once a plan with the others is feasible, for
-// spec.profiling.wait at most. The planner is asked whenever a pool has got its profile, and when the wait is over.
+// A job without a plan waits for pools that are being measured. Once a plan with the measured pools is feasible, it
+// waits for spec.profiling.wait at most. MustLookForPlan: the planner must be asked, because no plan was feasible yet,
+// a pool was measured since, or the wait is over.
 bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
 void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible);
 bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);

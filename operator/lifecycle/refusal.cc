@@ -41,7 +41,7 @@ absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
   const std::string pool = PoolOf(record, refused->member);
   const base::nanoseconds time = SetPoolAside(pass, pool);
   const std::string why = fmt::format(
-      "plan {} cannot run, because pod {} of pool {} reports: {}. The job keeps the plan in force and takes "
+      "Plan {} cannot run: pod {} of pool {} reports: {}. The job keeps the plan in force and takes "
       "no more units of the pool for {:.0f} min.",
       refused->generation, refused->member, pool, refused->message, base::ToSeconds(time) / 60);
   PlanRecord back = *record.fallback;

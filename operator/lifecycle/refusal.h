@@ -14,18 +14,20 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
+// Lost when the operator restarts.
 struct RefusalState {
   struct SetAside {
-    int times = 0;
-    base::SteadyTime until{};
+    int times = 0;             // refusals so far
+    base::SteadyTime until{};  // end of the present pause: 10 min, doubled each time, at most 6 h
   };
   std::map<std::string, SetAside> pools;  // by name
 };
 
-// True when the job went back to the plan in force. Needs `pass.observed`.
+// Goes back to the plan in force when the coordinator has refused the stored plan, and sets the pool of the member
+// aside. Returns true when it did. Needs `pass.observed`. Errors: the plan could not be stored.
 absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job);
 
-// The job takes no more units of this pool than it holds.
+// True while the job takes no more units of this pool than it holds.
 bool IsSetAside(const Pass& pass, const std::string& pool);
 
 }  // namespace medley::ops::lifecycle

@@ -96,7 +96,7 @@ bool HasNewPrice(const std::map<std::string, double>& before, const std::map<std
   });
 }
 
-// True when the price of a pool is not as it was. A pool that is new is a reason of UnitsReason.
+// True when the price of a known pool has changed. UnitsReason handles pools that are new.
 bool PricesDiffer(const std::map<std::string, double>& before, const std::map<std::string, double>& now) {
   return std::any_of(now.begin(), now.end(), [&](const auto& price) {
     const auto known = before.find(price.first);
@@ -107,7 +107,7 @@ bool PricesDiffer(const std::map<std::string, double>& before, const std::map<st
 // An operator that has just started: what changed while it did not look?
 std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
   const PlanRecord& record = *pass.memory.planning.record;
-  if (record.policy != now.PolicyHash()) return "ObjectiveChanged";
+  if (!record.policy.empty() && record.policy != now.PolicyHash()) return "ObjectiveChanged";
   const bool has_new_price = !now.cheaper.empty() || HasNewPrice(record.usd_per_unit_hour, now.prices);
   if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
   pass.memory.replanning.considered = now;
@@ -200,7 +200,7 @@ absl::StatusOr<Candidate> FindCandidate(Pass& pass, const TrainingJob& job, cons
   return found;
 }
 
-// So that the next leader does not consider the same edit again.
+// Stores the hash of the policy that was considered, so that the next leader does not consider the same edit again.
 absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInputs& considered) {
   PlanRecord record = *pass.memory.planning.record;
   if (record.policy == considered.PolicyHash()) return absl::OkStatus();

@@ -1,5 +1,5 @@
-// What is known of the profiles that jobs want and that are not stored yet, for all who plan or report. Thread-safe.
-// Lost with the process: the controller of profiles fills it again.
+// The progress of the profiles that jobs want and that are not stored yet. Jobs read it to plan, pools to fill their
+// condition Profiled. Thread-safe. Kept in memory only: the profile controller fills it again after a start.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ namespace medley::ops::profiling {
 
 class Board {
  public:
-  // nullopt: the profile is stored, or nobody wants it. True when that is news.
+  // Stores the progress; nullopt removes it (the profile is stored, or no job wants it). Returns true when something
+  // changed.
   bool Set(const ProfileId& id, const std::optional<ProfileProgress>& progress);
   std::optional<ProfileProgress> Find(const ProfileId& id) const;
   // Of one pool, in the order of the ids.

@@ -38,13 +38,13 @@ Decision Fail(const World& world, Memory memory, const Options& options, Stage s
     memory.failed_pod = pod.uid();
     ++memory.failures;
     memory.retry_at = world.steady + Backoff(memory.failures, options);
-    memory.trouble = ProfileProgress{
-        stage, reason, fmt::format("Profiler pod {} of pool {} {}.", pod.key().name, world.pool->name, how),
+    memory.last_failure = ProfileProgress{
+        stage, reason, fmt::format("Profiler pod {} of pool {} {}.", pod.key().ToString(), world.pool->name, how),
         memory.failures};
-    decision.events.push_back({true, reason, memory.trouble->message});
+    decision.events.push_back({true, reason, memory.last_failure->message});
   }
   decision.step = Step::kDeletePods;
-  decision.progress = memory.trouble;
+  decision.progress = memory.last_failure;
   if (stage != Stage::kRefused) decision.requeue_after = std::max(memory.retry_at - world.steady, base::nanoseconds(0));
   decision.memory = std::move(memory);
   return decision;
@@ -52,14 +52,13 @@ Decision Fail(const World& world, Memory memory, const Options& options, Stage s
 
 Decision CheckEnded(const World& world, const Memory& memory, const Options& options) {
   const kube::Object& pod = *world.pods.front();
-  if (!world.log) return {.step = Step::kReadLog, .memory = memory, .progress = memory.trouble};
+  if (!world.log) return {.step = Step::kReadLog, .memory = memory, .progress = memory.last_failure};
   const std::string log = world.log->ok() ? **world.log : "";
   if (!WorkerHasSucceeded(pod)) {
     const bool permanent = ExitCode(pod) == kPermanentFailure;
     const std::string how = DescribeEnd(pod, LastLine(log));
-    return permanent
-               ? Fail(world, memory, options, Stage::kRefused, "ProfileFailed", how + ", and a retry will not help")
-               : Fail(world, memory, options, Stage::kFailed, "ProfilerFailed", how);
+    return permanent ? Fail(world, memory, options, Stage::kRefused, "ProfileFailed", how + ". A retry will not help")
+                     : Fail(world, memory, options, Stage::kFailed, "ProfilerFailed", how);
   }
   const auto json = ProfileJsonInLog(log);
   const absl::Status valid = json.ok() ? ParseProfile(*json, world.pool->name).status() : json.status();
@@ -78,9 +77,9 @@ Decision CheckPod(const World& world, const Memory& memory, const Options& optio
   const kube::Object& pod = *world.pods.front();
   const ProfileProgress running{
       Stage::kRunning, "Measuring",
-      fmt::format("Profiler pod {} measures the layers on pool {}.", pod.key().name, world.pool->name),
+      fmt::format("Profiler pod {} measures the layers on pool {}.", pod.key().ToString(), world.pool->name),
       memory.failures};
-  if (pod.deleting()) return {.memory = memory, .progress = memory.trouble ? memory.trouble : running};
+  if (pod.deleting()) return {.memory = memory, .progress = memory.last_failure ? memory.last_failure : running};
   if (WorkerHasEnded(pod)) return CheckEnded(world, memory, options);
   const auto created = base::ParseTime(pod.String("/metadata/creationTimestamp"));
   const base::nanoseconds left = created.ok() ? *created + options.deadline - world.now : options.deadline;
@@ -88,7 +87,7 @@ Decision CheckPod(const World& world, const Memory& memory, const Options& optio
     return Fail(world, memory, options, Stage::kFailed, "ProfilingTimedOut",
                 fmt::format("has not ended within {:.0f} s", base::ToSeconds(options.deadline)));
   }
-  return {.memory = memory, .progress = memory.trouble ? memory.trouble : running, .requeue_after = left};
+  return {.memory = memory, .progress = memory.last_failure ? memory.last_failure : running, .requeue_after = left};
 }
 
 }  // namespace
@@ -98,9 +97,10 @@ Decision Decide(const World& world, const Memory& before, const Options& options
   const int64_t generation = world.pool->object.generation();
   const Memory memory = before.pool_generation == generation ? before : Memory{.pool_generation = generation};
   if (!world.pods.empty()) return CheckPod(world, memory, options);
-  if (memory.trouble && memory.trouble->stage == Stage::kRefused) return {.memory = memory, .progress = memory.trouble};
+  if (memory.last_failure && memory.last_failure->stage == Stage::kRefused)
+    return {.memory = memory, .progress = memory.last_failure};
   if (memory.retry_at > world.steady) {
-    return {.memory = memory, .progress = memory.trouble, .requeue_after = memory.retry_at - world.steady};
+    return {.memory = memory, .progress = memory.last_failure, .requeue_after = memory.retry_at - world.steady};
   }
   if (world.free_units <= 0) {
     const ProfileProgress waiting{Stage::kWaiting, "NoFreeUnit",
@@ -108,13 +108,14 @@ Decision Decide(const World& world, const Memory& before, const Options& options
                                               "units are limited by {}.",
                                               world.pool->name, world.bound),
                                   memory.failures};
-    return {
-        .memory = memory, .progress = memory.trouble ? memory.trouble : waiting, .requeue_after = options.unit_poll};
+    return {.memory = memory,
+            .progress = memory.last_failure ? memory.last_failure : waiting,
+            .requeue_after = options.unit_poll};
   }
   const ProfileProgress starting{Stage::kRunning, "Measuring",
                                  fmt::format("A profiler pod is created on pool {}.", world.pool->name),
                                  memory.failures};
-  return {.step = Step::kCreatePod, .memory = memory, .progress = memory.trouble ? memory.trouble : starting};
+  return {.step = Step::kCreatePod, .memory = memory, .progress = memory.last_failure ? memory.last_failure : starting};
 }
 
 Decision AfterFailedCreation(const World& world, const Memory& memory, const Options& options, const std::string& why) {
@@ -123,13 +124,13 @@ Decision AfterFailedCreation(const World& world, const Memory& memory, const Opt
   Memory& next = decision.memory;
   ++next.failures;
   next.retry_at = world.steady + Backoff(next.failures, options);
-  next.trouble = ProfileProgress{
+  next.last_failure = ProfileProgress{
       Stage::kWaiting, "FailedCreatePod",
       fmt::format("The layers cannot be measured on pool {}, because no profiler pod can be created: {}.",
                   world.pool->name, why),
       next.failures};
-  decision.events.push_back({true, "FailedCreatePod", next.trouble->message});
-  decision.progress = next.trouble;
+  decision.events.push_back({true, "FailedCreatePod", next.last_failure->message});
+  decision.progress = next.last_failure;
   decision.requeue_after = next.retry_at - world.steady;
   return decision;
 }

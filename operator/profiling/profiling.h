@@ -4,7 +4,7 @@
 //                  ^                  |
 //                  +---- back-off ----+ failed, too slow, unreadable
 //
-// A profile that cannot be measured harms nobody: jobs plan with the pools that have one.
+// A profile that cannot be measured does not stop jobs: they plan with the pools that have one.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -46,11 +46,11 @@ struct World {
 
 // Kept from pass to pass, until the profile is stored or nobody wants it any more.
 struct Memory {
-  int64_t pool_generation = 0;  // an edit of the pool clears what failed on it
+  int64_t pool_generation = 0;  // metadata.generation; earlier failures are forgotten when it changes
   int failures = 0;
   std::string failed_pod;  // UID of the one that failed last, so that it is counted once
   base::SteadyTime retry_at{};
-  std::optional<ProfileProgress> trouble;  // of the last failure
+  std::optional<ProfileProgress> last_failure;
 };
 
 struct Event {
@@ -65,13 +65,15 @@ struct Decision {
   std::string profile;  // kStore: the JSON. The pods are deleted in the next pass.
   Memory memory;
   std::optional<ProfileProgress> progress;  // nullopt: stored, or not wanted
-  std::vector<Event> events;                // of the job
+  std::vector<Event> events;                // to publish on world.job
   std::optional<base::nanoseconds> requeue_after;
 };
 
+// Returns the next step. After kReadLog, call it again with world.log set. Pure.
 Decision Decide(const World& world, const Memory& memory, const Options& options);
 
-// After Decide has asked for a pod that could not be created: it is tried again later.
+// Call it when the pod that Decide asked for could not be created: counts a failure and sets the time of the next
+// attempt.
 Decision AfterFailedCreation(const World& world, const Memory& memory, const Options& options, const std::string& why);
 
 }  // namespace medley::ops::profiling

@@ -1,6 +1,6 @@
-// A profile: what each layer of a model costs on one pool. All jobs of a namespace with the same model, schema and
-// batch share it, so it has a life of its own: it is asked for, measured by a profiler pod, and stored in a ConfigMap.
-// Values.
+// A profile says what each layer of a model costs on one pool. Jobs of a namespace with the same model, training data,
+// schema and batch share it, so it belongs to no job: it is asked for, measured by a profiler pod, and stored in a
+// ConfigMap. Values.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,7 @@ namespace medley::ops {
 
 struct ProfileId {
   std::string ns;
-  std::string hash;  // of model, schema and batch (model::ProfileHash); no dot
+  std::string hash;  // model::ProfileHash: 16 hexadecimal digits
   std::string pool;
   auto operator<=>(const ProfileId&) const = default;
 };
@@ -24,16 +24,16 @@ std::optional<ProfileId> ProfileIdOf(const kube::Key& key);
 
 // What is known of a profile that a job wants and that is not stored.
 struct ProfileProgress {
-  enum class Stage {  // the worse, the later
+  enum class Stage {  // a pool reports the profile with the largest stage
     kWaiting,         // for a free unit of the pool
     kRunning,         // a profiler pod exists
-    kFailed,          // and is tried again
+    kFailed,          // the last attempt failed; it is retried
     kRefused,         // the profiler says that a retry will not help: the data cannot be read, for example
   };
   Stage stage = Stage::kWaiting;
-  std::string reason;   // CamelCase
-  std::string message;  // of sentences
-  int failures = 0;     // since a job wants it
+  std::string reason;   // of the pool's condition Profiled (reasons.h)
+  std::string message;  // full sentences
+  int failures = 0;     // failed attempts since a job wants the profile or the pool was edited
   bool operator==(const ProfileProgress&) const = default;
 };
 

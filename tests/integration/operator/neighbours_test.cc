@@ -1,4 +1,4 @@
-// What is only being considered harms nobody: broken pools, jobs that share profiles.
+// A pool that cannot be measured must not disturb jobs, and jobs with the same model share profiles.
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"

@@ -79,6 +79,7 @@ class CoordinatorCore {
   void OnHello(const job::v1::Hello& hello, Instant now);
   void LoseHolder(const Cause& why, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
+  // Refuses next_ if the fault belongs to it; ignores a fault of a generation that has ended; otherwise the job fails.
   void OnPermanentFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void Restore(const job::v1::CoordinatorState& journal, Instant now);
   void Advance(Instant now);  // takes every step that is possible now; called after every input

@@ -140,12 +140,13 @@ bool CoordinatorCore::AdoptRows(Instant now) {
     const bool inner = peer.slot().stage() != 0 && peer.slot().stage() != last;
     if (inner && read == 0) continue;
     if (read <= 0) {
-      RefuseNext(name, "found no rows in the training data", now);
+      RefuseNext(name, "the training data has no rows", now);
       return false;
     }
     if (rows >= 0 && read != rows) {
       const std::string other = first_name.empty() ? "earlier trainers read" : first_name + " read";
-      RefuseNext(name, fmt::format("the training data differs: {} read {} rows, {} {}", name, read, other, rows), now);
+      RefuseNext(name, fmt::format("the training data differs: this member read {} rows, {} {}", read, other, rows),
+                 now);
       return false;
     }
     rows = read;

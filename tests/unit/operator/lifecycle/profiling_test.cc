@@ -69,7 +69,7 @@ TEST(ProfilingTest, AFirstPlanWaitsForSlowProfilersForAWhile) {
   EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0"));
 }
 
-TEST(ProfilingTest, TheWaitIsTheJobs) {
+TEST(ProfilingTest, SpecProfilingWaitLimitsTheWait) {
   FakeCluster cluster;
   cluster.SetSpec({{"profiling", {{"wait", "0s"}}}});
   cluster.slow_profilers = {"a", "b"};
@@ -101,13 +101,13 @@ TEST(ProfilingTest, AJobFailsOnceNoPoolCanBeMeasured) {
   EXPECT_THAT(cluster.pod_names(), IsEmpty());
 }
 
-TEST(ProfilingTest, AJobFailsAtOnceWhenARetryHelpsNowhere) {
+TEST(ProfilingTest, AJobFailsAtOnceWhenEveryPoolRefusesPermanently) {
   FakeCluster cluster;
   cluster.profiler_exit_code = 2;
   cluster.pod_log = "no such column\n";
   PassFor(cluster, base::seconds(20));
   EXPECT_EQ(cluster.Reason(kFailedCondition), "True/ProfileFailed") << cluster.trace();
-  EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("no such column, and a retry will not help"));
+  EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("no such column. A retry will not help"));
 }
 
 TEST(ProfilingTest, APoolWithoutUnitsIsLeftOut) {

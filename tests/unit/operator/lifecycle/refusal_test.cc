@@ -34,7 +34,7 @@ class RefusalTest : public testing::Test {
   FakeCluster cluster_;
 };
 
-TEST_F(RefusalTest, TheJobGoesBackToThePlanInForceAndTriesEverLater) {
+TEST_F(RefusalTest, TheJobGoesBackToThePlanInForceAndRetriesWithBackoff) {
   const std::set<std::string> pods = cluster_.pod_names();
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
   EXPECT_TRUE(cluster_.HasEvent("PlanRefused", "of pool b reports: no such file.")) << cluster_.trace();

@@ -8,7 +8,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(BoardTest, TellsWhatIsNews) {
+TEST(BoardTest, SetReturnsTrueOnlyForAChange) {
   Board board;
   const ProfileId id{"ml", "1234", "a"};
   const ProfileProgress running{ProfileProgress::Stage::kRunning, "Measuring", "It runs.", 0};

@@ -90,7 +90,7 @@ TEST_F(ProfilingTest, IsMeasuredOnceAndStored) {
   EXPECT_EQ(Pass().step, Step::kNone);
 }
 
-TEST_F(ProfilingTest, NobodyWantsIt) {
+TEST_F(ProfilingTest, AProfileThatNoJobWantsIsNotMeasured) {
   world_.job.reset();
   EXPECT_EQ(Pass().step, Step::kNone);
   Start();
@@ -106,7 +106,7 @@ TEST_F(ProfilingTest, WaitsForAFreeUnit) {
   EXPECT_EQ(decision.requeue_after, options_.unit_poll);
 }
 
-TEST_F(ProfilingTest, FailuresAreCountedOnceAndTriedAgainEverLater) {
+TEST_F(ProfilingTest, FailuresAreCountedOnceAndRetriedWithBackoff) {
   base::nanoseconds expected = options_.first_retry;
   for (int failure = 1; failure <= 12; ++failure) {
     Start();
@@ -129,7 +129,7 @@ TEST_F(ProfilingTest, FailuresAreCountedOnceAndTriedAgainEverLater) {
   }
 }
 
-TEST_F(ProfilingTest, ARetryThatDoesNotHelpIsNotTried) {
+TEST_F(ProfilingTest, APermanentFailureIsRetriedOnlyAfterAnEditOfThePool) {
   Start();
   End(2, "no such column\n");
   EXPECT_EQ(Pass().progress->stage, Stage::kRefused);
@@ -137,7 +137,7 @@ TEST_F(ProfilingTest, ARetryThatDoesNotHelpIsNotTried) {
   Advance(std::chrono::hours(5));
   Decision decision = Pass();
   EXPECT_EQ(decision.step, Step::kNone);
-  EXPECT_THAT(decision.progress->message, HasSubstr("no such column, and a retry will not help"));
+  EXPECT_THAT(decision.progress->message, HasSubstr("no such column. A retry will not help"));
   // Unless the pool is edited.
   Json edited = world_.pool->object.json();
   edited["metadata"]["generation"] = 2;

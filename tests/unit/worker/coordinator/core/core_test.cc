@@ -195,7 +195,8 @@ TEST_F(CoreTest, RowsThatDisagreeFailTheJobByName) {
   Start({{"job-1-a-0", 99}});
   EXPECT_EQ(exit_code_, 2);
   EXPECT_FALSE(Seen().retryable());
-  EXPECT_THAT(Seen().message(), HasSubstr("job-1-a-0 read 99 rows, job-0-a-0 read 100"));
+  EXPECT_THAT(Seen().message(),
+              HasSubstr("job-1-a-0: the training data differs: this member read 99 rows, job-0-a-0 read 100"));
 }
 
 TEST_F(CoreTest, AStateWithOtherSamplesFailsTheJob) {
@@ -287,7 +288,7 @@ TEST_F(CoreTest, OtherRowsOfANewMemberDoNotEndTheJob) {
   }
   EXPECT_FALSE(core_.over());
   EXPECT_EQ(Seen().refused().member(), "job-0-b-0");
-  EXPECT_THAT(Seen().refused().message(), HasSubstr("job-0-b-0 read 99 rows, earlier trainers read 100"));
+  EXPECT_THAT(Seen().refused().message(), HasSubstr("this member read 99 rows, earlier trainers read 100"));
 }
 
 TEST_F(CoreTest, APermanentFaultOfTheGenerationInForceEndsTheJob) {
