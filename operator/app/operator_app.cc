@@ -236,8 +236,10 @@ void OperatorApp::Graph::OnProfileProgress(const ProfileId& id) {
 void OperatorApp::Graph::EnqueueAll() {
   for (const kube::Key& key : pools_.store().Keys()) pool_controller_.Enqueue(key);
   for (const kube::ObjectPtr& job : jobs_.store().List()) {
-    for (const kube::Key& profile : profile_reconciler_.KeysOf(*job)) {
-      profile_controller_.Enqueue(profile, kube::WorkQueue::kLowPriority);
+    if (MayWantProfiles(*job)) {
+      for (const kube::Key& profile : profile_reconciler_.KeysOf(*job)) {
+        profile_controller_.Enqueue(profile, kube::WorkQueue::kLowPriority);
+      }
     }
     // Jobs that replan on price changes are planned first; the others only update the prices in their status.
     job_controller_.Enqueue(job->key(), ReplansOnPriceChange(*job) ? 0 : kube::WorkQueue::kLowPriority);
@@ -293,8 +295,9 @@ absl::Status OperatorApp::Graph::AddProfileSources() {
   const auto of_pool = [this](const kube::Object& pool) {
     std::vector<kube::Key> keys;
     for (const kube::ObjectPtr& job : jobs_.store().List()) {
-      for (const kube::Key& key : profile_reconciler_.KeysOf(*job)) {
-        if (ProfileIdOf(key)->pool == pool.key().name) keys.push_back(key);
+      // The store may not hold the pool any more.
+      if (const std::string hash = ProfileHashOf(*job); !hash.empty()) {
+        keys.push_back(KeyOf({job->key().ns, hash, pool.key().name}));
       }
     }
     return keys;

@@ -99,7 +99,7 @@ void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) cons
                                    : failed     ? ConditionStatus::kFalse
                                                 : ConditionStatus::kUnknown;
   status.conditions.Set(kProfiledCondition, profiled, open.empty() ? "Measured" : worst->reason,
-                        open.empty() ? "No job waits for a measurement on this pool." : worst->message,
+                        open.empty() ? "No job waits for a measurement on this pool." : worst->public_message,
                         pool.object.generation(), deps_.clock.Now());
 }
 

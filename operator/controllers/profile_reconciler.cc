@@ -8,6 +8,7 @@
 #include "operator/api/job_status.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/api/worker_state.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_world.h"
@@ -24,17 +25,15 @@ bool MayUse(const TrainingJob& job, const ResourcePool& pool) {
   return pool.Allows(job.key().ns) && (named || job.pools.empty());
 }
 
-// Empty: the spec is invalid.
-std::string HashOf(const kube::Object& object) {
-  const auto job = TrainingJob::FromObject(object);
-  if (!job.ok()) return "";
-  const auto spec = model::ParseJobSpec(job->spec.dump());
-  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
-}
-
 bool IsOlder(const kube::Object& a, const kube::Object& b) {
   return std::pair(a.String("/metadata/creationTimestamp"), a.key().name) <
          std::pair(b.String("/metadata/creationTimestamp"), b.key().name);
+}
+
+// The API server or a kubelet did not answer; it may the next time.
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status) ||
+         absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsAborted(status);
 }
 
 int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
@@ -46,10 +45,17 @@ int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string&
 
 }  // namespace
 
+std::string ProfileHashOf(const kube::Object& object) {
+  const auto job = TrainingJob::FromObject(object);
+  if (!job.ok()) return "";
+  const auto spec = model::ParseJobSpec(job->spec.dump());
+  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
+}
+
 std::string ProfileIndexValue(const std::string& ns, const std::string& hash) { return ns + "/" + hash; }
 
 std::vector<std::string> ProfileOfJob(const kube::Object& job) {
-  const std::string hash = HashOf(job);
+  const std::string hash = ProfileHashOf(job);
   return hash.empty() ? std::vector<std::string>() : std::vector{ProfileIndexValue(job.key().ns, hash)};
 }
 
@@ -68,9 +74,10 @@ bool MayWantProfiles(const kube::Object& job) {
   if (job.deleting() || stopped || !ManagedByThisOperator(job)) return false;
   const JobStatus status = JobStatus::FromJson(job.At("/status"));
   const bool elastic = job.At("/spec/elasticity/enabled") != kube::Json(false);
+  const bool planned = status.conditions.IsTrue(kPlannedCondition) && status.plan;
   // A job is planned once the objects exist that a profiler pod mounts.
   const bool started = !status.start_time.empty() && status.conditions.Find(kPlannedCondition) != nullptr;
-  return started && !status.finished() && (elastic || !status.plan);
+  return started && !status.finished() && (elastic || !planned);
 }
 
 ProfileReconciler::ProfileReconciler(JobDeps deps, profiling::Options options,
@@ -79,7 +86,7 @@ ProfileReconciler::ProfileReconciler(JobDeps deps, profiling::Options options,
 
 std::vector<kube::Key> ProfileReconciler::KeysOf(const kube::Object& object) const {
   std::vector<kube::Key> keys;
-  const std::string hash = HashOf(object);
+  const std::string hash = ProfileHashOf(object);
   if (hash.empty()) return keys;
   for (const kube::ObjectPtr& pool : deps_.stores.pools.List()) {
     keys.push_back(KeyOf({object.key().ns, hash, pool->key().name}));
@@ -87,44 +94,52 @@ std::vector<kube::Key> ProfileReconciler::KeysOf(const kube::Object& object) con
   return keys;
 }
 
-profiling::World ProfileReconciler::Observe(const ProfileId& id) {
+profiling::World ProfileReconciler::Observe(const ProfileId& id, const profiling::Memory& memory) {
   profiling::World world;
-  world.now = deps_.clock.Now();
   world.steady = deps_.clock.Steady();
   const kube::ObjectPtr map = deps_.stores.config_maps.Get({id.ns, ProfileConfigMapName(id.hash, id.pool)});
   world.stored = map != nullptr && ParseProfile(map->String("/data/profile.json"), id.pool).ok();
   for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
     if (pod->label(kPoolLabel) == id.pool) world.pods.push_back(pod);
   }
-  std::sort(world.pods.begin(), world.pods.end(), [](const auto& a, const auto& b) { return IsOlder(*a, *b); });
-  const kube::ObjectPtr pool = deps_.stores.pools.Get({"", id.pool});
-  if (pool == nullptr || pool->deleting()) return world;
-  kube::ObjectPtr oldest;
-  for (const kube::ObjectPtr& object : deps_.stores.jobs.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
-    if (oldest != nullptr && IsOlder(*oldest, *object)) continue;
-    if (!MayWantProfiles(*object)) continue;
-    const lifecycle::JobInput input = ReadJobInput(deps_, object);
-    if (!input.job || !input.problems.empty()) continue;
-    const lifecycle::PoolsView pools = ReadPoolsView(deps_, *input.job, {{id.pool}, true, {}});
-    const auto view = std::find_if(pools.pools.begin(), pools.pools.end(),
-                                   [&](const lifecycle::PoolView& each) { return each.pool.name == id.pool; });
-    if (view == pools.pools.end() || !view->usd_per_unit_hour || !MayUse(*input.job, view->pool)) continue;
-    oldest = object;
-    world.job = input.job;
-    world.pool = view->pool;
-    world.free_units = view->units - UnitsHeldBy(deps_, *object, id.pool);
-    world.bound = view->bound;
-  }
+  if (world.stored) return world;
+  const std::vector<kube::ObjectPtr> jobs = WantingJobs(id);
+  if (jobs.empty()) return world;
+  std::vector<std::string> uids;
+  for (const kube::ObjectPtr& job : jobs) uids.push_back(job->uid());
+  const std::string chosen = profiling::ChooseJob(uids, memory);
+  const kube::ObjectPtr& object =
+      *std::find_if(jobs.begin(), jobs.end(), [&](const auto& j) { return j->uid() == chosen; });
+  lifecycle::JobInput input = ReadJobInput(deps_, object);
+  const lifecycle::PoolsView pools = ReadPoolsView(deps_, *input.job, {{id.pool}, true, {}});
+  const auto view = std::find_if(pools.pools.begin(), pools.pools.end(),
+                                 [&](const lifecycle::PoolView& each) { return each.pool.name == id.pool; });
+  if (view == pools.pools.end() || !view->usd_per_unit_hour) return world;
+  world.job = std::move(input.job);
+  world.pool = view->pool;
+  world.free_units = view->units - UnitsHeldBy(deps_, *object, id.pool);
+  world.bound = view->bound;
   return world;
+}
+
+std::vector<kube::ObjectPtr> ProfileReconciler::WantingJobs(const ProfileId& id) const {
+  std::vector<kube::ObjectPtr> jobs;
+  const kube::ObjectPtr object = deps_.stores.pools.Get({"", id.pool});
+  if (object == nullptr || object->deleting()) return jobs;
+  const auto pool = ResourcePool::FromObject(*object);
+  if (!pool.ok()) return jobs;
+  for (const kube::ObjectPtr& job : deps_.stores.jobs.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
+    if (!MayWantProfiles(*job)) continue;
+    const lifecycle::JobInput input = ReadJobInput(deps_, job);
+    if (input.job && input.problems.empty() && MayUse(*input.job, *pool)) jobs.push_back(job);
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) { return IsOlder(*a, *b); });
+  return jobs;
 }
 
 absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::World& world,
                                          const profiling::Decision& decision) {
   using Step = profiling::Decision::Step;
-  for (const profiling::Event& event : decision.events) {
-    deps_.events.Record(world.job->object, event.warning ? EventRecorder::Type::kWarning : EventRecorder::Type::kNormal,
-                        event.reason, event.message);
-  }
   switch (decision.step) {
     case Step::kNone:
     case Step::kReadLog:
@@ -158,6 +173,7 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   if (!stored.ok() && !kube::IsNotFound(stored.status())) return stored.status();
   kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
   pod.SetLabel(kProfileLabel, id.hash);
+  pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
   const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
   if (made.ok()) deps_.metrics.CountCreatedPods(1);
   if (!kube::IsAlreadyExists(made)) return made;
@@ -176,13 +192,14 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     if (slot == nullptr) slot = std::make_shared<profiling::Memory>();
     memory = slot;
   }
-  profiling::World world = Observe(*id);
+  profiling::World world = Observe(*id, *memory);
   profiling::Decision decision = profiling::Decide(world, *memory, options_);
   if (decision.step == profiling::Decision::Step::kReadLog) {
     const std::string path =
         kube::resources::Pods().Path(id->ns, world.pods.front()->key().name, "log") + "?container=" + kWorkerContainer;
     world.log = deps_.client.GetRaw(path);
-    if (!world.log->ok() && !kube::IsNotFound(world.log->status())) {
+    // Without its log a failure is a failure, but a result is worth waiting for, until the deadline of the pod.
+    if (IsTransient(world.log->status()) && WorkerHasSucceeded(*world.pods.front())) {
       return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
     }
     decision = profiling::Decide(world, *memory, options_);
@@ -191,12 +208,17 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   if (decision.step == profiling::Decision::Step::kCreatePod) {
     requeue = kCacheRetry;
     const absl::Status made = CreatePod(*id, world);
+    if (IsTransient(made)) return base::Annotate(made, "create a profiler pod of " + key.ToString());
     if (!made.ok()) {
       decision = profiling::AfterFailedCreation(world, decision.memory, options_, base::Message(made));
       requeue = decision.requeue_after;
     }
   }
   MEDLEY_RETURN_IF_ERROR(CarryOut(*id, world, decision));
+  for (const profiling::Event& event : decision.events) {
+    deps_.events.Record(world.job->object, event.warning ? EventRecorder::Type::kWarning : EventRecorder::Type::kNormal,
+                        event.reason, event.message);
+  }
   *memory = decision.memory;
   if (deps_.profiles.Set(*id, decision.progress)) changed_(*id);
   if (!decision.progress && world.pods.empty()) {

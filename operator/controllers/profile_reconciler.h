@@ -15,6 +15,7 @@ namespace medley::ops {
 
 // The index that groups jobs and profiler pods by (namespace, profile hash): its name, its values, and the functions
 // that compute them. They return nothing for a job whose spec is invalid.
+std::string ProfileHashOf(const kube::Object& job);  // empty: the spec is invalid
 inline constexpr char kProfileIndex[] = "profile";
 std::string ProfileIndexValue(const std::string& ns, const std::string& hash);
 std::vector<std::string> ProfileOfJob(const kube::Object& job);
@@ -37,7 +38,9 @@ class ProfileReconciler final : public Reconciler {
   std::vector<kube::Key> KeysOf(const kube::Object& job) const;
 
  private:
-  profiling::World Observe(const ProfileId& id);
+  profiling::World Observe(const ProfileId& id, const profiling::Memory& memory);
+  // Oldest first.
+  std::vector<kube::ObjectPtr> WantingJobs(const ProfileId& id) const;
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
   // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
   absl::Status CreatePod(const ProfileId& id, const profiling::World& world);

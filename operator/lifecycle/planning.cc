@@ -213,7 +213,11 @@ absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
 
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
   const PlanRecord& record = *pass.memory.planning.record;
-  if (!IsInForce(pass)) return record.fallback;
+  const int64_t in_force = pass.observed == nullptr ? 0 : pass.observed->plan_generation;
+  if (in_force != record.plan.generation) {
+    const bool runs = record.fallback != nullptr && record.fallback->plan.generation == in_force;
+    return runs ? record.fallback : nullptr;
+  }
   auto fallback = std::make_shared<PlanRecord>(record);
   fallback->fallback.reset();
   return fallback;

@@ -24,8 +24,10 @@ std::string Join(const std::vector<std::string>& parts, const char* separator) {
   return text;
 }
 
-bool IsHopeless(const ProfileProgress& progress, int backoff_limit) {
-  return progress.stage == Stage::kRefused || (progress.stage == Stage::kFailed && progress.failures > backoff_limit);
+// Of this job's own pod template: those of other jobs may be wrong where this one is right.
+bool IsHopeless(const ProfileProgress& progress, const std::string& uid, int backoff_limit) {
+  const auto failures = progress.failures.find(uid);
+  return progress.refused.contains(uid) || (failures != progress.failures.end() && failures->second > backoff_limit);
 }
 
 // Of a job none of whose pools has a profile.
@@ -34,16 +36,24 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
   std::vector<std::string> running;
   std::vector<std::string> failed;
   size_t hopeless = 0;
+  size_t without_unit = 0;
+  bool refused = false;
   for (const PoolView& view : pools.pools) {
     const auto found = open.find(view.pool.name);
     if (found == open.end()) continue;
-    if (found->second.stage == Stage::kRunning) running.push_back(view.pool.name);
-    if (found->second.failures == 0 && found->second.stage != Stage::kRefused) continue;
-    failed.push_back(found->second.message);
-    hopeless += IsHopeless(found->second, job.run_policy.backoff_limit) ? 1 : 0;
+    const ProfileProgress& progress = found->second;
+    if (progress.stage == Stage::kRunning) running.push_back(view.pool.name);
+    if (progress.stage == Stage::kFailed || progress.stage == Stage::kRefused || !progress.failures.empty()) {
+      failed.push_back(progress.message);
+    }
+    const bool never = IsHopeless(progress, job.object.uid(), job.run_policy.backoff_limit);
+    hopeless += never ? 1 : 0;
+    without_unit += !never && progress.stage == Stage::kWaiting ? 1 : 0;
+    refused = refused || progress.refused.contains(job.object.uid());
   }
   const std::string failures = Join(failed, " ");
-  if (hopeless == pools.pools.size()) {
+  // What cannot be read on one pool will not be readable on one that has no unit now.
+  if (hopeless == pools.pools.size() || (refused && hopeless + without_unit == pools.pools.size())) {
     profiled.hopeless = "The layers could not be measured on any pool: " + failures;
     return;
   }
@@ -99,6 +109,11 @@ absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& j
   if (found.empty()) {
     Explain(job, pools, view.open, profiled);
     return profiled;
+  }
+  if (const auto& record = pass.memory.planning.record) {
+    for (const MemberSlot& slot : record->slots) {
+      if (slot.role == Role::kServer) usable.insert(slot.pool);
+    }
   }
   profiled.pools = pools.Only(usable);
   if (ServerPool(job, profiled.pools.Offers()).empty() || !job.server_pool.empty()) {

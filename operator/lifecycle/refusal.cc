@@ -17,33 +17,47 @@ std::string PoolOf(const PlanRecord& record, const std::string& member) {
   return slot == record.slots.end() ? "" : slot->pool;
 }
 
-// Returns for how long.
-base::nanoseconds SetPoolAside(Pass& pass, const std::string& pool) {
+base::nanoseconds PauseOf(const Pass& pass, const std::string& pool) {
+  const auto aside = pass.memory.refusal.pools.find(pool);
+  const int times = aside == pass.memory.refusal.pools.end() ? 0 : aside->second.times;
+  return std::min(kFirstTime * (int64_t{1} << std::min(times, 10)), kLongestTime);
+}
+
+void SetPoolAside(Pass& pass, const std::string& pool) {
+  const base::nanoseconds pause = PauseOf(pass, pool);
   RefusalState::SetAside& aside = pass.memory.refusal.pools[pool];
-  const base::nanoseconds time = std::min(kFirstTime * (int64_t{1} << std::min(aside.times, 10)), kLongestTime);
   ++aside.times;
-  aside.until = pass.world.steady + time;
-  pass.RequeueAfter(time);
+  aside.until = pass.world.steady + pause;
+  pass.RequeueAfter(pause);
+  const auto& slots = pass.memory.planning.record->slots;
+  const auto held = std::count_if(slots.begin(), slots.end(), [&](const auto& slot) { return slot.pool == pool; });
+  // So that the pool counts as grown when the pause is over.
   auto& considered = pass.memory.replanning.considered;
-  if (considered) {  // so that the pool counts as new when its time has come
-    considered->units.erase(pool);
-    considered->prices.erase(pool);
-  }
-  return time;
+  if (considered) considered->units[pool] = static_cast<int>(held);
 }
 
 }  // namespace
 
+bool IsRefused(const Pass& pass) {
+  return pass.observed != nullptr && pass.observed->refused &&
+         pass.observed->refused->generation == pass.memory.planning.record->plan.generation;
+}
+
 absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
-  const auto& refused = pass.observed->refused;
-  const PlanRecord& record = *pass.memory.planning.record;
-  if (!refused || refused->generation != record.plan.generation || record.fallback == nullptr) return false;
-  const std::string pool = PoolOf(record, refused->member);
-  const base::nanoseconds time = SetPoolAside(pass, pool);
+  if (!IsRefused(pass)) return false;
+  const RefusedPlan refused = *pass.observed->refused;
+  const PlanRecord record = *pass.memory.planning.record;
+  const std::string pool = PoolOf(record, refused.member);
   const std::string why = fmt::format(
-      "Plan {} cannot run: pod {} of pool {} reports: {}. The job keeps the plan in force and takes "
-      "no more units of the pool for {:.0f} min.",
-      refused->generation, refused->member, pool, refused->message, base::ToSeconds(time) / 60);
+      "Plan {} cannot run: pod {} of pool {} reports: {}. The job keeps the plan in force and takes no more "
+      "units of the pool for {:.0f} min.",
+      refused.generation, refused.member, pool, refused.message, base::ToSeconds(PauseOf(pass, pool)) / 60);
+  if (record.fallback == nullptr) {  // Replan finds another plan
+    if (IsSetAside(pass, pool)) return false;
+    SetPoolAside(pass, pool);
+    pass.Warning("PlanRefused", why);
+    return false;
+  }
   PlanRecord back = *record.fallback;
   back.plan.generation = NextGeneration(pass);
   back.reason = "PlanRefused";
@@ -51,6 +65,7 @@ absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
   back.coordinator_uid = record.coordinator_uid;
   back.coordinator_restarts = record.coordinator_restarts;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, back));
+  SetPoolAside(pass, pool);
   pass.Warning("PlanRefused", why);
   FillPlanStatus(pass);
   SetPlanned(pass);

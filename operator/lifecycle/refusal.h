@@ -27,6 +27,9 @@ struct RefusalState {
 // aside. Returns true when it did. Needs `pass.observed`. Errors: the plan could not be stored.
 absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job);
 
+// True when the coordinator has given up the stored plan. Needs a plan.
+bool IsRefused(const Pass& pass);
+
 // True while the job takes no more units of this pool than it holds.
 bool IsSetAside(const Pass& pass, const std::string& pool);
 

@@ -230,12 +230,19 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
   return !avoided.contains(pools.zones[pool]);
 }
 
-// True when a pool that the plan uses has lost its profile: it is measured again before another plan is compared.
-bool LacksProfile(const Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
+// True when a pool that the plan trains on has lost its profile: it is measured again before another plan is compared.
+bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
   const auto& slots = pass.memory.planning.record->slots;
-  return std::any_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
-    return usable.Find(slot.pool) != nullptr && profiled.Find(slot.pool) == nullptr;
+  const bool lacks = std::any_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
+    const bool trains = slot.role == Role::kTrainer;
+    return trains && usable.Find(slot.pool) != nullptr && profiled.Find(slot.pool) == nullptr;
   });
+  if (lacks) {
+    PublishUnplanned(pass, {ConditionStatus::kFalse, "Profiling",
+                            "A pool of the plan has lost its profile. The job keeps its plan until the layers are "
+                            "measured there again, which needs a free unit of the pool."});
+  }
+  return lacks;
 }
 
 }  // namespace
@@ -279,16 +286,16 @@ void PublishUnplanned(Pass& pass, const Unplanned& why) {
 
 absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const bool back, LeaveRefusedPlan(pass, job));
-  if (back) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
   if (moved) return absl::OkStatus();
   const std::string stuck = StuckPool(pass);
-  if (!job.elasticity.enabled && stuck.empty()) return absl::OkStatus();
+  const bool refused = IsRefused(pass);  // and there is no plan to go back to
+  const bool must_move = !stuck.empty() || refused;
+  if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
-  if (!stable && stuck.empty()) return absl::OkStatus();
+  if (!stable && !must_move) return absl::OkStatus();
   if (IsInForce(pass)) pass.memory.replanning.avoided_zones.clear();
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
@@ -296,7 +303,8 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
     return absl::OkStatus();
   }
   MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
-  if (!profiled.profile || LacksProfile(pass, choice.pools, profiled.pools)) return absl::OkStatus();
+  if (!profiled.profile) return absl::OkStatus();
+  if (!must_move && LacksProfile(pass, choice.pools, profiled.pools)) return absl::OkStatus();
   UsablePools& pools = profiled.pools;
   PlanningInputs now = InputsOf(job, pools);
   bool forced = false;
@@ -309,6 +317,10 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
       OfferOnlyScheduled(pass, stuck, pools);
       now.units = pools.Units();
     }
+  }
+  if (reason.empty() && refused) {
+    reason = "PlanRefused";
+    forced = true;
   }
   if (reason.empty() && MissesGoalForLong(pass, job)) {
     reason = "ThroughputBelowGoal";

@@ -15,6 +15,7 @@
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/restarts.h"
 
@@ -59,7 +60,7 @@ absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
   const Observation* observed = pass.observed.get();
   const int64_t generation = record.plan.generation;
   const bool known = observed != nullptr && observed->generation > 0 &&
-                     (observed->generation >= generation || observed->next_generation >= generation);
+                     (observed->plan_generation == generation || observed->next_generation >= generation);
   const bool sent = state.sent_to == pass.coordinator && state.sent_generation == generation;
   if (sent && (known || pass.world.steady - state.sent_at < kSendAgain)) {
     if (!known) pass.RequeueAfter(kSendAgain);
@@ -106,8 +107,8 @@ absl::Status DeleteLeftovers(Pass& pass) {
 }  // namespace
 
 bool IsInForce(const Pass& pass) {
-  return pass.observed != nullptr && pass.observed->generation >= pass.memory.planning.record->plan.generation &&
-         pass.observed->next_generation == 0;
+  return pass.observed != nullptr && pass.observed->generation > 0 && pass.observed->next_generation == 0 &&
+         pass.observed->plan_generation == pass.memory.planning.record->plan.generation;
 }
 
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
@@ -148,6 +149,9 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     if (pass.observed != nullptr) RecordObservation(pass);
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
     if (over) return absl::OkStatus();
+    // Before anything is done for a plan that will not run.
+    MEDLEY_ASSIGN_OR_RETURN(const bool back, LeaveRefusedPlan(pass, job));
+    if (back) return absl::OkStatus();
     // Make before break: the pods of the new plan first; the plan at once, since the coordinator waits for its
     // members; the pods of the old plan are deleted only when the new one is in force.
     MEDLEY_RETURN_IF_ERROR(EnsurePodGroup(pass, job));

@@ -9,7 +9,9 @@
 
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,28 +32,38 @@ struct Options {
   base::nanoseconds unit_poll = base::seconds(5);  // while no unit of the pool is free
 };
 
+// Kept from pass to pass, until the profile is stored or no job wants it any more.
+struct Memory {
+  std::string pool_version;  // UID and metadata.generation; earlier failures are forgotten when it changes
+  // By UID of the job whose pod template was used; see ProfileProgress.
+  std::map<std::string, int> failures;
+  std::set<std::string> refused;
+  int failed_creations = 0;  // in a row
+  base::SteadyTime retry_at{};
+  std::string failed_pod;  // UID of the pod that failed last, so that it is counted once
+  std::optional<ProfileProgress> last_failure;
+  // The pod that was seen last, and since when: pods in caches have no creation time.
+  std::string seen_pod;
+  base::SteadyTime seen_since{};
+};
+
 struct World {
-  base::WallTime now;
   base::SteadyTime steady;
   bool stored = false;             // a readable profile exists
-  std::optional<TrainingJob> job;  // the oldest of the jobs that want it; nullopt: none does
+  std::optional<TrainingJob> job;  // the one that ChooseJob has chosen; nullopt: no job wants the profile
   std::optional<ResourcePool> pool;
   int free_units = 0;  // of the pool, for that job
   std::string bound;   // what limits them
   // The profiler pods of this profile that exist, whichever job they were created for.
   std::vector<kube::ObjectPtr> pods;
-  // Of the first pod, once its worker has ended and the step kReadLog has asked for it.
+  // Of the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.
   std::optional<absl::StatusOr<std::string>> log;
 };
 
-// Kept from pass to pass, until the profile is stored or nobody wants it any more.
-struct Memory {
-  int64_t pool_generation = 0;  // metadata.generation; earlier failures are forgotten when it changes
-  int failures = 0;
-  std::string failed_pod;  // UID of the one that failed last, so that it is counted once
-  base::SteadyTime retry_at{};
-  std::optional<ProfileProgress> last_failure;
-};
+// Chooses the job whose pod template is used next, so that the broken template of one job does not keep the others from
+// their profile: the one that failed least often and was not refused; among equals the first. `uids`: of the jobs that
+// want the profile, at least one.
+std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory);
 
 struct Event {
   bool warning = false;

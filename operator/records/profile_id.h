@@ -4,7 +4,9 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "kube/object.h"
@@ -31,9 +33,13 @@ struct ProfileProgress {
     kRefused,         // the profiler says that a retry will not help: the data cannot be read, for example
   };
   Stage stage = Stage::kWaiting;
-  std::string reason;   // of the pool's condition Profiled (reasons.h)
-  std::string message;  // full sentences
-  int failures = 0;     // failed attempts since a job wants the profile or the pool was edited
+  std::string reason;          // of the pool's condition Profiled (reasons.h)
+  std::string message;         // full sentences
+  std::string public_message;  // for the pool, which all namespaces see: the same without words of the profiler's log
+  // The jobs whose pod template was tried, by UID: how often the profiler failed since the job wants the profile or the
+  // pool was edited, and those for which a retry will not help.
+  std::map<std::string, int> failures;
+  std::set<std::string> refused;
   bool operator==(const ProfileProgress&) const = default;
 };
 

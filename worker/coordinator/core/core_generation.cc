@@ -25,6 +25,7 @@ RosterFit CoordinatorCore::Fit(const job::v1::ApplyPlanRequest& request, Use use
   return FitPlan(request, [&](const std::string& name) -> const job::v1::Hello* {
     const auto found = members_.find(name);
     if (found == members_.end() || found->second.released) return nullptr;
+    if (barred_.contains(found->second.hello.instance())) return nullptr;
     if (found->second.leaving && use != Use::kAll) return nullptr;
     if (use == Use::kHolders && (!active_ || !active_->members.contains(name))) return nullptr;
     return &found->second.hello;
@@ -77,6 +78,7 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
   Log(failed, fmt::format("abandoned generation {}: {}", next_->generation, why.text));
   Blame(why);
   found_ = false;
+  abandoned_ = next_->generation;
   if (failed) {
     ++failures_;
     const base::nanoseconds wait = options_.retry_wait * (int64_t{1} << std::min(failures_ - 1, 5));
@@ -108,6 +110,8 @@ void CoordinatorCore::RefuseNext(const std::string& member, const std::string& m
     refused_->set_message(message);
     if (desired_->plan().generation() == plan) desired_ = active_->request;
     Journal(now);
+  } else if (const auto found = members_.find(member); found != members_.end()) {
+    barred_.insert(found->second.hello.instance());  // its pod ends, and another one takes its place
   }
   AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member}, true, now);
 }

@@ -29,12 +29,11 @@ bool FakeCluster::MayWantProfiles() const {
   if (!input.job || !input.problems.empty() || job["metadata"].contains("deletionTimestamp")) return false;
   if (current.start_time.empty() || current.conditions.Find(kPlannedCondition) == nullptr) return false;
   if (current.finished() || input.job->run_policy.suspend) return false;
-  return input.job->elasticity.enabled || !current.plan;
+  return input.job->elasticity.enabled || !current.plan || !current.conditions.IsTrue(kPlannedCondition);
 }
 
 profiling::World FakeCluster::ObserveProfile(const std::string& pool) const {
   profiling::World world;
-  world.now = now();
   world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
   const JobInput input = Input();
   world.stored = objects_.contains("ConfigMap/" + ProfileConfigMapName(input.profile_hash, pool));

@@ -59,6 +59,23 @@ TEST_F(RefusalTest, TheMoveIsMadeOnceThePoolIsMended) {
   EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
 }
 
+// The coordinator recovers the plan in force into a generation whose number is larger than that of the refused plan.
+TEST_F(RefusalTest, ARecoveryIsNotTakenForTheRefusedPlan) {
+  const std::set<std::string> pods = cluster_.pod_names();
+  cluster_.Pass();  // accepts the plan on b
+  ASSERT_EQ(cluster_.stored_plan()->plan.generation, 2);
+  for (int i = 0; i < 20 && !cluster_.coordinator().refused; ++i) {
+    cluster_.Pass();
+    cluster_.StepCluster();
+    if (cluster_.coordinator().refused) cluster_.RestartOperator();
+  }
+  ASSERT_TRUE(cluster_.coordinator().refused) << cluster_.trace();
+  cluster_.coordinator().generation = 3;
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.pod_names(), pods) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+}
+
 TEST_F(RefusalTest, AnOperatorThatStartsFindsTheWayBack) {
   cluster_.Pass();  // accepts the plan on b
   ASSERT_EQ(cluster_.stored_plan()->plan.generation, 2);

@@ -26,24 +26,21 @@ class ProfilingTest : public testing::Test {
       "spec": {"model": {"name": "ctrdnn"},
                "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
                         "schema": {"label": {"column": 0}, "categorical": [1], "numeric": [2]}}}})");
-    const Json pool = Json::parse(R"({"metadata": {"name": "a", "generation": 1}, "spec": {"class": "CPU", "limit": 4,
+    const Json pool = Json::parse(
+        R"({"metadata": {"name": "a", "uid": "pool-1", "generation": 1}, "spec": {"class": "CPU", "limit": 4,
       "price": {"usdPerUnitHour": "1"}, "unit": {"resources": {"cpu": "1"}}}})");
     world_.job = TrainingJob::FromObject(kube::Object(job)).value();
     world_.pool = ResourcePool::FromObject(kube::Object(pool)).value();
-    world_.now = base::WallTime(base::seconds(1'700'000'000));
     world_.steady = base::SteadyTime(base::seconds(1000));
     world_.free_units = 1;
     world_.bound = "nodes of a";
   }
-  void Advance(base::nanoseconds by) {
-    world_.steady += by;
-    world_.now += std::chrono::duration_cast<base::WallTime::duration>(by);
-  }
+  void Advance(base::nanoseconds by) { world_.steady += by; }
   // A profiler pod that runs since now.
   void Start() {
-    Json pod = {{"metadata", {{"name", "adult-profile-a"}, {"uid", "pod-" + std::to_string(++pods_)}}},
-                {"status", {{"phase", "Running"}}}};
-    pod["metadata"]["creationTimestamp"] = base::FormatTime(world_.now);
+    Json pod = {
+        {"metadata", {{"name", "adult-profile-a"}, {"namespace", "ml"}, {"uid", "pod-" + std::to_string(++pods_)}}},
+        {"status", {{"phase", "Running"}}}};
     world_.pods = {std::make_shared<const kube::Object>(pod)};
     world_.log.reset();
   }
@@ -114,9 +111,9 @@ TEST_F(ProfilingTest, FailuresAreCountedOnceAndRetriedWithBackoff) {
     Decision decision = Pass();
     EXPECT_EQ(decision.step, Step::kDeletePods);
     EXPECT_THAT(decision.events, SizeIs(1));
-    EXPECT_EQ(decision.progress->failures, failure);
+    EXPECT_EQ(decision.progress->failures.at("job-1"), failure);
     EXPECT_THAT(decision.progress->message,
-                "Profiler pod adult-profile-a of pool a failed with exit code 1: cannot read data.");
+                "Profiler pod ml/adult-profile-a of pool a failed with exit code 1: cannot read data.");
     EXPECT_THAT(Pass().events, IsEmpty());  // the same pod
     world_.pods.clear();
     decision = Pass();
@@ -147,8 +144,31 @@ TEST_F(ProfilingTest, APermanentFailureIsRetriedOnlyAfterAnEditOfThePool) {
   EXPECT_EQ(decision.progress->stage, Stage::kRunning);
 }
 
+TEST_F(ProfilingTest, ThePoolDoesNotShowWhatAProfilerOfAnotherNamespacePrints) {
+  Start();
+  End(1, "cannot read /secret/path\n");
+  EXPECT_EQ(Pass().progress->public_message, "Profiler pod ml/adult-profile-a of pool a failed with exit code 1.");
+}
+
+TEST_F(ProfilingTest, TheBrokenTemplateOfOneJobDoesNotKeepTheOthersFromTheirProfile) {
+  EXPECT_EQ(ChooseJob({"job-1", "job-2"}, memory_), "job-1");
+  Start();
+  End(2, "no such volume\n");
+  Pass();
+  world_.pods.clear();
+  EXPECT_EQ(ChooseJob({"job-1", "job-2"}, memory_), "job-2");
+  Json second = world_.job->object.json();
+  second["metadata"]["uid"] = "job-2";
+  world_.job = TrainingJob::FromObject(kube::Object(second)).value();
+  const Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kCreatePod);  // at once
+  EXPECT_THAT(decision.progress->refused, testing::ElementsAre("job-1"));
+  EXPECT_EQ(ChooseJob({"job-1"}, memory_), "job-1");  // and nothing is tried for it again
+}
+
 TEST_F(ProfilingTest, ALogWithoutAProfileIsAFailure) {
-  const absl::StatusOr<std::string> logs[] = {"", "MEDLEY-PROFILE {\n", base::NotFound("no such pod")};
+  const absl::StatusOr<std::string> logs[] = {"", "MEDLEY-PROFILE {\n", base::NotFound("no such pod"),
+                                              base::InvalidArgument("container is not available")};
   for (const auto& log : logs) {
     Start();
     End(0, log);
@@ -156,11 +176,12 @@ TEST_F(ProfilingTest, ALogWithoutAProfileIsAFailure) {
     EXPECT_EQ(decision.step, Step::kDeletePods);
     EXPECT_EQ(decision.progress->reason, "ProfileUnreadable");
   }
-  EXPECT_EQ(memory_.failures, 3);
+  EXPECT_EQ(memory_.failures.at("job-1"), 4);
 }
 
 TEST_F(ProfilingTest, AProfilerThatDoesNotEndIsDeleted) {
   Start();
+  Pass();
   Advance(options_.deadline - base::seconds(1));
   EXPECT_EQ(Pass().requeue_after, base::seconds(1));
   Advance(base::seconds(1));
@@ -186,7 +207,7 @@ TEST_F(ProfilingTest, APodThatCannotBeCreatedIsTriedAgainLater) {
 TEST_F(ProfilingTest, APodThatTerminatesIsLeftAlone) {
   Start();
   Json pod = world_.pods.front()->json();
-  pod["metadata"]["deletionTimestamp"] = base::FormatTime(world_.now);
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   world_.pods = {std::make_shared<const kube::Object>(pod)};
   EXPECT_EQ(Pass().step, Step::kNone);
   world_.stored = true;
