@@ -36,6 +36,14 @@ bool IsTransient(const absl::Status& status) {
          absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsAborted(status);
 }
 
+// Pods of all namespaces are seen, also those of jobs that another operator manages, perhaps one for another namespace.
+bool IsOwn(const JobDeps& deps, const kube::Object& pod) {
+  const auto owner = pod.controller();
+  if (!owner) return false;
+  const kube::ObjectPtr job = deps.stores.jobs.Get({pod.key().ns, owner->name});
+  return job != nullptr && job->uid() == owner->uid && ManagedByThisOperator(*job);
+}
+
 int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
   const auto pods = deps.stores.pods.ByIndex("owner", job.uid());
   return static_cast<int>(std::count_if(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
@@ -100,41 +108,40 @@ profiling::World ProfileReconciler::Observe(const ProfileId& id, const profiling
   const kube::ObjectPtr map = deps_.stores.config_maps.Get({id.ns, ProfileConfigMapName(id.hash, id.pool)});
   world.stored = map != nullptr && ParseProfile(map->String("/data/profile.json"), id.pool).ok();
   for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
-    if (pod->label(kPoolLabel) == id.pool) world.pods.push_back(pod);
+    if (pod->label(kPoolLabel) == id.pool && IsOwn(deps_, *pod)) world.pods.push_back(pod);
   }
   if (world.stored) return world;
-  const std::vector<kube::ObjectPtr> jobs = WantingJobs(id);
-  if (jobs.empty()) return world;
+  std::vector<Candidate> candidates = Candidates(id);
+  world.wanted = !candidates.empty();
+  std::erase_if(candidates, [](const Candidate& each) { return !each.view.usd_per_unit_hour; });
+  if (candidates.empty()) return world;
   std::vector<std::string> uids;
-  for (const kube::ObjectPtr& job : jobs) uids.push_back(job->uid());
+  for (const Candidate& each : candidates) uids.push_back(each.job.object.uid());
   const std::string chosen = profiling::ChooseJob(uids, memory);
-  const kube::ObjectPtr& object =
-      *std::find_if(jobs.begin(), jobs.end(), [&](const auto& j) { return j->uid() == chosen; });
-  lifecycle::JobInput input = ReadJobInput(deps_, object);
-  const lifecycle::PoolsView pools = ReadPoolsView(deps_, *input.job, {{id.pool}, true, {}});
-  const auto view = std::find_if(pools.pools.begin(), pools.pools.end(),
-                                 [&](const lifecycle::PoolView& each) { return each.pool.name == id.pool; });
-  if (view == pools.pools.end() || !view->usd_per_unit_hour) return world;
-  world.job = std::move(input.job);
-  world.pool = view->pool;
-  world.free_units = view->units - UnitsHeldBy(deps_, *object, id.pool);
-  world.bound = view->bound;
+  Candidate& candidate = *std::find_if(candidates.begin(), candidates.end(),
+                                       [&](const Candidate& each) { return each.job.object.uid() == chosen; });
+  world.free_units = candidate.view.units - UnitsHeldBy(deps_, candidate.job.object, id.pool);
+  world.bound = candidate.view.bound;
+  world.pool = std::move(candidate.view.pool);
+  world.job = std::move(candidate.job);
   return world;
 }
 
-std::vector<kube::ObjectPtr> ProfileReconciler::WantingJobs(const ProfileId& id) const {
-  std::vector<kube::ObjectPtr> jobs;
-  const kube::ObjectPtr object = deps_.stores.pools.Get({"", id.pool});
-  if (object == nullptr || object->deleting()) return jobs;
-  const auto pool = ResourcePool::FromObject(*object);
-  if (!pool.ok()) return jobs;
-  for (const kube::ObjectPtr& job : deps_.stores.jobs.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
-    if (!MayWantProfiles(*job)) continue;
-    const lifecycle::JobInput input = ReadJobInput(deps_, job);
-    if (input.job && input.problems.empty() && MayUse(*input.job, *pool)) jobs.push_back(job);
-  }
+std::vector<ProfileReconciler::Candidate> ProfileReconciler::Candidates(const ProfileId& id) const {
+  std::vector<Candidate> candidates;
+  std::vector<kube::ObjectPtr> jobs = deps_.stores.jobs.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash));
   std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) { return IsOlder(*a, *b); });
-  return jobs;
+  for (const kube::ObjectPtr& object : jobs) {
+    if (!MayWantProfiles(*object)) continue;
+    lifecycle::JobInput input = ReadJobInput(deps_, object);
+    if (!input.job || !input.problems.empty()) continue;
+    for (lifecycle::PoolView& view : ReadPoolsView(deps_, *input.job, {{id.pool}, true, {}}).pools) {
+      if (view.pool.name != id.pool || !MayUse(*input.job, view.pool)) continue;
+      candidates.push_back({*std::move(input.job), std::move(view)});
+      break;
+    }
+  }
+  return candidates;
 }
 
 absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::World& world,
@@ -200,6 +207,7 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     world.log = deps_.client.GetRaw(path);
     // Without its log a failure is a failure, but a result is worth waiting for, until the deadline of the pod.
     if (IsTransient(world.log->status()) && WorkerHasSucceeded(*world.pods.front())) {
+      *memory = decision.memory;
       return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
     }
     decision = profiling::Decide(world, *memory, options_);
@@ -221,6 +229,7 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   }
   *memory = decision.memory;
   if (deps_.profiles.Set(*id, decision.progress)) changed_(*id);
+  if (world.wanted && !world.job) requeue = options_.price_poll;
   if (!decision.progress && world.pods.empty()) {
     base::MutexLock lock(mutex_);
     memories_.erase(*id);

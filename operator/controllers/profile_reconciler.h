@@ -39,8 +39,12 @@ class ProfileReconciler final : public Reconciler {
 
  private:
   profiling::World Observe(const ProfileId& id, const profiling::Memory& memory);
-  // Oldest first.
-  std::vector<kube::ObjectPtr> WantingJobs(const ProfileId& id) const;
+  // A job that wants the profile, and the pool as it sees it.
+  struct Candidate {
+    TrainingJob job;
+    lifecycle::PoolView view;
+  };
+  std::vector<Candidate> Candidates(const ProfileId& id) const;  // oldest first
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
   // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
   absl::Status CreatePod(const ProfileId& id, const profiling::World& world);

@@ -36,24 +36,20 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
   std::vector<std::string> running;
   std::vector<std::string> failed;
   size_t hopeless = 0;
-  size_t without_unit = 0;
-  bool refused = false;
   for (const PoolView& view : pools.pools) {
     const auto found = open.find(view.pool.name);
     if (found == open.end()) continue;
     const ProfileProgress& progress = found->second;
     if (progress.stage == Stage::kRunning) running.push_back(view.pool.name);
-    if (progress.stage == Stage::kFailed || progress.stage == Stage::kRefused || !progress.failures.empty()) {
+    const bool has_failed = progress.stage == Stage::kFailed || progress.stage == Stage::kRefused;
+    if (has_failed || !progress.failures.empty() || progress.reason == "FailedCreatePod") {
       failed.push_back(progress.message);
     }
     const bool never = IsHopeless(progress, job.object.uid(), job.run_policy.backoff_limit);
     hopeless += never ? 1 : 0;
-    without_unit += !never && progress.stage == Stage::kWaiting ? 1 : 0;
-    refused = refused || progress.refused.contains(job.object.uid());
   }
   const std::string failures = Join(failed, " ");
-  // What cannot be read on one pool will not be readable on one that has no unit now.
-  if (hopeless == pools.pools.size() || (refused && hopeless + without_unit == pools.pools.size())) {
+  if (hopeless == pools.pools.size()) {
     profiled.hopeless = "The layers could not be measured on any pool: " + failures;
     return;
   }

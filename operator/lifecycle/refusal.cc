@@ -52,7 +52,8 @@ absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
       "Plan {} cannot run: pod {} of pool {} reports: {}. The job keeps the plan in force and takes no more "
       "units of the pool for {:.0f} min.",
       refused.generation, refused.member, pool, refused.message, base::ToSeconds(PauseOf(pass, pool)) / 60);
-  if (record.fallback == nullptr) {  // Replan finds another plan
+  // The job can go back only to a plan whose members run; else Replan finds another one.
+  if (record.fallback == nullptr || record.fallback->plan.generation != pass.observed->plan_generation) {
     if (IsSetAside(pass, pool)) return false;
     SetPoolAside(pass, pool);
     pass.Warning("PlanRefused", why);
@@ -62,13 +63,13 @@ absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
   back.plan.generation = NextGeneration(pass);
   back.reason = "PlanRefused";
   back.policy = record.policy;
+  back.fallback = record.fallback;
   back.coordinator_uid = record.coordinator_uid;
   back.coordinator_restarts = record.coordinator_restarts;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, back));
   SetPoolAside(pass, pool);
   pass.Warning("PlanRefused", why);
   FillPlanStatus(pass);
-  SetPlanned(pass);
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, "PlanRefused", why);
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass sends the plan
   return true;

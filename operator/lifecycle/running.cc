@@ -55,6 +55,7 @@ absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& ad
 }
 
 absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
+  if (IsRefused(pass)) return absl::OkStatus();
   RunningState& state = pass.memory.running;
   const PlanRecord& record = *pass.memory.planning.record;
   const Observation* observed = pass.observed.get();

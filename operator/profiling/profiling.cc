@@ -25,13 +25,20 @@ std::string VersionOf(const ResourcePool& pool) {
   return pool.object.uid() + "/" + std::to_string(pool.object.generation());
 }
 
-// What is reported while nothing new has failed: the last failure, else `otherwise`.
-ProfileProgress Report(const Memory& memory, ProfileProgress otherwise) {
-  ProfileProgress progress = memory.last_failure ? *memory.last_failure : std::move(otherwise);
+// What is reported while nothing new has failed: the last failure, else `otherwise`. `first_try`: failures of other
+// jobs' templates say nothing of this one.
+ProfileProgress Report(const Memory& memory, ProfileProgress otherwise, bool first_try = false) {
+  ProfileProgress progress = memory.last_failure && !first_try ? *memory.last_failure : std::move(otherwise);
   if (progress.public_message.empty()) progress.public_message = progress.message;
   progress.failures = memory.failures;
   progress.refused = memory.refused;
   return progress;
+}
+
+// The job whose template the pod has, which need not be the one that is chosen now.
+std::string OwnerOf(const World& world, const kube::Object& pod) {
+  const auto owner = pod.controller();
+  return owner ? owner->uid : world.job->object.uid();
 }
 
 // Nothing is left to do but to delete what still runs.
@@ -55,9 +62,8 @@ Decision Fail(const World& world, Memory memory, const Options& options, const F
   const kube::Object& pod = *world.pods.front();
   if (memory.failed_pod != pod.uid()) {
     memory.failed_pod = pod.uid();
-    const std::string job = world.job->object.uid();
+    const std::string job = OwnerOf(world, pod);
     const int failures = ++memory.failures[job];
-    memory.failed_creations = 0;
     if (failure.stage == Stage::kRefused) memory.refused.insert(job);
     // After a refusal the template of another job may be right.
     memory.retry_at = world.steady;
@@ -113,6 +119,7 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
     memory.seen_pod = pod.uid();
     memory.seen_since = world.steady;
   }
+  memory.failed_creations.erase(OwnerOf(world, pod));
   const base::nanoseconds left = memory.seen_since + options.deadline - world.steady;
   if (left <= base::nanoseconds(0)) {
     const std::string how = fmt::format("has given no result within {:.0f} s", base::ToSeconds(options.deadline));
@@ -127,7 +134,8 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
       {},
       {}};
   Decision decision;
-  decision.progress = Report(memory, std::move(running));
+  const bool first_try = !memory.failures.contains(OwnerOf(world, pod));
+  decision.progress = Report(memory, std::move(running), first_try);
   decision.memory = std::move(memory);
   decision.requeue_after = left;
   return decision;
@@ -138,7 +146,10 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
 std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory) {
   const auto cost = [&](const std::string& uid) {
     const auto failures = memory.failures.find(uid);
-    return std::pair(memory.refused.contains(uid), failures == memory.failures.end() ? 0 : failures->second);
+    const auto creations = memory.failed_creations.find(uid);
+    return std::pair(memory.refused.contains(uid),
+                     (failures == memory.failures.end() ? 0 : failures->second) +
+                         (creations == memory.failed_creations.end() ? 0 : creations->second));
   };
   return *std::min_element(uids.begin(), uids.end(),
                            [&](const std::string& a, const std::string& b) { return cost(a) < cost(b); });
@@ -184,8 +195,8 @@ Decision AfterFailedCreation(const World& world, const Memory& memory, const Opt
   Decision decision;
   decision.memory = memory;
   Memory& next = decision.memory;
-  ++next.failed_creations;
-  next.retry_at = world.steady + Backoff(next.failed_creations, options);
+  const int failures = ++next.failed_creations[world.job->object.uid()];
+  next.retry_at = world.steady + Backoff(failures, options);
   const std::string start = fmt::format(
       "The layers of job {} cannot be measured on pool {}, because no profiler pod can "
       "be created",

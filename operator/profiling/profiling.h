@@ -29,7 +29,8 @@ struct Options {
   base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from its creation to its end
   base::nanoseconds first_retry = base::seconds(2);       // doubles with each failure
   base::nanoseconds longest_retry = std::chrono::minutes(10);
-  base::nanoseconds unit_poll = base::seconds(5);  // while no unit of the pool is free
+  base::nanoseconds unit_poll = base::seconds(5);    // while no unit of the pool is free
+  base::nanoseconds price_poll = base::seconds(30);  // while the pool has no price for any job
 };
 
 // Kept from pass to pass, until the profile is stored or no job wants it any more.
@@ -38,7 +39,7 @@ struct Memory {
   // By UID of the job whose pod template was used; see ProfileProgress.
   std::map<std::string, int> failures;
   std::set<std::string> refused;
-  int failed_creations = 0;  // in a row
+  std::map<std::string, int> failed_creations;  // in a row, by UID of the job
   base::SteadyTime retry_at{};
   std::string failed_pod;  // UID of the pod that failed last, so that it is counted once
   std::optional<ProfileProgress> last_failure;
@@ -50,6 +51,7 @@ struct Memory {
 struct World {
   base::SteadyTime steady;
   bool stored = false;             // a readable profile exists
+  bool wanted = false;             // by a job, perhaps one for which the pool has no price
   std::optional<TrainingJob> job;  // the one that ChooseJob has chosen; nullopt: no job wants the profile
   std::optional<ResourcePool> pool;
   int free_units = 0;  // of the pool, for that job

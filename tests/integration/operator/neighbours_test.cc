@@ -76,6 +76,20 @@ TEST_P(NeighboursTest, JobsWithTheSameModelShareOneProfilerAPool) {
   EXPECT_TRUE(Eventually([&] { return Status("second").conditions.IsTrue("Planned"); }, "planned"));
 }
 
+TEST_P(NeighboursTest, AnOperatorOfAnotherNamespaceLeavesProfilersAlone) {
+  kubelet_on_ = false;
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(Eventually([&] { return PodNames().size() == 2; }, "two profilers"));
+  const std::string uid = Get(kube::resources::Pods(), {ns_, "adult-profile-cpu"}).uid();
+  OperatorOptions options = Options();
+  options.ns = "elsewhere";
+  OperatorApp other(options, *operators_, clock_);
+  ASSERT_THAT(other.Start({}), base::IsOk());
+  Settle();
+  EXPECT_EQ(Get(kube::resources::Pods(), {ns_, "adult-profile-cpu"}).uid(), uid);
+  other.Stop();
+}
+
 TEST_P(NeighboursTest, ProfilersThatNobodyWantsAreDeleted) {
   kubelet_on_ = false;
   Apply(TrainingJobs(), JobJson());

@@ -213,7 +213,6 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   const auto found = members_.find(member);
   if (found == members_.end() || found->second.hello.instance() != instance) return;
   members_.erase(found);
-  barred_.erase(instance);
   if (over()) return;
   const auto of = [&](const std::optional<GenerationInfo>& generation) {
     if (!generation) return false;
@@ -255,7 +254,7 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
 void CoordinatorCore::OnPermanentFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
   if (next_ && fault.generation() == next_->generation) return RefuseNext(member, fault.message(), now);
   const bool in_force = active_ && fault.generation() == active_->generation;
-  if (!in_force && (active_ || fault.generation() <= abandoned_)) {
+  if (!in_force) {  // it was given up meanwhile
     return Log(true,
                fmt::format("{} of generation {}, which was given up: {}", member, fault.generation(), fault.message()));
   }

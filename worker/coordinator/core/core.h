@@ -12,7 +12,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,8 +159,6 @@ class CoordinatorCore {
   std::optional<GenerationInfo> next_;    // the generation being prepared
   // The last plan, when a member of it can never run it. desired_ is then the plan in force.
   std::optional<job::v1::RefusedPlan> refused_;
-  std::set<std::string> barred_;  // instances of members that can never run the plan in force
-  int64_t abandoned_ = 0;         // the last generation that was given up
   std::optional<Ledger> ledger_;
   Mode mode_ = Mode::kIdle;
   int64_t leader_term_ = 0;  // the newest term served

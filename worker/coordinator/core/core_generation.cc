@@ -25,7 +25,6 @@ RosterFit CoordinatorCore::Fit(const job::v1::ApplyPlanRequest& request, Use use
   return FitPlan(request, [&](const std::string& name) -> const job::v1::Hello* {
     const auto found = members_.find(name);
     if (found == members_.end() || found->second.released) return nullptr;
-    if (barred_.contains(found->second.hello.instance())) return nullptr;
     if (found->second.leaving && use != Use::kAll) return nullptr;
     if (use == Use::kHolders && (!active_ || !active_->members.contains(name))) return nullptr;
     return &found->second.hello;
@@ -78,7 +77,6 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
   Log(failed, fmt::format("abandoned generation {}: {}", next_->generation, why.text));
   Blame(why);
   found_ = false;
-  abandoned_ = next_->generation;
   if (failed) {
     ++failures_;
     const base::nanoseconds wait = options_.retry_wait * (int64_t{1} << std::min(failures_ - 1, 5));
@@ -103,17 +101,25 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
 void CoordinatorCore::RefuseNext(const std::string& member, const std::string& message, Instant now) {
   if (!active_) return Fail(fmt::format("{}: {}", member, message), false, now);
   const int64_t plan = next_->request.plan().generation();
-  if (plan != active_->request.plan().generation()) {
+  const bool same_plan = plan == active_->request.plan().generation();
+  const bool replacement = same_plan && !active_->members.contains(member);
+  if (!same_plan) {
     refused_.emplace();
     refused_->set_generation(plan);
     refused_->set_member(member);
     refused_->set_message(message);
     if (desired_->plan().generation() == plan) desired_ = active_->request;
     Journal(now);
-  } else if (const auto found = members_.find(member); found != members_.end()) {
-    barred_.insert(found->second.hello.instance());  // its pod ends, and another one takes its place
   }
   AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member}, true, now);
+  const auto found = members_.find(member);
+  if (!replacement || found == members_.end()) return;
+  // The plan runs without it: its pod ends with an error, and a new pod takes its place.
+  found->second.released = true;
+  job::v1::SessionResponse release;
+  release.mutable_release()->set_exit_code(1);
+  release.mutable_release()->set_reason(message);
+  commands_.push_back(SendCommand{member, found->second.hello.instance(), std::move(release)});
 }
 
 void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now) {

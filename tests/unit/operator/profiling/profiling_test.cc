@@ -166,6 +166,18 @@ TEST_F(ProfilingTest, TheBrokenTemplateOfOneJobDoesNotKeepTheOthersFromTheirProf
   EXPECT_EQ(ChooseJob({"job-1"}, memory_), "job-1");  // and nothing is tried for it again
 }
 
+TEST_F(ProfilingTest, AFailureCountsForTheJobWhoseTemplateThePodHas) {
+  Start();
+  Json pod = world_.pods.front()->json();
+  pod["metadata"]["ownerReferences"] = Json::array(
+      {{{"apiVersion", "v1"}, {"kind", "TrainingJob"}, {"name", "other"}, {"uid", "job-9"}, {"controller", true}}});
+  world_.pods = {std::make_shared<const kube::Object>(pod)};
+  End(2, "no such volume\n");
+  EXPECT_THAT(Pass().progress->refused, testing::ElementsAre("job-9"));
+  world_.pods.clear();
+  EXPECT_EQ(Pass().step, Step::kCreatePod);
+}
+
 TEST_F(ProfilingTest, ALogWithoutAProfileIsAFailure) {
   const absl::StatusOr<std::string> logs[] = {"", "MEDLEY-PROFILE {\n", base::NotFound("no such pod"),
                                               base::InvalidArgument("container is not available")};

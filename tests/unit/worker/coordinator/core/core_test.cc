@@ -291,6 +291,41 @@ TEST_F(CoreTest, OtherRowsOfANewMemberDoNotEndTheJob) {
   EXPECT_THAT(Seen().refused().message(), HasSubstr("this member read 99 rows, earlier trainers read 100"));
 }
 
+// A pod that was replaced came up on a node without the data.
+TEST_F(CoreTest, AReplacementThatCanNeverRunIsReleasedAndTheOthersTrainOn) {
+  plan_ = sim::MakePlan(1, 2, 1, 1, "a");
+  ASSERT_THAT(core_.ApplyPlan(plan_, Now()), IsOkAndHolds(1));
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    if (slot.member() != "job-0-a-1") Hello(slot);
+  }
+  Advance(base::seconds(600));  // it starts without the member that does not come
+  const int64_t first = Seen().next_generation();
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    job::v1::SessionRequest message;
+    message.mutable_warmed()->set_generation(first);
+    message.mutable_warmed()->set_rows(100);
+    if (slot.member() != "job-0-a-1") Say(slot.member(), message);
+  }
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    job::v1::SessionRequest message;
+    message.mutable_ready()->set_generation(first);
+    if (slot.member() != "job-0-a-1") Say(slot.member(), message);
+  }
+  ASSERT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING) << Seen().DebugString();
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    if (slot.member() == "job-0-a-1") Hello(slot);
+  }
+  Advance(base::seconds(1));
+  ASSERT_GT(Seen().next_generation(), first);
+  PermanentFault("job-0-a-1", Seen().next_generation());
+  EXPECT_FALSE(core_.over());
+  EXPECT_FALSE(Seen().has_refused());  // the plan itself runs
+  ASSERT_TRUE(sent_["job-0-a-1"].back().has_release());
+  EXPECT_EQ(sent_["job-0-a-1"].back().release().exit_code(), 1);
+  for (int i = 0; i < 60; ++i) Advance(base::seconds(1));
+  EXPECT_EQ(Seen().next_generation(), 0);  // it is not prepared again
+}
+
 TEST_F(CoreTest, APermanentFaultOfTheGenerationInForceEndsTheJob) {
   PrepareSecondPlan();
   PermanentFault("job-0-a-0", 1);
