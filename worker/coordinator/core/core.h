@@ -98,7 +98,7 @@ class CoordinatorCore {
   void AbandonNext(const Cause& why, bool failed, Instant now);
   // `member` cannot take part in next_, and a retry would not help: the job trains on with the plan in force. It fails
   // only when no members hold its state.
-  void RefuseNext(const std::string& member, const std::string& message, Instant now);
+  void RefuseNext(std::string member, const std::string& message, Instant now);
   void AdvanceNext(Instant now);
   bool AdoptRows(Instant now);
   bool AllWarmed() const;

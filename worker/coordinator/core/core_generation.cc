@@ -98,7 +98,8 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
   waiting_since_ = now.steady;
 }
 
-void CoordinatorCore::RefuseNext(const std::string& member, const std::string& message, Instant now) {
+// A copy of the name: it may be that of a peer of next_, which ends here.
+void CoordinatorCore::RefuseNext(std::string member, const std::string& message, Instant now) {
   if (!active_) return Fail(fmt::format("{}: {}", member, message), false, now);
   const int64_t plan = next_->request.plan().generation();
   const bool same_plan = plan == active_->request.plan().generation();
