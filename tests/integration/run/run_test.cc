@@ -128,8 +128,8 @@ class RunTest : public testing::Test {
     const size_t at = output.find(words);
     return at == std::string::npos ? 0 : std::atoll(output.c_str() + at + words.size());
   }
-  // Runs the example and returns how it ended. On a machine that has other work to do the planner says what it can
-  // reach, and the example runs with half of that, as on an idle machine. An idle machine must reach the example's goal.
+  // Runs the example and returns how it ended. An idle machine must reach the example's goal. On a machine that has
+  // other work to do the planner says what it can reach, and the example runs with half of that.
   std::string RunExample(std::filesystem::path manifest) {
     double load = 0;  // before the example: processes that want to run, the mean of a minute
     EXPECT_EQ(getloadavg(&load, 1), 1);
