@@ -9,7 +9,7 @@ namespace medley::ops {
 namespace {
 
 // Far more than a pass ever needs; a bound, so that an error in a decision cannot hold a worker forever.
-constexpr size_t kMaxActions = 10000;
+constexpr int kMaxActions = 10000;
 
 }  // namespace
 
@@ -39,15 +39,15 @@ absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lif
   const lifecycle::JobInput input = ReadJobInput(deps_, object);
   const lifecycle::World world = ReadWorld(deps_, object, memory, first);
   JobActions actions(deps_, input, world.leader_term, first, stop_);
-  std::vector<lifecycle::Answer> answers;
-  lifecycle::Decision decision = lifecycle::Decide(input, world, memory, answers, deps_.options);
-  while (decision.next) {
-    if (answers.size() >= kMaxActions) {
-      return base::Internal("the pass over job {} did not end after {} actions; the next would be: {}",
-                            object->key().ToString(), answers.size(), lifecycle::Describe(*decision.next));
-    }
-    answers.push_back(actions.Do(*decision.next));
-    decision = lifecycle::Decide(input, world, memory, answers, deps_.options);
+  int carried_out = 0;
+  const auto respond = [&](const lifecycle::Action& action) -> std::optional<lifecycle::Answer> {
+    if (++carried_out > kMaxActions) return std::nullopt;
+    return actions.Do(action);
+  };
+  lifecycle::Decision decision = lifecycle::Decide(input, world, memory, respond, deps_.options);
+  if (decision.unanswered) {
+    return base::Internal("the pass over job {} did not end after {} actions; the next would be: {}",
+                          object->key().ToString(), kMaxActions, lifecycle::Describe(*decision.unanswered));
   }
   memory = std::move(decision.memory);
   for (const lifecycle::Effect& effect : decision.effects) actions.Do(effect);

@@ -1,7 +1,7 @@
 // Everything that the life of a job can do to the world, as values.
 //
-// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out and calls Decide
-// again. An Effect has none: the shell carries out all effects, in order, when the pass has ended.
+// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out at once. An
+// Effect has none: the shell carries out all effects, in order, when the pass has ended.
 #pragma once
 
 #include <absl/status/status.h>

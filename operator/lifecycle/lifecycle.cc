@@ -47,21 +47,21 @@ absl::Status Run(Pass& pass, const JobInput& input) {
 
 }  // namespace
 
-Decision Decide(const JobInput& input, const World& world, const Memory& memory, const std::vector<Answer>& answers,
+Decision Decide(const JobInput& input, const World& world, Memory memory, const Respond& respond,
                 const JobOptions& options) {
-  Pass pass(*input.object, world, memory, answers, options);
+  Pass pass(*input.object, world, std::move(memory), respond, options);
   pass.profile_hash = input.profile_hash;
   LoadStatus(pass);
   ForgetDeletedPods(pass);
   absl::Status status = Run(pass, input);
   // The status reports what was done even where a later step failed.
-  if (!pass.open() && !pass.object.deleting()) {
+  if (!pass.unanswered() && !pass.object.deleting()) {
     const absl::Status written = WriteStatus(pass);
     if (status.ok()) status = written;
   }
   Decision decision;
-  decision.next = pass.open();
-  if (decision.next) return decision;
+  decision.unanswered = pass.unanswered();
+  if (decision.unanswered) return decision;
   if (status.ok()) decision.requeue_after = pass.requeue_after();
   decision.status = std::move(status);
   decision.memory = std::move(pass.memory);

@@ -3,23 +3,16 @@
 //   admit -> objects -> profile -> plan -> run -> (restart | replan | evacuate) -> finish
 //
 // One pass brings the job as far as it can. Some steps of a pass need the answer of an action: whether the plan was
-// saved, what the planner found. Decide therefore works by replay, as workflow engines do:
+// saved, what the planner found. Decide asks `respond` for it and goes on with the answer. The shell carries the action
+// out; a test takes the answer from a table, or from a recorded pass.
 //
-//   answers = []
-//   loop: decision = Decide(job, world, memory, answers, options)
-//         decision.next? carry it out, append its answer to `answers`, decide again
-//         else           keep decision.memory, carry out decision.effects, requeue
-//
-// Each call runs the pass from its beginning, takes the answers in the order in which they were asked for, and stops at
-// the first action without an answer. `world` and `memory` stay those of the beginning of the pass, so every call
-// repeats the decisions of the call before: nothing is decided twice or differently. A pass takes one call and one
-// more for each action.
-//
-// Pure: no client, cache, clock, randomness, log, thread. The same arguments give the same decision.
+// Pure but for `respond`: no client, cache, clock, randomness, log, thread. The same arguments and the same answers give
+// the same actions in the same order, and the same decision.
 #pragma once
 
 #include <absl/status/status.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,9 +25,13 @@
 
 namespace medley::ops::lifecycle {
 
+// The answer of an action, of the type that the action names. nullopt: there is none; the pass ends before this action.
+// Called by Decide in the thread of its caller; an action is handed over once.
+using Respond = std::function<std::optional<Answer>(const Action&)>;
+
 struct Decision {
-  std::optional<Action> next;
-  // Meaningful only without `next`:
+  std::optional<Action> unanswered;  // the pass has ended before this action
+  // Meaningful only without `unanswered`:
   absl::Status status;  // an error: the pass is repeated after a growing delay, with the new memory
   Memory memory;
   std::vector<Effect> effects;
@@ -42,7 +39,7 @@ struct Decision {
   std::shared_ptr<const Observation> observed;  // by which the pass was decided; null: none
 };
 
-Decision Decide(const JobInput& input, const World& world, const Memory& memory, const std::vector<Answer>& answers,
+Decision Decide(const JobInput& input, const World& world, Memory memory, const Respond& respond,
                 const JobOptions& options);
 
 }  // namespace medley::ops::lifecycle

@@ -1,28 +1,29 @@
 #include "operator/lifecycle/pass.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace medley::ops::lifecycle {
 
-Pass::Pass(const kube::Object& job, const World& seen, const Memory& remembered, const std::vector<Answer>& answers,
-           const JobOptions& settings)
+Pass::Pass(const kube::Object& job, const World& seen, Memory remembered,
+           const std::function<std::optional<Answer>(const Action&)>& respond, const JobOptions& settings)
     : object(job),
       world(seen),
       options(settings),
-      memory(remembered.uid == job.uid() ? remembered : Memory()),
+      memory(remembered.uid == job.uid() ? std::move(remembered) : Memory()),
       observed(seen.observed),
-      answers_(answers) {
+      respond_(respond) {
   memory.uid = object.uid();
 }
 
-const Answer* Pass::NextAnswer(Action action) {
-  if (open_) return nullptr;
-  if (used_ < answers_.size()) return &answers_[used_++];
-  open_ = std::move(action);
-  return nullptr;
+std::optional<Answer> Pass::AnswerOf(Action action) {
+  if (unanswered_) return std::nullopt;
+  std::optional<Answer> answer = respond_(action);
+  if (!answer) unanswered_ = std::move(action);
+  return answer;
 }
 
-absl::Status Pass::NotAnsweredYet() { return base::Cancelled("the pass waits for the answer of an action"); }
+absl::Status Pass::NotAnswered() { return base::Cancelled("an action of the pass has no answer"); }
 
 void Pass::Event(std::string_view reason, std::string_view message) {
   Publish(PublishEvent{false, std::string(reason), std::string(message)});

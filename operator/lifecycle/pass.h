@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@
 
 namespace medley::ops::lifecycle {
 
-// The answer of an action, or an error: the shell has not carried it out yet. For MEDLEY_ASSIGN_OR_RETURN.
+// The answer of an action, or an error: there is none. For MEDLEY_ASSIGN_OR_RETURN.
 template <typename T>
 class Asked {
  public:
@@ -40,22 +41,23 @@ class Asked {
 
 class Pass {
  public:
-  Pass(const kube::Object& object, const World& world, const Memory& memory, const std::vector<Answer>& answers,
-       const JobOptions& options);
+  // The arguments must outlive the pass. A memory of another job is dropped.
+  Pass(const kube::Object& object, const World& world, Memory memory,
+       const std::function<std::optional<Answer>(const Action&)>& respond, const JobOptions& options);
 
-  // Returns the action's answer. An error means that the shell has not carried it out yet: the pass must end at once,
-  // and what it decides after that is dropped. A failure of the action itself is part of the answer.
+  // Returns the action's answer. An error means that there is none: the pass must end at once, and what it decides
+  // after that is dropped. A failure of the action itself is part of the answer.
   template <typename A>
   Asked<typename A::Answer> Ask(A action) {
     using Result = Asked<typename A::Answer>;
-    const Answer* answer = NextAnswer(std::move(action));
-    if (answer == nullptr) return Result::Missing(NotAnsweredYet());
-    const auto* value = std::get_if<typename A::Answer>(answer);
-    if (value == nullptr) return Result::Missing(base::Internal("the shell answered another action"));
-    return Result(*value);
+    std::optional<Answer> answer = AnswerOf(std::move(action));
+    if (!answer) return Result::Missing(NotAnswered());
+    auto* value = std::get_if<typename A::Answer>(&*answer);
+    if (value == nullptr) return Result::Missing(base::Internal("an action got the answer of another kind of action"));
+    return Result(std::move(*value));
   }
   // The first action without an answer.
-  const std::optional<Action>& open() const { return open_; }
+  const std::optional<Action>& unanswered() const { return unanswered_; }
 
   void Publish(Effect effect) { effects_.push_back(std::move(effect)); }
   void Event(std::string_view reason, std::string_view message);
@@ -82,12 +84,12 @@ class Pass {
   std::string coordinator;                      // the address to which this pass is connected; empty: none
 
  private:
-  const Answer* NextAnswer(Action action);
-  static absl::Status NotAnsweredYet();
+  // nullopt from the first action without an answer on.
+  std::optional<Answer> AnswerOf(Action action);
+  static absl::Status NotAnswered();
 
-  const std::vector<Answer>& answers_;
-  size_t used_ = 0;
-  std::optional<Action> open_;
+  const std::function<std::optional<Answer>(const Action&)>& respond_;
+  std::optional<Action> unanswered_;
   std::vector<Effect> effects_;
   std::optional<base::nanoseconds> requeue_after_;
 };

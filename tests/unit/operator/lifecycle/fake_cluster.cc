@@ -340,15 +340,14 @@ PassLog FakeCluster::Pass() {
   PassLog log;
   const JobInput input = Input();
   seen_ = Observe();
-  std::vector<Answer> answers;
-  Decision decision = Decide(input, seen_, memory_, answers, options);
-  while (decision.next) {
-    MEDLEY_CHECK(answers.size() < 1000, "the pass does not end: " + trace());
-    CheckAction(*decision.next);
-    if (!IsRead(*decision.next)) log.actions.push_back(Describe(*decision.next));
-    answers.push_back(Carry(*decision.next));
-    decision = Decide(input, seen_, memory_, answers, options);
-  }
+  int actions = 0;
+  const Respond respond = [&](const Action& action) {
+    MEDLEY_CHECK(++actions <= 1000, "the pass does not end: " + trace());
+    CheckAction(action);
+    if (!IsRead(action)) log.actions.push_back(Describe(action));
+    return Carry(action);
+  };
+  const Decision decision = Decide(input, seen_, memory_, respond, options);
   memory_ = decision.memory;
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))

@@ -118,15 +118,12 @@ TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
   const JobInput input = cluster.Input();
   cluster.noticed_nodes = {"a-0"};
   const World world = cluster.Observe();
-  std::vector<Answer> answers;
-  Decision decision = Decide(input, world, cluster.memory(), answers, cluster.options);
-  while (decision.next) {
-    const SavePlan::Outcome overtaken{base::Aborted("another operator"), "v9", true,
-                                      std::make_shared<const PlanRecord>(theirs)};
-    const bool saves = std::holds_alternative<SavePlan>(*decision.next);
-    answers.push_back(saves ? Answer(overtaken) : cluster.Carry(*decision.next));
-    decision = Decide(input, world, cluster.memory(), answers, cluster.options);
-  }
+  const SavePlan::Outcome overtaken{base::Aborted("another operator"), "v9", true,
+                                    std::make_shared<const PlanRecord>(theirs)};
+  const Respond respond = [&](const Action& action) {
+    return std::holds_alternative<SavePlan>(action) ? overtaken : cluster.Carry(action);
+  };
+  const Decision decision = Decide(input, world, cluster.memory(), respond, cluster.options);
   EXPECT_THAT(decision.status, base::StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(decision.memory.planning.record->plan.generation, 9);
   EXPECT_EQ(decision.memory.planning.version, "v9");
@@ -141,15 +138,13 @@ TEST(PlanningTest, AnUnreadablePlanIsMadeAgain) {
   kube::Object broken(
       kube::Json::parse(R"({"metadata": {"name": "adult-plan", "resourceVersion": "5", "ownerReferences":
       [{"uid": "job-1", "controller": true}]}, "data": {"plan.json": "{"}})"));
-  std::vector<Answer> answers;
   std::vector<std::string> actions;
-  Decision decision = Decide(input, world, Memory(), answers, cluster.options);
-  while (decision.next) {
-    actions.push_back(Describe(*decision.next));
-    const bool reads = std::holds_alternative<ReadPlan>(*decision.next);
-    answers.push_back(reads ? Answer(std::make_shared<const kube::Object>(broken)) : cluster.Carry(*decision.next));
-    decision = Decide(input, world, Memory(), answers, cluster.options);
-  }
+  const Respond respond = [&](const Action& action) {
+    actions.push_back(Describe(action));
+    const bool reads = std::holds_alternative<ReadPlan>(action);
+    return reads ? std::make_shared<const kube::Object>(broken) : cluster.Carry(action);
+  };
+  const Decision decision = Decide(input, world, Memory(), respond, cluster.options);
   EXPECT_THAT(actions, Contains("ask for a plan"));
   EXPECT_TRUE(decision.memory.planning.record.has_value());
 }

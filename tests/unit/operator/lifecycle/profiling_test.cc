@@ -94,15 +94,12 @@ TEST(ProfilingTest, AProfileThatTheCacheDoesNotShowYetIsNotMeasuredAgain) {
   // The pass decides from a cache without the ConfigMap, which the API server has.
   const JobInput input = cluster.Input();
   const World world = cluster.Observe();
-  std::vector<Answer> answers;
   std::vector<std::string> actions;
-  Decision decision = Decide(input, world, cluster.memory(), answers, cluster.options);
-  while (decision.next) {
-    actions.push_back(Describe(*decision.next));
-    const bool cached = std::holds_alternative<ReadProfiles>(*decision.next);
-    answers.push_back(cached ? Answer(ReadProfiles::Answer()) : cluster.Carry(*decision.next));
-    decision = Decide(input, world, cluster.memory(), answers, cluster.options);
-  }
+  const Respond respond = [&](const Action& action) {
+    actions.push_back(Describe(action));
+    return std::holds_alternative<ReadProfiles>(action) ? ReadProfiles::Answer() : cluster.Carry(action);
+  };
+  Decide(input, world, cluster.memory(), respond, cluster.options);
   EXPECT_THAT(actions, Contains(HasSubstr("get ConfigMap medley-profile-")));
   EXPECT_THAT(actions, Not(Contains("create pods adult-profile-a")));
 }

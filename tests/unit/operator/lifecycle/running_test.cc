@@ -109,13 +109,11 @@ TEST_F(RunningTest, APodOfAnotherOwnerIsReported) {
   const kube::Object theirs(Json::parse(
       R"({"metadata": {"name": "adult-0-a-1", "ownerReferences": [{"kind": "ReplicaSet", "name": "web", "uid": "x",
           "controller": true}]}})"));
-  std::vector<Answer> answers;
-  Decision decision = Decide(input, world, cluster_.memory(), answers, cluster_.options);
-  while (decision.next) {
-    const bool gets = std::holds_alternative<GetObject>(*decision.next);
-    answers.push_back(gets ? Answer(absl::StatusOr<kube::Object>(theirs)) : cluster_.Carry(*decision.next));
-    decision = Decide(input, world, cluster_.memory(), answers, cluster_.options);
-  }
+  const Respond respond = [&](const Action& action) {
+    const bool gets = std::holds_alternative<GetObject>(action);
+    return gets ? absl::StatusOr<kube::Object>(theirs) : cluster_.Carry(action);
+  };
+  const Decision decision = Decide(input, world, cluster_.memory(), respond, cluster_.options);
   EXPECT_THAT(decision.status, base::StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("ReplicaSet web")));
 }
 
