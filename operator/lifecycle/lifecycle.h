@@ -6,8 +6,8 @@
 // saved, what the planner found. Decide asks `respond` for it and goes on with the answer. The shell carries the action
 // out; a test takes the answer from a table, or from a recorded pass.
 //
-// Pure but for `respond`: no client, cache, clock, randomness, log, thread. The same arguments and the same answers give
-// the same actions in the same order, and the same decision.
+// Pure but for `respond`: no client, cache, clock, randomness, log, thread. The same arguments and the same answers
+// give the same actions in the same order, and the same decision.
 #pragma once
 
 #include <absl/status/status.h>
