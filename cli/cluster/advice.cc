@@ -78,6 +78,25 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"FixedPrice", ""},
       {"CatalogPrice", ""},
       {"UnitsExist", ""},
+      {"PoolsFound", ""},
+      {"PlanRefused",
+       "correct the nodes or volumes of the pool that the message names, so that its pods find the same training data "
+       "as "
+       "the others; the job tries the pool again after the time in the message"},
+      {"Measured", ""},
+      {"Measuring", "wait: the profiler pod that the message names needs seconds to minutes"},
+      {"NoFreeUnit",
+       "add nodes, or raise the limit or quota that the message names; the layers are measured when a unit is free"},
+      {"FailedCreatePod",
+       "correct what the message names (a ResourceQuota, an admission policy, a pod of another owner with that name); "
+       "the operator tries again within 10 minutes"},
+      {"ProfilerFailed",
+       "correct what the message names; if the pod ran out of memory, raise the memory in spec.unit.resources of the "
+       "pool; the operator tries again within 10 minutes, and at once after an edit of the pool"},
+      {"ProfileUnreadable", "use the worker image of the operator's version; the operator measures again by itself"},
+      {"ProfilingTimedOut",
+       "find out why the pod did not start or was slow (kubectl describe pod), and add nodes of the pool if it was not "
+       "scheduled; the operator measures again by itself"},
   };
   return kSentences;
 }

@@ -94,7 +94,8 @@ absl::StatusOr<Usable> UsablePools(const JobObjects& objects, const ops::Trainin
     const auto pool = std::find_if(objects.pools.begin(), objects.pools.end(),
                                    [&](const kube::Object& p) { return p.key().name == name; });
     if (pool == objects.pools.end()) {
-      return base::NotFound("spec.resources.pools names ResourcePool '{}', which does not exist", name);
+      job_request.notes.push_back("pool " + name + " is left out of the plan: no ResourcePool has this name");
+      continue;
     }
     MEDLEY_RETURN_IF_ERROR(AddPool(objects, *pool, job.key().ns, named, keep_offerings, usable, job_request));
   }

@@ -8,6 +8,7 @@
 #include "cli/format.h"
 #include "cli/table.h"
 #include "operator/api/training_job.h"
+#include "operator/api/worker_state.h"
 
 namespace medley::cli {
 namespace {
@@ -22,8 +23,9 @@ std::string PodProblem(const kube::Object& pod) {
   if (pod.deleting()) return "is terminating";
   if (phase == "Failed") {
     const std::string reason = pod.String("/status/reason");
-    const kube::Json& code = pod.At("/status/containerStatuses/0/state/terminated/exitCode");
-    const std::string how = pod.String("/status/containerStatuses/0/state/terminated/reason");
+    const kube::Object worker = ops::WorkerStatus(pod);
+    const kube::Json& code = worker.At("/state/terminated/exitCode");
+    const std::string how = worker.String("/state/terminated/reason");
     return fmt::format("has failed: {}{}{}", reason.empty() ? how : reason,
                        code.is_number_integer() ? ", exit code " + code.dump() : "",
                        pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
@@ -87,6 +89,7 @@ std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& statu
   if (!found.empty()) return found;
   add(ops::kPlannedCondition, ops::ConditionStatus::kFalse);
   add(ops::kPlannedCondition, ops::ConditionStatus::kUnknown);
+  add(ops::kPoolsUsableCondition, ops::ConditionStatus::kFalse);
   add(ops::kRestartingCondition, ops::ConditionStatus::kTrue);
   add(ops::kRescalingCondition, ops::ConditionStatus::kTrue);
   if (!status.conditions.IsTrue(ops::kPlannedCondition)) return found;

@@ -82,7 +82,7 @@ TopPool TakePool(const kube::Object& object, base::WallTime now) {
   row.capacity = status.units.capacity;
   row.used = status.units.used;
   row.free = status.units.free;
-  for (const char* type : {ops::kPricedCondition, ops::kAvailableCondition}) {
+  for (const char* type : {ops::kPricedCondition, ops::kAvailableCondition, ops::kProfiledCondition}) {
     const ops::Condition* condition = status.conditions.Find(type);
     if (condition != nullptr && condition->status != ops::ConditionStatus::kTrue && row.problem.empty()) {
       row.problem = ReasonAndMessage(*condition);

@@ -146,14 +146,13 @@ absl::Status LocalCluster::StartScheduler() {
 }
 
 absl::Status LocalCluster::StartOperator() {
-  // All pools are this machine. Their profilers may share it, as the members of a job will.
   MEDLEY_ASSIGN_OR_RETURN(
-      operator_, ChildProcess::Start(
-                     {.program = options_.programs / "medley-operator",
-                      .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
-                                    "--worker-image", "medley-worker", "--status-interval", "0.5", "--warm-up-seconds",
-                                    "2", "--worker-metrics-port", "7201", "--parallel-profilers", "8"},
-                      .log = options_.run_folder / "operator.log"}));
+      operator_,
+      ChildProcess::Start({.program = options_.programs / "medley-operator",
+                           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
+                                         "--worker-image", "medley-worker", "--status-interval", "0.5",
+                                         "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
+                           .log = options_.run_folder / "operator.log"}));
   return absl::OkStatus();  // the operator retries until it can work, so there is nothing to wait for
 }
 

@@ -51,8 +51,14 @@ void Candidate::RaiseTerm(int64_t term) {
 
 bool Candidate::ValidLocked() const { return clock_.Steady() < observed_at_ + observed_.duration(); }
 
+int64_t Candidate::held_term() const {
+  base::MutexLock lock(mutex_);
+  return held_term_;
+}
+
 void Candidate::SetObserved(LeaderRecord record, std::string version) {
   base::MutexLock lock(mutex_);
+  if (record.holder == options_.identity) held_term_ = record.transitions;
   if (!seen_ || !(record == observed_)) {
     seen_ = true;
     observed_ = std::move(record);

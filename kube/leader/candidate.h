@@ -43,6 +43,9 @@ class Candidate {
   bool IsLeader() const;
   LeaderRecord record() const;  // the last observed record
   bool seen() const;            // true if a record was observed
+  // The term of the last record of which this process was the holder; 0 before the first. It stays when another process
+  // takes the Lease, so that what is sent afterwards is recognised as stale.
+  int64_t held_term() const;
   // When the observed record becomes invalid, unless it changes.
   base::SteadyTime valid_until() const;
   // When this process's last successful write began.
@@ -67,6 +70,7 @@ class Candidate {
   base::SteadyTime observed_at_ ABSL_GUARDED_BY(mutex_){};
   base::SteadyTime renewed_at_ ABSL_GUARDED_BY(mutex_){};
   int64_t least_term_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t held_term_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace medley::kube

@@ -58,7 +58,8 @@ class LeaderElector {
 
   bool leading() const { return leading_; }
   std::string leader() const { return candidate_.record().holder; }  // empty: none, or not known yet
-  int64_t term() const { return candidate_.record().transitions; }   // of that leader
+  // With which this process leads, or led last; 0: it never led, or leads in the first term.
+  int64_t term() const { return candidate_.held_term(); }
   // Returns OK while this process may act as leader: it leads, and its last renewal is younger than the renew deadline.
   absl::Status Guard() const;
   // For /healthz: fails if a leader has not renewed for lease + tolerance; it should have ended long before.

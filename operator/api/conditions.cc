@@ -77,6 +77,11 @@ void Conditions::Remove(std::string_view type) {
   std::erase_if(conditions_, [&](const Condition& c) { return c.type == type; });
 }
 
+void Conditions::KeepOnly(std::span<const std::string_view> types) {
+  std::erase_if(conditions_,
+                [&](const Condition& c) { return std::find(types.begin(), types.end(), c.type) == types.end(); });
+}
+
 const Condition* Conditions::Find(std::string_view type) const {
   for (const Condition& c : conditions_) {
     if (c.type == type) return &c;

@@ -2,6 +2,7 @@
 // synchronised.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class Conditions {
   bool Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
            int64_t observed_generation, base::WallTime now);
   void Remove(std::string_view type);
+  // Removes the conditions of all other types.
+  void KeepOnly(std::span<const std::string_view> types);
   const Condition* Find(std::string_view type) const;  // null: absent
   bool IsTrue(std::string_view type) const;
   bool IsFalse(std::string_view type) const;

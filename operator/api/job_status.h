@@ -1,10 +1,12 @@
 // The `status` of a TrainingJob. Values; not synchronised. Money is in USD.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/api/conditions.h"
@@ -14,12 +16,17 @@ namespace medley::ops {
 // Types of conditions.
 inline constexpr char kPlannedCondition[] = "Planned";
 inline constexpr char kPodsReadyCondition[] = "PodsReady";
+inline constexpr char kPoolsUsableCondition[] = "PoolsUsable";
 inline constexpr char kRunningCondition[] = "Running";
 inline constexpr char kRescalingCondition[] = "Rescaling";
 inline constexpr char kSuspendedCondition[] = "Suspended";
 inline constexpr char kRestartingCondition[] = "Restarting";
 inline constexpr char kCompleteCondition[] = "Complete";
 inline constexpr char kFailedCondition[] = "Failed";
+// All of them. Conditions of other types belong to other controllers.
+inline constexpr std::array<std::string_view, 9> kJobConditions = {
+    kPlannedCondition,   kPodsReadyCondition,  kPoolsUsableCondition, kRunningCondition, kRescalingCondition,
+    kSuspendedCondition, kRestartingCondition, kCompleteCondition,    kFailedCondition};
 
 struct PlanStatus {
   struct Stage {

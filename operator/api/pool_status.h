@@ -9,6 +9,7 @@ namespace medley::ops {
 
 inline constexpr char kPricedCondition[] = "Priced";
 inline constexpr char kAvailableCondition[] = "Available";
+inline constexpr char kProfiledCondition[] = "Profiled";
 
 struct PoolUnits {
   int limit = 0;

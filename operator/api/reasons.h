@@ -18,6 +18,8 @@ inline constexpr std::string_view kReasons[] = {
     "Infeasible",
     "SchedulerUnavailable",
     "Profiling",
+    // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
+    "PoolsFound",
     // PodsReady
     "AllRunning",
     "PodsStarting",
@@ -30,6 +32,7 @@ inline constexpr std::string_view kReasons[] = {
     "CapacityChanged",
     "ThroughputBelowGoal",
     "MemberUnschedulable",
+    "PlanRefused",
     "PoolUnusable",
     "MaxUnitsLowered",
     "CapacityLowered",
@@ -60,6 +63,14 @@ inline constexpr std::string_view kReasons[] = {
     // Available (pools)
     "UnitsExist",
     "NoNodes",
+    // Profiled (pools); also ProfileFailed, as of Failed
+    "Measured",
+    "Measuring",
+    "NoFreeUnit",
+    "FailedCreatePod",
+    "ProfilerFailed",
+    "ProfileUnreadable",
+    "ProfilingTimedOut",
 };
 
 }  // namespace medley::ops

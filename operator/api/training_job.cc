@@ -28,6 +28,7 @@ const Json& Defaults() {
     "data": {"maxBadRows": 0, "schema": {"numericBuckets": 0, "header": false}},
     "training": {"epochs": 1, "batchSize": 512, "microBatches": 4, "precision": "float32", "seed": 1,
                  "optimizer": {"name": "adagrad", "learningRate": 0.05}},
+    "profiling": {"wait": "2m"},
     "planner": {"name": "auto", "timeBudget": "5s", "parallelism": {"schedule": "SYNC_1F1B"}},
     "resources": {},
     "elasticity": {"enabled": true, "minUnits": 1, "maxUnits": 64,
@@ -152,6 +153,7 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   job.epochs = static_cast<int>(training.Int("epochs", 1));
   job.batch_size = static_cast<int>(training.Int("batchSize", 512));
   job.micro_batches = static_cast<int>(training.Int("microBatches", 4));
+  job.profiling_wait_seconds = spec.Child("profiling").Seconds("wait", 120);
   MEDLEY_RETURN_IF_ERROR(spec.status());
   MEDLEY_RETURN_IF_ERROR(percent);
   return job;

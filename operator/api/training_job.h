@@ -81,6 +81,7 @@ struct TrainingJob {
   int epochs = 1;
   int batch_size = 512;
   int micro_batches = 4;
+  double profiling_wait_seconds = 120;  // for profiles of more pools, once a first plan is feasible
 
   kube::Key key() const { return object.key(); }
   const std::string& name() const { return name_; }

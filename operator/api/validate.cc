@@ -112,6 +112,8 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.objective.budgetUsd must be greater than 0");
   rules.Require(!Has(spec, "/objective/maxUsdPerHour") || Number(spec, "/objective/maxUsdPerHour", 0) > 0,
                 "spec.objective.maxUsdPerHour must be greater than 0");
+  const double wait = Seconds(spec, "/profiling/wait");
+  rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
   const double budget = Seconds(spec, "/planner/timeBudget");
   rules.Require(budget > 0 && budget <= 600, "spec.planner.timeBudget must be greater than 0 and at most 10m");
 }

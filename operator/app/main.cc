@@ -97,8 +97,6 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds,
                  "Assumed seconds from the creation of a pod to its first step")
       ->capture_default_str();
-  app.add_option("--parallel-profilers", o.job.parallel_profilers, "Most profiler pods of one job at the same time")
-      ->capture_default_str();
   app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 

@@ -11,6 +11,8 @@
 #include "operator/capacity/trim.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/pool_reconciler.h"
+#include "operator/controllers/profile_reconciler.h"
+#include "operator/profiling/board.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/manager.h"
 #include "operator/telemetry/controller_metrics.h"
@@ -34,8 +36,15 @@ bool JobChanged(const kube::Object& before, const kube::Object& now) {
 
 bool PoolChanged(const kube::Object& before, const kube::Object& now) { return GenerationChanged()(before, now); }
 
+// What decides which profiles a job wants.
+bool ProfilesChanged(const kube::Object& before, const kube::Object& now) {
+  return JobChanged(before, now) || MayWantProfiles(before) != MayWantProfiles(now);
+}
+
 // May be short: names of pods are deterministic, so creating a pod twice fails with AlreadyExists.
 constexpr base::seconds kExpectationTimeout{30};
+
+constexpr int kProfileWorkers = 2;
 
 // The kinds with at least as many objects as there are jobs; the informers keep these packed.
 std::set<kube::Resource> KindsWithManyObjects() {
@@ -71,6 +80,7 @@ class OperatorApp::Graph {
 
  private:
   absl::Status AddSources();
+  absl::Status AddProfileSources();
   absl::Status ExpectFrom(kube::Informer& informer, const KeyMapper& owner);
   void AddParts();
   void EnqueueAll();
@@ -78,6 +88,9 @@ class OperatorApp::Graph {
   void CountObservation(const absl::StatusOr<model::Prediction>& answer);
   JobDeps Deps();
   KeyMapper AllJobs();
+  // Of the jobs that share the profile.
+  std::vector<kube::Key> JobsOf(const std::string& ns, const std::string& hash) const;
+  void OnProfileProgress(const ProfileId& id);
 
   const OperatorOptions options_;
   base::Clock& clock_;
@@ -89,8 +102,10 @@ class OperatorApp::Graph {
   OperatorMetrics metrics_;
   ReconcileMetrics job_reconciles_;
   ReconcileMetrics pool_reconciles_;
+  ReconcileMetrics profile_reconciles_;
   WorkQueueMetrics job_queue_;
   WorkQueueMetrics pool_queue_;
+  WorkQueueMetrics profile_queue_;
   kube::InformerFactory informers_;
   kube::Informer& jobs_;
   kube::Informer& pools_;
@@ -105,11 +120,14 @@ class OperatorApp::Graph {
   SchedulerClient scheduler_;
   Controller* job_controller_raw_ = nullptr;  // for the callbacks of links_, which is created first
   ObservationSender observations_;
+  profiling::Board profiles_;
   CoordinatorLinks links_;
   JobReconciler job_reconciler_;
   PoolReconciler pool_reconciler_;
+  ProfileReconciler profile_reconciler_;
   Controller job_controller_;
   Controller pool_controller_;
+  Controller profile_controller_;
   HttpEndpoints endpoints_;
 };
 
@@ -122,8 +140,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       metrics_(registry_),
       job_reconciles_(registry_, "trainingjob", options_.workers),
       pool_reconciles_(registry_, "resourcepool", 1),
+      profile_reconciles_(registry_, "profile", kProfileWorkers),
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
+      profile_queue_(registry_, "profile"),
       informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim, KindsWithManyObjects()),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
@@ -155,6 +175,8 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
              }),
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
+      profile_reconciler_(Deps(), {.worker = options_.job.worker},
+                          [this](const ProfileId& id) { OnProfileProgress(id); }),
       job_controller_({.name = "trainingjob",
                        .workers = options_.workers,
                        .queue_metrics = &job_queue_,
@@ -162,6 +184,11 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
                       job_reconciler_, clock),
       pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
                        pool_reconciler_, clock),
+      profile_controller_({.name = "profile",
+                           .workers = kProfileWorkers,
+                           .queue_metrics = &profile_queue_,
+                           .metrics = &profile_reconciles_},
+                          profile_reconciler_, clock),
       endpoints_({options_.http_address, options_.http_port},
                  {[this] { return MetricsPage(); }, [this] { return manager_.Healthy(); },
                   [this] { return manager_.Ready(); }}) {
@@ -179,6 +206,7 @@ JobDeps OperatorApp::Graph::Deps() {
           scheduler_,
           links_,
           observations_,
+          profiles_,
           events_,
           expectations_,
           metrics_,
@@ -192,9 +220,27 @@ KeyMapper OperatorApp::Graph::AllJobs() {
   return [this](const kube::Object&) { return jobs_.store().Keys(); };
 }
 
+std::vector<kube::Key> OperatorApp::Graph::JobsOf(const std::string& ns, const std::string& hash) const {
+  std::vector<kube::Key> keys;
+  for (const kube::ObjectPtr& job : jobs_.store().ByIndex(kProfileIndex, ProfileIndexValue(ns, hash))) {
+    keys.push_back(job->key());
+  }
+  return keys;
+}
+
+void OperatorApp::Graph::OnProfileProgress(const ProfileId& id) {
+  pool_controller_.Enqueue({"", id.pool});
+  for (const kube::Key& job : JobsOf(id.ns, id.hash)) job_controller_.Enqueue(job);
+}
+
 void OperatorApp::Graph::EnqueueAll() {
   for (const kube::Key& key : pools_.store().Keys()) pool_controller_.Enqueue(key);
   for (const kube::ObjectPtr& job : jobs_.store().List()) {
+    if (MayWantProfiles(*job)) {
+      for (const kube::Key& profile : profile_reconciler_.KeysOf(*job)) {
+        profile_controller_.Enqueue(profile, kube::WorkQueue::kLowPriority);
+      }
+    }
     // Jobs that replan on price changes are planned first; the others only update the prices in their status.
     job_controller_.Enqueue(job->key(), ReplansOnPriceChange(*job) ? 0 : kube::WorkQueue::kLowPriority);
   }
@@ -220,28 +266,51 @@ std::string OperatorApp::Graph::MetricsPage() {
     metrics_.SetCached(resource, informer->store().Size());
   }
   metrics_.SetLeader(manager_.leading());
-  registry_.GetGauge("medley_leader_term", "Newest leader term that this operator knows")
+  registry_.GetGauge("medley_leader_term", "Term with which this operator leads or led last")
       .Set(static_cast<double>(manager_.term()));
   return metrics_.Text();
 }
 
 absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(pods_.AddIndex("owner", OwnerUid));
+  MEDLEY_RETURN_IF_ERROR(pods_.AddIndex(kProfileIndex, ProfileOfPod));
+  MEDLEY_RETURN_IF_ERROR(jobs_.AddIndex(kProfileIndex, ProfileOfJob));
   const KeyMapper owner = MapController(jobs_);
   MEDLEY_RETURN_IF_ERROR(ExpectFrom(pods_, owner));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(jobs_, MapSelf(), JobChanged));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pods_, owner));
-  // Stored profiles serve every job; the other ConfigMaps have one job as their owner.
+  // A stored profile serves every job with its model; the other ConfigMaps have one job as their owner.
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(config_maps_, [this, owner](const kube::Object& map) {
-    return map.label(kProfileLabel).empty() ? owner(map) : jobs_.store().Keys();
+    const std::string hash = map.label(kProfileLabel);
+    return hash.empty() ? owner(map) : JobsOf(map.key().ns, hash);
   }));
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
+  MEDLEY_RETURN_IF_ERROR(AddProfileSources());
   return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_});
+}
+
+absl::Status OperatorApp::Graph::AddProfileSources() {
+  const auto of_job = [this](const kube::Object& job) { return profile_reconciler_.KeysOf(job); };
+  const auto of_pool = [this](const kube::Object& pool) {
+    std::vector<kube::Key> keys;
+    for (const kube::ObjectPtr& job : jobs_.store().List()) {
+      // The store may not hold the pool any more.
+      if (const std::string hash = ProfileHashOf(*job); !hash.empty()) {
+        keys.push_back(KeyOf({job->key().ns, hash, pool.key().name}));
+      }
+    }
+    return keys;
+  };
+  MEDLEY_RETURN_IF_ERROR(profile_controller_.AddSource(jobs_, of_job, ProfilesChanged));
+  MEDLEY_RETURN_IF_ERROR(profile_controller_.AddSource(pools_, of_pool, PoolChanged));
+  MEDLEY_RETURN_IF_ERROR(profile_controller_.AddSource(config_maps_, ProfileKeyByLabels));
+  return profile_controller_.AddSource(pods_, ProfileKeyByLabels);
 }
 
 absl::Status OperatorApp::Graph::ExpectFrom(kube::Informer& informer, const KeyMapper& owner) {
   const auto add = [this, owner](const kube::Object& pod) {
+    if (!ProfileOfPod(pod).empty()) return;  // not created by a pass over the job
     for (const kube::Key& job : owner(pod)) expectations_.ObserveAdd(job, pod);
   };
   return informer
@@ -283,7 +352,7 @@ void OperatorApp::Graph::AddParts() {
                   return absl::OkStatus();
                 },
                 [this] { observations_.Stop(); }});
-  for (Controller* controller : {&pool_controller_, &job_controller_}) {
+  for (Controller* controller : {&pool_controller_, &profile_controller_, &job_controller_}) {
     manager_.Add({Phase::kControllers, controller->name(),
                   [controller](std::stop_token stop) { return controller->Start(stop); },
                   [controller] { controller->Stop(); }});

@@ -60,19 +60,21 @@ Answer JobActions::Carry(const ReadPlan&) {
 }
 
 Answer JobActions::Carry(const ReadProfiles& action) {
-  std::map<std::string, kube::ObjectPtr> maps;
+  lifecycle::ProfilesView view;
   for (const std::string& pool : action.pools) {
     const kube::ObjectPtr map = deps_.stores.config_maps.Get({key_.ns, ProfileConfigMapName(action.hash, pool)});
-    if (map != nullptr) maps[pool] = map;
+    if (map != nullptr) view.stored[pool] = map;
+    if (const auto progress = deps_.profiles.Find({key_.ns, action.hash, pool})) view.open[pool] = *progress;
   }
-  return maps;
+  return view;
 }
 
 Answer JobActions::Carry(const GetObject& action) { return deps_.client.Get(action.resource, action.key); }
 
 Answer JobActions::Carry(const ReadLog& action) {
   std::string path = kube::resources::Pods().Path(action.pod.ns, action.pod.name, "log");
-  if (action.tail_lines > 0) path += "?tailLines=" + std::to_string(action.tail_lines);
+  path += std::string("?container=") + kWorkerContainer;
+  if (action.tail_lines > 0) path += "&tailLines=" + std::to_string(action.tail_lines);
   return deps_.client.GetRaw(path);
 }
 

@@ -11,6 +11,7 @@
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
 #include "operator/planning/scheduler_client.h"
+#include "operator/profiling/board.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/expectations.h"
 #include "operator/telemetry/operator_metrics.h"
@@ -32,6 +33,7 @@ struct JobDeps {
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
   ObservationSender& observations;
+  profiling::Board& profiles;
   EventRecorder& events;
   Expectations& expectations;  // of pods
   OperatorMetrics& metrics;

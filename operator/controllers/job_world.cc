@@ -96,6 +96,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   // Before the pods are listed: what is satisfied now, the list shows.
   world.pods_are_current = deps.expectations.Satisfied(object->key());
   for (const kube::ObjectPtr& pod : deps.stores.pods.ByIndex("owner", object->uid())) {
+    if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;
     world.pods[pod->key().name] = pod;
     const std::string node = pod->String("/spec/nodeName");
     if (node.empty()) continue;

@@ -1,5 +1,7 @@
 #include "operator/controllers/pool_reconciler.h"
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "operator/api/resources.h"
@@ -41,6 +43,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   } else {
     Price(*pool, status);
     Units(*pool, status);
+    Profiles(*pool, status);
     const PoolUnits& units = status.units;
     deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity, units.used, units.free});
   }
@@ -84,6 +87,20 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   status.zone.clear();
   status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, price ? "OfferingUnavailable" : "NotInCatalog",
                         "The pool has no price: " + WhyUnpriced(pool, *catalog) + ".", generation, now);
+}
+
+void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) const {
+  using Stage = ProfileProgress::Stage;
+  const std::vector<ProfileProgress> open = deps_.profiles.OfPool(pool.name);
+  const auto worst =
+      std::max_element(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.stage < b.stage; });
+  const bool failed = worst != open.end() && (worst->stage == Stage::kFailed || worst->stage == Stage::kRefused);
+  const ConditionStatus profiled = open.empty() ? ConditionStatus::kTrue
+                                   : failed     ? ConditionStatus::kFalse
+                                                : ConditionStatus::kUnknown;
+  status.conditions.Set(kProfiledCondition, profiled, open.empty() ? "Measured" : worst->reason,
+                        open.empty() ? "No job waits for a measurement on this pool." : worst->public_message,
+                        pool.object.generation(), deps_.clock.Now());
 }
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {

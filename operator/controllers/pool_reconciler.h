@@ -1,5 +1,5 @@
-// Reconciler of ResourcePools: price, units, and the conditions Priced and Available. Thread-safe, as controllers need
-// it.
+// Reconciler of ResourcePools: price, units, and the conditions Priced, Available and Profiled. Thread-safe, as
+// controllers need it.
 #pragma once
 
 #include "common/base/clock.h"
@@ -22,6 +22,7 @@ class PoolReconciler final : public Reconciler {
  private:
   void Price(const ResourcePool& pool, PoolStatus& status) const;
   void Units(const ResourcePool& pool, PoolStatus& status) const;
+  void Profiles(const ResourcePool& pool, PoolStatus& status) const;
 
   const JobDeps deps_;
 };

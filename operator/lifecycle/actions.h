@@ -41,9 +41,9 @@ struct ReadPlan {
   using Answer = kube::ObjectPtr;
 };
 
-// The ConfigMaps of stored profiles, by pool; a pool without one is absent.
+// Reads the profiles with this hash (model::ProfileHash) on these pools.
 struct ReadProfiles {
-  using Answer = std::map<std::string, kube::ObjectPtr>;
+  using Answer = ProfilesView;
   std::string hash;
   std::vector<std::string> pools;
 };
@@ -183,11 +183,10 @@ using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLo
                             SuspendTraining, DrainMembers, AskForPlan>;
 
 // The Answer types above, each once.
-using Answer =
-    std::variant<PoolsView, kube::ObjectPtr, std::map<std::string, kube::ObjectPtr>, absl::StatusOr<kube::Object>,
-                 absl::StatusOr<std::string>, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
-                 SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
-                 SuspendTraining::Outcome, AskForPlan::Outcome>;
+using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>,
+                            absl::StatusOr<std::string>, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
+                            SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
+                            SuspendTraining::Outcome, AskForPlan::Outcome>;
 
 // One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
 std::string Describe(const Action& action);

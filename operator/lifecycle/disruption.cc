@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 
@@ -35,7 +37,7 @@ Notice NoticeOfDeletion(Pass& pass, const kube::Object& pod) {
 
 // Why the pod will be lost soon; nothing: it will not.
 std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
-  if (HasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
+  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
   const std::string node = pod.String("/spec/nodeName");
   const auto of_node = pass.world.node_notices.find(node);
   if (of_node != pass.world.node_notices.end()) return of_node->second;
@@ -63,6 +65,11 @@ std::vector<Disrupted> DisruptedMembers(Pass& pass) {
   return disrupted;
 }
 
+int CountOn(const std::vector<Disrupted>& disrupted, const std::string& pool) {
+  return static_cast<int>(std::count_if(disrupted.begin(), disrupted.end(),
+                                        [&](const Disrupted& each) { return each.pod->label(kPoolLabel) == pool; }));
+}
+
 // The reason of the worst.
 std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) {
   const Notice* worst = &disrupted.front().notice;
@@ -87,6 +94,7 @@ absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& rea
   record.plan.generation = NextGeneration(pass);
   record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
   record.reason = reason;
+  record.fallback = FallbackOf(pass);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   FillPlanStatus(pass);
   const std::string sentence = fmt::format(
@@ -143,7 +151,10 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
     PublishUnplanned(pass, *choice.refusal);
     return false;
   }
-  if (PlanFits(pass, choice.pools)) {
+  const bool can_relocate = std::none_of(disrupted.begin(), disrupted.end(), [&](const Disrupted& each) {
+    return IsSetAside(pass, each.pod->label(kPoolLabel));
+  });
+  if (can_relocate && PlanFits(pass, choice.pools)) {
     MEDLEY_RETURN_IF_ERROR(Relocate(pass, job, reason, disrupted.size()));
     return true;
   }
@@ -155,7 +166,12 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   }
   asked_at = now;
   const int64_t before = pass.memory.planning.record->plan.generation;
-  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, choice.pools, InputsOf(job, choice.pools)));
+  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.profile) return false;
+  for (PoolView& view : profiled.pools.pools) {
+    if (IsSetAside(pass, view.pool.name)) view.units -= CountOn(disrupted, view.pool.name);
+  }
+  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, profiled, InputsOf(job, profiled.pools)));
   const bool moved = pass.memory.planning.record->plan.generation != before;
   if (!moved) pass.RequeueAfter(kAskAgain);
   return moved;
@@ -169,7 +185,7 @@ absl::Status DrainLeaving(Pass& pass) {
   double notice = kShortestNotice;
   for (const auto& [name, pod] : pass.world.pods) {
     const bool released = !in_plan.contains(name) && IsInForce(pass);
-    if (!IsMember(*pod) || HasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
+    if (!IsMember(*pod) || WorkerHasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
     if (!MustDrain(pass, *pod, noticed)) continue;
     if (!pass.memory.disruption.drained.insert(pod->uid()).second) continue;
     leaving.push_back(name);

@@ -16,9 +16,11 @@ namespace {
 constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
 
 // The checkpoint, and the conditions.
-absl::Status StopTraining(Pass& pass) {
+absl::Status StopTraining(Pass& pass, const TrainingJob& job) {
   std::string what = "nothing was running";
-  if (pass.world.connection && pass.memory.planning.record) {
+  // An operator that has just started is not connected yet.
+  if (pass.memory.planning.record) MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
+  if (!pass.coordinator.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Outcome outcome,
                             pass.Ask(SuspendTraining{"spec.runPolicy.suspend", pass.options.suspend_timeout}));
     MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome.step.status(), "suspend the job"));
@@ -39,9 +41,9 @@ absl::Status StopTraining(Pass& pass) {
 
 }  // namespace
 
-absl::Status Suspend(Pass& pass) {
+absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   JobStatus& status = pass.memory.status.current;
-  if (!status.conditions.IsTrue(kSuspendedCondition)) MEDLEY_RETURN_IF_ERROR(StopTraining(pass));
+  if (!status.conditions.IsTrue(kSuspendedCondition)) MEDLEY_RETURN_IF_ERROR(StopTraining(pass, job));
   status.start_time.clear();  // as Kubernetes does for its Jobs
   status.replicas = 0;
   ForgetCoordinator(pass);

@@ -12,7 +12,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 // Takes a checkpoint, deletes the pods and the plan. Idempotent.
-absl::Status Suspend(Pass& pass);
+absl::Status Suspend(Pass& pass, const TrainingJob& job);
 // Ends a suspension, if there is one.
 void Resume(Pass& pass);
 

@@ -20,7 +20,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
   status.observed_generation = pass.object.generation();
   MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));
   MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
-  if (job.run_policy.suspend) return Suspend(pass);
+  if (job.run_policy.suspend) return Suspend(pass, job);
   Resume(pass);
   if (status.start_time.empty()) status.start_time = base::FormatTime(pass.world.now);
   if (IsPastDeadline(pass, job)) {

@@ -21,7 +21,7 @@ constexpr base::nanoseconds kPodCacheRetry = base::milliseconds(200);
 absl::Status CountFailure(Pass& pass, const kube::Object& pod) {
   MembersState& state = pass.memory.members;
   if (state.failures[pod.key().name].last_uid == pod.uid()) return absl::OkStatus();
-  const bool released = HasSucceeded(pod);
+  const bool released = WorkerHasSucceeded(pod);
   const int64_t samples = pass.observed != nullptr ? pass.observed->samples_done : 0;
   if (samples > state.samples_at_failure) {
     state.failures.clear();
@@ -51,7 +51,7 @@ absl::Status ReplaceMember(Pass& pass, const TrainingJob& job, const kube::Objec
   }
   if (failures.retry_at > pass.world.steady) {
     pass.RequeueAfter(failures.retry_at - pass.world.steady);
-    if (HasSucceeded(*pod)) return absl::OkStatus();
+    if (WorkerHasSucceeded(*pod)) return absl::OkStatus();
   }
   deletions.push_back(pod);
   return absl::OkStatus();
@@ -106,9 +106,9 @@ absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
     const kube::ObjectPtr pod = pass.Pod(slot.member);
     if (pod == nullptr) {
       if (!ending && !MustWait(pass, slot.member)) missing.push_back(slot);
-    } else if (pass.IsTerminating(*pod) || (ending && HasEnded(*pod))) {
+    } else if (pass.IsTerminating(*pod) || (ending && WorkerHasEnded(*pod))) {
       continue;
-    } else if (HasEnded(*pod)) {
+    } else if (WorkerHasEnded(*pod)) {
       MEDLEY_RETURN_IF_ERROR(ReplaceMember(pass, job, pod, deletions));
       if (pass.memory.status.current.finished()) return absl::OkStatus();
     } else if (CoordinatorOf(*pod) != pass.coordinator) {

@@ -9,11 +9,17 @@
 #include <string>
 
 #include "operator/api/training_job.h"
-#include "operator/lifecycle/profiling.h"
 
 namespace medley::ops::lifecycle {
 
 class Pass;
+
+// Failures of the pods of one name. `retry_at`: no pod of this name is created before.
+struct PodFailures {
+  int count = 0;
+  std::string last_uid;  // of the pod that failed last, so that it is counted once
+  base::SteadyTime retry_at{};
+};
 
 struct MembersState {
   std::map<std::string, PodFailures> failures;  // by pod

@@ -15,6 +15,7 @@
 #include "operator/lifecycle/observing.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/status.h"
@@ -32,6 +33,7 @@ struct Memory {
   MembersState members;
   DisruptionState disruption;
   ReplanningState replanning;
+  RefusalState refusal;
   UnitsState units;
   ObservingState observing;
   FeedbackState feedback;

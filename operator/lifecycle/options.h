@@ -33,7 +33,6 @@ struct JobOptions {
   base::nanoseconds observe_window = base::seconds(6);
   double default_pause_seconds = 1;     // expected pause of a generation switch, until one was measured
   double default_warm_up_seconds = 10;  // expected time from creating a pod to its first step
-  int parallel_profilers = 1;           // of one job; profilers that share a machine slow each other down
 };
 
 }  // namespace medley::ops

@@ -8,6 +8,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
+#include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/replanning.h"
@@ -63,6 +64,28 @@ std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
   if (about_units && view != nullptr) words += fmt::format(" (bounded by {})", view->bound);
   return words;
+}
+
+// Tries the zones of the pools one after the other. nullopt as AskPlanner.
+absl::StatusOr<std::optional<model::PlanResult>> FindFirstPlan(Pass& pass, const TrainingJob& job,
+                                                               ProfiledPools& profiled) {
+  const JobStatus& status = pass.memory.status.current;
+  JobProgress progress;
+  if (status.observed && status.observed->samples_total > 0) {  // the job was suspended
+    progress.remaining_samples =
+        static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
+  }
+  progress.elapsed_seconds = SecondsSince(status.start_time, pass.world.now);
+  progress.spent_usd = status.cost ? status.cost->spent_usd : 0;
+  MEDLEY_ASSIGN_OR_RETURN(std::optional<model::PlanResult> result,
+                          AskPlanner(pass, job, profiled.pools, *profiled.profile, progress));
+  while (result && !result->plan) {
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, profiled.pools));
+    if (!others) break;
+    profiled.pools = *std::move(others);
+    MEDLEY_ASSIGN_OR_RETURN(result, AskPlanner(pass, job, profiled.pools, *profiled.profile, progress));
+  }
+  return result;
 }
 
 absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& profile, const UsablePools& pools) {
@@ -159,39 +182,45 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
-  JobStatus& status = pass.memory.status.current;
-  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  const bool resumed = pass.memory.status.current.plan.has_value();
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     SetUnplanned(pass, *choice.refusal);
     pass.RequeueAfter(pass.options.scheduler_retry);
     return absl::OkStatus();
   }
-  MEDLEY_ASSIGN_OR_RETURN(const Measured measured, MeasureProfile(pass, job, choice.pools));
-  if (measured.missing) SetUnplanned(pass, *measured.missing);
-  if (!measured.profile) return absl::OkStatus();
-  JobProgress progress;
-  if (status.observed && status.observed->samples_total > 0) {  // the job was suspended
-    progress.remaining_samples =
-        static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
-  }
-  progress.elapsed_seconds = SecondsSince(status.start_time, pass.world.now);
-  progress.spent_usd = status.cost ? status.cost->spent_usd : 0;
-  MEDLEY_ASSIGN_OR_RETURN(std::optional<model::PlanResult> result,
-                          AskPlanner(pass, job, choice.pools, *measured.profile, progress));
-  while (result && !result->plan) {
-    MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, choice.pools));
-    if (!others) break;
-    choice.pools = *std::move(others);
-    MEDLEY_ASSIGN_OR_RETURN(result, AskPlanner(pass, job, choice.pools, *measured.profile, progress));
-  }
+  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
+  if (profiled.why) SetUnplanned(pass, *profiled.why);
+  if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result, FindFirstPlan(pass, job, profiled));
   if (!result) return absl::OkStatus();
-  if (!result->plan || !result->execution_plan) {
-    ExplainInfeasible(pass, result->reasons, choice.pools);
+  RememberFirstPlan(pass, profiled, result->plan.has_value());
+  const bool feasible = result->plan && result->execution_plan;
+  if (!feasible && profiled.measuring.empty()) {
+    ExplainInfeasible(pass, result->reasons, profiled.pools);
+    return absl::OkStatus();
+  }
+  if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
+    SetUnplanned(pass, WaitingForProfiles(profiled, feasible));
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(
-      Accept(pass, job, *result, choice.pools, *measured.profile, status.plan ? "Resumed" : "FirstPlan"));
+      Accept(pass, job, *result, profiled.pools, *profiled.profile, resumed ? "Resumed" : "FirstPlan"));
+  pass.memory.profiling = ProfilingState();
   return RunPlan(pass, job);
+}
+
+std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  const int64_t in_force = pass.observed == nullptr ? 0 : pass.observed->plan_generation;
+  if (in_force != record.plan.generation) {
+    const bool runs = record.fallback != nullptr && record.fallback->plan.generation == in_force;
+    return runs ? record.fallback : nullptr;
+  }
+  auto fallback = std::make_shared<PlanRecord>(record);
+  fallback->fallback.reset();
+  return fallback;
 }
 
 int64_t NextGeneration(const Pass& pass) {
@@ -229,10 +258,11 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
   record.alternatives = AlternativesOf(result);
   record.reason = reason;
   record.accepted_at = base::FormatTime(pass.world.now);
-  record.spec_generation = pass.object.generation();
+  record.policy = InputsOf(job, pools).PolicyHash();
   if (before) {
     record.coordinator_uid = before->coordinator_uid;
     record.coordinator_restarts = before->coordinator_restarts;
+    record.fallback = FallbackOf(pass);
   }
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   pass.memory.replanning.considered = InputsOf(job, pools);

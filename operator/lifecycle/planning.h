@@ -5,6 +5,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 // Makes a feasible result the job's plan. Errors: the plan is invalid, or could not be stored.
 absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
                     const model::Profile& profile, const std::string& reason);
+// What a plan that replaces the present one falls back to: the plan in force; null: none is. Needs a plan.
+std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass);
 // A generation that no plan or recovery of this job has had.
 int64_t NextGeneration(const Pass& pass);
 std::vector<std::string> PodNames(const Pass& pass);

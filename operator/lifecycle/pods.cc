@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "kube/pod.h"
 #include "operator/api/resources.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
@@ -85,7 +86,8 @@ absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods) {
 absl::Status DeletePodsOf(Pass& pass, WhichPods which) {
   std::vector<kube::ObjectPtr> pods;
   for (const auto& [name, pod] : pass.world.pods) {
-    if (which == WhichPods::kAll || !HasEnded(*pod)) pods.push_back(pod);
+    // A pod whose sidecars run on holds its resources.
+    if (which == WhichPods::kAll || !kube::HasEnded(*pod)) pods.push_back(pod);
   }
   return DeleteSome(pass, pods);
 }
@@ -96,17 +98,8 @@ absl::StatusOr<std::string> LogOf(Pass& pass, const kube::Object& pod) {
 }
 
 absl::StatusOr<std::string> HowItEnded(Pass& pass, const kube::Object& pod) {
-  const kube::Object state(pod.At("/status/containerStatuses/0/state/terminated"));
-  if (state.String("/reason") == "OOMKilled") return std::string("ran out of memory");
-  const kube::Json& signal = state.At("/signal");
-  if (signal.is_number_integer() && signal.get<int>() != 0) {
-    return fmt::format("was killed by signal {}", signal.get<int>());
-  }
-  const int exit = ExitCode(pod);
-  // A kubelet reports a signal as a shell does: 128 plus its number.
-  if (exit > 128 && exit <= 128 + 64) return fmt::format("was killed by signal {}", exit - 128);
   MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
-  return fmt::format("failed with exit code {}: {}", exit, LastLine(log));
+  return DescribeEnd(pod, LastLine(log));
 }
 
 int BackoffSeconds(int failures) { return std::min(60, 1 << std::min(6, failures)); }

@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/refusal.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -37,10 +38,12 @@ void Add(const PoolView& view, UsablePools& usable) {
   usable.pools.push_back(view);
 }
 
-// A pool whose offerings are all unavailable gives a job no more units than it holds.
-void LimitToHeld(const PlanRecord& record, UsablePools& usable) {
+// A pool whose offerings are all unavailable, or on which the last plan could not run, gives a job no more units than
+// it holds.
+void LimitToHeld(const Pass& pass, UsablePools& usable) {
+  const PlanRecord& record = *pass.memory.planning.record;
   for (PoolView& view : usable.pools) {
-    if (!view.only_held) continue;
+    if (!view.only_held && !IsSetAside(pass, view.pool.name)) continue;
     const auto held = static_cast<int>(std::count_if(record.slots.begin(), record.slots.end(),
                                                      [&](const auto& slot) { return slot.pool == view.pool.name; }));
     if (held >= view.units) continue;
@@ -67,42 +70,85 @@ std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference p
   return choices;
 }
 
-std::optional<Unplanned> Select(const PoolsView& all, const TrainingJob& job, UsablePools& usable) {
-  const bool named = !job.pools.empty();
-  std::vector<std::string> wanted = job.pools;
-  if (!named) {
-    for (const PoolView& view : all.pools) wanted.push_back(view.pool.name);
+// Why a pool that the job names cannot be used; nullopt: it can.
+std::optional<Unplanned> WhyUnusable(const PoolsView& all, const TrainingJob& job, size_t index, const PoolView* view) {
+  if (view == nullptr || !view->pool.Allows(job.key().ns)) {
+    return Unplanned(
+        ConditionStatus::kFalse, "PoolNotFound",
+        fmt::format("spec.resources.pools[{}]: there is no usable ResourcePool '{}' for namespace '{}'; {}.", index,
+                    job.pools[index], job.key().ns, NameList(all.pools)));
   }
-  std::optional<Unplanned> unpriced;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto view = std::find_if(all.pools.begin(), all.pools.end(),
-                                   [&](const PoolView& candidate) { return candidate.pool.name == wanted[i]; });
-    if (view == all.pools.end() || !view->pool.Allows(job.key().ns)) {
-      if (!named) continue;
-      return Unplanned(
-          ConditionStatus::kFalse, "PoolNotFound",
-          fmt::format("spec.resources.pools[{}]: there is no usable ResourcePool '{}' for namespace '{}'; {}.", i,
-                      wanted[i], job.key().ns, NameList(all.pools)));
+  return view->usd_per_unit_hour ? std::nullopt : std::optional(PriceRefusal(all, *view));
+}
+
+const PoolView* FindView(const PoolsView& all, const std::string& name) {
+  const auto view = std::find_if(all.pools.begin(), all.pools.end(),
+                                 [&](const PoolView& candidate) { return candidate.pool.name == name; });
+  return view == all.pools.end() ? nullptr : &*view;
+}
+
+void SelectNamed(const PoolsView& all, const TrainingJob& job, PoolChoice& choice) {
+  for (size_t i = 0; i < job.pools.size(); ++i) {
+    const PoolView* view = FindView(all, job.pools[i]);
+    std::optional<Unplanned> why = WhyUnusable(all, job, i, view);
+    if (!why) {
+      Add(*view, choice.pools);
+    } else if (why->status == ConditionStatus::kUnknown) {  // no price is known yet
+      choice.refusal = std::move(why);
+      return;
+    } else if (!choice.left_out) {
+      choice.left_out = std::move(why);
+    } else {
+      choice.left_out->message += " " + why->message;
     }
-    if (!view->usd_per_unit_hour) {
-      unpriced = PriceRefusal(all, *view);
-      if (named || !all.catalog_revision) return unpriced;
-      continue;
+  }
+  if (choice.pools.pools.empty()) choice.refusal = choice.left_out;
+}
+
+void SelectAll(const PoolsView& all, const TrainingJob& job, PoolChoice& choice) {
+  for (const PoolView& view : all.pools) {
+    if (!view.pool.Allows(job.key().ns)) continue;
+    if (view.usd_per_unit_hour) {
+      Add(view, choice.pools);
+    } else {
+      choice.refusal = PriceRefusal(all, view);
     }
-    Add(*view, usable);
   }
-  if (usable.pools.empty() && unpriced) return unpriced;
-  if (usable.pools.empty()) {
-    return Unplanned(ConditionStatus::kFalse, "PoolNotFound",
-                     fmt::format("spec.resources.pools: namespace '{}' may not use any ResourcePool; {}.", job.key().ns,
-                                 NameList(all.pools)));
+  if (!choice.pools.pools.empty() && all.catalog_revision) choice.refusal.reset();
+}
+
+PoolChoice Select(const PoolsView& all, const TrainingJob& job) {
+  PoolChoice choice;
+  if (job.pools.empty()) {
+    SelectAll(all, job, choice);
+  } else {
+    SelectNamed(all, job, choice);
   }
-  if (!job.server_pool.empty() && usable.Find(job.server_pool) == nullptr) {
-    return Unplanned(ConditionStatus::kFalse, "PoolNotFound",
-                     fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}.",
-                                 job.server_pool, NameList(all.pools)));
+  if (choice.refusal) return choice;
+  if (choice.pools.pools.empty()) {
+    choice.refusal = Unplanned(ConditionStatus::kFalse, "PoolNotFound",
+                               fmt::format("spec.resources.pools: namespace '{}' may not use any ResourcePool; {}.",
+                                           job.key().ns, NameList(all.pools)));
+  } else if (!job.server_pool.empty() && choice.pools.Find(job.server_pool) == nullptr) {
+    choice.refusal = Unplanned(ConditionStatus::kFalse, "PoolNotFound",
+                               fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}.",
+                                           job.server_pool, NameList(all.pools)));
   }
-  return std::nullopt;
+  return choice;
+}
+
+// Sets the condition PoolsUsable. An unusable pool that the job names does not keep the job from using its other pools.
+void ReportPools(Pass& pass, const TrainingJob& job, const PoolChoice& choice) {
+  if (choice.refusal && !pass.memory.planning.record) return;  // the condition Planned says why
+  if (choice.refusal && !choice.left_out) return;              // nothing is known of the pools now
+  if (choice.left_out) {
+    SetCondition(pass, kPoolsUsableCondition, choice.left_out->status, choice.left_out->reason,
+                 choice.left_out->message);
+  } else if (pass.memory.status.current.conditions.Find(kPoolsUsableCondition) != nullptr) {
+    SetCondition(pass, kPoolsUsableCondition, ConditionStatus::kTrue, "PoolsFound",
+                 job.pools.empty() ? "spec.resources.pools is empty: the job may use every pool of its namespace."
+                                   : "Every pool that the job names can be used.");
+  }
 }
 
 }  // namespace
@@ -128,11 +174,28 @@ std::map<std::string, int> UsablePools::Units() const {
   return units;
 }
 
+std::set<std::string> UsablePools::Names() const {
+  std::set<std::string> names;
+  for (const PoolView& view : pools) names.insert(view.pool.name);
+  return names;
+}
+
+UsablePools UsablePools::Only(const std::set<std::string>& names) const {
+  UsablePools some = *this;
+  const auto others = [&](const auto& entry) { return !names.contains(entry.first); };
+  std::erase_if(some.pools, [&](const PoolView& view) { return !names.contains(view.pool.name); });
+  std::erase_if(some.prices, others);
+  std::erase_if(some.paid, others);
+  std::erase_if(some.cheaper, others);
+  std::erase_if(some.zones, others);
+  return some;
+}
+
 absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, ZonePreference preference) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
-  PoolChoice choice;
-  choice.refusal = Select(all, job, choice.pools);
-  if (pass.memory.planning.record) LimitToHeld(*pass.memory.planning.record, choice.pools);
+  PoolChoice choice = Select(all, job);
+  ReportPools(pass, job, choice);
+  if (pass.memory.planning.record) LimitToHeld(pass, choice.pools);
   return choice;
 }
 
@@ -146,13 +209,14 @@ absl::StatusOr<std::optional<UsablePools>> PoolsInOtherZones(Pass& pass, const T
     avoided[pool].insert(zone);
   }
   if (!pinned) return std::optional<UsablePools>();
-  MEDLEY_ASSIGN_OR_RETURN(PoolChoice others, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice others, FindUsablePools(pass, job));
   if (others.refusal) return std::optional<UsablePools>();
-  const auto& zones = others.pools.zones;
+  UsablePools same = others.pools.Only(pools.Names());
+  const auto& zones = same.zones;
   const bool untried = std::any_of(zones.begin(), zones.end(), [&](const auto& item) {
     return !item.second.empty() && !avoided[item.first].contains(item.second);
   });
-  if (untried) return std::optional<UsablePools>(std::move(others.pools));
+  if (untried) return std::optional<UsablePools>(std::move(same));
   avoided.clear();  // all were tried: from the beginning next time
   return std::optional<UsablePools>();
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,11 +29,14 @@ struct UsablePools {
   const PoolView* Find(std::string_view name) const;
   std::vector<PoolOffer> Offers() const;  // they point into `pools`
   std::map<std::string, int> Units() const;
+  std::set<std::string> Names() const;
+  UsablePools Only(const std::set<std::string>& names) const;
 };
 
 struct PoolChoice {
   UsablePools pools;
-  std::optional<Unplanned> refusal;  // which pool is missing or has no price; `pools` is incomplete then
+  std::optional<Unplanned> refusal;   // why the job cannot be planned; `pools` is incomplete then
+  std::optional<Unplanned> left_out;  // which pools that the job names cannot be used, and why
 };
 
 // The zones whose prices a job looks at.
@@ -42,8 +46,8 @@ enum class ZonePreference { kKeepHeld, kCheapest };
 absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job,
                                            ZonePreference preference = ZonePreference::kKeepHeld);
 
-// Call it when no plan was found in the zones of `pools`, which are avoided from now on. Returns the pools in other
-// zones, at least one of which was not tried yet; nullopt when all zones were tried.
+// Call it when no plan was found in the zones of `pools`, which are avoided from now on. Returns the same pools in
+// other zones, at least one of which was not tried yet; nullopt when all zones were tried.
 absl::StatusOr<std::optional<UsablePools>> PoolsInOtherZones(Pass& pass, const TrainingJob& job,
                                                              const UsablePools& pools);
 

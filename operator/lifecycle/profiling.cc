@@ -3,21 +3,14 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "kube/errors.h"
-#include "operator/api/resources.h"
-#include "operator/builders/objects.h"
-#include "operator/builders/pods.h"
-#include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
-#include "operator/lifecycle/pod_state.h"
-#include "operator/lifecycle/pods.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
 
 namespace medley::ops::lifecycle {
 namespace {
 
-constexpr base::nanoseconds kProfileCacheRetry = base::milliseconds(50);
+using Stage = ProfileProgress::Stage;
 
 std::string Bounds(const UsablePools& pools) {
   std::string bounds;
@@ -25,137 +18,135 @@ std::string Bounds(const UsablePools& pools) {
   return bounds;
 }
 
-absl::Status HandleFailedProfiler(Pass& pass, const TrainingJob& job, const kube::Object& pod) {
-  JobStatus& status = pass.memory.status.current;
-  if (ExitCode(pod) == kPermanentFailure) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
-    return Finish(pass, job, false, "ProfileFailed",
-                  fmt::format("Profiler pod {} failed, and a retry will not help: {}", pod.key().name, LastLine(log)));
-  }
-  MEDLEY_ASSIGN_OR_RETURN(const std::string how, HowItEnded(pass, pod));
-  PodFailures& failures = pass.memory.profiling.failures[pod.key().name];
-  if (failures.last_uid != pod.uid()) {
-    failures.last_uid = pod.uid();
-    ++failures.count;
-    failures.retry_at = pass.world.steady + base::seconds(BackoffSeconds(failures.count));
-    ++status.restarts;
-    pass.Publish(CountRestarts{1});
-    pass.Warning("ProfilerFailed", "profiler pod " + pod.key().name + " " + how);
-  }
-  const int limit = job.run_policy.backoff_limit;
-  if (status.restarts > limit) {
-    return Finish(pass, job, false, "BackoffLimitExceeded",
-                  fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: profiler pod {} {}",
-                              status.restarts, limit, pod.key().name, how));
-  }
-  pass.RequeueAfter(failures.retry_at - pass.world.steady);
-  return DeletePod(pass, pod);
+std::string Join(const std::vector<std::string>& parts, const char* separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
 }
 
-absl::Status StoreProfile(Pass& pass, const TrainingJob& job, const ResourcePool& pool, const kube::Object& pod) {
-  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<std::string> log, pass.Ask(ReadLog{pod.key(), 0}));
-  if (!log.ok() && !kube::IsNotFound(log.status())) {
-    return base::Annotate(log.status(), "read the log of pod " + pod.key().ToString());
-  }
-  const auto json = ProfileJsonInLog(log.ok() ? *log : "");
-  const absl::Status valid = json.ok() ? ParseProfile(*json, pool.name).status() : json.status();
-  if (!valid.ok()) {
-    pass.Warning("ProfileUnreadable", "profiler pod " + pod.key().name + ": " + base::Message(valid));
-    return HandleFailedProfiler(pass, job, pod);
-  }
-  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> stored,
-                          pass.Ask(EnsureObject{kube::resources::ConfigMaps(),
-                                                ProfileConfigMap(job.key().ns, pass.profile_hash, pool.name, *json)}));
-  if (!stored.ok()) return stored.status();
-  pass.Event("Profiled", "the layers were measured on pool " + pool.name);
-  return DeletePod(pass, pod);  // the new ConfigMap brings the next pass
+// Of this job's own pod template: those of other jobs may be wrong where this one is right.
+bool IsHopeless(const ProfileProgress& progress, const std::string& uid, int backoff_limit) {
+  const auto failures = progress.failures.find(uid);
+  return progress.refused.contains(uid) || (failures != progress.failures.end() && failures->second > backoff_limit);
 }
 
-absl::Status CreateProfiler(Pass& pass, const TrainingJob& job, const ResourcePool& pool) {
-  const auto failed = pass.memory.profiling.failures.find(ProfilerName(job.name(), pool.name));
-  if (failed != pass.memory.profiling.failures.end() && failed->second.retry_at > pass.world.steady) {
-    pass.RequeueAfter(failed->second.retry_at - pass.world.steady);
-    return absl::OkStatus();
+// Of a job none of whose pools has a profile.
+void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<std::string, ProfileProgress>& open,
+             ProfiledPools& profiled) {
+  std::vector<std::string> running;
+  std::vector<std::string> failed;
+  size_t hopeless = 0;
+  for (const PoolView& view : pools.pools) {
+    const auto found = open.find(view.pool.name);
+    if (found == open.end()) continue;
+    const ProfileProgress& progress = found->second;
+    if (progress.stage == Stage::kRunning) running.push_back(view.pool.name);
+    const bool has_failed = progress.stage == Stage::kFailed || progress.stage == Stage::kRefused;
+    if (has_failed || !progress.failures.empty() || progress.reason == "FailedCreatePod") {
+      failed.push_back(progress.message);
+    }
+    const bool never = IsHopeless(progress, job.object.uid(), job.run_policy.backoff_limit);
+    hopeless += never ? 1 : 0;
   }
-  // The cache may not show a ConfigMap yet that this operator has just written. Measuring takes seconds and costs
-  // money, so the API server itself is asked first.
-  const kube::Key key{job.key().ns, ProfileConfigMapName(pass.profile_hash, pool.name)};
-  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> stored,
-                          pass.Ask(GetObject{kube::resources::ConfigMaps(), key}));
-  if (stored.ok()) {
-    pass.RequeueAfter(kProfileCacheRetry);
-    return absl::OkStatus();
+  const std::string failures = Join(failed, " ");
+  if (hopeless == pools.pools.size()) {
+    profiled.hopeless = "The layers could not be measured on any pool: " + failures;
+    return;
   }
-  if (!kube::IsNotFound(stored.status())) return stored.status();
-  return CreatePodsOf(pass, {ProfilerPod(job, pool, pass.options.worker)});
-}
-
-absl::Status RunProfiler(Pass& pass, const TrainingJob& job, const ResourcePool& pool) {
-  const kube::ObjectPtr pod = pass.Pod(ProfilerName(job.name(), pool.name));
-  if (pod == nullptr) return CreateProfiler(pass, job, pool);
-  if (pass.IsTerminating(*pod) || !HasEnded(*pod)) return absl::OkStatus();
-  return HasSucceeded(*pod) ? StoreProfile(pass, job, pool, *pod) : HandleFailedProfiler(pass, job, *pod);
+  const bool have_units =
+      std::any_of(pools.pools.begin(), pools.pools.end(), [](const auto& view) { return view.units > 0; });
+  if (!have_units && running.empty() && failed.empty()) {
+    profiled.why = Unplanned(ConditionStatus::kFalse, "Infeasible",
+                             "no pool has a free unit to measure the layers on: needed 1, free 0; add nodes, raise a "
+                             "pool's spec.limit or the namespace's ResourceQuota; bounded by: " +
+                                 Bounds(pools));
+    return;
+  }
+  std::string sentence = "The job waits until its layers are measured";
+  if (!running.empty()) sentence += ", now on: " + Join(running, ", ");
+  profiled.why =
+      Unplanned(ConditionStatus::kUnknown, "Profiling", sentence + "." + (failures.empty() ? "" : " " + failures));
 }
 
 }  // namespace
 
 absl::StatusOr<std::map<std::string, model::Profile>> StoredProfiles(Pass& pass,
                                                                      const std::vector<std::string>& pools) {
-  MEDLEY_ASSIGN_OR_RETURN(const auto maps, pass.Ask(ReadProfiles{pass.profile_hash, pools}));
+  MEDLEY_ASSIGN_OR_RETURN(const ProfilesView view, pass.Ask(ReadProfiles{pass.profile_hash, pools}));
   std::map<std::string, model::Profile> profiles;
-  for (const auto& [pool, map] : maps) {
+  for (const auto& [pool, map] : view.stored) {
     auto profile = ParseProfile(map->String("/data/profile.json"), pool);
-    if (profile.ok()) {
-      profiles.emplace(pool, *std::move(profile));
-      continue;
-    }
-    pass.Publish(WriteLog{true, "the profile in ConfigMap " + map->key().ToString() + " is unreadable: measuring again",
-                          base::ToString(profile.status())});
-    MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
-                            pass.Ask(DeleteObject{kube::resources::ConfigMaps(), map->key(), map->uid(), ""}));
-    if (!deleted.ok() && !kube::IsNotFound(deleted)) return deleted;
+    if (profile.ok()) profiles.emplace(pool, *std::move(profile));  // an unreadable one is measured again
   }
   return profiles;
 }
 
-absl::StatusOr<Measured> MeasureProfile(Pass& pass, const TrainingJob& job, const UsablePools& pools) {
+absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& job, const UsablePools& pools) {
   std::vector<std::string> names;
   for (const PoolView& view : pools.pools) names.push_back(view.pool.name);
-  MEDLEY_ASSIGN_OR_RETURN(const auto stored, StoredProfiles(pass, names));
+  MEDLEY_ASSIGN_OR_RETURN(const ProfilesView view, pass.Ask(ReadProfiles{pass.profile_hash, names}));
+  ProfiledPools profiled;
   std::vector<model::Profile> found;
-  std::vector<kube::ObjectPtr> needless;
-  std::string waiting;
-  int missing = 0;
-  pass.memory.profiling.wanted.clear();
-  for (const PoolView& view : pools.pools) {
-    const std::string profiler = ProfilerName(job.name(), view.pool.name);
-    const kube::ObjectPtr pod = pass.Pod(profiler);
-    if (const auto profile = stored.find(view.pool.name); profile != stored.end()) {
-      found.push_back(profile->second);
-      if (pod != nullptr) needless.push_back(pod);  // another job's profiler was faster
+  std::set<std::string> usable;
+  for (const std::string& name : names) {
+    const auto map = view.stored.find(name);
+    auto profile = map == view.stored.end() ? absl::StatusOr<model::Profile>(base::NotFound("not measured"))
+                                            : ParseProfile(map->second->String("/data/profile.json"), name);
+    if (profile.ok()) {
+      usable.insert(name);
+      found.push_back(*std::move(profile));
       continue;
     }
-    // A pool without a unit cannot be measured: it is left out until it has one.
-    if (view.units <= 0 && pod == nullptr) continue;
-    waiting += (waiting.empty() ? "" : ", ") + view.pool.name;
-    pass.memory.profiling.wanted.insert(profiler);
-    if (missing++ < pass.options.parallel_profilers) MEDLEY_RETURN_IF_ERROR(RunProfiler(pass, job, view.pool));
-    if (pass.memory.status.current.finished()) return Measured();
-  }
-  MEDLEY_RETURN_IF_ERROR(DeleteSome(pass, needless));
-  if (missing > 0) {
-    return Measured{std::nullopt, Unplanned(ConditionStatus::kUnknown, "Profiling",
-                                            "The operator measures the layers on: " + waiting)};
+    const auto progress = view.open.find(name);
+    // Nothing is known yet right after the job or the operator has started.
+    const bool expected = progress == view.open.end() || progress->second.stage == Stage::kRunning;
+    if (expected) profiled.measuring.push_back(name);
   }
   if (found.empty()) {
-    return Measured{std::nullopt, Unplanned(ConditionStatus::kFalse, "Infeasible",
-                                            "no pool has a free unit to measure the layers on: needed 1, free 0; add "
-                                            "nodes, raise a pool's spec.limit or the namespace's ResourceQuota; "
-                                            "bounded by: " +
-                                                Bounds(pools))};
+    Explain(job, pools, view.open, profiled);
+    return profiled;
   }
-  MEDLEY_ASSIGN_OR_RETURN(model::Profile merged, MergeProfiles(found));
-  return Measured{std::move(merged), std::nullopt};
+  if (const auto& record = pass.memory.planning.record) {
+    for (const MemberSlot& slot : record->slots) {
+      if (slot.role == Role::kServer) usable.insert(slot.pool);
+    }
+  }
+  profiled.pools = pools.Only(usable);
+  if (ServerPool(job, profiled.pools.Offers()).empty() || !job.server_pool.empty()) {
+    usable.insert(ServerPool(job, pools.Offers()));
+    profiled.pools = pools.Only(usable);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(profiled.profile, MergeProfiles(found));
+  return profiled;
+}
+
+bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled) {
+  const ProfilingState& state = pass.memory.profiling;
+  const bool same = state.feasible_since && state.planned_with == profiled.pools.Names();
+  return !same || !MustWaitForProfiles(pass, job, profiled);
+}
+
+void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible) {
+  ProfilingState& state = pass.memory.profiling;
+  state.planned_with = profiled.pools.Names();
+  if (!feasible) state.feasible_since.reset();
+  if (feasible && !state.feasible_since) state.feasible_since = pass.world.steady;
+}
+
+bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled) {
+  const ProfilingState& state = pass.memory.profiling;
+  if (profiled.measuring.empty()) return false;
+  const base::SteadyTime since = state.feasible_since.value_or(pass.world.steady);
+  const base::nanoseconds left = since + base::FromSeconds(job.profiling_wait_seconds) - pass.world.steady;
+  if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
+  return left > base::nanoseconds(0);
+}
+
+Unplanned WaitingForProfiles(const ProfiledPools& profiled, bool feasible) {
+  const std::string start = feasible ? "A plan was found; the job still waits, for spec.profiling.wait at most,"
+                                     : "No plan meets the goal on the pools measured so far; the job waits";
+  return {ConditionStatus::kUnknown, "Profiling",
+          start + " until the layers are measured on: " + Join(profiled.measuring, ", ") + "."};
 }
 
 }  // namespace medley::ops::lifecycle

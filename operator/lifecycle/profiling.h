@@ -1,5 +1,5 @@
-// Profiling: measuring what each layer costs on each pool. A profile is measured once, by a profiler pod, and stored
-// in a ConfigMap for later jobs with the same (model, schema, batch, pool).
+// Profiles as a job sees them: which of its pools have one, which are still measured, and whether to wait for those.
+// operator/profiling measures; a pool without a profile is left out of plans until it has one.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,27 +20,32 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
-// Failures of the pods of one name. `retry_at`: no pod of this name is created before.
-struct PodFailures {
-  int count = 0;
-  std::string last_uid;  // of the pod that failed last, so that it is counted once
-  base::SteadyTime retry_at{};
-};
-
 struct ProfilingState {
-  std::set<std::string> wanted;                 // profiler pods whose measurements the job waits for
-  std::map<std::string, PodFailures> failures;  // by profiler pod
+  // Of a job without a plan: the pools that it was last planned with, and since when that plan has been feasible.
+  std::set<std::string> planned_with;
+  std::optional<base::SteadyTime> feasible_since;
 };
 
-struct Measured {
-  std::optional<model::Profile> profile;
-  std::optional<Unplanned> missing;  // without a profile: profilers run, or no pool has a unit; absent: the job failed
+// The pools that a job may be planned with.
+struct ProfiledPools {
+  UsablePools pools;                      // those with a profile, and the pool for parameter servers
+  std::optional<model::Profile> profile;  // of every pool that has one; nullopt: none has
+  std::vector<std::string> measuring;     // pools measured now, or of which nothing is known yet
+  std::optional<Unplanned> why;
+  // Why no pool can ever be measured, as a sentence; empty while one can.
+  std::string hopeless;
 };
+absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& job, const UsablePools& pools);
 
-// The profile of the job's model on all pools that have a unit. Runs profilers where it is not stored.
-absl::StatusOr<Measured> MeasureProfile(Pass& pass, const TrainingJob& job, const UsablePools& pools);
+// A job without a plan waits for pools that are being measured. Once a plan with the measured pools is feasible, it
+// waits for spec.profiling.wait at most. MustLookForPlan: the planner must be asked, because no plan was feasible yet,
+// a pool was measured since, or the wait is over.
+bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
+void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible);
+bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
+Unplanned WaitingForProfiles(const ProfiledPools& profiled, bool feasible);
 
-// The profiles that are stored and can be read, by pool. An unreadable one is deleted, so that it is measured again.
+// The profiles that are stored and can be read, by pool.
 absl::StatusOr<std::map<std::string, model::Profile>> StoredProfiles(Pass& pass, const std::vector<std::string>& pools);
 
 }  // namespace medley::ops::lifecycle

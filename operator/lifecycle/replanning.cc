@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
-#include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/running.h"
 
@@ -95,17 +96,33 @@ bool HasNewPrice(const std::map<std::string, double>& before, const std::map<std
   });
 }
 
+// True when the price of a known pool has changed. UnitsReason handles pools that are new.
+bool PricesDiffer(const std::map<std::string, double>& before, const std::map<std::string, double>& now) {
+  return std::any_of(now.begin(), now.end(), [&](const auto& price) {
+    const auto known = before.find(price.first);
+    return known != before.end() && known->second != price.second;
+  });
+}
+
 // An operator that has just started: what changed while it did not look?
 std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
   const PlanRecord& record = *pass.memory.planning.record;
-  if (record.spec_generation != pass.object.generation()) return "ObjectiveChanged";
-  for (const auto& [pool, price] : now.prices) {
-    const auto planned = record.usd_per_unit_hour.find(pool);
-    if (planned == record.usd_per_unit_hour.end() || planned->second != price) return "PriceChanged";
-  }
-  if (!now.cheaper.empty() && job.elasticity.on_price_change) return "PriceChanged";
+  if (!record.policy.empty() && record.policy != now.PolicyHash()) return "ObjectiveChanged";
+  const bool has_new_price = !now.cheaper.empty() || HasNewPrice(record.usd_per_unit_hour, now.prices);
+  if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
   pass.memory.replanning.considered = now;
   return "";
+}
+
+// The reason of a move that was delayed, once its time has come.
+std::string DelayedReason(Pass& pass) {
+  auto& delayed = pass.memory.replanning.delayed;
+  if (!delayed) return "";
+  if (pass.world.steady < delayed->until) {
+    pass.RequeueAfter(delayed->until - pass.world.steady);
+    return "";
+  }
+  return delayed->reason;
 }
 
 std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
@@ -124,9 +141,9 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
   const auto& before = pass.memory.replanning.considered;
   if (!before) return ReasonAfterStart(pass, job, now);
   if (before->policy != now.policy) return "ObjectiveChanged";
-  const bool has_new_price = before->prices != now.prices || HasNewPrice(before->cheaper, now.cheaper);
+  const bool has_new_price = PricesDiffer(before->prices, now.prices) || HasNewPrice(before->cheaper, now.cheaper);
   if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
-  return "";
+  return DelayedReason(pass);
 }
 
 MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const UsablePools& pools,
@@ -183,10 +200,20 @@ absl::StatusOr<Candidate> FindCandidate(Pass& pass, const TrainingJob& job, cons
   return found;
 }
 
+// Stores the hash of the policy that was considered, so that the next leader does not consider the same edit again.
+absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInputs& considered) {
+  PlanRecord record = *pass.memory.planning.record;
+  if (record.policy == considered.PolicyHash()) return absl::OkStatus();
+  record.policy = considered.PolicyHash();
+  return StorePlan(pass, job, record);
+}
+
 absl::Status ConsiderCheapestZones(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                                   const PlanningInputs& considered) {
+                                   ProfiledPools profiled, const PlanningInputs& considered) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job, ZonePreference::kCheapest));
-  return choice.refusal ? absl::OkStatus() : Consider(pass, job, reason, forced, choice.pools, considered);
+  if (choice.refusal) return absl::OkStatus();
+  profiled.pools = choice.pools.Only(profiled.pools.Names());
+  return Consider(pass, job, reason, forced, profiled, considered);
 }
 
 // Pods of `pool` find no node in the zone that they are pinned to: the job avoids it. True: `pools` now has the pool in
@@ -197,13 +224,30 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
   std::set<std::string>& avoided = pass.memory.replanning.avoided_zones[pool];
   avoided.insert(zone);
   pass.memory.replanning.stuck_zones[pool][zone] = pass.world.steady;
-  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) return false;
-  pools = std::move(choice.pools);
+  pools = choice.pools.Only(pools.Names());
   return !avoided.contains(pools.zones[pool]);
 }
 
+// True when a pool that the plan trains on has lost its profile: it is measured again before another plan is compared.
+bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
+  const auto& slots = pass.memory.planning.record->slots;
+  const bool lacks = std::any_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
+    const bool trains = slot.role == Role::kTrainer;
+    return trains && usable.Find(slot.pool) != nullptr && profiled.Find(slot.pool) == nullptr;
+  });
+  if (lacks) {
+    PublishUnplanned(pass, {ConditionStatus::kFalse, "Profiling",
+                            "A pool of the plan has lost its profile. The job keeps its plan until the layers are "
+                            "measured there again, which needs a free unit of the pool."});
+  }
+  return lacks;
+}
+
 }  // namespace
+
+std::string PlanningInputs::PolicyHash() const { return base::HashHex(policy); }
 
 PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools) {
   PlanningInputs inputs;
@@ -243,22 +287,28 @@ void PublishUnplanned(Pass& pass, const Unplanned& why) {
 absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
-  if (moved || !job.elasticity.enabled) return absl::OkStatus();
+  if (moved) return absl::OkStatus();
   const std::string stuck = StuckPool(pass);
+  const bool refused = IsRefused(pass);  // and there is no plan to go back to
+  const bool must_move = !stuck.empty() || refused;
+  if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
-  if (!stable && stuck.empty()) return absl::OkStatus();
+  if (!stable && !must_move) return absl::OkStatus();
   if (IsInForce(pass)) pass.memory.replanning.avoided_zones.clear();
-  MEDLEY_ASSIGN_OR_RETURN(PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     PublishUnplanned(pass, *choice.refusal);
     return absl::OkStatus();
   }
-  UsablePools& pools = choice.pools;
+  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.profile) return absl::OkStatus();
+  if (!must_move && LacksProfile(pass, choice.pools, profiled.pools)) return absl::OkStatus();
+  UsablePools& pools = profiled.pools;
   PlanningInputs now = InputsOf(job, pools);
   bool forced = false;
-  std::string reason = ReplanReason(pass, job, pools, now, &forced);
+  std::string reason = job.elasticity.enabled ? ReplanReason(pass, job, pools, now, &forced) : "";
   if (reason.empty() && !stuck.empty()) {
     reason = "MemberUnschedulable";
     forced = true;
@@ -267,6 +317,10 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
       OfferOnlyScheduled(pass, stuck, pools);
       now.units = pools.Units();
     }
+  }
+  if (reason.empty() && refused) {
+    reason = "PlanRefused";
+    forced = true;
   }
   if (reason.empty() && MissesGoalForLong(pass, job)) {
     reason = "ThroughputBelowGoal";
@@ -279,19 +333,14 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
         forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.paid) > most);
     pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
-  return Consider(pass, job, reason, forced, pools, now);
+  return Consider(pass, job, reason, forced, profiled, now);
 }
 
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const UsablePools& pools, const PlanningInputs& considered) {
+                      const ProfiledPools& profiled, const PlanningInputs& considered) {
   ReplanningState& state = pass.memory.replanning;
-  MEDLEY_ASSIGN_OR_RETURN(const Measured measured, MeasureProfile(pass, job, pools));
-  if (measured.missing) PublishUnplanned(pass, *measured.missing);
-  if (!measured.profile) {  // the job keeps its plan while a pool that was added is measured
-    pass.memory.units.growth_asked_at.reset();
-    return absl::OkStatus();
-  }
-  const model::Profile& profile = *measured.profile;
+  const UsablePools& pools = profiled.pools;
+  const model::Profile& profile = *profiled.profile;
   JobProgress progress = ProgressOf(pass);
   const double estimated = pass.memory.planning.record->plan.estimate.throughput;
   if (reason == "ThroughputBelowGoal" && estimated > 0) progress.calibration = pass.observed->throughput / estimated;
@@ -299,12 +348,17 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   const std::optional<model::PlanResult>& result = candidate.result;
   if (!result) return absl::OkStatus();  // asked again later, because `considered` is unchanged
   state.considered = considered;
+  state.delayed.reset();
   if (!result->plan || !result->execution_plan) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
-    if (others) return Consider(pass, job, reason, forced, *others, considered);
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
+    if (others) {
+      ProfiledPools elsewhere = profiled;
+      elsewhere.pools = *std::move(others);
+      return Consider(pass, job, reason, forced, elsewhere, considered);
+    }
     if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
     ExplainInfeasible(pass, result->reasons, pools);
-    return absl::OkStatus();
+    return StorePolicy(pass, job, considered);
   }
   const MoveInputs inputs =
       InputsOfMove(pass, job, pools, profile, progress, *result, candidate.present_estimate, forced);
@@ -313,13 +367,16 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   PublishReplan(
       pass, "ReplanConsidered",
       fmt::format("{}: {} ({}): {}", reason, decision.move ? "move" : "stay", decision.reason, decision.sentence));
-  if (decision.reason == "Cooldown") {  // asked again when it is over
-    state.considered.reset();
-    pass.RequeueAfter(base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move));
+  if (decision.reason == "Cooldown") {
+    const base::nanoseconds left = base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move);
+    state.delayed = {reason, pass.world.steady + left};
+    pass.RequeueAfter(left);
   }
   if (!decision.move) {
+    MEDLEY_RETURN_IF_ERROR(StorePolicy(pass, job, considered));
     // Not worth a move in the zones that the job keeps: perhaps in the cheapest ones.
-    return pools.cheaper.empty() ? absl::OkStatus() : ConsiderCheapestZones(pass, job, reason, forced, considered);
+    return pools.cheaper.empty() ? absl::OkStatus()
+                                 : ConsiderCheapestZones(pass, job, reason, forced, profiled, considered);
   }
   const int64_t from = pass.memory.planning.record->plan.generation;
   MEDLEY_RETURN_IF_ERROR(Accept(pass, job, *result, pools, profile, reason));

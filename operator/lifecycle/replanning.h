@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/pools.h"
+#include "operator/lifecycle/profiling.h"
 
 namespace medley::ops::lifecycle {
 
@@ -23,6 +24,7 @@ struct PlanningInputs {
   std::map<std::string, double> cheaper;  // of other zones than those that the job keeps, by pool
   std::map<std::string, int> units;
   std::string policy;  // objective, elasticity, planner and resources of the spec
+  std::string PolicyHash() const;
   bool operator==(const PlanningInputs&) const = default;
 };
 PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools);
@@ -35,17 +37,24 @@ struct ReplanningState {
   std::map<std::string, std::set<std::string>> avoided_zones;
   // By pool and zone: when pods last found no node there. The zone is avoided for a while, however cheap it is.
   std::map<std::string, std::map<std::string, base::SteadyTime>> stuck_zones;
+  // A move that would save enough, but came too soon after the last one: it is considered again when its time has come.
+  struct Delayed {
+    std::string reason;
+    base::SteadyTime until;
+  };
+  std::optional<Delayed> delayed;
   std::string last_event;  // message of the last replan Event, not to repeat it
 };
 
-// Considers another plan if something asks for one. Without a coordinator that reports, it does nothing.
+// Considers another plan if something asks for one. Without a coordinator that reports, it does nothing. A job without
+// elasticity gets another plan only when pods of its own cannot be scheduled.
 absl::Status Replan(Pass& pass, const TrainingJob& job);
 
-// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `pools`
-// give no plan, or none that is worth a move, other zones are considered. `considered`: the inputs with the pools in
-// the zones that the job keeps.
+// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `profiled`
+// give no plan, or none that is worth a move, other zones are considered. `profiled` has a profile. `considered`: the
+// inputs with the pools in the zones that the job keeps.
 absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const UsablePools& pools, const PlanningInputs& considered);
+                      const ProfiledPools& profiled, const PlanningInputs& considered);
 
 // True when the measured throughput is below the goal by more than measurements vary. Needs `pass.observed`.
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job);

@@ -49,7 +49,7 @@ absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reas
 }
 
 absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& pod) {
-  if (HasSucceeded(pod)) {
+  if (WorkerHasSucceeded(pod)) {
     // It exits with 0 only when everything is trained, or when it was suspended, which nobody asks for here.
     return Finish(pass, job, true, "TrainingComplete", "the coordinator ended: all samples are trained");
   }
@@ -93,7 +93,7 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
   if (pod == nullptr && !record.coordinator_uid.empty()) {
     return Restart(pass, job, "CoordinatorLost", "the coordinator's pod was deleted");
   }
-  if (pod != nullptr && !pass.IsTerminating(*pod) && HasEnded(*pod)) return HandleEnd(pass, job, *pod);
+  if (pod != nullptr && !pass.IsTerminating(*pod) && WorkerHasEnded(*pod)) return HandleEnd(pass, job, *pod);
   *over = false;
   const bool restarted = pod != nullptr && !pass.IsTerminating(*pod) && pod->uid() == record.coordinator_uid &&
                          RestartCount(*pod) > record.coordinator_restarts;

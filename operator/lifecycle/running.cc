@@ -15,6 +15,7 @@
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/restarts.h"
 
@@ -24,7 +25,13 @@ namespace {
 constexpr base::nanoseconds kSendAgain = base::seconds(3);     // to a coordinator that has not confirmed it
 constexpr base::nanoseconds kRefusedRetry = base::seconds(1);  // the coordinator is starting
 
-// The address of the coordinator; empty while it has none.
+// Empty while the coordinator has none.
+std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
+  const std::string ip = coordinator.String("/status/podIP");
+  if (pass.IsTerminating(coordinator) || WorkerHasEnded(coordinator) || ip.empty()) return "";
+  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+}
+
 absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
   const PlanRecord& record = *pass.memory.planning.record;
   const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
@@ -32,10 +39,10 @@ absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job
     MEDLEY_RETURN_IF_ERROR(CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker)}));
     return std::string();
   }
-  const std::string ip = pod->String("/status/podIP");
-  if (pass.IsTerminating(*pod) || HasEnded(*pod) || ip.empty()) return std::string();
+  const std::string address = AddressOf(pass, *pod);
+  if (address.empty()) return address;
   if (record.coordinator_uid != pod->uid()) MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, pod->uid(), 0));
-  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+  return address;
 }
 
 absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& address) {
@@ -48,12 +55,13 @@ absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& ad
 }
 
 absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
+  if (IsRefused(pass)) return absl::OkStatus();
   RunningState& state = pass.memory.running;
   const PlanRecord& record = *pass.memory.planning.record;
   const Observation* observed = pass.observed.get();
   const int64_t generation = record.plan.generation;
   const bool known = observed != nullptr && observed->generation > 0 &&
-                     (observed->generation >= generation || observed->next_generation >= generation);
+                     (observed->plan_generation == generation || observed->next_generation >= generation);
   const bool sent = state.sent_to == pass.coordinator && state.sent_generation == generation;
   if (sent && (known || pass.world.steady - state.sent_at < kSendAgain)) {
     if (!known) pass.RequeueAfter(kSendAgain);
@@ -87,13 +95,12 @@ absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
 }
 
 absl::Status DeleteLeftovers(Pass& pass) {
-  std::set<std::string> wanted = pass.memory.profiling.wanted;  // of a pool that was added while the job runs
+  std::set<std::string> wanted;
   for (const MemberSlot& slot : pass.memory.planning.record->slots) wanted.insert(slot.member);
   std::vector<kube::ObjectPtr> leftovers;
   for (const auto& [name, pod] : pass.world.pods) {
-    const bool profiler = pod->label(kRoleLabel) == ToString(Role::kProfiler);
-    if (wanted.contains(name) || (!profiler && !IsMember(*pod))) continue;
-    if (profiler || HasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
+    if (wanted.contains(name) || !IsMember(*pod)) continue;
+    if (WorkerHasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
   }
   return DeleteSome(pass, leftovers);
 }
@@ -101,8 +108,14 @@ absl::Status DeleteLeftovers(Pass& pass) {
 }  // namespace
 
 bool IsInForce(const Pass& pass) {
-  return pass.observed != nullptr && pass.observed->generation >= pass.memory.planning.record->plan.generation &&
-         pass.observed->next_generation == 0;
+  return pass.observed != nullptr && pass.observed->generation > 0 && pass.observed->next_generation == 0 &&
+         pass.observed->plan_generation == pass.memory.planning.record->plan.generation;
+}
+
+absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
+  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  const std::string address = pod == nullptr ? "" : AddressOf(pass, *pod);
+  return address.empty() ? absl::OkStatus() : ConnectTo(pass, job, address);
 }
 
 void ForgetCoordinator(Pass& pass) {
@@ -137,6 +150,9 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     if (pass.observed != nullptr) RecordObservation(pass);
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
     if (over) return absl::OkStatus();
+    // Before anything is done for a plan that will not run.
+    MEDLEY_ASSIGN_OR_RETURN(const bool back, LeaveRefusedPlan(pass, job));
+    if (back) return absl::OkStatus();
     // Make before break: the pods of the new plan first; the plan at once, since the coordinator waits for its
     // members; the pods of the old plan are deleted only when the new one is in force.
     MEDLEY_RETURN_IF_ERROR(EnsurePodGroup(pass, job));

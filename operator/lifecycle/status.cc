@@ -10,6 +10,8 @@
 namespace medley::ops::lifecycle {
 namespace {
 
+constexpr base::nanoseconds kConflictRetry = base::milliseconds(50);
+
 // The fields that a reader waits for; the others may be as old as the status interval.
 kube::Json Urgent(const kube::Json& status) {
   kube::Json urgent = kube::Json::object();
@@ -18,6 +20,19 @@ kube::Json Urgent(const kube::Json& status) {
     if (status.is_object() && status.contains(field)) urgent[field] = status[field];
   }
   return urgent;
+}
+
+// The conditions that other controllers have set, as the cache shows them.
+kube::Json ForeignConditions(const Pass& pass) {
+  kube::Json foreign = kube::Json::array();
+  for (const kube::Json& condition : pass.object.At("/status/conditions")) {
+    if (!condition.is_object() || !condition.contains("type") || !condition["type"].is_string()) continue;
+    const auto type = condition["type"].get<std::string>();
+    if (std::find(kJobConditions.begin(), kJobConditions.end(), type) == kJobConditions.end()) {
+      foreign.push_back(condition);
+    }
+  }
+  return foreign;
 }
 
 }  // namespace
@@ -32,6 +47,9 @@ void LoadStatus(Pass& pass) {
   if (!state.written) {
     state.written.emplace(pass.world.stored_status);
     state.current = JobStatus::FromJson(pass.world.stored_status);
+    state.current.conditions.KeepOnly(kJobConditions);
+    // What earlier leaders have counted is not counted again.
+    if (state.current.cost) pass.memory.observing.spent_counted = state.current.cost->spent_usd;
   }
   state.current.selector = std::string(kJobNameLabel) + "=" + pass.object.key().name;
 }
@@ -39,10 +57,11 @@ void LoadStatus(Pass& pass) {
 void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
                   std::string_view message) {
   Conditions& conditions = pass.memory.status.current.conditions;
-  // `kubectl describe` shows Events last, so the reason why a job has no plan is published as one.
+  // `kubectl describe` shows Events last, so the reason why a job has no plan, or lacks a pool, is published as one.
+  const bool published = type == std::string_view(kPlannedCondition) || type == std::string_view(kPoolsUsableCondition);
   const Condition* before = conditions.Find(type);
   const bool changed = before == nullptr || before->reason != reason || before->message != message;
-  if (changed && status == ConditionStatus::kFalse && type == std::string_view(kPlannedCondition)) {
+  if (changed && status == ConditionStatus::kFalse && published) {
     pass.Warning(reason, message);
   }
   conditions.Set(type, status, reason, message, pass.object.generation(), pass.world.now);
@@ -127,13 +146,22 @@ absl::Status WriteStatus(Pass& pass) {
     return absl::OkStatus();
   }
   kube::Json patch = json;
+  const kube::Json foreign = ForeignConditions(pass);
+  for (const kube::Json& condition : foreign) patch["conditions"].push_back(condition);
   if (before.is_object()) {
     for (const auto& [field, value] : before.items()) {
       if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes a field that is null
     }
   }
-  MEDLEY_ASSIGN_OR_RETURN(const absl::Status written, pass.Ask(PatchJob{{{"status", patch}}, "status"}));
+  kube::Json change = {{"status", patch}};
+  // The list is replaced as a whole: not if another controller has changed its part of it since.
+  if (!foreign.empty()) change["metadata"]["resourceVersion"] = pass.object.resource_version();
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status written, pass.Ask(PatchJob{std::move(change), "status"}));
   if (kube::IsNotFound(written)) return absl::OkStatus();
+  if (!foreign.empty() && kube::IsConflict(written)) {  // the cache is behind
+    pass.RequeueAfter(kConflictRetry);
+    return absl::OkStatus();
+  }
   if (!written.ok()) return base::Annotate(written, "write the status of " + pass.object.key().ToString());
   state.written.emplace(json);
   state.written_at = pass.world.steady;

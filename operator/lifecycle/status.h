@@ -26,7 +26,7 @@ struct StatusState {
 // Reads the stored status into an empty memory.
 void LoadStatus(Pass& pass);
 
-// Publishes an Event as well when the condition Planned turns False or gives a new reason.
+// Publishes an Event as well when the condition Planned or PoolsUsable turns False or gives a new reason.
 void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
                   std::string_view message);
 

@@ -14,6 +14,7 @@
 #include "operator/api/resource_pool.h"
 #include "operator/records/notices.h"
 #include "operator/records/observation.h"
+#include "operator/records/profile_id.h"
 
 namespace medley::ops::lifecycle {
 
@@ -37,6 +38,13 @@ struct PoolsView {
   std::optional<int64_t> catalog_revision;  // absent: the scheduling service has not answered yet
 };
 
+// The profiles of a job's model, by pool.
+struct ProfilesView {
+  std::map<std::string, kube::ObjectPtr> stored;  // ConfigMaps
+  std::map<std::string, ProfileProgress> open;    // of those that are not stored; absent: nothing is known yet
+  bool operator==(const ProfilesView&) const = default;
+};
+
 // The operator's connection to the job's coordinator.
 struct Connection {
   std::string address;
@@ -46,7 +54,7 @@ struct Connection {
 struct World {
   base::WallTime now;
   base::SteadyTime steady;
-  // The job's pods by name: those that its UID controls, whatever their role.
+  // The job's pods by name: those that its UID controls, but no profilers, which belong to profiles.
   std::map<std::string, kube::ObjectPtr> pods;
   // False while pods that this operator has created may be missing in `pods`.
   bool pods_are_current = true;

@@ -95,6 +95,9 @@ Observation FromProto(const pb::Observation& in) {
   out.last_checkpoint_step = in.last_checkpoint_step();
   out.retryable = in.retryable();
   out.leader_term = in.leader_term();
+  if (in.has_refused()) {
+    out.refused = RefusedPlan{in.refused().generation(), in.refused().member(), in.refused().message()};
+  }
   return out;
 }
 

@@ -42,6 +42,14 @@ struct StageTimes {
   bool operator==(const StageTimes&) const = default;
 };
 
+// The last plan that was sent, when one of its members can never run it: the job keeps the plan in force.
+struct RefusedPlan {
+  int64_t generation = 0;
+  std::string member;
+  std::string message;
+  bool operator==(const RefusedPlan&) const = default;
+};
+
 struct Observation {
   JobPhase phase = JobPhase::kUnknown;
   int64_t generation = 0;       // in force
@@ -64,6 +72,7 @@ struct Observation {
   int64_t last_checkpoint_step = 0;
   bool retryable = false;
   int64_t leader_term = 0;  // the newest that the coordinator has seen
+  std::optional<RefusedPlan> refused;
   bool operator==(const Observation&) const = default;
 };
 

@@ -56,6 +56,65 @@ std::vector<PlanStatus::Alternative> ReadAlternatives(const Json& list) {
   return alternatives;
 }
 
+void ReadRecord(const Json& json, PlanRecord& record) {
+  record.slots = ReadSlots(json.value("slots", Json::array()));
+  const Json prices = json.value("usdPerUnitHour", Json::object());
+  for (const auto& [pool, price] : prices.items()) {
+    if (price.is_number()) record.usd_per_unit_hour[pool] = price.get<double>();
+  }
+  for (const Json& name : json.value("layerNames", Json::array())) {
+    if (name.is_string()) record.layer_names.push_back(name.get<std::string>());
+  }
+  for (const Json& number : json.value("stageThroughput", Json::array())) {
+    if (number.is_number()) record.stage_throughput.push_back(number.get<double>());
+  }
+  record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
+  record.reason = json.value("reason", "");
+  record.accepted_at = json.value("acceptedAt", "");
+  record.policy = json.value("policy", "");
+  record.coordinator_uid = json.value("coordinatorUid", "");
+  record.coordinator_restarts = json.value("coordinatorRestarts", 0);
+}
+
+Json RecordJson(const PlanRecord& record) {
+  return {{"slots", SlotsJson(record.slots)},
+          {"usdPerUnitHour", record.usd_per_unit_hour},
+          {"layerNames", record.layer_names},
+          {"stageThroughput", record.stage_throughput},
+          {"alternatives", AlternativesJson(record.alternatives)},
+          {"reason", record.reason},
+          {"acceptedAt", record.accepted_at},
+          {"policy", record.policy},
+          {"coordinatorUid", record.coordinator_uid},
+          {"coordinatorRestarts", record.coordinator_restarts}};
+}
+
+std::string PlanText(const PlanRecord& record) {
+  plan::v1::ExecutionPlan proto;
+  model::ToProto(record.plan, proto);
+  return model::ToJson(proto, true);
+}
+
+// `prefix`: of the keys of the ConfigMap.
+absl::StatusOr<PlanRecord> ReadPart(const kube::Object& config_map, const std::string& prefix) {
+  const std::string where = "ConfigMap " + config_map.key().ToString() + ": " + prefix;
+  plan::v1::ExecutionPlan proto;
+  absl::Status parsed = model::ParseText(config_map.String("/data/" + prefix + "plan.json"), proto);
+  if (!parsed.ok()) return base::Annotate(parsed, where + "plan.json");
+  PlanRecord record;
+  auto plan = model::FromProto(proto);
+  if (!plan.ok()) return base::Annotate(plan.status(), where + "plan.json");
+  record.plan = *std::move(plan);
+  const Json json = Json::parse(config_map.String("/data/" + prefix + "record.json"), nullptr, false);
+  if (!json.is_object()) return base::InvalidArgument("{}record.json is not a JSON object", where);
+  try {
+    ReadRecord(json, record);
+  } catch (const Json::exception& e) {  // a field of another type
+    return base::InvalidArgument("{}record.json: {}", where, e.what());
+  }
+  return record;
+}
+
 }  // namespace
 
 double PlanRecord::UsdPerHour(const std::map<std::string, double>& prices) const {
@@ -85,50 +144,21 @@ kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record) {
   map.SetLabel(kJobNameLabel, job.name());
   map.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
   map.SetController(job.object).IgnoreError();  // cannot fail: a new object has no other controller
-  plan::v1::ExecutionPlan proto;
-  model::ToProto(record.plan, proto);
-  const Json json = {{"slots", SlotsJson(record.slots)},
-                     {"usdPerUnitHour", record.usd_per_unit_hour},
-                     {"layerNames", record.layer_names},
-                     {"stageThroughput", record.stage_throughput},
-                     {"alternatives", AlternativesJson(record.alternatives)},
-                     {"reason", record.reason},
-                     {"acceptedAt", record.accepted_at},
-                     {"specGeneration", record.spec_generation},
-                     {"coordinatorUid", record.coordinator_uid},
-                     {"coordinatorRestarts", record.coordinator_restarts}};
-  map.mutable_json()["data"] = {{"plan.json", model::ToJson(proto, true)}, {"record.json", json.dump(2)}};
+  kube::Json& data = map.mutable_json()["data"];
+  data = {{"plan.json", PlanText(record)}, {"record.json", RecordJson(record).dump(2)}};
+  if (record.fallback != nullptr) {
+    data["fallback-plan.json"] = PlanText(*record.fallback);
+    data["fallback-record.json"] = RecordJson(*record.fallback).dump(2);
+  }
   return map;
 }
 
 absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map) {
-  const std::string where = "ConfigMap " + config_map.key().ToString();
-  plan::v1::ExecutionPlan proto;
-  absl::Status parsed = model::ParseText(config_map.String("/data/plan.json"), proto);
-  if (!parsed.ok()) return base::Annotate(parsed, where + ": plan.json");
-  PlanRecord record;
-  auto plan = model::FromProto(proto);
-  if (!plan.ok()) return base::Annotate(plan.status(), where + ": plan.json");
-  record.plan = *std::move(plan);
-  const Json json = Json::parse(config_map.String("/data/record.json"), nullptr, false);
-  if (!json.is_object()) return base::InvalidArgument("{}: record.json is not a JSON object", where);
-  record.slots = ReadSlots(json.value("slots", Json::array()));
-  const Json prices = json.value("usdPerUnitHour", Json::object());
-  for (const auto& [pool, price] : prices.items()) {
-    if (price.is_number()) record.usd_per_unit_hour[pool] = price.get<double>();
-  }
-  for (const Json& name : json.value("layerNames", Json::array())) {
-    if (name.is_string()) record.layer_names.push_back(name.get<std::string>());
-  }
-  for (const Json& number : json.value("stageThroughput", Json::array())) {
-    if (number.is_number()) record.stage_throughput.push_back(number.get<double>());
-  }
-  record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
-  record.reason = json.value("reason", "");
-  record.accepted_at = json.value("acceptedAt", "");
-  record.spec_generation = json.value("specGeneration", int64_t{0});
-  record.coordinator_uid = json.value("coordinatorUid", "");
-  record.coordinator_restarts = json.value("coordinatorRestarts", 0);
+  MEDLEY_ASSIGN_OR_RETURN(PlanRecord record, ReadPart(config_map, ""));
+  if (config_map.String("/data/fallback-plan.json").empty()) return record;
+  auto fallback = ReadPart(config_map, "fallback-");
+  // An unreadable fallback does not matter while the plan itself can be read.
+  if (fallback.ok()) record.fallback = std::make_shared<const PlanRecord>(*std::move(fallback));
   return record;
 }
 

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,13 @@ struct PlanRecord {
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans that use one pool only
   std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...
   std::string accepted_at;                            // RFC 3339
-  int64_t spec_generation = 0;                        // the job's metadata.generation that the plan was computed for
+  std::string policy;                                 // hash of the goals and limits that were last considered
   // The coordinator's pod and its container restarts when restarts were last counted.
   std::string coordinator_uid;
   int coordinator_restarts = 0;
+  // The plan that was in force when this one was accepted, to go back to if this one cannot run; null: none was. It has
+  // no fallback of its own.
+  std::shared_ptr<const PlanRecord> fallback;
 
   // The plan's cost per hour at `prices` (by pool); a pool without an entry counts with the price in the record.
   double UsdPerHour(const std::map<std::string, double>& prices) const;
@@ -38,6 +42,7 @@ struct PlanRecord {
 };
 
 kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record);
+// Errors: InvalidArgument, naming the ConfigMap and the malformed part.
 absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map);
 
 // True when the stages, groups, servers and schedule are equal, so that a switch would change nothing.

@@ -19,18 +19,6 @@ double PoolPrice(const PoolOffer& offer) {
   return price > 0 ? price : std::numeric_limits<double>::max();
 }
 
-// The pool for parameter servers: the one that the job names, else the cheapest CPU pool (pools whose price is known
-// first), else the first pool.
-std::string ServerPool(const TrainingJob& job, const std::vector<PoolOffer>& offers) {
-  if (!job.server_pool.empty()) return job.server_pool;
-  const PoolOffer* best = nullptr;
-  for (const PoolOffer& offer : offers) {
-    if (offer.pool->cls != model::ResourceClass::kCpu || offer.units <= 0) continue;
-    if (best == nullptr || PoolPrice(offer) < PoolPrice(*best)) best = &offer;
-  }
-  return best != nullptr ? best->pool->name : offers.front().pool->name;
-}
-
 void Calibrate(model::Model& model, double calibration) {
   if (!(calibration > 0) || calibration == 1) return;
   const double factor = 1 / std::clamp(calibration, 0.05, 20.0);
@@ -46,6 +34,16 @@ void Calibrate(model::Model& model, double calibration) {
 }
 
 }  // namespace
+
+std::string ServerPool(const TrainingJob& job, const std::vector<PoolOffer>& offers) {
+  if (!job.server_pool.empty()) return job.server_pool;
+  const PoolOffer* best = nullptr;
+  for (const PoolOffer& offer : offers) {
+    if (offer.pool->cls != model::ResourceClass::kCpu || offer.units <= 0) continue;
+    if (best == nullptr || PoolPrice(offer) < PoolPrice(*best)) best = &offer;
+  }
+  return best != nullptr ? best->pool->name : "";
+}
 
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
                                     const std::vector<PoolOffer>& offers, const JobProgress& progress) {
@@ -80,6 +78,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
     request.resources.push_back(std::move(resource));
   }
   request.server_type = ServerPool(job, offers);
+  if (request.server_type.empty()) request.server_type = offers.front().pool->name;
   request.planner = {job.planner.name, job.seed, job.planner.time_budget_seconds, job.planner.schedule};
   return request;
 }

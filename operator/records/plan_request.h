@@ -36,6 +36,10 @@ struct JobProgress {
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
                                     const std::vector<PoolOffer>& offers, const JobProgress& progress);
 
+// The pool for parameter servers: the one that the job names, else the cheapest CPU pool with units (pools whose price
+// is known first); empty: none of `offers`.
+std::string ServerPool(const TrainingJob& job, const std::vector<PoolOffer>& offers);
+
 // Merges the profiles of several pools into one: the layers of the first with the numbers of all. Errors:
 // InvalidArgument when the profiles are of different models.
 absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& profiles);

@@ -63,7 +63,7 @@ class Manager {
   // OK when the controllers may write: this process leads, or there is no election. See LeaderElector::Guard.
   absl::Status Guard() const;
   bool leading() const;
-  int64_t term() const;            // leader term of this process; 0 without an election
+  int64_t term() const;            // with which this process leads or led last; 0 without an election
   void HeardOfTerm(int64_t term);  // see LeaderElector::HeardOfTerm
 
   // OK, or the error of the first failing check as "NAME: error". Ready also requires that Start has finished; a

@@ -37,6 +37,7 @@ struct AcceptedPrices {
   std::set<std::string> answered;                   // keys of the last accepted answer; Confirm needs them
   size_t complete_size = 0;                         // number of prices in the last good complete answer
   base::WallTime complete_at;                       // time of that answer
+  std::string configuration;                        // of the source when these prices were saved
 };
 
 // Reasons: shrunk (the whole answer is rejected); price, currency, key, step, out_of_order (one entry is rejected, the

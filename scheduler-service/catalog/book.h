@@ -33,6 +33,7 @@ struct SourceOptions {
   base::nanoseconds ttl{};
   base::nanoseconds on_demand_ttl{};
   bool authoritative = false;
+  std::string configuration;  // hash of the feed's part of the configuration
 };
 
 struct PublishedPrice {

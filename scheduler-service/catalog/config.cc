@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/file.h"
+#include "common/base/hash.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "scheduler-service/catalog/file_feed.h"
@@ -126,6 +127,7 @@ absl::Status ReadResource(const Reader& node, ResourceRule& out) {
 
 // Reads the fields that all feeds have in common; the feed's factory reads the others.
 absl::Status ReadFeed(Reader node, const FeedFactories& factories, std::set<std::string>& names, ConfiguredFeed& out) {
+  out.configuration = base::HashHex(node.tree().dump());
   const std::string name = node.RequiredString("name");
   const std::string type = node.RequiredString("type");
   if (!name.empty() && !names.insert(name).second) node.Fail("name", fmt::format("'{}' appears twice", name));

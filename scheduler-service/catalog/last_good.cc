@@ -75,6 +75,7 @@ LastGood FromJson(const json& j) {
     AcceptedPrices& prices = last.sources[name];
     prices.complete_size = source.at("completeSize");
     prices.complete_at = Time(source.at("completeAt"));
+    prices.configuration = source.value("configuration", "");
     for (const json& item : source.at("known")) {
       CatalogEntry entry = EntryFromJson(item);
       prices.known[KeyOf(entry)] = std::move(entry);
@@ -96,6 +97,7 @@ LastGood CaptureLastGood(const PriceBook& book, int64_t revision) {
     AcceptedPrices prices = book.accepted(i);
     prices.unconfirmed.clear();
     prices.answered.clear();
+    prices.configuration = book.sources()[i].configuration;
     last.sources[book.sources()[i].name] = std::move(prices);
   }
   last.published = book.published();
@@ -105,7 +107,9 @@ LastGood CaptureLastGood(const PriceBook& book, int64_t revision) {
 void RestoreLastGood(LastGood last, PriceBook& book) {
   for (size_t i = 0; i < book.sources().size(); ++i) {
     const auto found = last.sources.find(book.sources()[i].name);
-    if (found != last.sources.end()) book.Restore(i, std::move(found->second));
+    if (found == last.sources.end()) continue;
+    if (found->second.configuration != book.sources()[i].configuration) found->second.complete_size = 0;
+    book.Restore(i, std::move(found->second));
   }
   book.RestorePublished(std::move(last.published));
 }
@@ -117,6 +121,7 @@ std::string EncodeLastGood(const LastGood& last) {
     for (const auto& [key, entry] : prices.known) known.push_back(EntryToJson(entry));
     j["sources"][name] = {{"completeSize", prices.complete_size},
                           {"completeAt", Micros(prices.complete_at)},
+                          {"configuration", prices.configuration},
                           {"known", std::move(known)}};
   }
   for (const auto& [key, published] : last.published) {

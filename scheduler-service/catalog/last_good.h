@@ -23,7 +23,8 @@ struct LastGood {
 };
 
 LastGood CaptureLastGood(const PriceBook& book, int64_t revision);
-// Ignores sources that the book does not have.
+// Ignores sources that the book does not have. The answers of a source whose configuration was edited may be of any
+// size: a feed that was narrowed to fewer regions has fewer prices.
 void RestoreLastGood(LastGood last, PriceBook& book);
 
 std::string EncodeLastGood(const LastGood& last);

@@ -35,7 +35,7 @@ std::vector<SourceOptions> SourcesOf(const std::vector<ConfiguredFeed>& feeds) {
     const FeedTraits traits = configured.feed->traits();
     out.push_back({configured.feed->name(), configured.priority, configured.ttl.value_or(traits.ttl),
                    configured.on_demand_ttl.value_or(traits.on_demand_ttl),
-                   configured.authoritative.value_or(traits.authoritative)});
+                   configured.authoritative.value_or(traits.authoritative), configured.configuration});
   }
   return out;
 }

@@ -55,6 +55,7 @@ struct ConfiguredFeed {
   std::optional<base::nanoseconds> ttl;
   std::optional<base::nanoseconds> on_demand_ttl;
   std::optional<bool> authoritative;
+  std::string configuration;  // see SourceOptions
 };
 
 class Poller {

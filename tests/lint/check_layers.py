@@ -54,6 +54,8 @@ ARROWS = {
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/model", "kube", "operator/api", "operator/records"],
+    "operator/profiling": ["common/base", "common/model", "kube", "operator/api", "operator/records",
+                           "operator/builders"],
     # The life of a job is a pure function: values of Kubernetes objects, but no client and no cache (see PURE).
     "operator/lifecycle": ["common/base", "common/model", "kube", "operator/api", "operator/records",
                            "operator/builders"],

@@ -44,7 +44,7 @@ def arguments(text, start):
 def used():
     found = {}
     files = []
-    for part in ("operator/controllers", "operator/lifecycle"):
+    for part in ("operator/controllers", "operator/lifecycle", "operator/profiling"):
         folder = os.path.join(ROOT, part)
         files += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".cc")]
     files.append(os.path.join(ROOT, "operator/records/notices.cc"))  # whose reasons the controllers hand on

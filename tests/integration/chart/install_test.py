@@ -170,9 +170,9 @@ class InstallTest(unittest.TestCase):
         # Objects of a disabled feature are deleted, those of an enabled one created. Rights shrink to one namespace.
         self.assertEqual(len(self.left("networkpolicy", "--namespace", NAMESPACE)), 2)
         self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set",
-                  "networkPolicy.enabled=false,scheduler.autoscaling.enabled=true,watchNamespace=team-a")
+                  "networkPolicy.enabled=false,scheduler.pdb.enabled=false,watchNamespace=team-a")
         self.assertEqual(self.left("networkpolicy", "--namespace", NAMESPACE), [])
-        self.assertEqual(len(self.left("horizontalpodautoscaler", "--namespace", NAMESPACE)), 1)
+        self.assertEqual(len(self.left("poddisruptionbudget", "--namespace", NAMESPACE)), 1)
         self.assertEqual(len(self.left("role", "--namespace", "team-a")), 1)
         self.assertIsNone(self.cluster.get("clusterrole", "medley-operator-jobs"))
         self.assertIn("--namespace=team-a", self.arguments("operator"))
@@ -202,8 +202,8 @@ class InstallTest(unittest.TestCase):
     def test_a_release_with_everything_and_its_end(self):
         self.release("medley", "--values", os.path.join(harness.HERE, "values", "cloud.yaml"),
                      "--values", os.path.join(harness.HERE, "values", "cert-manager.yaml"))
-        scaler = self.cluster.get("--namespace", NAMESPACE, "horizontalpodautoscaler", "medley-scheduler")
-        self.assertEqual(scaler["spec"]["maxReplicas"], 9)
+        scheduler = self.cluster.get("--namespace", NAMESPACE, "deployment", "medley-scheduler")
+        self.assertEqual(scheduler["spec"]["replicas"], 3)
         self.assertIsNotNone(self.cluster.get("--namespace", NAMESPACE, "certificate", "medley-scheduler"))
         self.assertIsNone(self.cluster.get("--namespace", NAMESPACE, "secret", "medley-scheduler-tls"))
         config = self.cluster.get("--namespace", NAMESPACE, "configmap", "medley-scheduler-catalog")
@@ -215,7 +215,7 @@ class InstallTest(unittest.TestCase):
         jobs = self.train()
         self.helm("uninstall", "medley", "--wait", "--timeout", "60s")
         for kind in ("deployment", "service", "serviceaccount", "secret", "configmap", "networkpolicy",
-                     "poddisruptionbudget", "horizontalpodautoscaler", "role", "rolebinding", "servicemonitor", "podmonitor",
+                     "poddisruptionbudget", "role", "rolebinding", "servicemonitor", "podmonitor",
                      "prometheusrule", "certificate", "issuer"):
             self.assertEqual(self.left(kind, "--all-namespaces"), [])
         for kind in ("clusterrole", "clusterrolebinding", "priorityclass"):

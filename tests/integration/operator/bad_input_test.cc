@@ -61,23 +61,36 @@ TEST_P(BadInputTest, AnImmutableFieldThatChangesIsRefusedAndTheJobRunsOn) {
   EXPECT_TRUE(Status().conditions.IsTrue("Running"));
 }
 
-TEST_P(BadInputTest, AnUnknownPoolIsNamedAndRetriedWhenItComes) {
+TEST_P(BadInputTest, AnUnknownPoolIsLeftOutAndTakenWhenItComes) {
   Json job = JobJson();
   job["spec"]["resources"]["pools"] = {"cpu", "late"};
   Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("PoolsUsable", "False", "PoolNotFound"));
+  EXPECT_THAT(Status().conditions.Find("PoolsUsable")->message, HasSubstr("spec.resources.pools[1]"));
+  EXPECT_TRUE(WaitForCondition("Planned", "True"));
+  Apply(ResourcePools(), Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
+    "metadata": {"name": "late"}, "spec": {"class": "CPU", "limit": 4, "unit": {"resources": {"cpu": "1"}},
+    "price": {"usdPerUnitHour": "1"}}})"));
+  EXPECT_TRUE(WaitForCondition("PoolsUsable", "True"));
+}
+
+TEST_P(BadInputTest, AJobWhosePoolsAreAllUnknownSaysWhichAndIsRetried) {
+  Json job = JobJson();
+  job["spec"]["resources"]["pools"] = {"late"};
+  Apply(TrainingJobs(), job);
   ASSERT_TRUE(WaitForCondition("Planned", "False", "PoolNotFound"));
-  EXPECT_THAT(PlannedMessage(), HasSubstr("spec.resources.pools[1]"));
+  EXPECT_THAT(PlannedMessage(), HasSubstr("spec.resources.pools[0]"));
   EXPECT_THAT(PlannedMessage(), HasSubstr("'late'"));
   Apply(ResourcePools(), Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
     "metadata": {"name": "late"}, "spec": {"class": "CPU", "limit": 4, "unit": {"resources": {"cpu": "1"}},
     "price": {"usdPerUnitHour": "1"}}})"));
-  EXPECT_TRUE(WaitForCondition("Planned", "True"));
+  EXPECT_TRUE(Eventually([&] { return scheduler_.plans() > 0; }, "asked for a plan on it"));
 }
 
 TEST_P(BadInputTest, APoolWithoutPriceIsNamedAndRetriedWhenPricesCome) {
   scheduler_.Publish(0);
   Json job = JobJson();
-  job["spec"]["resources"]["pools"] = {"cpu", "gpu"};
+  job["spec"]["resources"]["pools"] = {"gpu"};
   Apply(TrainingJobs(), job);
   ASSERT_TRUE(WaitForCondition("Planned", "False", "PoolUnpriced"));
   EXPECT_THAT(PlannedMessage(), HasSubstr("'gpu'"));
@@ -88,7 +101,7 @@ TEST_P(BadInputTest, APoolWithoutPriceIsNamedAndRetriedWhenPricesCome) {
       },
       "the pool says so as well"));
   scheduler_.Publish(0.5);
-  EXPECT_TRUE(WaitForCondition("Planned", "True"));
+  EXPECT_TRUE(Eventually([&] { return scheduler_.plans() > 0; }, "asked for a plan on it"));
 }
 
 TEST_P(BadInputTest, AnUnknownPlanner) {

@@ -273,6 +273,7 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
       record.set_pause_seconds(0.25);
     }
     seen_.set_generation(seen_.next_generation());
+    seen_.set_plan_generation(seen_.next_generation());
     seen_.set_next_generation(0);
     seen_.set_phase(job_pb::JOB_PHASE_TRAINING);
     seen_.set_samples_total(1000000);

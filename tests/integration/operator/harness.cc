@@ -295,7 +295,8 @@ void OperatorHarness::Pump() {
     const std::string phase = pod.String("/status/phase");
     if (phase == "Running" || phase == "Succeeded" || phase == "Failed") continue;
     if (pod.label(kRoleLabel) == "profiler") {
-      const int code = profiler_exit_;
+      const auto special = profiler_exits_.find(pod.label(kPoolLabel));
+      const int code = special == profiler_exits_.end() ? profiler_exit_.load() : special->second;
       SetPod(pod.key().name,
              {{"phase", code == 0 ? "Succeeded" : "Failed"},
               {"containerStatuses", Json::array({{{"name", "worker"},

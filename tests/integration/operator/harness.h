@@ -143,6 +143,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   // What the kubelet does with a pod.
   std::atomic<bool> kubelet_on_{true};
   std::atomic<int> profiler_exit_{0};
+  std::map<std::string, int> profiler_exits_;                // by pool, instead
   std::string profiler_log_;                                 // empty: a good profile
   base::nanoseconds over_window_ = base::milliseconds(500);  // of an operator that is started
   // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.

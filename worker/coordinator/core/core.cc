@@ -86,6 +86,10 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
     return base::FailedPrecondition("plan {} is older than plan {}", request.plan().generation(),
                                     desired_->plan().generation());
   }
+  if (refused_ && request.plan().generation() == refused_->generation()) {
+    return base::FailedPrecondition("plan {} was given up, because {} cannot run it: {}", refused_->generation(),
+                                    refused_->member(), refused_->message());
+  }
   cost_.SetPrices(request.usd_per_unit_hour());
   const auto generation_of = [&] {
     const int64_t plan = desired_->plan().generation();
@@ -98,6 +102,7 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
     return generation_of();
   }
   desired_ = request;
+  refused_.reset();
   if (!first_plan_) {
     first_plan_ = request;
     cost_.SetFirstPlan(request.plan());
@@ -233,7 +238,7 @@ void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
 }
 
 void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
-  if (fault.permanent()) return Fail(fmt::format("{}: {}", member, fault.message()), false, now);
+  if (fault.permanent()) return OnPermanentFault(member, fault, now);
   Log(true,
       fmt::format("{} at step {} of generation {}: {}", member, fault.step(), fault.generation(), fault.message()));
   // The message of a transport error says which call failed, not what it means for the job, so users get another one.
@@ -244,6 +249,16 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
                   member};
   if (next_ && fault.generation() == next_->generation) return AbandonNext(why, true, now);
   if (mode_ == Mode::kTraining && fault.generation() == active_->generation) BeginHalt(why, now);
+}
+
+void CoordinatorCore::OnPermanentFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
+  if (next_ && fault.generation() == next_->generation) return RefuseNext(member, fault.message(), now);
+  const bool in_force = active_ && fault.generation() == active_->generation;
+  if (!in_force) {  // it was given up meanwhile
+    return Log(true,
+               fmt::format("{} of generation {}, which was given up: {}", member, fault.generation(), fault.message()));
+  }
+  Fail(fmt::format("{}: {}", member, fault.message()), false, now);
 }
 
 void CoordinatorCore::Tick(Instant now) {

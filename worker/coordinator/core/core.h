@@ -79,6 +79,8 @@ class CoordinatorCore {
   void OnHello(const job::v1::Hello& hello, Instant now);
   void LoseHolder(const Cause& why, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
+  // Refuses next_ if the fault belongs to it; ignores a fault of a generation that has ended; otherwise the job fails.
+  void OnPermanentFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void Restore(const job::v1::CoordinatorState& journal, Instant now);
   void Advance(Instant now);  // takes every step that is possible now; called after every input
   void CheckDeadlines(Instant now);
@@ -94,6 +96,9 @@ class CoordinatorCore {
   Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, desired_->reason(), ""}; }
   void SendPrepare(job::v1::StateOrigin origin);
   void AbandonNext(const Cause& why, bool failed, Instant now);
+  // `member` cannot take part in next_, and a retry would not help: the job trains on with the plan in force. It fails
+  // only when no members hold its state.
+  void RefuseNext(std::string member, const std::string& message, Instant now);
   void AdvanceNext(Instant now);
   bool AdoptRows(Instant now);
   bool AllWarmed() const;
@@ -152,6 +157,8 @@ class CoordinatorCore {
   std::optional<job::v1::ApplyPlanRequest> first_plan_;
   std::optional<GenerationInfo> active_;  // its members hold the state
   std::optional<GenerationInfo> next_;    // the generation being prepared
+  // The last plan, when a member of it can never run it. desired_ is then the plan in force.
+  std::optional<job::v1::RefusedPlan> refused_;
   std::optional<Ledger> ledger_;
   Mode mode_ = Mode::kIdle;
   int64_t leader_term_ = 0;  // the newest term served

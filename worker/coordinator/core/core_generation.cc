@@ -98,6 +98,31 @@ void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
   waiting_since_ = now.steady;
 }
 
+// A copy of the name: it may be that of a peer of next_, which ends here.
+void CoordinatorCore::RefuseNext(std::string member, const std::string& message, Instant now) {
+  if (!active_) return Fail(fmt::format("{}: {}", member, message), false, now);
+  const int64_t plan = next_->request.plan().generation();
+  const bool same_plan = plan == active_->request.plan().generation();
+  const bool replacement = same_plan && !active_->members.contains(member);
+  if (!same_plan) {
+    refused_.emplace();
+    refused_->set_generation(plan);
+    refused_->set_member(member);
+    refused_->set_message(message);
+    if (desired_->plan().generation() == plan) desired_ = active_->request;
+    Journal(now);
+  }
+  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member}, true, now);
+  const auto found = members_.find(member);
+  if (!replacement || found == members_.end()) return;
+  // The plan runs without it: its pod ends with an error, and a new pod takes its place.
+  found->second.released = true;
+  job::v1::SessionResponse release;
+  release.mutable_release()->set_exit_code(1);
+  release.mutable_release()->set_reason(message);
+  commands_.push_back(SendCommand{member, found->second.hello.instance(), std::move(release)});
+}
+
 void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now) {
   if (!next_ || warmed.generation() != next_->generation) return;
   const auto found = next_->members.find(member);
@@ -112,7 +137,8 @@ bool CoordinatorCore::AllWarmed() const {
   return std::all_of(next_->members.begin(), next_->members.end(), [](const auto& at) { return at.second.warmed; });
 }
 
-// Checks that all trainers have read the same number of rows, and as many as before. Returns false when the job failed.
+// Checks that all trainers have read the same number of rows, and as many as before. Returns false when next_ was given
+// up or the job has failed.
 bool CoordinatorCore::AdoptRows(Instant now) {
   const int last = next_->plan.stages_size() - 1;
   std::string first_name;
@@ -125,12 +151,13 @@ bool CoordinatorCore::AdoptRows(Instant now) {
     const bool inner = peer.slot().stage() != 0 && peer.slot().stage() != last;
     if (inner && read == 0) continue;
     if (read <= 0) {
-      Fail(fmt::format("{} found no rows in the training data", name), false, now);
+      RefuseNext(name, "the training data has no rows", now);
       return false;
     }
     if (rows >= 0 && read != rows) {
       const std::string other = first_name.empty() ? "earlier trainers read" : first_name + " read";
-      Fail(fmt::format("the training data differs: {} read {} rows, {} {}", name, read, other, rows), false, now);
+      RefuseNext(name, fmt::format("the training data differs: this member read {} rows, {} {}", read, other, rows),
+                 now);
       return false;
     }
     rows = read;
@@ -149,7 +176,7 @@ bool CoordinatorCore::AdoptRows(Instant now) {
 
 void CoordinatorCore::AdvanceNext(Instant now) {
   if (!next_->switching) {
-    if (!AllWarmed() || over()) return;
+    if (!AllWarmed()) return;
     if (mode_ == Mode::kTraining && (checkpoint_ || ledger_->committed() != ledger_->leased())) return;
     if (mode_ == Mode::kTraining) return SendSwitch(ledger_->committed(), now);
     if (mode_ == Mode::kHalted) return SendSwitch(halted_step_, now);

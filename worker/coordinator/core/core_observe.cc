@@ -68,6 +68,7 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   out.set_last_checkpoint_step(last_checkpoint_);
   out.set_retryable(retryable_);
   out.set_leader_term(leader_term_);
+  if (refused_) *out.mutable_refused() = *refused_;
   return out;
 }
 

@@ -85,7 +85,8 @@ TEST(JobPlanRequestTest, PoolsWithoutProfileOrPriceAreLeftOutWithANote) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("job team/adult")));
   objects.pools.erase(objects.pools.begin());
   EXPECT_THAT(BuildJobPlanRequest(objects, false, testing_objects::Now()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'v100-spot', which does not exist")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("pool v100-spot is left out of the plan: no ResourcePool has this name")));
 }
 
 TEST(JobPlanRequestTest, AFinishedJobIsPlannedFromTheBeginning) {

@@ -247,6 +247,21 @@ TEST_F(CandidateTest, G6_ReleaseGivesUpAfterItsPatience) {
   EXPECT_FALSE(candidate.Release(base::milliseconds(50), {}));
 }
 
+TEST_F(CandidateTest, G7_TheTermStaysThatWithWhichTheProcessLed) {
+  server_.Set(Held("bing", 1, 3));
+  Candidate candidate = Make();
+  EXPECT_EQ(candidate.held_term(), 0);
+  EXPECT_FALSE(candidate.TryAcquireOrRenew());
+  EXPECT_EQ(candidate.held_term(), 0);
+  clock_.Advance(seconds(2));
+  ASSERT_TRUE(candidate.TryAcquireOrRenew());
+  EXPECT_EQ(candidate.held_term(), 4);
+  server_.Set(Held("bing", 10, 5));  // this process was paused, and another one has taken the Lease
+  EXPECT_FALSE(candidate.TryAcquireOrRenew());
+  EXPECT_EQ(candidate.record().transitions, 5);
+  EXPECT_EQ(candidate.held_term(), 4);
+}
+
 TEST_F(CandidateTest, G7_ATermThatWasSeenElsewhereIsExceeded) {
   Candidate candidate = Make();
   ASSERT_TRUE(candidate.TryAcquireOrRenew());

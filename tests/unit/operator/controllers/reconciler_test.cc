@@ -4,6 +4,7 @@
 #include "kube/client/testing/fake_client.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/pool_reconciler.h"
+#include "operator/controllers/profile_reconciler.h"
 
 namespace medley::ops {
 namespace {
@@ -14,26 +15,20 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   metrics::Registry registry;
   OperatorMetrics metrics(registry);
   kube::Store empty;
+  ASSERT_THAT(empty.AddIndex(kProfileIndex, ProfileOfPod), base::IsOk());
   SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
   CoordinatorLinks links(1, [](const kube::Key&, bool) {});
   ObservationSender observations(
       {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("no service"); },
       [](const absl::StatusOr<model::Prediction>&) {});
+  profiling::Board profiles;
   EventRecorder events(client, clock, {});
   Expectations expectations(clock);
   const JobStores stores{empty, empty, empty, empty};
   const CapacityView capacity;
-  const JobDeps deps{client,
-                     clock,
-                     stores,
-                     capacity,
-                     scheduler,
-                     links,
-                     observations,
-                     events,
-                     expectations,
-                     metrics,
-                     [] { return uint64_t{1}; },
+  const JobDeps deps{client,    clock,        stores,       capacity,
+                     scheduler, links,        observations, profiles,
+                     events,    expectations, metrics,      [] { return uint64_t{1}; },
                      {}};
   const auto job = JobReconciler(deps, {}).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());
@@ -41,6 +36,14 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   const auto pool = PoolReconciler(deps).Reconcile({"", "absent"});
   ASSERT_THAT(pool, base::IsOk());
   EXPECT_FALSE(pool->requeue_after.has_value());
+  int changes = 0;
+  ProfileReconciler reconciler(deps, {}, [&](const ProfileId&) { ++changes; });
+  for (const char* name : {"00ff.absent", "no-profile"}) {
+    const auto profile = reconciler.Reconcile({"ns", name});
+    ASSERT_THAT(profile, base::IsOk());
+    EXPECT_FALSE(profile->requeue_after.has_value());
+  }
+  EXPECT_EQ(changes, 0);
 }
 
 }  // namespace

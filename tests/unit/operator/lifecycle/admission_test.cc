@@ -108,27 +108,70 @@ TEST_P(PoolTest, AJobWithoutUsablePoolsSaysWhich) {
 TEST_P(PoolTest, ARunningJobKeepsItsPlanQuietly) {
   FakeCluster cluster;
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
-  const std::string before = cluster.Digest();
+  const std::set<std::string> pods = cluster.pod_names();
   GetParam().arrange(cluster);
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
-  EXPECT_EQ(cluster.Digest(), before);
+  EXPECT_EQ(cluster.pod_names(), pods);
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
+  const size_t events = cluster.events().size();
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.events().size(), events) << cluster.trace();
+}
+
+class LeftOutPoolTest : public testing::TestWithParam<PoolCase> {};
+
+// A pool that the job names and cannot use is left out, and a condition and an Event say so.
+TEST_P(LeftOutPoolTest, AJobRunsOnTheOthers) {
+  FakeCluster cluster;
+  GetParam().arrange(cluster);
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPoolsUsableCondition), GetParam().reason);
+  EXPECT_THAT(cluster.Message(kPoolsUsableCondition), HasSubstr(GetParam().message));
+  EXPECT_TRUE(cluster.HasEvent(std::string(GetParam().reason).substr(6), GetParam().message));
+  cluster.SetSpec({{"resources", {{"pools", {"a"}}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPoolsUsableCondition), "True/PoolsFound");
+}
+
+TEST_P(LeftOutPoolTest, ARunningJobStillLeavesASpotNode) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  GetParam().arrange(cluster);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPoolsUsableCondition), GetParam().reason);
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
+  cluster.noticed_nodes = {"a-0"};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 2);
+  EXPECT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted");
+  for (const auto& [name, pod] : cluster.pods()) EXPECT_NE(pod["spec"].value("nodeName", ""), "a-0");
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, PoolTest,
-    testing::Values(PoolCase{"NamedPoolIsMissing",
+    All, LeftOutPoolTest,
+    testing::Values(PoolCase{"Missing",
                              [](FakeCluster& c) {
                                c.SetSpec({{"resources", {{"pools", {"a", "z"}}}}});
                              },
                              "False/PoolNotFound",
                              "spec.resources.pools[1]: there is no usable ResourcePool 'z' for namespace 'ml'"},
-                    PoolCase{"NamedPoolHasNoPrice",
+                    PoolCase{"WithoutAPrice",
                              [](FakeCluster& c) {
                                c.SetSpec({{"resources", {{"pools", {"a", "b"}}}}});
                                c.pools["b"].price.reset();
                              },
-                             "False/PoolUnpriced", "ResourcePool 'b' has no price: the catalog (revision 7)"},
+                             "False/PoolUnpriced", "ResourcePool 'b' has no price: the catalog (revision 7)"}),
+    [](const auto& each) { return each.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PoolTest,
+    testing::Values(PoolCase{"NamedPoolsAreMissing",
+                             [](FakeCluster& c) {
+                               c.SetSpec({{"resources", {{"pools", {"y", "z"}}}}});
+                             },
+                             "False/PoolNotFound",
+                             "spec.resources.pools[0]: there is no usable ResourcePool 'y' for namespace 'ml'"},
                     PoolCase{"NoPoolHasAPrice",
                              [](FakeCluster& c) {
                                for (auto& [name, pool] : c.pools) pool.price.reset();

@@ -4,8 +4,10 @@
 
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "kube/pod.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/planning/pool_prices.h"
@@ -20,19 +22,21 @@ constexpr base::nanoseconds kLongestWait = base::seconds(30);  // between two pa
 constexpr char kNamespace[] = "ml";
 constexpr char kNodesOfPool[][2] = {"0", "1"};
 
-std::string ProfileJson(const std::string& pool) {
-  return fmt::format(
-      R"({{"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "1000000", "model": {{"layers": [{{"name": "fc",
-       "kind": "OTHER", "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
-      pool);
+std::string ZoneOf(const std::string& node) { return "z" + node; }
+
+// The zone that required node affinity pins the pod to; empty: none.
+std::string PinOf(const kube::Object& pod) {
+  const Json& zone = pod.At(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
+      "matchExpressions/0/values/0");
+  return zone.is_string() ? zone.get<std::string>() : "";
 }
 
-std::string OneLine(std::string text) {
-  std::erase(text, '\n');
-  return text;
-}
+std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
 
-AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request) {
+}  // namespace
+
+AskForPlan::Outcome FakeCluster::FirstPoolWithRoom(const model::PlanRequest& request) {
   for (const model::Resource& resource : request.resources) {
     if (resource.limit < kUnits) continue;
     model::PlanResult result;
@@ -56,21 +60,6 @@ AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request) {
   return {none, false};
 }
 
-std::string ZoneOf(const std::string& node) { return "z" + node; }
-
-// The zone that required node affinity pins the pod to; empty: none.
-std::string PinOf(const kube::Object& pod) {
-  const Json& zone = pod.At(
-      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
-      "matchExpressions/0/values/0");
-  return zone.is_string() ? zone.get<std::string>() : "";
-}
-
-std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
-bool Terminating(const Json& pod) { return kube::Object(pod).deleting(); }
-
-}  // namespace
-
 FakeCluster::FakeCluster() {
   job = Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "adult", "uid": "job-1", "generation": 1, "resourceVersion": "1"},
@@ -91,8 +80,9 @@ void FakeCluster::SetSpec(const Json& merge_patch) {
 }
 
 void FakeCluster::FailPod(const std::string& name, int code) {
-  const Json ended = {{"phase", code == 0 ? "Succeeded" : "Failed"},
-                      {"containerStatuses", Json::array({{{"state", {{"terminated", {{"exitCode", code}}}}}}})}};
+  const Json ended = {
+      {"phase", code == 0 ? "Succeeded" : "Failed"},
+      {"containerStatuses", Json::array({{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", code}}}}}}})}};
   SetPodStatus(name, ended);
 }
 
@@ -118,6 +108,8 @@ void FakeCluster::RestartOperator() {
   memory_ = Memory();
   connection_.reset();
   heard_.reset();
+  profile_memories_.clear();
+  open_profiles_.clear();
   trace_.push_back("--- the operator restarts");
 }
 
@@ -137,6 +129,7 @@ World FakeCluster::Observe() const {
   for (const auto& [name, pod] : pods_) {
     const kube::Object object(pod);
     if (!object.controller() || object.controller()->uid != "job-1") continue;
+    if (object.label(kRoleLabel) == "profiler") continue;
     world.pods[name] = std::make_shared<const kube::Object>(pod);
     const std::string node = object.String("/spec/nodeName");
     if (noticed_nodes.contains(node)) world.node_notices[node] = Notice{Notice::Kind::kSpot, true, "taint spot"};
@@ -151,6 +144,14 @@ World FakeCluster::Observe() const {
   return world;
 }
 
+kube::Object FakeCluster::PoolObject(const std::string& name) const {
+  Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
+                                "unit": {"resources": {"cpu": "1"}}}})");
+  object["metadata"]["name"] = name;
+  object["spec"]["limit"] = pools.at(name).limit;
+  return kube::Object(object);
+}
+
 struct FakeCluster::Hand {
   FakeCluster& cluster;
 
@@ -158,11 +159,7 @@ struct FakeCluster::Hand {
     PoolsView view;
     view.catalog_revision = cluster.catalog_revision;
     for (const auto& [name, pool] : cluster.pools) {
-      Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
-                                    "unit": {"resources": {"cpu": "1"}}}})");
-      object["metadata"]["name"] = name;
-      object["spec"]["limit"] = pool.limit;
-      PoolView one{*ResourcePool::FromObject(kube::Object(object)), pool.price, cluster.FreeUnits(name, ""),
+      PoolView one{*ResourcePool::FromObject(cluster.PoolObject(name)), pool.price, cluster.FreeUnits(name, ""),
                    "nodes of " + name};
       one.paid_usd_per_unit_hour = pool.price.value_or(0);
       one.units_where_held = one.units;
@@ -182,10 +179,11 @@ struct FakeCluster::Hand {
     return std::make_shared<const kube::Object>(map->second);
   }
   Answer operator()(const ReadProfiles& action) const {
-    std::map<std::string, kube::ObjectPtr> found;
+    ProfilesView found;
+    found.open = cluster.open_profiles_;
     for (const std::string& pool : action.pools) {
       const auto map = cluster.objects_.find("ConfigMap/" + ProfileConfigMapName(action.hash, pool));
-      if (map != cluster.objects_.end()) found[pool] = std::make_shared<const kube::Object>(map->second);
+      if (map != cluster.objects_.end()) found.stored[pool] = std::make_shared<const kube::Object>(map->second);
     }
     return found;
   }
@@ -196,13 +194,7 @@ struct FakeCluster::Hand {
     if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
-  Answer operator()(const ReadLog& action) const {
-    const size_t at = action.pod.name.find("-profile-");
-    if (at == std::string::npos || PhaseOf(cluster.pods_[action.pod.name]) != "Succeeded") {
-      return absl::StatusOr<std::string>(cluster.pod_log);
-    }
-    return absl::StatusOr<std::string>("MEDLEY-PROFILE " + OneLine(ProfileJson(action.pod.name.substr(at + 9))) + "\n");
-  }
+  Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
   Answer operator()(const EnsureObject& action) const {
     const std::string id = action.resource.kind + "/" + action.object.key().name;
     if (!cluster.objects_.contains(id)) cluster.Store(action.resource.kind, action.object.json());
@@ -233,10 +225,7 @@ struct FakeCluster::Hand {
         outcomes.tried.push_back(base::AlreadyExists("pod {}", name));
         continue;
       }
-      Json made = pod.json();
-      made["metadata"]["uid"] = cluster.NewUid();
-      made["status"] = {{"phase", "Pending"}};
-      cluster.pods_[name] = std::move(made);
+      cluster.AddPod(pod);
       outcomes.tried.push_back(absl::OkStatus());
     }
     return outcomes;
@@ -271,7 +260,12 @@ struct FakeCluster::Hand {
     if (generation < coordinator.observation.generation) {
       return absl::StatusOr<int64_t>(base::FailedPrecondition("generation {} is in force", generation));
     }
+    const auto& refused = coordinator.observation.refused;
+    if (refused && refused->generation == generation) {
+      return absl::StatusOr<int64_t>(base::FailedPrecondition("plan {} was given up", generation));
+    }
     if (generation > coordinator.observation.generation) {
+      coordinator.observation.refused.reset();
       coordinator.next = action.plan;
       coordinator.observation.next_generation = generation;
     }
@@ -352,6 +346,7 @@ PassLog FakeCluster::Pass() {
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
+    if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();
@@ -420,7 +415,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     pods_.erase(name);
     return true;
   }
-  if (HasEnded(object)) return false;
+  if (kube::HasEnded(object)) return false;
   const std::string pool = object.label("medley.dev/pool");
   if (object.String("/spec/nodeName").empty()) {
     if (pool.empty()) {
@@ -431,7 +426,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     for (const char* node : kNodesOfPool) {
       const std::string candidate = pool + "-" + node;
       const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
-        return other.second["spec"].value("nodeName", "") == candidate && !HasEnded(kube::Object(other.second));
+        return other.second["spec"].value("nodeName", "") == candidate && !kube::HasEnded(kube::Object(other.second));
       });
       const bool takes_pods = !noticed_nodes.contains(candidate) && !nodes_not_ready.contains(candidate) &&
                               !blocked_nodes.contains(candidate);
@@ -449,54 +444,25 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0." + std::to_string(++uids_)}};
     return true;
   }
-  if (object.label(kRoleLabel) == "profiler") {
-    FailPod(name, profiler_exit_code);
+  if (object.label(kRoleLabel) == "profiler" && !slow_profilers.contains(pool)) {
+    const auto code = profiler_exit_codes.find(pool);
+    FailPod(name, code == profiler_exit_codes.end() ? profiler_exit_code : code->second);
     return true;
   }
   return false;
 }
 
-bool FakeCluster::Runs(const std::string& member) const {
-  const auto pod = pods_.find(member);
-  return pod != pods_.end() && !Terminating(pod->second) && PhaseOf(pod->second) == "Running" && connection_ &&
-         CoordinatorOf(kube::Object(pod->second)) == connection_->address;
-}
-
-bool FakeCluster::StepCoordinator() {
-  const auto pod = pods_.find("adult-coordinator");
-  const bool runs = pod != pods_.end() && !Terminating(pod->second) && PhaseOf(pod->second) == "Running";
-  if (!runs) {
-    const bool changed = coordinator_.has_value();
-    coordinator_.reset();
-    return changed;
-  }
-  const std::string uid = kube::Object(pod->second).uid();
-  if (!coordinator_ || coordinator_->pod_uid != uid) {
-    coordinator_.emplace();
-    coordinator_->pod_uid = uid;
-    coordinator_->observation.phase = JobPhase::kWaiting;
-    return true;
-  }
-  Observation& observation = coordinator_->observation;
-  if (coordinator_->next) {
-    const auto& slots = coordinator_->next->slots;
-    if (!std::all_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) { return Runs(slot.member); }))
-      return false;
-    coordinator_->plan = coordinator_->next;
-    coordinator_->next.reset();
-    observation.generation = observation.plan_generation = coordinator_->plan->plan.generation;
-    observation.next_generation = 0;
-    observation.phase = JobPhase::kTraining;
-    observation.samples_total = 1000000;
-    observation.samples_done = 1000;
-    observation.throughput = 1000;
-    return true;
-  }
-  return false;
+void FakeCluster::AddPod(const kube::Object& pod) {
+  Json made = pod.json();
+  made["metadata"]["uid"] = NewUid();
+  made["metadata"]["creationTimestamp"] = base::FormatTime(now());
+  made["status"] = {{"phase", "Pending"}};
+  pods_[pod.key().name] = std::move(made);
 }
 
 bool FakeCluster::StepCluster() {
   bool changed = false;
+  for (const auto& [name, pool] : pools) changed = StepProfile(name) || changed;
   for (const std::string& name : pod_names()) {
     if (pods_.contains(name)) changed = StepPod(name, pods_[name]) || changed;
   }

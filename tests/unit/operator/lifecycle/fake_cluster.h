@@ -1,5 +1,6 @@
 // A cluster for tests of the life of a job, in memory and without threads: it answers the actions of one job's passes,
-// and plays kubelet, coordinator and scheduling service. Time moves only when a test says so.
+// and plays kubelet, coordinator, scheduling service and the controller of profiles. Time moves only when a test says
+// so.
 //
 //   FakeCluster cluster;
 //   cluster.RunUntilTraining();
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "operator/lifecycle/lifecycle.h"
+#include "operator/profiling/profiling.h"
 
 namespace medley::ops::lifecycle {
 
@@ -24,6 +26,7 @@ namespace medley::ops::lifecycle {
 struct PassLog {
   std::vector<std::string> actions;  // Describe of each that is not a read
   std::vector<std::string> events;   // "Reason: message"
+  double spent_usd = 0;
   absl::Status status;
   std::optional<base::nanoseconds> requeue_after;
 };
@@ -41,20 +44,26 @@ class FakeCluster {
     // Not empty: `price` does not count, the catalog has these prices by zone. Node "a-0" is in zone "z0", and so on.
     std::map<std::string, double> zone_prices = {};
     std::set<std::string> unavailable_zones = {};
+    bool HasPrice() const { return price || !zone_prices.empty(); }
   };
   std::map<std::string, Pool> pools;
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
   std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
+  std::set<std::string> broken_pools;     // whose members can never run a plan
   std::map<std::string, int> node_units;  // absent: two
   bool cache_is_current = true;
   int64_t leader_term = 0;
   JobOptions options;
   int profiler_exit_code = 0;
+  std::map<std::string, int> profiler_exit_codes;          // by pool, instead
+  std::set<std::string> slow_profilers;                    // pools whose profilers do not end
   std::string pod_log = "line one\nsegmentation fault\n";  // of every pod but profilers that succeed
-  // Answers instead of the fake's own planner, which takes the first pool by name that offers two units.
+  // Answers instead of the fake's own planner, FirstPoolWithRoom.
   std::function<AskForPlan::Outcome(const model::PlanRequest&)> planner;
+  // Takes the first pool of the request that offers two units.
+  static AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request);
   // By Describe's prefix: the error with which the action fails. Nothing is done then.
   std::map<std::string, absl::Status> failures;
 
@@ -70,7 +79,7 @@ class FakeCluster {
 
   // --- What happens.
   PassLog Pass();
-  // Scheduler, kubelet and coordinator do one step. False: there was nothing to do.
+  // Profiles, scheduler, kubelet and coordinator do one step. False: there was nothing to do.
   bool StepCluster();
   // Steps and passes until nothing changes for ten minutes of virtual time. False: it does not come to rest within
   // two hours; trace() tells.
@@ -112,6 +121,11 @@ class FakeCluster {
   std::string NewUid() { return "uid-" + std::to_string(++uids_); }
   base::WallTime now() const;
   bool StepPod(const std::string& name, kube::Json& pod);
+  bool StepProfile(const std::string& pool);
+  void AddPod(const kube::Object& pod);
+  kube::Object PoolObject(const std::string& name) const;
+  profiling::World ObserveProfile(const std::string& pool) const;
+  bool MayWantProfiles() const;
   bool StepCoordinator();
   bool Runs(const std::string& member) const;
   int UnitsOf(const std::string& node) const;
@@ -127,7 +141,10 @@ class FakeCluster {
   std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
   std::optional<Coordinator> coordinator_;
   std::optional<Connection> connection_;
-  std::shared_ptr<const Observation> heard_;  // of the connection
+  std::shared_ptr<const Observation> heard_;                   // of the connection
+  std::map<std::string, profiling::Memory> profile_memories_;  // by pool
+  std::map<std::string, ProfileProgress> open_profiles_;       // by pool
+  std::set<std::string> measured_;                             // pools whose profile is stored
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};

@@ -3,6 +3,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/api/worker_state.h"
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/pod_state.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -33,7 +34,7 @@ void FakeCluster::CheckAction(const Action& action) {
 
 bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
   const kube::Object object(pod);
-  if (!IsMember(object) || kube::Object(pod).String("/status/phase") != "Running") return true;
+  if (!IsMember(object) || WorkerHasEnded(object) || object.String("/status/phase") != "Running") return true;
   if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
   if (job["spec"].value("/runPolicy/suspend"_json_pointer, false)) return true;
   // Without a coordinator that trains, the job is restarted or at its end.

@@ -36,6 +36,20 @@ TEST_F(FinishingTest, SuspendTakesACheckpointAndGivesUpPodsAndPlan) {
   EXPECT_EQ(cluster_.last_request().training.remaining_samples, 999000);
 }
 
+TEST_F(FinishingTest, AnOperatorThatHasJustStartedTakesTheCheckpointToo) {
+  cluster_.RestartOperator();
+  cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  EXPECT_THAT(cluster_.Pass().actions, Contains("suspend training"));
+  EXPECT_EQ(cluster_.Message(kSuspendedCondition), "checkpoint at step 42");
+}
+
+TEST_F(FinishingTest, SuspendWithoutACoordinatorDoesNotAsk) {
+  cluster_.DeletePod("adult-coordinator");
+  cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  EXPECT_THAT(cluster_.Pass().actions, testing::Not(Contains("suspend training")));
+  EXPECT_EQ(cluster_.Message(kSuspendedCondition), "nothing was running");
+}
+
 TEST_F(FinishingTest, SuspendWithoutAnAnswerGoesOn) {
   cluster_.failures["suspend training"] = base::DeadlineExceeded("no answer within 60 s");
   cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});

@@ -12,12 +12,11 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(LifecycleTest, TheFirstPassMakesTheObjectsAndMeasures) {
+TEST(LifecycleTest, TheFirstPassMakesTheObjects) {
   FakeCluster cluster;
   EXPECT_THAT(cluster.Pass().actions,
               ElementsAre("patch job", "ensure Secret adult-token", "ensure ConfigMap adult-spec",
-                          "ensure Service adult-coordinator", "ensure NetworkPolicy adult",
-                          "create pods adult-profile-a", "patch status"));
+                          "ensure Service adult-coordinator", "ensure NetworkPolicy adult", "patch status"));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
 }
 
@@ -44,6 +43,42 @@ TEST(LifecycleTest, ACompleteJobIsCleanedUp) {
   EXPECT_THAT(cluster.pod_names(), IsEmpty());
   EXPECT_EQ(cluster.Reason(kCompleteCondition), "True/TrainingComplete");
   EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(LifecycleTest, ConditionsOfOtherControllersStay) {
+  FakeCluster cluster;
+  const kube::Json foreign = {{"type", "example.com/Admitted"}, {"status", "True"}, {"reason", "Yes"}, {"extra", 1}};
+  cluster.job["status"]["conditions"] = kube::Json::array({foreign});
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const auto has = [&] {
+    const kube::Json& all = cluster.job["status"]["conditions"];
+    return std::count(all.begin(), all.end(), foreign);
+  };
+  EXPECT_EQ(has(), 1);
+  cluster.RestartOperator();
+  cluster.coordinator().phase = JobPhase::kComplete;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(has(), 1);
+  EXPECT_EQ(cluster.Reason(kCompleteCondition), "True/TrainingComplete");
+  // Another controller removes its condition: it does not come back.
+  cluster.job["status"]["conditions"] = kube::Json::array();
+  cluster.SetSpec({{"runPolicy", {{"ttlSecondsAfterFinished", 100000}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(has(), 0);
+}
+
+TEST(LifecycleTest, AnotherLeaderDoesNotCountTheSpentMoneyAgain) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.coordinator().usd_spent = 3;
+  EXPECT_EQ(cluster.Pass().spent_usd, 3);
+  cluster.Advance(std::chrono::minutes(1));
+  cluster.Pass();  // writes the status
+  cluster.RestartOperator();
+  cluster.coordinator().usd_spent = 3.5;
+  double counted = 0;
+  for (int i = 0; i < 3; ++i) counted += cluster.Pass().spent_usd;
+  EXPECT_NEAR(counted, 0.5, 1e-6);
 }
 
 // The actions of a pass, and their answers.

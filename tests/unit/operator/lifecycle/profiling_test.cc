@@ -1,68 +1,113 @@
-// Profiling: what becomes of profiler pods.
+// Profiles as a job sees them: it plans with the pools that have one.
 #include <gmock/gmock.h>
 
-#include "common/base/testing/status_matchers.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
+using testing::IsEmpty;
 
-struct ProfilerCase {
-  const char* name;
-  int exit_code;
-  const char* log;
-  const char* event;    // of the first failure
-  const char* outcome;  // condition Failed after all retries
-};
-
-class ProfilerTest : public testing::TestWithParam<ProfilerCase> {};
-
-TEST_P(ProfilerTest, FailuresAreCountedAndEndTheJob) {
-  FakeCluster cluster;
-  cluster.SetSpec({{"runPolicy", {{"backoffLimit", 2}}}});
-  cluster.profiler_exit_code = GetParam().exit_code;
-  cluster.pod_log = GetParam().log;
-  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
-  EXPECT_EQ(cluster.Reason(kFailedCondition), GetParam().outcome) << cluster.trace();
-  if (*GetParam().event != '\0') {
-    EXPECT_TRUE(cluster.HasEvent("ProfilerFailed", GetParam().event)) << cluster.trace();
-    EXPECT_EQ(cluster.status().restarts, 3);
-    EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr(GetParam().event));
+// Steps and passes for `time`.
+void PassFor(FakeCluster& cluster, base::nanoseconds time) {
+  for (base::nanoseconds run{0}; run < time; run += base::seconds(1)) {
+    cluster.StepCluster();
+    cluster.Pass();
+    cluster.Advance(base::seconds(1));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ProfilerTest,
-    testing::Values(ProfilerCase{"Killed", 137, "", "was killed by signal 9", "True/BackoffLimitExceeded"},
-                    ProfilerCase{"Failed", 1, "cannot read data\n", "failed with exit code 1: cannot read data",
-                                 "True/BackoffLimitExceeded"},
-                    ProfilerCase{"ForGood", 2, "no such column\n", "", "True/ProfileFailed"}),
-    [](const auto& each) { return each.param.name; });
-
-TEST(ProfilingTest, AnUnreadableMeasurementIsAFailure) {
+TEST(ProfilingTest, AllPoolsAreMeasuredSideBySide) {
   FakeCluster cluster;
-  cluster.failures["read log of adult-profile-a"] = base::NotFound("no such pod");
   cluster.Pass();
-  cluster.FailPod("adult-profile-a", 0);
-  const PassLog pass = cluster.Pass();
-  EXPECT_TRUE(cluster.HasEvent("ProfileUnreadable", "adult-profile-a")) << cluster.trace();
-  EXPECT_THAT(pass.actions, Contains("delete pods adult-profile-a"));
-  EXPECT_EQ(cluster.status().restarts, 1);
+  cluster.StepCluster();
+  EXPECT_EQ(cluster.pod_names(), (std::set<std::string>{"adult-profile-a", "adult-profile-b", "adult-profile-c"}));
+  cluster.Pass();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("now on: a, b, c."));
 }
 
-TEST(ProfilingTest, OneProfilerAtATimeAndEachPoolOnce) {
+TEST(ProfilingTest, ABrokenPoolHarmsNoJob) {
   FakeCluster cluster;
-  cluster.Pass();
-  EXPECT_EQ(cluster.pod_names(), (std::set<std::string>{"adult-profile-a"}));
-  cluster.FailPod("adult-profile-a", 0);
-  EXPECT_THAT(cluster.Pass().actions,
-              ElementsAre(HasSubstr("ensure ConfigMap medley-profile-"), "delete pods adult-profile-a"));
-  EXPECT_THAT(cluster.Pass().actions, Contains("create pods adult-profile-b"));
+  cluster.profiler_exit_codes["a"] = 137;
+  PassFor(cluster, base::seconds(30));
+  ASSERT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted") << cluster.trace();
+  EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0"));
+  EXPECT_TRUE(cluster.HasEvent("ProfilerFailed", "adult-profile-a of pool a was killed by signal 9"));
+  EXPECT_EQ(cluster.status().restarts, 0);
+  // Also a pool that is added while the job runs, for as long as it is tried.
+  cluster.pools["d"] = {};
+  cluster.profiler_exit_codes["d"] = 1;
+  PassFor(cluster, std::chrono::hours(1));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
+  EXPECT_EQ(cluster.status().restarts, 0);
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(ProfilingTest, APoolThatIsMeasuredLaterIsConsidered) {
+  FakeCluster cluster;
+  cluster.profiler_exit_codes["a"] = 137;
+  PassFor(cluster, base::seconds(30));
+  ASSERT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted") << cluster.trace();
+  EXPECT_THAT(cluster.last_request().resources, testing::SizeIs(2));
+  cluster.profiler_exit_codes.clear();
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_THAT(cluster.last_request().resources, testing::SizeIs(3));
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "CapacityChanged")) << cluster.trace();
+}
+
+TEST(ProfilingTest, AFirstPlanWaitsForSlowProfilersForAWhile) {
+  FakeCluster cluster;
+  cluster.slow_profilers = {"a"};
+  PassFor(cluster, base::seconds(100));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("A plan was found; the job still waits"));
+  EXPECT_EQ(cluster.plans_asked(), 1);  // not again and again
+  PassFor(cluster, base::seconds(60));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
+  EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0"));
+}
+
+TEST(ProfilingTest, SpecProfilingWaitLimitsTheWait) {
+  FakeCluster cluster;
+  cluster.SetSpec({{"profiling", {{"wait", "0s"}}}});
+  cluster.slow_profilers = {"a", "b"};
+  PassFor(cluster, base::seconds(20));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
+  EXPECT_TRUE(cluster.pod_names().contains("adult-0-c-0"));
+}
+
+TEST(ProfilingTest, AnInfeasiblePlanWaitsForThePoolsThatAreMeasured) {
+  FakeCluster cluster;
+  cluster.slow_profilers = {"a"};
+  cluster.pools["b"].limit = cluster.pools["c"].limit = 1;  // of two units
+  PassFor(cluster, std::chrono::minutes(5));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("No plan meets the goal on the pools measured so far"));
+  cluster.slow_profilers.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_TRUE(cluster.pod_names().contains("adult-0-a-0"));
+}
+
+TEST(ProfilingTest, AJobFailsOnceNoPoolCanBeMeasured) {
+  FakeCluster cluster;
+  cluster.SetSpec({{"runPolicy", {{"backoffLimit", 2}}}});
+  cluster.profiler_exit_code = 1;
+  cluster.pod_log = "out of memory\n";
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kFailedCondition), "True/ProfileFailed") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("failed with exit code 1: out of memory"));
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+}
+
+TEST(ProfilingTest, AJobFailsAtOnceWhenEveryPoolRefusesPermanently) {
+  FakeCluster cluster;
+  cluster.profiler_exit_code = 2;
+  cluster.pod_log = "no such column\n";
+  PassFor(cluster, base::seconds(20));
+  EXPECT_EQ(cluster.Reason(kFailedCondition), "True/ProfileFailed") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("no such column. A retry will not help"));
 }
 
 TEST(ProfilingTest, APoolWithoutUnitsIsLeftOut) {
@@ -83,25 +128,6 @@ TEST(ProfilingTest, WithoutAnyUnitTheConditionSaysWhatBoundsThem) {
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
   EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("bounded by: nodes of a; nodes of b; nodes of c"));
-}
-
-TEST(ProfilingTest, AProfileThatTheCacheDoesNotShowYetIsNotMeasuredAgain) {
-  FakeCluster cluster;
-  cluster.Pass();
-  cluster.FailPod("adult-profile-a", 0);
-  cluster.Pass();
-  cluster.DeletePod("adult-profile-a");
-  // The pass decides from a cache without the ConfigMap, which the API server has.
-  const JobInput input = cluster.Input();
-  const World world = cluster.Observe();
-  std::vector<std::string> actions;
-  const Respond respond = [&](const Action& action) {
-    actions.push_back(Describe(action));
-    return std::holds_alternative<ReadProfiles>(action) ? ReadProfiles::Answer() : cluster.Carry(action);
-  };
-  Decide(input, world, cluster.memory(), respond, cluster.options);
-  EXPECT_THAT(actions, Contains(HasSubstr("get ConfigMap medley-profile-")));
-  EXPECT_THAT(actions, Not(Contains("create pods adult-profile-a")));
 }
 
 }  // namespace

@@ -112,6 +112,79 @@ TEST(ReplanningTest, WithoutElasticityNothingIsConsidered) {
   EXPECT_EQ(cluster.plans_asked(), 1);
 }
 
+TEST(ReplanningTest, WithoutElasticityAPlanThatCannotRunIsReplaced) {
+  FakeCluster cluster;
+  cluster.SetSpec({{"elasticity", {{"enabled", false}}}});
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.blocked_nodes = {"a-0", "a-1"};
+  cluster.DeletePod("adult-0-a-0");
+  cluster.DeletePod("adult-0-a-1");
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "MemberUnschedulable: move (Forced)")) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.stages[0].groups[0].pool, "b");
+}
+
+// A job that has just moved to pool b and then keeps its plan for an hour, unless it must not.
+class CooldownTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    cluster_.SetSpec({{"elasticity", {{"replan", {{"cooldown", "1h"}}}}}});
+    ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+    MakeCheapest("b", 0.1);
+    ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+    ASSERT_EQ(Pool(), "b") << cluster_.trace();
+  }
+  void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
+  // The planner takes that pool from now on.
+  void MakeCheapest(const std::string& pool, double price) {
+    cluster_.pools[pool].price = price;
+    cluster_.planner = [pool](model::PlanRequest request) {
+      std::erase_if(request.resources, [&](const model::Resource& each) { return each.name != pool; });
+      return FakeCluster::FirstPoolWithRoom(request);
+    };
+  }
+  std::string Pool() const { return cluster_.stored_plan()->plan.stages[0].groups[0].pool; }
+  FakeCluster cluster_;
+};
+
+TEST_F(CooldownTest, IsAskedOnceAndAgainWhenItIsOver) {
+  MakeCheapest("c", 0.01);
+  const int asked = cluster_.plans_asked();
+  cluster_.Pass();
+  EXPECT_TRUE(cluster_.HasEvent("ReplanConsidered", "PriceChanged: stay (Cooldown)")) << cluster_.trace();
+  const size_t events = cluster_.events().size();
+  for (int i = 0; i < 20; ++i) {
+    cluster_.Advance(base::seconds(2));
+    cluster_.Pass();
+  }
+  EXPECT_EQ(cluster_.plans_asked(), asked + 1);
+  EXPECT_EQ(cluster_.events().size(), events);
+  cluster_.Advance(base::seconds(3600));
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(Pool(), "c");
+}
+
+TEST_F(CooldownTest, UnitsThatAppearMeanwhileAreAskedFor) {
+  MakeCheapest("c", 0.01);
+  cluster_.Pass();
+  const int asked = cluster_.plans_asked();
+  cluster_.pools["d"] = {};
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_GT(cluster_.plans_asked(), asked);
+  EXPECT_TRUE(cluster_.HasEvent("ReplanConsidered", "CapacityChanged: stay (Cooldown)")) << cluster_.trace();
+}
+
+TEST_F(CooldownTest, AnotherLeaderDoesNotReplanWhatIgnoresPrices) {
+  cluster_.SetSpec({{"elasticity", {{"replan", {{"onPriceChange", false}}}}}});
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  MakeCheapest("c", 0.01);
+  const int asked = cluster_.plans_asked();
+  cluster_.RestartOperator();
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.plans_asked(), asked);
+  EXPECT_EQ(Pool(), "b");
+}
+
 TEST(ReplanningTest, AServiceThatIsUnavailableIsAskedAgain) {
   FakeCluster cluster;
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();

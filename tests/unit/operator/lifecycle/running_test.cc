@@ -44,7 +44,8 @@ TEST_P(MemberEndTest, IsReplacedUnderItsName) {
 }
 
 Json Terminated(const Json& state) {
-  return {{"phase", "Failed"}, {"containerStatuses", Json::array({{{"state", {{"terminated", state}}}}})}};
+  return {{"phase", "Failed"},
+          {"containerStatuses", Json::array({{{"name", "worker"}, {"state", {{"terminated", state}}}}})}};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -54,8 +55,35 @@ INSTANTIATE_TEST_SUITE_P(
                     EndCase{"Signal", Terminated({{"signal", 11}, {"exitCode", 0}}), "was killed by signal 11"},
                     EndCase{"SignalAsAShellSays", Terminated({{"exitCode", 143}}), "was killed by signal 15"},
                     EndCase{"ExitCode", Terminated({{"exitCode", 3}}), "failed with exit code 3: segmentation fault"},
-                    EndCase{"NoState", {{"phase", "Failed"}}, "failed with exit code -1"}),
+                    EndCase{"NoState", {{"phase", "Failed"}}, "pod adult-0-a-1 failed and is replaced"}),
     [](const auto& each) { return each.param.name; });
+
+// An injected sidecar stands first in the list and runs on, so the phase stays Running.
+Json BesideSidecar(const Json& worker_state) {
+  return {{"phase", "Running"},
+          {"containerStatuses", Json::array({{{"name", "istio-proxy"}, {"state", {{"running", Json::object()}}}},
+                                             {{"name", "worker"}, {"state", worker_state}}})}};
+}
+
+TEST_F(RunningTest, ADeadWorkerIsSeenBesideItsSidecar) {
+  cluster_.SetPodStatus("adult-0-a-1", BesideSidecar({{"terminated", {{"exitCode", 139}}}}));
+  EXPECT_THAT(cluster_.Pass().actions, Contains("delete pods adult-0-a-1"));
+  EXPECT_TRUE(cluster_.HasEvent("MemberFailed", "was killed by signal 11")) << cluster_.trace();
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+}
+
+TEST_F(RunningTest, ACoordinatorThatEndsBesideItsSidecarEndsTheJob) {
+  cluster_.SetPodStatus("adult-coordinator", BesideSidecar({{"terminated", {{"exitCode", 0}}}}));
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kCompleteCondition), "True/TrainingComplete");
+  EXPECT_THAT(cluster_.pod_names(), IsEmpty());  // sidecars hold resources
+}
+
+TEST_F(RunningTest, ACoordinatorThatIsStartedAgainInPlaceHasNotEnded) {
+  cluster_.SetPodStatus("adult-coordinator", BesideSidecar({{"terminated", {{"exitCode", 1}}}}));
+  EXPECT_THAT(cluster_.Pass().actions, testing::Each(Not(HasSubstr("delete"))));
+}
 
 TEST_F(RunningTest, AMemberThatFailsAgainAndAgainWithoutProgressEndsTheJob) {
   cluster_.SetSpec({{"runPolicy", {{"backoffLimit", 2}}}});
@@ -151,8 +179,9 @@ TEST_P(CoordinatorTest, WhatBecameOfTheCoordinator) {
 }
 
 Json RestartedInPlace(int count, int exit_code) {
-  return {{"containerStatuses",
-           Json::array({{{"restartCount", count}, {"lastState", {{"terminated", {{"exitCode", exit_code}}}}}}})}};
+  return {{"containerStatuses", Json::array({{{"name", "worker"},
+                                              {"restartCount", count},
+                                              {"lastState", {{"terminated", {{"exitCode", exit_code}}}}}}})}};
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -23,7 +23,7 @@ PlanRecord Record() {
   record.alternatives = {{"cpu only", 1, 2, 3, ""}};
   record.reason = "PriceChanged";
   record.accepted_at = "2026-11-21T07:15:00Z";
-  record.spec_generation = 3;
+  record.policy = "00112233aabbccdd";
   record.coordinator_uid = "c";
   record.coordinator_restarts = 1;
   return record;
@@ -55,6 +55,8 @@ TEST(PlanRecordTest, TheErrorOfAMalformedRecordNamesTheConfigMap) {
   EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("n/j-plan")));
   map.mutable_json()["data"] = {{"plan.json", "{}"}, {"record.json", "[]"}};
   EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument));
+  map.mutable_json()["data"] = {{"plan.json", "{}"}, {"record.json", R"({"reason": 1})"}};
+  EXPECT_THAT(ReadPlanRecord(map), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("n/j-plan")));
 }
 
 }  // namespace

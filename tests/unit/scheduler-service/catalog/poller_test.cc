@@ -143,6 +143,28 @@ TEST_F(PollerTest, ARestartDuringAnOutageRestoresPrices) {
   EXPECT_EQ(store.Get()->entries.size(), 1u);
 }
 
+// A feed that is narrowed to fewer regions answers with fewer prices from then on.
+TEST_F(PollerTest, AnEditedFeedMayAnswerWithFewerPrices) {
+  PollerOptions options;
+  options.last_good = folder_ / "last.json";
+  const auto run = [&](const std::string& configuration, int prices) {
+    Snapshot answer{{}, true, {}};
+    for (int i = 0; i < prices; ++i) {
+      answer.entries.push_back(Offer("aws", "r", "", fmt::format("type-{}", i), "spot", 1.25));
+    }
+    answers_ = {{answer, {}}};
+    std::vector<ConfiguredFeed> feeds = Feeds();
+    feeds[0].configuration = configuration;
+    metrics::Registry metrics;
+    Poller poller(options, std::move(feeds), store_, metrics, clock_);
+    poller.Step({});
+    return metrics.Text().find("reason=\"shrunk\"") == std::string::npos;
+  };
+  EXPECT_TRUE(run("all regions", 10));
+  EXPECT_FALSE(run("all regions", 2));
+  EXPECT_TRUE(run("one region", 2));
+}
+
 TEST_F(PollerTest, ACorruptFileIsIgnored) {
   PollerOptions options;
   options.last_good = folder_ / "last.json";

@@ -87,6 +87,26 @@ class CoreTest : public testing::Test {
     message.mutable_fault()->set_kind(kind);
     Say(member, message);
   }
+  void PermanentFault(const std::string& member, int64_t generation) {
+    job::v1::SessionRequest message;
+    message.mutable_fault()->set_generation(generation);
+    message.mutable_fault()->set_message("file:///data/train.csv: no such file");
+    message.mutable_fault()->set_permanent(true);
+    Say(member, message);
+  }
+  // While plan 1 trains, plan 2 on pool b is prepared.
+  void PrepareSecondPlan() {
+    Start();
+    Ready(0);
+    Progress(1, 0.5);
+    second_ = sim::MakePlan(2, 1, 1, 1, "b");
+    ASSERT_THAT(core_.ApplyPlan(second_, Now()), IsOkAndHolds(2));
+    Take();
+    for (const job::v1::MemberSlot& slot : second_.slots()) {
+      if (slot.pool() == "b") Hello(slot);
+    }
+    ASSERT_TRUE(sent_["job-0-b-0"].back().has_prepare());
+  }
   // All members report `step` of generation 1 and continue from there as generation 2.
   void Recover(int64_t step) {
     for (const job::v1::MemberSlot& slot : plan_.slots()) {
@@ -122,6 +142,7 @@ class CoreTest : public testing::Test {
   base::nanoseconds time_{base::seconds(100)};
   CoordinatorCore core_;
   job::v1::ApplyPlanRequest plan_;
+  job::v1::ApplyPlanRequest second_;
   std::map<std::string, std::vector<job::v1::SessionResponse>> sent_;
   std::optional<int> exit_code_;
   std::vector<std::string> logs_;
@@ -174,7 +195,8 @@ TEST_F(CoreTest, RowsThatDisagreeFailTheJobByName) {
   Start({{"job-1-a-0", 99}});
   EXPECT_EQ(exit_code_, 2);
   EXPECT_FALSE(Seen().retryable());
-  EXPECT_THAT(Seen().message(), HasSubstr("job-1-a-0 read 99 rows, job-0-a-0 read 100"));
+  EXPECT_THAT(Seen().message(),
+              HasSubstr("job-1-a-0: the training data differs: this member read 99 rows, job-0-a-0 read 100"));
 }
 
 TEST_F(CoreTest, AStateWithOtherSamplesFailsTheJob) {
@@ -233,6 +255,82 @@ TEST_F(CoreTest, AnotherFaultSaysWhatTheMemberSays) {
   ASSERT_EQ(Seen().switches_size(), 1);
   EXPECT_EQ(Seen().switches(0).reason(), "job-0-a-0: write /ck/step-1: No space left on device");
   EXPECT_EQ(Seen().switches(0).cause(), job::v1::SWITCH_CAUSE_MEMBER_FAULT);
+}
+
+TEST_F(CoreTest, APlanThatAMemberCanNeverRunIsGivenUpAndTheJobTrainsOn) {
+  PrepareSecondPlan();
+  PermanentFault("job-0-b-0", 2);
+  EXPECT_FALSE(core_.over());
+  EXPECT_EQ(Seen().refused().generation(), 2);
+  EXPECT_EQ(Seen().refused().member(), "job-0-b-0");
+  EXPECT_EQ(Seen().refused().message(), "file:///data/train.csv: no such file");
+  EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING);
+  EXPECT_EQ(Seen().next_generation(), 0);
+  EXPECT_TRUE(sent_["job-1-b-0"].back().has_abandon());
+  PermanentFault("job-1-b-0", 2);  // the other member finds the same
+  EXPECT_FALSE(core_.over());
+  Progress(2, 0.5);
+  EXPECT_EQ(core_.ledger()->committed(), 2);
+  EXPECT_THAT(core_.ApplyPlan(second_, Now()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("plan 2 was given up, because job-0-b-0")));
+  ASSERT_THAT(core_.ApplyPlan(sim::MakePlan(3, 1, 1, 1, "a"), Now()),
+              testing::Not(StatusIs(absl::StatusCode::kFailedPrecondition)));
+  EXPECT_FALSE(Seen().has_refused());
+}
+
+TEST_F(CoreTest, OtherRowsOfANewMemberDoNotEndTheJob) {
+  PrepareSecondPlan();
+  for (const char* member : {"job-0-a-0", "job-1-a-0", "job-server-0", "job-1-b-0", "job-0-b-0"}) {
+    job::v1::SessionRequest message;
+    message.mutable_warmed()->set_generation(2);
+    message.mutable_warmed()->set_rows(std::string(member) == "job-0-b-0" ? 99 : 100);
+    Say(member, message);
+  }
+  EXPECT_FALSE(core_.over());
+  EXPECT_EQ(Seen().refused().member(), "job-0-b-0");
+  EXPECT_THAT(Seen().refused().message(), HasSubstr("this member read 99 rows, earlier trainers read 100"));
+}
+
+// A pod that was replaced came up on a node without the data.
+TEST_F(CoreTest, AReplacementThatCanNeverRunIsReleasedAndTheOthersTrainOn) {
+  plan_ = sim::MakePlan(1, 2, 1, 1, "a");
+  ASSERT_THAT(core_.ApplyPlan(plan_, Now()), IsOkAndHolds(1));
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    if (slot.member() != "job-0-a-1") Hello(slot);
+  }
+  Advance(base::seconds(600));  // it starts without the member that does not come
+  const int64_t first = Seen().next_generation();
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    job::v1::SessionRequest message;
+    message.mutable_warmed()->set_generation(first);
+    message.mutable_warmed()->set_rows(100);
+    if (slot.member() != "job-0-a-1") Say(slot.member(), message);
+  }
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    job::v1::SessionRequest message;
+    message.mutable_ready()->set_generation(first);
+    if (slot.member() != "job-0-a-1") Say(slot.member(), message);
+  }
+  ASSERT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING) << Seen().DebugString();
+  for (const job::v1::MemberSlot& slot : plan_.slots()) {
+    if (slot.member() == "job-0-a-1") Hello(slot);
+  }
+  Advance(base::seconds(1));
+  ASSERT_GT(Seen().next_generation(), first);
+  PermanentFault("job-0-a-1", Seen().next_generation());
+  EXPECT_FALSE(core_.over());
+  EXPECT_FALSE(Seen().has_refused());  // the plan itself runs
+  ASSERT_TRUE(sent_["job-0-a-1"].back().has_release());
+  EXPECT_EQ(sent_["job-0-a-1"].back().release().exit_code(), 1);
+  for (int i = 0; i < 60; ++i) Advance(base::seconds(1));
+  EXPECT_EQ(Seen().next_generation(), 0);  // it is not prepared again
+}
+
+TEST_F(CoreTest, APermanentFaultOfTheGenerationInForceEndsTheJob) {
+  PrepareSecondPlan();
+  PermanentFault("job-0-a-0", 1);
+  EXPECT_EQ(exit_code_, 2);
+  EXPECT_EQ(Seen().message(), "job-0-a-0: file:///data/train.csv: no such file");
 }
 
 TEST_F(CoreTest, MoneyFollowsUnitsAndPrices) {

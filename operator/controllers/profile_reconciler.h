@@ -1,0 +1,60 @@
+// Reconciler of profiles (operator/profiling): reads which jobs want a profile and what became of its profiler pod, and
+// carries out the next step. Keys are those of KeyOf(ProfileId). Thread-safe, as controllers need it.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "common/base/mutex.h"
+#include "operator/controllers/job_deps.h"
+#include "operator/profiling/board.h"
+#include "operator/profiling/profiling.h"
+#include "operator/runtime/reconciler.h"
+
+namespace medley::ops {
+
+// The index that groups jobs and profiler pods by (namespace, profile hash): its name, its values, and the functions
+// that compute them. They return nothing for a job whose spec is invalid.
+std::string ProfileHashOf(const kube::Object& job);  // empty: the spec is invalid
+inline constexpr char kProfileIndex[] = "profile";
+std::string ProfileIndexValue(const std::string& ns, const std::string& hash);
+std::vector<std::string> ProfileOfJob(const kube::Object& job);
+std::vector<std::string> ProfileOfPod(const kube::Object& pod);  // empty: it is no profiler
+
+// The key of the profile that a ConfigMap holds or a pod measures, by its labels; empty: none.
+std::vector<kube::Key> ProfileKeyByLabels(const kube::Object& object);
+
+// False when the job has not started, has finished, is suspended or being deleted, belongs to another controller, or
+// has a plan and no elasticity.
+bool MayWantProfiles(const kube::Object& job);
+
+class ProfileReconciler final : public Reconciler {
+ public:
+  // `changed`: called after the progress of a profile (deps.profiles) has changed, without a lock.
+  ProfileReconciler(JobDeps deps, profiling::Options options, std::function<void(const ProfileId&)> changed);
+  absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
+
+  // The profiles of the job's model on all pools; empty: the job's spec is invalid.
+  std::vector<kube::Key> KeysOf(const kube::Object& job) const;
+
+ private:
+  profiling::World Observe(const ProfileId& id, const profiling::Memory& memory);
+  // A job that wants the profile, and the pool as it sees it.
+  struct Candidate {
+    TrainingJob job;
+    lifecycle::PoolView view;
+  };
+  std::vector<Candidate> Candidates(const ProfileId& id) const;  // oldest first
+  absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
+  // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
+  absl::Status CreatePod(const ProfileId& id, const profiling::World& world);
+
+  const JobDeps deps_;
+  const profiling::Options options_;
+  const std::function<void(const ProfileId&)> changed_;
+  base::Mutex mutex_;
+  // Each is used by one pass at a time: a controller never reconciles a key twice at once.
+  std::map<ProfileId, std::shared_ptr<profiling::Memory>> memories_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::ops

@@ -1,0 +1,212 @@
+#include "operator/profiling/profiling.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "operator/api/worker_state.h"
+#include "operator/records/profile_store.h"
+
+namespace medley::ops::profiling {
+namespace {
+
+using Stage = ProfileProgress::Stage;
+using Step = Decision::Step;
+
+constexpr int kMaxDoublings = 16;
+
+base::nanoseconds Backoff(int failures, const Options& options) {
+  const auto times = int64_t{1} << std::min(failures - 1, kMaxDoublings);
+  return std::min(options.first_retry * times, options.longest_retry);
+}
+
+std::string VersionOf(const ResourcePool& pool) {
+  return pool.object.uid() + "/" + std::to_string(pool.object.generation());
+}
+
+// What is reported while nothing new has failed: the last failure, else `otherwise`. `first_try`: failures of other
+// jobs' templates say nothing of this one.
+ProfileProgress Report(const Memory& memory, ProfileProgress otherwise, bool first_try = false) {
+  ProfileProgress progress = memory.last_failure && !first_try ? *memory.last_failure : std::move(otherwise);
+  if (progress.public_message.empty()) progress.public_message = progress.message;
+  progress.failures = memory.failures;
+  progress.refused = memory.refused;
+  return progress;
+}
+
+// The job whose template the pod has, which need not be the one that is chosen now.
+std::string OwnerOf(const World& world, const kube::Object& pod) {
+  const auto owner = pod.controller();
+  return owner ? owner->uid : world.job->object.uid();
+}
+
+// Nothing is left to do but to delete what still runs.
+Decision End(const World& world) {
+  Decision decision;
+  const bool runs = std::any_of(world.pods.begin(), world.pods.end(), [](const auto& pod) { return !pod->deleting(); });
+  if (runs) decision.step = Step::kDeletePods;
+  return decision;
+}
+
+struct Failure {
+  Stage stage = Stage::kFailed;
+  std::string reason;
+  std::string how;         // a clause without a subject
+  std::string public_how;  // the same without words of the log
+};
+
+// The pod has failed. It is counted once and deleted.
+Decision Fail(const World& world, Memory memory, const Options& options, const Failure& failure) {
+  Decision decision;
+  const kube::Object& pod = *world.pods.front();
+  if (memory.failed_pod != pod.uid()) {
+    memory.failed_pod = pod.uid();
+    const std::string job = OwnerOf(world, pod);
+    const int failures = ++memory.failures[job];
+    if (failure.stage == Stage::kRefused) memory.refused.insert(job);
+    // After a refusal the template of another job may be right.
+    memory.retry_at = world.steady;
+    if (failure.stage != Stage::kRefused) memory.retry_at += Backoff(failures, options);
+    const auto sentence = [&](const std::string& how) {
+      return fmt::format("Profiler pod {} of pool {} {}.", pod.key().ToString(), world.pool->name, how);
+    };
+    memory.last_failure =
+        ProfileProgress{failure.stage, failure.reason, sentence(failure.how), sentence(failure.public_how), {}, {}};
+    decision.events.push_back({true, failure.reason, memory.last_failure->message});
+  }
+  decision.step = Step::kDeletePods;
+  decision.progress = Report(memory, {});
+  decision.requeue_after = std::max(memory.retry_at - world.steady, base::nanoseconds(0));
+  decision.memory = std::move(memory);
+  return decision;
+}
+
+Decision CheckEnded(const World& world, const Memory& memory, const Options& options) {
+  const kube::Object& pod = *world.pods.front();
+  if (!world.log) return {.step = Step::kReadLog, .memory = memory, .progress = Report(memory, {})};
+  const std::string log = world.log->ok() ? **world.log : "";
+  if (!WorkerHasSucceeded(pod)) {
+    const std::string how = DescribeEnd(pod, LastLine(log));
+    const std::string public_how = DescribeEnd(pod, "");
+    if (ExitCode(pod) != kPermanentFailure) {
+      return Fail(world, memory, options, {Stage::kFailed, "ProfilerFailed", how, public_how});
+    }
+    const std::string hopeless = ". A retry will not help";
+    return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + hopeless, public_how + hopeless});
+  }
+  const auto json = ProfileJsonInLog(log);
+  const absl::Status valid = json.ok() ? ParseProfile(*json, world.pool->name).status() : json.status();
+  if (!valid.ok()) {
+    const std::string how = "printed no profile that can be read";
+    return Fail(world, memory, options, {Stage::kFailed, "ProfileUnreadable", how + ": " + base::Message(valid), how});
+  }
+  Decision decision;
+  decision.step = Step::kStore;
+  decision.profile = *json;
+  decision.events.push_back({false, "Profiled", "The layers were measured on pool " + world.pool->name + "."});
+  return decision;
+}
+
+Decision CheckPod(const World& world, Memory memory, const Options& options) {
+  const kube::Object& pod = *world.pods.front();
+  if (pod.deleting()) {
+    ProfileProgress terminating{
+        Stage::kWaiting, "Measuring", fmt::format("Profiler pod {} terminates.", pod.key().ToString()), "", {}, {}};
+    return {.memory = memory, .progress = Report(memory, std::move(terminating))};
+  }
+  if (memory.seen_pod != pod.uid()) {
+    memory.seen_pod = pod.uid();
+    memory.seen_since = world.steady;
+  }
+  memory.failed_creations.erase(OwnerOf(world, pod));
+  const base::nanoseconds left = memory.seen_since + options.deadline - world.steady;
+  if (left <= base::nanoseconds(0)) {
+    const std::string how = fmt::format("has given no result within {:.0f} s", base::ToSeconds(options.deadline));
+    return Fail(world, memory, options, {Stage::kFailed, "ProfilingTimedOut", how, how});
+  }
+  if (WorkerHasEnded(pod)) return CheckEnded(world, memory, options);
+  ProfileProgress running{
+      Stage::kRunning,
+      "Measuring",
+      fmt::format("Profiler pod {} measures the layers on pool {}.", pod.key().ToString(), world.pool->name),
+      "",
+      {},
+      {}};
+  Decision decision;
+  const bool first_try = !memory.failures.contains(OwnerOf(world, pod));
+  decision.progress = Report(memory, std::move(running), first_try);
+  decision.memory = std::move(memory);
+  decision.requeue_after = left;
+  return decision;
+}
+
+}  // namespace
+
+std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory) {
+  const auto cost = [&](const std::string& uid) {
+    const auto failures = memory.failures.find(uid);
+    const auto creations = memory.failed_creations.find(uid);
+    return std::pair(memory.refused.contains(uid),
+                     (failures == memory.failures.end() ? 0 : failures->second) +
+                         (creations == memory.failed_creations.end() ? 0 : creations->second));
+  };
+  return *std::min_element(uids.begin(), uids.end(),
+                           [&](const std::string& a, const std::string& b) { return cost(a) < cost(b); });
+}
+
+Decision Decide(const World& world, const Memory& before, const Options& options) {
+  if (world.stored || !world.job || !world.pool) return End(world);
+  const std::string version = VersionOf(*world.pool);
+  Memory memory = before.pool_version == version ? before : Memory{.pool_version = version};
+  if (!world.pods.empty()) return CheckPod(world, std::move(memory), options);
+  Decision decision;
+  if (memory.refused.contains(world.job->object.uid())) {
+    decision.progress = Report(memory, {});
+  } else if (memory.retry_at > world.steady) {
+    decision.progress = Report(memory, {});
+    decision.requeue_after = memory.retry_at - world.steady;
+  } else if (world.free_units <= 0) {
+    decision.progress = Report(
+        memory, {Stage::kWaiting,
+                 "NoFreeUnit",
+                 fmt::format("Job {} waits for a free unit of pool {} on which to measure its layers; the units are "
+                             "limited by {}.",
+                             world.job->key().ToString(), world.pool->name, world.bound),
+                 "A job waits for a free unit of the pool on which to measure its layers.",
+                 {},
+                 {}});
+    decision.requeue_after = options.unit_poll;
+  } else {
+    decision.step = Step::kCreatePod;
+    decision.progress = Report(memory, {Stage::kRunning,
+                                        "Measuring",
+                                        fmt::format("A profiler pod for job {} is being created on pool {}.",
+                                                    world.job->key().ToString(), world.pool->name),
+                                        "",
+                                        {},
+                                        {}});
+  }
+  decision.memory = std::move(memory);
+  return decision;
+}
+
+Decision AfterFailedCreation(const World& world, const Memory& memory, const Options& options, const std::string& why) {
+  Decision decision;
+  decision.memory = memory;
+  Memory& next = decision.memory;
+  const int failures = ++next.failed_creations[world.job->object.uid()];
+  next.retry_at = world.steady + Backoff(failures, options);
+  const std::string start = fmt::format(
+      "The layers of job {} cannot be measured on pool {}, because no profiler pod can "
+      "be created",
+      world.job->key().ToString(), world.pool->name);
+  next.last_failure =
+      ProfileProgress{Stage::kWaiting, "FailedCreatePod", start + ": " + why + ".", start + ".", {}, {}};
+  decision.events.push_back({true, "FailedCreatePod", next.last_failure->message});
+  decision.progress = Report(next, {});
+  decision.requeue_after = next.retry_at - world.steady;
+  return decision;
+}
+
+}  // namespace medley::ops::profiling

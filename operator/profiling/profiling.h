@@ -1,0 +1,93 @@
+// The life of one profile as a pure function: (what is observed, memory) -> the next step, memory.
+//
+//   wanted? -> a unit is free -> profiler pod -> its log -> stored
+//                  ^                  |
+//                  +---- back-off ----+ failed, too slow, unreadable
+//
+// A profile that cannot be measured does not stop jobs: they plan with the pools that have one.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "kube/object.h"
+#include "operator/api/resource_pool.h"
+#include "operator/api/training_job.h"
+#include "operator/builders/worker_env.h"
+#include "operator/records/profile_id.h"
+
+namespace medley::ops::profiling {
+
+struct Options {
+  WorkerSettings worker;
+  base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from its creation to its end
+  base::nanoseconds first_retry = base::seconds(2);       // doubles with each failure
+  base::nanoseconds longest_retry = std::chrono::minutes(10);
+  base::nanoseconds unit_poll = base::seconds(5);    // while no unit of the pool is free
+  base::nanoseconds price_poll = base::seconds(30);  // while the pool has no price for any job
+};
+
+// Kept from pass to pass, until the profile is stored or no job wants it any more.
+struct Memory {
+  std::string pool_version;  // UID and metadata.generation; earlier failures are forgotten when it changes
+  // By UID of the job whose pod template was used; see ProfileProgress.
+  std::map<std::string, int> failures;
+  std::set<std::string> refused;
+  std::map<std::string, int> failed_creations;  // in a row, by UID of the job
+  base::SteadyTime retry_at{};
+  std::string failed_pod;  // UID of the pod that failed last, so that it is counted once
+  std::optional<ProfileProgress> last_failure;
+  // The pod that was seen last, and since when: pods in caches have no creation time.
+  std::string seen_pod;
+  base::SteadyTime seen_since{};
+};
+
+struct World {
+  base::SteadyTime steady;
+  bool stored = false;             // a readable profile exists
+  bool wanted = false;             // by a job, perhaps one for which the pool has no price
+  std::optional<TrainingJob> job;  // the one that ChooseJob has chosen; nullopt: no job wants the profile
+  std::optional<ResourcePool> pool;
+  int free_units = 0;  // of the pool, for that job
+  std::string bound;   // what limits them
+  // The profiler pods of this profile that exist, whichever job they were created for.
+  std::vector<kube::ObjectPtr> pods;
+  // Of the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.
+  std::optional<absl::StatusOr<std::string>> log;
+};
+
+// Chooses the job whose pod template is used next, so that the broken template of one job does not keep the others from
+// their profile: the one that failed least often and was not refused; among equals the first. `uids`: of the jobs that
+// want the profile, at least one.
+std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory);
+
+struct Event {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+};
+
+struct Decision {
+  enum class Step { kNone, kReadLog, kCreatePod, kDeletePods, kStore };
+  Step step = Step::kNone;
+  std::string profile;  // kStore: the JSON. The pods are deleted in the next pass.
+  Memory memory;
+  std::optional<ProfileProgress> progress;  // nullopt: stored, or not wanted
+  std::vector<Event> events;                // to publish on world.job
+  std::optional<base::nanoseconds> requeue_after;
+};
+
+// Returns the next step. After kReadLog, call it again with world.log set. Pure.
+Decision Decide(const World& world, const Memory& memory, const Options& options);
+
+// Call it when the pod that Decide asked for could not be created: counts a failure and sets the time of the next
+// attempt.
+Decision AfterFailedCreation(const World& world, const Memory& memory, const Options& options, const std::string& why);
+
+}  // namespace medley::ops::profiling

@@ -1,0 +1,84 @@
+// Plays the controller of profiles.
+#include "operator/api/names.h"
+#include "operator/builders/objects.h"
+#include "operator/builders/pods.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using kube::Json;
+
+std::string ProfileJson(const std::string& pool) {
+  return fmt::format(
+      R"({{"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "1000000", "model": {{"layers": [{{"name": "fc",
+       "kind": "OTHER", "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
+      pool);
+}
+
+std::string OneLine(std::string text) {
+  std::erase(text, '\n');
+  return text;
+}
+
+}  // namespace
+
+bool FakeCluster::MayWantProfiles() const {
+  const JobInput input = Input();
+  const JobStatus current = status();
+  if (!input.job || !input.problems.empty() || job["metadata"].contains("deletionTimestamp")) return false;
+  if (current.start_time.empty() || current.conditions.Find(kPlannedCondition) == nullptr) return false;
+  if (current.finished() || input.job->run_policy.suspend) return false;
+  return input.job->elasticity.enabled || !current.plan || !current.conditions.IsTrue(kPlannedCondition);
+}
+
+profiling::World FakeCluster::ObserveProfile(const std::string& pool) const {
+  profiling::World world;
+  world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
+  const JobInput input = Input();
+  world.stored = objects_.contains("ConfigMap/" + ProfileConfigMapName(input.profile_hash, pool));
+  if (!MayWantProfiles() || !pools.at(pool).HasPrice()) return world;
+  world.job = input.job;
+  world.pool = ResourcePool::FromObject(PoolObject(pool)).value();
+  world.free_units = FreeUnits(pool, "");
+  for (const auto& [name, pod] : pods_) {
+    const kube::Object object(pod);
+    if (object.label("medley.dev/pool") != pool || object.deleting()) continue;
+    --world.free_units;
+  }
+  world.bound = "nodes of " + pool;
+  return world;
+}
+
+bool FakeCluster::StepProfile(const std::string& pool) {
+  const std::string name = "adult-profile-" + pool;
+  if (measured_.contains(pool) && !pods_.contains(name)) return false;
+  profiling::World world = ObserveProfile(pool);
+  if (const auto pod = pods_.find(name); pod != pods_.end()) {
+    world.pods = {std::make_shared<const kube::Object>(pod->second)};
+    world.log = world.pods.front()->String("/status/phase") == "Succeeded"
+                    ? "MEDLEY-PROFILE " + OneLine(ProfileJson(pool)) + "\n"
+                    : pod_log;
+  }
+  using Step = profiling::Decision::Step;
+  profiling::Decision decision = profiling::Decide(world, profile_memories_[pool], {});
+  profile_memories_[pool] = decision.memory;
+  for (const profiling::Event& event : decision.events) events_.push_back(event.reason + ": " + event.message);
+  if (decision.step == Step::kCreatePod) {
+    AddPod(ProfilerPod(*world.job, *world.pool, options.worker));
+  } else if (decision.step == Step::kDeletePods) {
+    TerminatePod(name, base::seconds(1));
+  } else if (decision.step == Step::kStore) {
+    Store("ConfigMap",
+          ProfileConfigMap(job["metadata"]["namespace"], Input().profile_hash, pool, decision.profile).json());
+    measured_.insert(pool);
+  }
+  const auto known = open_profiles_.find(pool);
+  const bool news = decision.progress ? known == open_profiles_.end() || known->second != *decision.progress
+                                      : known != open_profiles_.end();
+  open_profiles_.erase(pool);
+  if (decision.progress) open_profiles_[pool] = *decision.progress;
+  return news || decision.step != Step::kNone;
+}
+
+}  // namespace medley::ops::lifecycle

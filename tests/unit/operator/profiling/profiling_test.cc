@@ -1,0 +1,241 @@
+// The life of a profile: when it is measured, what becomes of the profiler's log, and when a failure is tried again.
+#include "operator/profiling/profiling.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::ops::profiling {
+namespace {
+
+using kube::Json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Stage = ProfileProgress::Stage;
+using Step = Decision::Step;
+
+constexpr char kLog[] =
+    R"(MEDLEY-PROFILE {"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "10", "model": {"layers": [{"name": "fc", "kind": "OTHER", "profiles": [{"resourceType": "a", "computeSeconds": 1}]}]}})"
+    "\n";
+
+class ProfilingTest : public testing::Test {
+ protected:
+  ProfilingTest() {
+    const Json job = Json::parse(R"({"metadata": {"name": "adult", "namespace": "ml", "uid": "job-1"},
+      "spec": {"model": {"name": "ctrdnn"},
+               "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
+                        "schema": {"label": {"column": 0}, "categorical": [1], "numeric": [2]}}}})");
+    const Json pool = Json::parse(
+        R"({"metadata": {"name": "a", "uid": "pool-1", "generation": 1}, "spec": {"class": "CPU", "limit": 4,
+      "price": {"usdPerUnitHour": "1"}, "unit": {"resources": {"cpu": "1"}}}})");
+    world_.job = TrainingJob::FromObject(kube::Object(job)).value();
+    world_.pool = ResourcePool::FromObject(kube::Object(pool)).value();
+    world_.steady = base::SteadyTime(base::seconds(1000));
+    world_.free_units = 1;
+    world_.bound = "nodes of a";
+  }
+  void Advance(base::nanoseconds by) { world_.steady += by; }
+  // A profiler pod that runs since now.
+  void Start() {
+    Json pod = {
+        {"metadata", {{"name", "adult-profile-a"}, {"namespace", "ml"}, {"uid", "pod-" + std::to_string(++pods_)}}},
+        {"status", {{"phase", "Running"}}}};
+    world_.pods = {std::make_shared<const kube::Object>(pod)};
+    world_.log.reset();
+  }
+  void End(int code, std::optional<absl::StatusOr<std::string>> log) {
+    Json pod = world_.pods.front()->json();
+    pod["status"] = {
+        {"phase", code == 0 ? "Succeeded" : "Failed"},
+        {"containerStatuses", Json::array({{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", code}}}}}}})}};
+    world_.pods = {std::make_shared<const kube::Object>(pod)};
+    world_.log = std::move(log);
+  }
+  Decision Pass() {
+    Decision decision = Decide(world_, memory_, options_);
+    memory_ = decision.memory;
+    return decision;
+  }
+
+  World world_;
+  Memory memory_;
+  Options options_;
+  int pods_ = 0;
+};
+
+TEST_F(ProfilingTest, IsMeasuredOnceAndStored) {
+  Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kCreatePod);
+  EXPECT_EQ(decision.progress->stage, Stage::kRunning);
+  Start();
+  decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_EQ(decision.requeue_after, options_.deadline);
+  End(0, std::nullopt);
+  EXPECT_EQ(Pass().step, Step::kReadLog);
+  End(0, kLog);
+  decision = Pass();
+  EXPECT_EQ(decision.step, Step::kStore);
+  EXPECT_THAT(decision.profile, HasSubstr("\"resourceType\": \"a\""));
+  EXPECT_THAT(decision.events, SizeIs(1));
+  world_.stored = true;
+  decision = Pass();
+  EXPECT_EQ(decision.step, Step::kDeletePods);
+  EXPECT_EQ(decision.progress, std::nullopt);
+  world_.pods.clear();
+  EXPECT_EQ(Pass().step, Step::kNone);
+}
+
+TEST_F(ProfilingTest, AProfileThatNoJobWantsIsNotMeasured) {
+  world_.job.reset();
+  EXPECT_EQ(Pass().step, Step::kNone);
+  Start();
+  EXPECT_EQ(Pass().step, Step::kDeletePods);
+}
+
+TEST_F(ProfilingTest, WaitsForAFreeUnit) {
+  world_.free_units = 0;
+  const Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_EQ(decision.progress->stage, Stage::kWaiting);
+  EXPECT_THAT(decision.progress->message, HasSubstr("limited by nodes of a"));
+  EXPECT_EQ(decision.requeue_after, options_.unit_poll);
+}
+
+TEST_F(ProfilingTest, FailuresAreCountedOnceAndRetriedWithBackoff) {
+  base::nanoseconds expected = options_.first_retry;
+  for (int failure = 1; failure <= 12; ++failure) {
+    Start();
+    End(1, "line\ncannot read data\n");
+    Decision decision = Pass();
+    EXPECT_EQ(decision.step, Step::kDeletePods);
+    EXPECT_THAT(decision.events, SizeIs(1));
+    EXPECT_EQ(decision.progress->failures.at("job-1"), failure);
+    EXPECT_THAT(decision.progress->message,
+                "Profiler pod ml/adult-profile-a of pool a failed with exit code 1: cannot read data.");
+    EXPECT_THAT(Pass().events, IsEmpty());  // the same pod
+    world_.pods.clear();
+    decision = Pass();
+    EXPECT_EQ(decision.step, Step::kNone);
+    EXPECT_EQ(decision.progress->stage, Stage::kFailed);
+    EXPECT_EQ(decision.requeue_after, expected);
+    Advance(expected);
+    EXPECT_EQ(Pass().step, Step::kCreatePod);
+    expected = std::min(expected * 2, options_.longest_retry);
+  }
+}
+
+TEST_F(ProfilingTest, APermanentFailureIsRetriedOnlyAfterAnEditOfThePool) {
+  Start();
+  End(2, "no such column\n");
+  EXPECT_EQ(Pass().progress->stage, Stage::kRefused);
+  world_.pods.clear();
+  Advance(std::chrono::hours(5));
+  Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_THAT(decision.progress->message, HasSubstr("no such column. A retry will not help"));
+  // Unless the pool is edited.
+  Json edited = world_.pool->object.json();
+  edited["metadata"]["generation"] = 2;
+  world_.pool = ResourcePool::FromObject(kube::Object(edited)).value();
+  decision = Pass();
+  EXPECT_EQ(decision.step, Step::kCreatePod);
+  EXPECT_EQ(decision.progress->stage, Stage::kRunning);
+}
+
+TEST_F(ProfilingTest, ThePoolDoesNotShowWhatAProfilerOfAnotherNamespacePrints) {
+  Start();
+  End(1, "cannot read /secret/path\n");
+  EXPECT_EQ(Pass().progress->public_message, "Profiler pod ml/adult-profile-a of pool a failed with exit code 1.");
+}
+
+TEST_F(ProfilingTest, TheBrokenTemplateOfOneJobDoesNotKeepTheOthersFromTheirProfile) {
+  EXPECT_EQ(ChooseJob({"job-1", "job-2"}, memory_), "job-1");
+  Start();
+  End(2, "no such volume\n");
+  Pass();
+  world_.pods.clear();
+  EXPECT_EQ(ChooseJob({"job-1", "job-2"}, memory_), "job-2");
+  Json second = world_.job->object.json();
+  second["metadata"]["uid"] = "job-2";
+  world_.job = TrainingJob::FromObject(kube::Object(second)).value();
+  const Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kCreatePod);  // at once
+  EXPECT_THAT(decision.progress->refused, testing::ElementsAre("job-1"));
+  EXPECT_EQ(ChooseJob({"job-1"}, memory_), "job-1");  // and nothing is tried for it again
+}
+
+TEST_F(ProfilingTest, AFailureCountsForTheJobWhoseTemplateThePodHas) {
+  Start();
+  Json pod = world_.pods.front()->json();
+  pod["metadata"]["ownerReferences"] = Json::array(
+      {{{"apiVersion", "v1"}, {"kind", "TrainingJob"}, {"name", "other"}, {"uid", "job-9"}, {"controller", true}}});
+  world_.pods = {std::make_shared<const kube::Object>(pod)};
+  End(2, "no such volume\n");
+  EXPECT_THAT(Pass().progress->refused, testing::ElementsAre("job-9"));
+  world_.pods.clear();
+  EXPECT_EQ(Pass().step, Step::kCreatePod);
+}
+
+TEST_F(ProfilingTest, ALogWithoutAProfileIsAFailure) {
+  const absl::StatusOr<std::string> logs[] = {"", "MEDLEY-PROFILE {\n", base::NotFound("no such pod"),
+                                              base::InvalidArgument("container is not available")};
+  for (const auto& log : logs) {
+    Start();
+    End(0, log);
+    const Decision decision = Pass();
+    EXPECT_EQ(decision.step, Step::kDeletePods);
+    EXPECT_EQ(decision.progress->reason, "ProfileUnreadable");
+  }
+  EXPECT_EQ(memory_.failures.at("job-1"), 4);
+}
+
+TEST_F(ProfilingTest, AProfilerThatDoesNotEndIsDeleted) {
+  Start();
+  Pass();
+  Advance(options_.deadline - base::seconds(1));
+  EXPECT_EQ(Pass().requeue_after, base::seconds(1));
+  Advance(base::seconds(1));
+  const Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kDeletePods);
+  EXPECT_EQ(decision.progress->reason, "ProfilingTimedOut");
+}
+
+TEST_F(ProfilingTest, APodThatCannotBeCreatedIsTriedAgainLater) {
+  EXPECT_EQ(Pass().step, Step::kCreatePod);
+  Decision decision = AfterFailedCreation(world_, memory_, options_, "exceeded quota: team");
+  memory_ = decision.memory;
+  EXPECT_THAT(decision.events, SizeIs(1));
+  EXPECT_EQ(decision.requeue_after, options_.first_retry);
+  decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_EQ(decision.progress->stage, Stage::kWaiting);  // nobody gives up for that
+  EXPECT_THAT(decision.progress->message, HasSubstr("exceeded quota: team."));
+  Advance(options_.first_retry);
+  EXPECT_EQ(Pass().step, Step::kCreatePod);
+}
+
+TEST_F(ProfilingTest, APodThatTerminatesIsLeftAlone) {
+  Start();
+  Json pod = world_.pods.front()->json();
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  world_.pods = {std::make_shared<const kube::Object>(pod)};
+  EXPECT_EQ(Pass().step, Step::kNone);
+  world_.stored = true;
+  EXPECT_EQ(Pass().step, Step::kNone);
+}
+
+TEST_F(ProfilingTest, AnInjectedSidecarDoesNotHideTheEnd) {
+  Start();
+  End(0, kLog);
+  Json pod = world_.pods.front()->json();
+  pod["status"]["phase"] = "Running";  // the sidecar runs on
+  pod["status"]["containerStatuses"].insert(pod["status"]["containerStatuses"].begin(),
+                                            {{"name", "istio-proxy"}, {"state", {{"running", Json::object()}}}});
+  world_.pods = {std::make_shared<const kube::Object>(pod)};
+  EXPECT_EQ(Pass().step, Step::kStore);
+}
+
+}  // namespace
+}  // namespace medley::ops::profiling
