@@ -6,6 +6,7 @@
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/node_facts.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 
 namespace medley::ops {
@@ -27,6 +28,7 @@ using lifecycle::DrainMembers;
 using lifecycle::Effect;
 using lifecycle::EnsureObject;
 using lifecycle::GetObject;
+using lifecycle::LeaveLine;
 using lifecycle::OfferObservation;
 using lifecycle::PatchJob;
 using lifecycle::PoolsView;
@@ -36,10 +38,14 @@ using lifecycle::ReadPlan;
 using lifecycle::ReadPools;
 using lifecycle::ReadProfiles;
 using lifecycle::RecordSwitch;
+using lifecycle::ReleaseUnits;
 using lifecycle::ReportNewerTerm;
+using lifecycle::ReserveUnits;
 using lifecycle::SavePlan;
 using lifecycle::SendPlan;
 using lifecycle::SuspendTraining;
+using lifecycle::TakeTurn;
+using lifecycle::WaitInLine;
 using lifecycle::WriteLog;
 
 Answer JobActions::Do(const Action& action) {
@@ -76,6 +82,26 @@ Answer JobActions::Carry(const ReadLog& action) {
   path += std::string("?container=") + kWorkerContainer;
   if (action.tail_lines > 0) path += "&tailLines=" + std::to_string(action.tail_lines);
   return deps_.client.GetRaw(path);
+}
+
+Answer JobActions::Carry(const TakeTurn&) {
+  if (!input_.job) return TakeTurn::Turn();
+  const WaitingLine::Turn turn = deps_.line.Take(PlaceInLine(deps_, *input_.job, *input_.object));
+  return TakeTurn::Turn{turn.number, turn.ahead ? turn.ahead->ToString() : ""};
+}
+
+Answer JobActions::Carry(const ReserveUnits& action) {
+  if (!input_.job) return absl::OkStatus();
+  const UnitOwner owner{key_, input_.object->uid()};
+  const std::vector<PlannedUnit> units = UnitsOfSlots(deps_, *input_.job, action.slots);
+  absl::Status done;
+  if (action.is_stored) {
+    deps_.capacity.Restore(owner, units);
+  } else {
+    done = deps_.capacity.Reserve(owner, units);
+  }
+  ReportFreed(deps_);
+  return done;
 }
 
 Answer JobActions::Carry(const EnsureObject& action) {
@@ -232,6 +258,15 @@ void JobActions::Carry(const RecordSwitch& effect) {
 }
 
 void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
+
+void JobActions::Carry(const ReleaseUnits&) {
+  deps_.capacity.Release(input_.object->uid());
+  ReportFreed(deps_);
+}
+
+void JobActions::Carry(const WaitInLine& effect) { deps_.line.Wait(key_, effect.turn); }
+
+void JobActions::Carry(const LeaveLine&) { deps_.line.Leave(key_); }
 
 void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation); }
 

@@ -32,6 +32,8 @@ class JobActions {
   lifecycle::Answer Carry(const lifecycle::ReadProfiles& action);
   lifecycle::Answer Carry(const lifecycle::GetObject& action);
   lifecycle::Answer Carry(const lifecycle::ReadLog& action);
+  lifecycle::Answer Carry(const lifecycle::TakeTurn& action);
+  lifecycle::Answer Carry(const lifecycle::ReserveUnits& action);
   lifecycle::Answer Carry(const lifecycle::EnsureObject& action);
   lifecycle::Answer Carry(const lifecycle::ApplyObject& action);
   lifecycle::Answer Carry(const lifecycle::DeleteObject& action);
@@ -52,6 +54,9 @@ class JobActions {
   void Carry(const lifecycle::AddSpent& effect);
   void Carry(const lifecycle::RecordSwitch& effect);
   void Carry(const lifecycle::Disconnect& effect);
+  void Carry(const lifecycle::ReleaseUnits& effect);
+  void Carry(const lifecycle::WaitInLine& effect);
+  void Carry(const lifecycle::LeaveLine& effect);
   void Carry(const lifecycle::OfferObservation& effect);
   void Carry(const lifecycle::ReportNewerTerm& effect);
   void Carry(const lifecycle::WriteLog& effect);

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "operator/controllers/job_actions.h"
 #include "operator/controllers/job_metrics_view.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 
 namespace medley::ops {
@@ -19,8 +20,14 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
     deps_.links.Drop(key);
     deps_.metrics.jobs().Remove(key);
     deps_.expectations.Forget(key);
-    base::MutexLock lock(mutex_);
-    memories_.erase(key);
+    deps_.line.Leave(key);
+    std::shared_ptr<lifecycle::Memory> memory;
+    {
+      base::MutexLock lock(mutex_);
+      if (auto node = memories_.extract(key)) memory = node.mapped();
+    }
+    if (memory != nullptr) deps_.capacity.Release(memory->uid);
+    ReportFreed(deps_);
     return Result{};
   }
   if (!ManagedByThisOperator(*object)) return Result{};

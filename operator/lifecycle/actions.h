@@ -20,6 +20,7 @@
 #include "common/model/planning.h"
 #include "kube/object.h"
 #include "operator/lifecycle/world.h"
+#include "operator/records/member_slot.h"
 #include "operator/records/plan_record.h"
 #include "operator/records/zone_choice.h"
 
@@ -59,6 +60,25 @@ struct ReadLog {
   using Answer = absl::StatusOr<std::string>;
   kube::Key pod;
   int tail_lines = 0;  // 0: the whole log
+};
+
+// --- Units.
+
+// Asks whether it is the job's turn to be planned among the jobs that wait for units (WaitingLine::Take).
+struct TakeTurn {
+  struct Turn {
+    int64_t number = 0;
+    std::string ahead;  // the job that is planned first, as NAMESPACE/NAME; empty: none
+  };
+  using Answer = Turn;
+};
+
+// Reserves the units of a plan instead of those that the job has reserved before (CapacityView::Reserve). Errors:
+// ResourceExhausted, FailedPrecondition.
+struct ReserveUnits {
+  using Answer = absl::Status;
+  std::vector<MemberSlot> slots;
+  bool is_stored = false;  // the plan has been accepted before: its units are reserved in any case
 };
 
 // --- Objects.
@@ -178,15 +198,15 @@ struct AskForPlan {
   model::PlanRequest request;
 };
 
-using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, EnsureObject, ApplyObject,
-                            DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan, Connect, SendPlan,
+using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits, EnsureObject,
+                            ApplyObject, DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan, Connect, SendPlan,
                             SuspendTraining, DrainMembers, AskForPlan>;
 
 // The Answer types above, each once.
 using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>,
-                            absl::StatusOr<std::string>, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
-                            SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
-                            SuspendTraining::Outcome, AskForPlan::Outcome>;
+                            absl::StatusOr<std::string>, TakeTurn::Turn, absl::Status, CreatePods::Outcomes,
+                            DeletePods::Outcome, SavePlan::Outcome, std::shared_ptr<const Observation>,
+                            absl::StatusOr<int64_t>, SuspendTraining::Outcome, AskForPlan::Outcome>;
 
 // One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
 std::string Describe(const Action& action);
@@ -225,6 +245,16 @@ struct RecordSwitch {
 
 struct Disconnect {};  // from the coordinator
 
+// Only what pods of the job hold counts from now on.
+struct ReleaseUnits {};
+
+// The job was planned in vain in this turn (WaitingLine::Wait).
+struct WaitInLine {
+  int64_t turn = 0;
+};
+
+struct LeaveLine {};
+
 struct OfferObservation {
   model::JobObservation observation;
 };
@@ -241,6 +271,6 @@ struct WriteLog {
 };
 
 using Effect = std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch, Disconnect,
-                            OfferObservation, ReportNewerTerm, WriteLog>;
+                            ReleaseUnits, WaitInLine, LeaveLine, OfferObservation, ReportNewerTerm, WriteLog>;
 
 }  // namespace medley::ops::lifecycle

@@ -88,14 +88,18 @@ std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) 
 }
 
 // The same plan, with the disrupted pods elsewhere.
-absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
+// False: the units are not available.
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
   PlanRecord record = *pass.memory.planning.record;
   const int64_t from = record.plan.generation;
   record.plan.generation = NextGeneration(pass);
   record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
   record.reason = reason;
   record.fallback = FallbackOf(pass);
+  MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
+  if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  pass.memory.planning.reserved_generation = record.plan.generation;
   FillPlanStatus(pass);
   const std::string sentence = fmt::format(
       "from generation {} to generation {}: the same plan, {} of its {} pods "
@@ -105,7 +109,7 @@ absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& rea
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
   pass.Publish(CountReplan{reason});
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
-  return absl::OkStatus();
+  return true;
 }
 
 bool CanMove(JobPhase phase) {
@@ -155,8 +159,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
     return IsSetAside(pass, each.pod->label(kPoolLabel));
   });
   if (can_relocate && PlanFits(pass, choice.pools)) {
-    MEDLEY_RETURN_IF_ERROR(Relocate(pass, job, reason, disrupted.size()));
-    return true;
+    return Relocate(pass, job, reason, disrupted.size());
   }
   if (!job.elasticity.enabled) return false;
   const base::SteadyTime now = pass.world.steady;

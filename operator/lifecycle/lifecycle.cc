@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/running.h"
 
 namespace medley::ops::lifecycle {
@@ -15,11 +16,15 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
     RefuseSpec(pass, input);
     MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
     // A job that has a plan goes on with the spec it was admitted with; only the edit is refused.
-    if (!pass.memory.planning.record) return absl::OkStatus();
+    if (!pass.memory.planning.record) {
+      StopWaiting(pass);
+      return absl::OkStatus();
+    }
   }
   status.observed_generation = pass.object.generation();
   MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));
   MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
+  MEDLEY_RETURN_IF_ERROR(KeepUnitsReserved(pass));
   if (job.run_policy.suspend) return Suspend(pass, job);
   Resume(pass);
   if (status.start_time.empty()) status.start_time = base::FormatTime(pass.world.now);

@@ -1,6 +1,7 @@
 #include "operator/lifecycle/planning.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -16,6 +17,9 @@
 
 namespace medley::ops::lifecycle {
 namespace {
+
+constexpr base::nanoseconds kTurnRetry = base::seconds(1);
+constexpr base::nanoseconds kUnitsRetry = base::milliseconds(100);  // others have got units: counted anew
 
 std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
   std::vector<PlanStatus::Alternative> alternatives;
@@ -103,6 +107,38 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
   return absl::OkStatus();
 }
 
+absl::Status PlanAndRun(Pass& pass, const TrainingJob& job) {
+  const bool resumed = pass.memory.status.current.plan.has_value();
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal) {
+    SetUnplanned(pass, *choice.refusal);
+    pass.RequeueAfter(pass.options.scheduler_retry);
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
+  if (profiled.why) SetUnplanned(pass, *profiled.why);
+  if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result, FindFirstPlan(pass, job, profiled));
+  if (!result) return absl::OkStatus();
+  RememberFirstPlan(pass, profiled, result->plan.has_value());
+  const bool feasible = result->plan && result->execution_plan;
+  if (!feasible && profiled.measuring.empty()) {
+    ExplainInfeasible(pass, result->reasons, profiled.pools);
+    return absl::OkStatus();
+  }
+  if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
+    SetUnplanned(pass, WaitingForProfiles(profiled, feasible));
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, profiled.pools, *profiled.profile,
+                                                      resumed ? "Resumed" : "FirstPlan"));
+  if (!accepted) return absl::OkStatus();
+  StopWaiting(pass);
+  pass.memory.profiling = ProfilingState();
+  return RunPlan(pass, job);
+}
+
 }  // namespace
 
 absl::Status ReadStoredPlan(Pass& pass) {
@@ -121,6 +157,43 @@ absl::Status ReadStoredPlan(Pass& pass) {
   }
   state.record = *std::move(record);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
+  PlanningState& state = pass.memory.planning;
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved, pass.Ask(ReserveUnits{record.slots, false}));
+  if (reserved.ok()) {
+    state.reserved_generation = -1;  // until the plan is stored
+    return true;
+  }
+  const std::string why = base::Message(reserved);
+  pass.Publish(CountPlan{"refused"});
+  if (reserved.code() == absl::StatusCode::kResourceExhausted) pass.RequeueAfter(kUnitsRetry);
+  if (state.record) {
+    PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
+  } else {
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Infeasible", why);
+  }
+  return false;
+}
+
+absl::Status KeepUnitsReserved(Pass& pass) {
+  PlanningState& state = pass.memory.planning;
+  const int64_t generation = state.record ? state.record->plan.generation : 0;
+  if (state.reserved_generation == generation) return absl::OkStatus();
+  if (state.record) {
+    MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved, pass.Ask(ReserveUnits{state.record->slots, true}));
+    MEDLEY_RETURN_IF_ERROR(reserved);
+  } else {
+    pass.Publish(ReleaseUnits{});
+  }
+  state.reserved_generation = generation;
+  return absl::OkStatus();
+}
+
+void StopWaiting(Pass& pass) {
+  if (!std::exchange(pass.memory.planning.in_line, false)) return;
+  pass.Publish(LeaveLine{});
 }
 
 absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record) {
@@ -151,8 +224,9 @@ absl::Status DeletePlan(Pass& pass) {
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
                           pass.Ask(DeleteObject{kube::resources::ConfigMaps(), key, std::nullopt, ""}));
   if (!deleted.ok() && !kube::IsNotFound(deleted)) return deleted;
-  pass.memory.planning = PlanningState();
-  return absl::OkStatus();
+  pass.memory.planning.record.reset();
+  pass.memory.planning.version.clear();
+  return KeepUnitsReserved(pass);
 }
 
 absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
@@ -182,33 +256,18 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
-  const bool resumed = pass.memory.status.current.plan.has_value();
-  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
-  if (choice.refusal) {
-    SetUnplanned(pass, *choice.refusal);
-    pass.RequeueAfter(pass.options.scheduler_retry);
+  MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Turn turn, pass.Ask(TakeTurn{}));
+  pass.memory.planning.in_line = true;
+  if (!turn.ahead.empty()) {
+    pass.RequeueAfter(kTurnRetry);
+    if (pass.memory.status.current.conditions.Find(kPlannedCondition) != nullptr) return absl::OkStatus();
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "WaitingForTurn",
+                 "Job " + turn.ahead + " waits for units with a higher priority or for longer, and is planned first.");
     return absl::OkStatus();
   }
-  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
-  if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
-  if (profiled.why) SetUnplanned(pass, *profiled.why);
-  if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result, FindFirstPlan(pass, job, profiled));
-  if (!result) return absl::OkStatus();
-  RememberFirstPlan(pass, profiled, result->plan.has_value());
-  const bool feasible = result->plan && result->execution_plan;
-  if (!feasible && profiled.measuring.empty()) {
-    ExplainInfeasible(pass, result->reasons, profiled.pools);
-    return absl::OkStatus();
-  }
-  if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
-    SetUnplanned(pass, WaitingForProfiles(profiled, feasible));
-    return absl::OkStatus();
-  }
-  MEDLEY_RETURN_IF_ERROR(
-      Accept(pass, job, *result, profiled.pools, *profiled.profile, resumed ? "Resumed" : "FirstPlan"));
-  pass.memory.profiling = ProfilingState();
-  return RunPlan(pass, job);
+  absl::Status status = PlanAndRun(pass, job);
+  if (pass.memory.planning.in_line) pass.Publish(WaitInLine{turn.number});
+  return status;
 }
 
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
@@ -239,8 +298,8 @@ std::vector<std::string> PodNames(const Pass& pass) {
   return names;
 }
 
-absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
-                    const model::Profile& profile, const std::string& reason) {
+absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result,
+                            const UsablePools& pools, const model::Profile& profile, const std::string& reason) {
   const std::optional<PlanRecord>& before = pass.memory.planning.record;
   PlanRecord record;
   record.plan = *result.execution_plan;
@@ -264,7 +323,10 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
     record.coordinator_restarts = before->coordinator_restarts;
     record.fallback = FallbackOf(pass);
   }
+  MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
+  if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  pass.memory.planning.reserved_generation = record.plan.generation;
   pass.memory.replanning.considered = InputsOf(job, pools);
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);
@@ -274,7 +336,7 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
                   reason, model::Summary(record.plan, record.layer_names), record.plan.estimate.throughput,
                   record.plan.estimate.usd_per_hour, record.plan.provenance.planner));
   SetPlanned(pass);
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace medley::ops::lifecycle

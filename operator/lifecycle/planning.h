@@ -24,6 +24,9 @@ struct PlanningState {
   // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
   std::optional<PlanRecord> record;
   std::string version;  // resourceVersion of the ConfigMap that holds it; empty: none is known
+  // The plan whose units are reserved; 0: none, -1: a plan that was not stored.
+  int64_t reserved_generation = 0;
+  bool in_line = false;  // the job waits for units (WaitingLine)
 };
 
 // Reads the stored plan unless the memory has it.
@@ -33,6 +36,14 @@ absl::Status ReadStoredPlan(Pass& pass);
 // or later leader is lost. If another operator has stored a plan meanwhile, returns an error and puts that plan into
 // the memory.
 absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record);
+// Reserves the units of a plan that is about to be stored. False: they are not available; the condition Planned or an
+// Event says why, and the job tries again.
+absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record);
+// Reserves the units of the stored plan unless this process has reserved them; without a plan, releases them.
+absl::Status KeepUnitsReserved(Pass& pass);
+// The job does not wait for units any more.
+void StopWaiting(Pass& pass);
+
 // Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
 absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
 absl::Status DeletePlan(Pass& pass);
@@ -45,9 +56,10 @@ absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const Tr
                                                             const UsablePools& pools, const model::Profile& profile,
                                                             const JobProgress& progress);
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools);
-// Makes a feasible result the job's plan. Errors: the plan is invalid, or could not be stored.
-absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
-                    const model::Profile& profile, const std::string& reason);
+// Makes a feasible result the job's plan. False: its units are not available any more. Errors: the plan is invalid, or
+// could not be stored.
+absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result,
+                            const UsablePools& pools, const model::Profile& profile, const std::string& reason);
 // What a plan that replaces the present one falls back to: the plan in force; null: none is. Needs a plan.
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass);
 // A generation that no plan or recovery of this job has had.

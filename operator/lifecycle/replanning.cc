@@ -379,7 +379,8 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
                                  : ConsiderCheapestZones(pass, job, reason, forced, profiled, considered);
   }
   const int64_t from = pass.memory.planning.record->plan.generation;
-  MEDLEY_RETURN_IF_ERROR(Accept(pass, job, *result, pools, profile, reason));
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, pools, profile, reason));
+  if (!accepted) return absl::OkStatus();
   state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason,
                fmt::format("from generation {} to generation {}: {}", from,

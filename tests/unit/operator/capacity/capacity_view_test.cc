@@ -117,9 +117,10 @@ TEST_F(CapacityViewTest, UnitsOnANodeWithANoticeDoNotCount) {
   EXPECT_EQ(For("mine"), 2);
   EXPECT_EQ(view_.JobsOn("n1"), (std::set<kube::Key>{{"ns", "mine"}}));
   EXPECT_EQ(view_.NoticeOf("n1")->sign, "taint karpenter.sh/disrupted");
-  // A terminating pod does not count against the pool's limit, because its replacement may exist already.
+  // Until it is deleted, a pod counts against the pool's limit.
   pool_.limit = 2;
-  EXPECT_EQ(For("third"), 1);
+  EXPECT_EQ(For("mine"), 1);
+  EXPECT_EQ(For("third"), 0);
   EXPECT_TRUE(view_.NodesToAvoid(unit_).empty());
   unit_.tolerations = Json::array({{{"operator", "Exists"}}});
   EXPECT_EQ(view_.NodesToAvoid(unit_), std::vector<std::string>{"n1"});

@@ -110,6 +110,8 @@ void FakeCluster::RestartOperator() {
   heard_.reset();
   profile_memories_.clear();
   open_profiles_.clear();
+  reserved_.clear();
+  in_line_ = false;
   trace_.push_back("--- the operator restarts");
 }
 
@@ -195,6 +197,15 @@ struct FakeCluster::Hand {
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
   Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
+  Answer operator()(const TakeTurn&) const {
+    cluster.in_line_ = true;
+    return TakeTurn::Turn{1, cluster.ahead};
+  }
+  Answer operator()(const ReserveUnits& action) const {
+    cluster.reserved_.clear();
+    for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
+    return absl::OkStatus();
+  }
   Answer operator()(const EnsureObject& action) const {
     const std::string id = action.resource.kind + "/" + action.object.key().name;
     if (!cluster.objects_.contains(id)) cluster.Store(action.resource.kind, action.object.json());
@@ -347,6 +358,8 @@ PassLog FakeCluster::Pass() {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
     if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
+    if (std::holds_alternative<ReleaseUnits>(effect)) reserved_.clear();
+    if (std::holds_alternative<LeaveLine>(effect)) in_line_ = false;
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();

@@ -64,6 +64,8 @@ class FakeCluster {
   std::function<AskForPlan::Outcome(const model::PlanRequest&)> planner;
   // Takes the first pool of the request that offers two units.
   static AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request);
+  // Another job that is planned first while units are scarce; empty: none.
+  std::string ahead;
   // By Describe's prefix: the error with which the action fails. Nothing is done then.
   std::map<std::string, absl::Status> failures;
 
@@ -100,6 +102,8 @@ class FakeCluster {
   int plans_asked() const { return plans_asked_; }
   const model::PlanRequest& last_request() const { return last_request_; }
   std::optional<PlanRecord> stored_plan() const;
+  const std::set<std::string>& reserved() const { return reserved_; }  // members whose units are reserved
+  bool in_line() const { return in_line_; }
   // Everything that must be equal whatever the order of events: no generations, names, times or counts of restarts.
   std::string Digest() const;
   const std::vector<std::string>& violations() const { return violations_; }
@@ -145,6 +149,8 @@ class FakeCluster {
   std::map<std::string, profiling::Memory> profile_memories_;  // by pool
   std::map<std::string, ProfileProgress> open_profiles_;       // by pool
   std::set<std::string> measured_;                             // pools whose profile is stored
+  std::set<std::string> reserved_;
+  bool in_line_ = false;
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};
