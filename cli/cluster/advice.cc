@@ -28,6 +28,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"Profiling",
        "wait: a profiler pod measures the layers once on each pool, which takes seconds to minutes (medley logs JOB "
        "--role profiler)"},
+      {"WaitingForTurn", "nothing: the job that the message names is planned first, which takes seconds"},
       {"PodsStarting",
        "wait, or find out why the pod that the message names does not start: kubectl describe pod; the reasons of pods "
        "are listed below"},

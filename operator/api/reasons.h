@@ -18,6 +18,7 @@ inline constexpr std::string_view kReasons[] = {
     "Infeasible",
     "SchedulerUnavailable",
     "Profiling",
+    "WaitingForTurn",
     // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
     "PoolsFound",
     // PodsReady

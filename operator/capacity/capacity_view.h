@@ -1,11 +1,11 @@
-// The nodes, pods and quotas of the cluster, updated change by change, the units that plans have reserved, and the units
-// computed from them: those that a pool has, and those that a job may hold.
+// The nodes, pods and quotas of the cluster, updated change by change, the units that plans have reserved, and the
+// units computed from them: those that a pool has, and those that a job may hold.
 //
 // A unit of a plan counts from the moment in which it is reserved until it is released, whether its pod exists or not:
 // against the limit of its pool, against the quotas of its namespace, and on a node that has room for it. So two jobs
 // never get the same unit. The pods of a plan exist beside those of the plan before it, until the switch; so a job may
-// hold what is free, and what it holds already and can keep: units of its plan in the same pool and zone that are not on
-// a node with a notice.
+// hold what is free, and what it holds already and can keep: units of its plan in the same pool and zone that are not
+// on a node with a notice.
 //
 //   free units of a pool = sum over nodes of how many units fit beside the pods on the node
 //

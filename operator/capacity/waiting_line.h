@@ -1,9 +1,9 @@
 // The line of the jobs that wait for units, in the order in which they are planned: by priority, then by age.
 //
-// A job that is planned in vain waits. When units become free, a new turn begins and the first job is woken. One that is
-// planned in vain again lets the next one try, so nobody waits while what it needs is free. A job that waits and has not
-// tried in the present turn keeps those behind it waiting, but for kPatience at most: its plan may take long. Jobs that
-// have not been planned in vain yet keep nobody waiting: while units are plenty, all jobs are planned at once.
+// A job that is planned in vain waits. When units become free, a new turn begins and the first job is woken. One that
+// is planned in vain again lets the next one try, so nobody waits while what it needs is free. A job that waits and has
+// not tried in the present turn keeps those behind it waiting, but for kPatience at most: its plan may take long. Jobs
+// that have not been planned in vain yet keep nobody waiting: while units are plenty, all jobs are planned at once.
 //
 // Thread-safe. Owner: OperatorApp, or a test.
 #pragma once

@@ -144,7 +144,8 @@ def objective(w):
     require(match, "no Event says how much of a goal of 10,000,000 samples/s can be reached")
     # The operator corrects the profile by what it measures, and both change with the load of this machine: so the goal at
     # which one trainer is too few can be several times what the first answer said.
-    most, advice, goal = float(match.group(1)), None, float(match.group(1))
+    most, advice = float(match.group(1)), None
+    goal = max(most, w.life.status()["observed"]["throughput"])  # which the job moves for
     for _ in range(10):
         goal *= 1.4
         advice = ask_for(w, goal, TRAINERS)
