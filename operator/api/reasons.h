@@ -19,6 +19,7 @@ inline constexpr std::string_view kReasons[] = {
     "SchedulerUnavailable",
     "Profiling",
     "WaitingForTurn",
+    "Unschedulable",
     // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
     "PoolsFound",
     // PodsReady

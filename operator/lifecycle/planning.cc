@@ -11,6 +11,7 @@
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
@@ -256,6 +257,10 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
+  if (IsPausedAfterRelease(pass)) {
+    StopWaiting(pass);
+    return absl::OkStatus();
+  }
   MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Turn turn, pass.Ask(TakeTurn{}));
   pass.memory.planning.in_line = true;
   if (!turn.ahead.empty()) {

@@ -7,6 +7,7 @@
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/refusal.h"
@@ -50,31 +51,6 @@ bool MissesGoalForLong(Pass& pass, const TrainingJob& job) {
   }
   since.reset();
   return true;
-}
-
-// The pool of a member that has been unschedulable for the schedule window; empty: there is none.
-std::string StuckPool(Pass& pass) {
-  auto& since = pass.memory.replanning.unschedulable_since;
-  std::map<std::string, base::SteadyTime> now;
-  std::string stuck;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
-    const kube::ObjectPtr pod = pass.Pod(slot.member);
-    const bool unschedulable =
-        pod == nullptr ? pass.memory.members.refused.contains(slot.member) : !pod->deleting() && IsUnschedulable(*pod);
-    if (!unschedulable) continue;
-    const std::string id = pod == nullptr ? slot.member : pod->uid();
-    const auto before = since.find(id);
-    const base::SteadyTime start = before == since.end() ? pass.world.steady : before->second;
-    now[id] = start;
-    const base::nanoseconds waited = pass.world.steady - start;
-    if (waited >= pass.options.schedule_window) {
-      stuck = slot.pool;
-    } else {
-      pass.RequeueAfter(pass.options.schedule_window - waited);
-    }
-  }
-  since = std::move(now);
-  return stuck;
 }
 
 // The pool offers only the units whose pods have a node.
@@ -288,7 +264,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
   if (moved) return absl::OkStatus();
-  const std::string stuck = StuckPool(pass);
+  MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
   const bool refused = IsRefused(pass);  // and there is no plan to go back to
   const bool must_move = !stuck.empty() || refused;
   if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
@@ -296,7 +272,10 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
   if (!stable && !must_move) return absl::OkStatus();
-  if (IsInForce(pass)) pass.memory.replanning.avoided_zones.clear();
+  if (IsInForce(pass)) {
+    pass.memory.replanning.avoided_zones.clear();
+    pass.memory.placement.released = 0;
+  }
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     PublishUnplanned(pass, *choice.refusal);
@@ -355,6 +334,11 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
       ProfiledPools elsewhere = profiled;
       elsewhere.pools = *std::move(others);
       return Consider(pass, job, reason, forced, elsewhere, considered);
+    }
+    if (reason == "MemberUnschedulable") {
+      MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
+      MEDLEY_ASSIGN_OR_RETURN(const bool left, GiveUpPlacement(pass, job, stuck));
+      if (left) return absl::OkStatus();
     }
     if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
     ExplainInfeasible(pass, result->reasons, pools);

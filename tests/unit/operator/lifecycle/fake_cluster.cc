@@ -151,6 +151,10 @@ kube::Object FakeCluster::PoolObject(const std::string& name) const {
                                 "unit": {"resources": {"cpu": "1"}}}})");
   object["metadata"]["name"] = name;
   object["spec"]["limit"] = pools.at(name).limit;
+  if (const std::string& timeout = pools.at(name).provision_timeout; !timeout.empty()) {
+    object["spec"]["scaling"] = "Autoscaled";
+    object["spec"]["provisionTimeout"] = timeout;
+  }
   return kube::Object(object);
 }
 
@@ -376,6 +380,14 @@ PassLog FakeCluster::Pass() {
   return log;
 }
 
+void FakeCluster::PassFor(base::nanoseconds time) {
+  for (base::nanoseconds run{0}; run < time; run += base::seconds(1)) {
+    StepCluster();
+    Pass();
+    Advance(base::seconds(1));
+  }
+}
+
 int FakeCluster::UnitsOf(const std::string& node) const {
   const auto units = node_units.find(node);
   return units == node_units.end() ? kUnits : units->second;
@@ -431,12 +443,13 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
   if (kube::HasEnded(object)) return false;
   const std::string pool = object.label("medley.dev/pool");
   if (object.String("/spec/nodeName").empty()) {
-    if (pool.empty()) {
+    if (pool.empty() && coordinator_has_node) {
       pod["spec"]["nodeName"] = "control-0";
       return true;
     }
     const std::string pin = PinOf(object);
     for (const char* node : kNodesOfPool) {
+      if (pool.empty()) break;  // the coordinator
       const std::string candidate = pool + "-" + node;
       const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
         return other.second["spec"].value("nodeName", "") == candidate && !kube::HasEnded(kube::Object(other.second));

@@ -44,6 +44,7 @@ class FakeCluster {
     // Not empty: `price` does not count, the catalog has these prices by zone. Node "a-0" is in zone "z0", and so on.
     std::map<std::string, double> zone_prices = {};
     std::set<std::string> unavailable_zones = {};
+    std::string provision_timeout = "";  // not empty: the pool is autoscaled
     bool HasPrice() const { return price || !zone_prices.empty(); }
   };
   std::map<std::string, Pool> pools;
@@ -53,6 +54,7 @@ class FakeCluster {
   std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
   std::set<std::string> broken_pools;     // whose members can never run a plan
   std::map<std::string, int> node_units;  // absent: two
+  bool coordinator_has_node = true;
   bool cache_is_current = true;
   int64_t leader_term = 0;
   JobOptions options;
@@ -86,7 +88,8 @@ class FakeCluster {
   // Steps and passes until nothing changes for ten minutes of virtual time. False: it does not come to rest within
   // two hours; trace() tells.
   bool Settle();
-  bool RunUntilTraining();  // Settle, and the job trains
+  bool RunUntilTraining();               // Settle, and the job trains
+  void PassFor(base::nanoseconds time);  // a step and a pass each second
 
   // --- What tests look at.
   const std::map<std::string, kube::Json>& pods() const { return pods_; }
