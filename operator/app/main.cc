@@ -97,6 +97,10 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds,
                  "Assumed seconds from the creation of a pod to its first step")
       ->capture_default_str();
+  app.add_option("--max-profilers", o.max_profilers,
+                 "Most profiler pods at the same time, of all jobs; 0: no bound. For pools that share machines")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 

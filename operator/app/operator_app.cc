@@ -182,7 +182,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
              }),
       job_reconciler_(Deps(), stopping_.get_token()),
       pool_reconciler_(Deps()),
-      profile_reconciler_(Deps(), {.worker = options_.job.worker},
+      profile_reconciler_(Deps(), {.worker = options_.job.worker, .max_pods = options_.max_profilers},
                           [this](const ProfileId& id) { OnProfileProgress(id); }),
       job_controller_({.name = "trainingjob",
                        .workers = options_.workers,

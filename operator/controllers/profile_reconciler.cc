@@ -189,6 +189,16 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   return made;
 }
 
+bool ProfileReconciler::OthersMeasure(const ProfileId& id, const profiling::World& world) {
+  if (options_.max_pods <= 0) return false;
+  base::MutexLock lock(mutex_);
+  with_pod_.erase(id);
+  if (world.pods.empty() && (world.stored || !world.job)) return false;
+  if (world.pods.empty() && with_pod_.size() >= static_cast<size_t>(options_.max_pods)) return true;
+  with_pod_.insert(id);
+  return false;
+}
+
 absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   const auto id = ProfileIdOf(key);
   if (!id) return Result{};
@@ -200,6 +210,7 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     memory = slot;
   }
   profiling::World world = Observe(*id, *memory);
+  world.other_pods = OthersMeasure(*id, world);
   profiling::Decision decision = profiling::Decide(world, *memory, options_);
   if (decision.step == profiling::Decision::Step::kReadLog) {
     const std::string path =
@@ -213,6 +224,10 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     decision = profiling::Decide(world, *memory, options_);
   }
   std::optional<base::nanoseconds> requeue = decision.requeue_after;
+  if (options_.max_pods > 0 && world.pods.empty() && decision.step != profiling::Decision::Step::kCreatePod) {
+    base::MutexLock lock(mutex_);
+    with_pod_.erase(*id);
+  }
   if (decision.step == profiling::Decision::Step::kCreatePod) {
     requeue = kCacheRetry;
     const absl::Status made = CreatePod(*id, world);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "common/base/mutex.h"
 #include "operator/controllers/job_deps.h"
@@ -46,6 +47,8 @@ class ProfileReconciler final : public Reconciler {
   };
   std::vector<Candidate> Candidates(const ProfileId& id) const;  // oldest first
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
+  // Counts the pod of the profile among all profiler pods. True: others are so many that no pod may be created for it.
+  bool OthersMeasure(const ProfileId& id, const profiling::World& world);
   // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
   absl::Status CreatePod(const ProfileId& id, const profiling::World& world);
 
@@ -53,6 +56,8 @@ class ProfileReconciler final : public Reconciler {
   const profiling::Options options_;
   const std::function<void(const ProfileId&)> changed_;
   base::Mutex mutex_;
+  // The profiles with a pod, those that are about to get one included. Only with a bound on the number of pods.
+  std::set<ProfileId> with_pod_ ABSL_GUARDED_BY(mutex_);
   // Each is used by one pass at a time: a controller never reconciles a key twice at once.
   std::map<ProfileId, std::shared_ptr<profiling::Memory>> memories_ ABSL_GUARDED_BY(mutex_);
 };

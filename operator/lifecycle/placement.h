@@ -1,9 +1,9 @@
 // Placement: pods of a plan that find no node although their units were counted as free, because of a constraint that
 // is not counted, or because an autoscaler brings no node.
 //
-// A member that has waited for its pool's time leads to another plan (replanning.h). If there is none, the job goes back
-// to the plan in force. A plan that has never run is released as a whole, so that its units serve other jobs, and the
-// job is planned again after a pause.
+// A member that has waited for its pool's time leads to another plan (replanning.h). If there is none, the job goes
+// back to the plan in force. A plan that has never run is released as a whole, so that its units serve other jobs, and
+// the job is planned again after a pause.
 #pragma once
 
 #include <absl/status/statusor.h>

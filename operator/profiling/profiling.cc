@@ -166,6 +166,18 @@ Decision Decide(const World& world, const Memory& before, const Options& options
   } else if (memory.retry_at > world.steady) {
     decision.progress = Report(memory, {});
     decision.requeue_after = memory.retry_at - world.steady;
+  } else if (world.other_pods) {
+    decision.progress =
+        Report(memory,
+               {Stage::kRunning,
+                "Measuring",
+                fmt::format("Job {} waits for other profiler pods to end (--max-profilers is {}) before its layers are "
+                            "measured on pool {}.",
+                            world.job->key().ToString(), options.max_pods, world.pool->name),
+                "",
+                {},
+                {}});
+    decision.requeue_after = options.turn_poll;
   } else if (world.free_units <= 0) {
     decision.progress = Report(
         memory, {Stage::kWaiting,

@@ -26,11 +26,15 @@ namespace medley::ops::profiling {
 
 struct Options {
   WorkerSettings worker;
+  // Profiler pods at the same time, of all jobs; 0: no bound. For machines that several pools share, where pods slow each
+  // other down.
+  int max_pods = 0;
   base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from its creation to its end
   base::nanoseconds first_retry = base::seconds(2);       // doubles with each failure
   base::nanoseconds longest_retry = std::chrono::minutes(10);
-  base::nanoseconds unit_poll = base::seconds(5);    // while no unit of the pool is free
-  base::nanoseconds price_poll = base::seconds(30);  // while the pool has no price for any job
+  base::nanoseconds unit_poll = base::seconds(5);         // while no unit of the pool is free
+  base::nanoseconds turn_poll = base::milliseconds(500);  // while max_pods others exist
+  base::nanoseconds price_poll = base::seconds(30);       // while the pool has no price for any job
 };
 
 // Kept from pass to pass, until the profile is stored or no job wants it any more.
@@ -54,8 +58,9 @@ struct World {
   bool wanted = false;             // by a job, perhaps one for which the pool has no price
   std::optional<TrainingJob> job;  // the one that ChooseJob has chosen; nullopt: no job wants the profile
   std::optional<ResourcePool> pool;
-  int free_units = 0;  // of the pool, for that job
-  std::string bound;   // what limits them
+  bool other_pods = false;  // as many pods of other profiles exist as max_pods allows
+  int free_units = 0;       // of the pool, for that job
+  std::string bound;        // what limits them
   // The profiler pods of this profile that exist, whichever job they were created for.
   std::vector<kube::ObjectPtr> pods;
   // Of the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.

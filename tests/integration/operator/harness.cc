@@ -190,8 +190,9 @@ OperatorOptions OperatorHarness::Options() {
   options.scheduler_address = scheduler_.address();
   options.job.worker.listen_port = coordinator_.port();
   options.job.status_interval = base::milliseconds(200);
-  options.job.recheck = base::seconds(2);
-  options.job.settled_recheck = base::seconds(2);
+  options.max_profilers = max_profilers_;
+  options.job.recheck = recheck_;
+  options.job.settled_recheck = recheck_;
   options.job.progress_interval = base::nanoseconds(0);
   options.job.scheduler_retry = base::milliseconds(300);
   options.job.default_warm_up_seconds = 1;

@@ -145,6 +145,8 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   std::atomic<int> profiler_exit_{0};
   std::map<std::string, int> profiler_exits_;                // by pool, instead
   std::string profiler_log_;                                 // empty: a good profile
+  base::nanoseconds recheck_ = base::seconds(2);             // of an operator that is started
+  int max_profilers_ = 0;                                    // of an operator that is started
   base::nanoseconds over_window_ = base::milliseconds(500);  // of an operator that is started
   // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.
   std::function<std::string(const kube::Object&)> place_;

@@ -90,6 +90,20 @@ TEST_P(NeighboursTest, AnOperatorOfAnotherNamespaceLeavesProfilersAlone) {
   other.Stop();
 }
 
+TEST_P(NeighboursTest, ProfilersWaitForEachOtherWhereTheyAreBounded) {
+  StopOperator();
+  max_profilers_ = 1;
+  StartOperator();
+  kubelet_on_ = false;
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(Eventually([&] { return PodNames().size() == 1; }, "one profiler"));
+  Settle();
+  EXPECT_EQ(PodNames().size(), 1u);
+  kubelet_on_ = true;
+  EXPECT_TRUE(Eventually([&] { return Status().conditions.IsTrue("Planned"); }, "planned"));
+  EXPECT_EQ(scheduler_.last().resources.size(), 2u);
+}
+
 TEST_P(NeighboursTest, ProfilersThatNobodyWantsAreDeleted) {
   kubelet_on_ = false;
   Apply(TrainingJobs(), JobJson());

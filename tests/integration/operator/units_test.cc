@@ -19,6 +19,7 @@ class UnitsTest : public OperatorHarness {
  protected:
   void SetUp() override {
     OperatorHarness::SetUp();
+    recheck_ = std::chrono::hours(1);  // nothing is found by a poll
     Json pool = Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
       "metadata": {"name": "scarce"},
       "spec": {"class": "CPU", "scaling": "Autoscaled", "unit": {"resources": {"cpu": "1"}},
@@ -117,7 +118,7 @@ TEST_P(UnitsTest, TwoJobsThatArePlannedTogetherDoNotGetTheSameUnits) {
   ASSERT_TRUE(Holds(first));
   ASSERT_TRUE(Eventually([&] { return Status(second).conditions.IsFalse("Planned"); }, "the other one waits"));
   EXPECT_THAT(Status(second).conditions.Find("Planned")->message, HasSubstr("spec.limit of pool scarce"));
-  // It gets the units at once, not by a poll (30 s).
+  // It is woken.
   PatchSpec(first, {{"runPolicy", {{"suspend", true}}}});
   EXPECT_TRUE(Holds(second));
 }

@@ -103,6 +103,14 @@ TEST_F(ProfilingTest, WaitsForAFreeUnit) {
   EXPECT_EQ(decision.requeue_after, options_.unit_poll);
 }
 
+TEST_F(ProfilingTest, WaitsForThePodsOfOtherProfiles) {
+  world_.other_pods = true;
+  const Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_THAT(decision.progress->message, HasSubstr("waits for other profiler pods to end"));
+  EXPECT_EQ(decision.requeue_after, options_.turn_poll);
+}
+
 TEST_F(ProfilingTest, FailuresAreCountedOnceAndRetriedWithBackoff) {
   base::nanoseconds expected = options_.first_retry;
   for (int failure = 1; failure <= 12; ++failure) {
