@@ -47,6 +47,8 @@ constexpr base::seconds kExpectationTimeout{30};
 
 constexpr int kProfileWorkers = 2;
 
+constexpr base::seconds kPriorityPatience{2};
+
 // The kinds with at least as many objects as there are jobs; the informers keep these packed.
 std::set<kube::Resource> KindsWithManyObjects() {
   return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()};
@@ -75,11 +77,16 @@ class OperatorApp::Graph {
     stopping_.request_stop();
     capacity_.Stop();  // its handlers call the controllers, also where Start failed
     const absl::Status stopped = manager_.Stop();
+    StopCaches();  // where Start failed, their handlers must not call what is destroyed
     if (!stopped.ok()) log::Warn("stop", {{"error", base::ToString(stopped)}});
   }
   int http_port() const { return endpoints_.port(); }
 
  private:
+  void StopCaches() {
+    priority_classes_.Stop();
+    informers_.Stop();
+  }
   absl::Status AddSources();
   absl::Status AddProfileSources();
   absl::Status ExpectFrom(kube::Informer& informer, const KeyMapper& owner);
@@ -116,7 +123,7 @@ class OperatorApp::Graph {
   kube::Informer& quotas_;
   kube::Informer& limit_ranges_;
   kube::Informer& config_maps_;
-  kube::Informer& priority_classes_;
+  kube::Informer priority_classes_;  // not waited for: a role may not allow it
   WaitingLine line_;
   CapacityWatch capacity_;
   EventRecorder events_;
@@ -155,7 +162,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       limit_ranges_(informers_.For(LimitRanges(), options_.ns)),
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
-      priority_classes_(informers_.For(PriorityClasses())),
+      priority_classes_(metered_, clock, {.reflector = {.resource = PriorityClasses()}}),
       line_(clock,
             [this](const kube::Key& job, base::nanoseconds delay) { job_controller_raw_->EnqueueAfter(job, delay); }),
       capacity_({.debounce = options_.job.capacity_debounce,
@@ -347,10 +354,11 @@ void OperatorApp::Graph::AddParts() {
                 [this](std::stop_token stop) -> absl::Status {
                   MEDLEY_RETURN_IF_ERROR(AddSources());
                   informers_.Start();
+                  priority_classes_.Start();
                   MEDLEY_RETURN_IF_ERROR(informers_.WaitForSync(std::chrono::minutes(2), stop));
                   return capacity_.WaitForSync(std::chrono::minutes(2), stop);
                 },
-                [this] { informers_.Stop(); }});
+                [this] { StopCaches(); }});
   manager_.Add({Phase::kOthers, "capacity", [this](std::stop_token stop) { return capacity_.Start(std::move(stop)); },
                 [this] { capacity_.Stop(); }});
   // Stopped after the controllers, because they create links.
@@ -370,7 +378,11 @@ void OperatorApp::Graph::AddParts() {
                 [this] { observations_.Stop(); }});
   // The first of the controllers: no job is planned before.
   manager_.Add({Phase::kControllers, "units of stored plans",
-                [this](std::stop_token) {
+                [this](std::stop_token stop) {
+                  if (const auto synced = priority_classes_.WaitForSync(kPriorityPatience, stop); !synced.ok()) {
+                    log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
+                              {{"error", base::ToString(synced)}});
+                  }
                   RestoreUnits(Deps());
                   return absl::OkStatus();
                 },

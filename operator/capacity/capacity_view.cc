@@ -57,14 +57,15 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
 
 CapacityView::PodFacts CapacityView::FactsOf(const UnitOwner& owner, const PlannedUnit& unit) {
   PodFacts facts;
-  facts.amounts = unit.demand.amounts;
-  facts.subject = SubjectOf(unit.demand);
+  facts.amounts = unit.demand->amounts;
+  facts.subject = SubjectOf(*unit.demand);
   facts.job = owner.job;
   facts.is_unit = true;
-  facts.pool = unit.pool.name;
-  facts.zone = PinnedZone(unit.demand);
+  facts.pool = unit.pool->name;
+  facts.zone = PinnedZone(*unit.demand);
   facts.exists = false;
-  facts.demand = std::make_shared<const PodDemand>(unit.demand);
+  facts.until_switch = unit.until_switch;
+  facts.demand = unit.demand;
   return facts;
 }
 
@@ -104,7 +105,6 @@ bool CapacityView::Erase(const kube::Key& key) {
     job->second.erase(key);
     if (job->second.empty()) job_pods_.erase(job);
   }
-  freed_ = freed_ || pod.is_unit || !pod.node.empty();
   pods_.erase(found);
   return true;
 }
@@ -141,24 +141,32 @@ bool CapacityView::PutPod(const kube::Object& object) {
   base::MutexLock lock(mutex_);
   const auto known = pods_.find(key);
   if (!facts) {
-    if (known == pods_.end() || !known->second.exists) return false;
-    Erase(key);
-    InsertReserved(key);
-    return true;
+    return EraseExisting(key);
   }
   if (known != pods_.end() && known->second == *facts) return false;
+  if (known != pods_.end() && known->second.exists) {
+    const PodFacts& before = known->second;
+    const bool moved = !before.node.empty() && before.node != facts->node;
+    freed_ = freed_ || moved || before.amounts != facts->amounts || (before.is_unit && before.pool != facts->pool);
+  }
   Erase(key);
   Insert(key, *std::move(facts));
   return true;
 }
 
-bool CapacityView::ErasePod(const kube::Key& key) {
-  base::MutexLock lock(mutex_);
+bool CapacityView::EraseExisting(const kube::Key& key) {
   const auto known = pods_.find(key);
   if (known == pods_.end() || !known->second.exists) return false;
+  const bool is_kept = reserved_by_.contains(key);  // for the pod that replaces it
+  freed_ = freed_ || (!is_kept && (known->second.is_unit || !known->second.node.empty()));
   Erase(key);
   InsertReserved(key);
   return true;
+}
+
+bool CapacityView::ErasePod(const kube::Key& key) {
+  base::MutexLock lock(mutex_);
+  return EraseExisting(key);
 }
 
 bool CapacityView::PutQuota(const kube::Object& quota) {
@@ -210,16 +218,20 @@ std::vector<kube::Key> CapacityView::Movable(const ResourcePool& pool, const Pod
   for (const kube::Key& key : own->second) {
     const PodFacts& pod = pods_.at(key);
     if (!pod.exists) {
-      movable.push_back(key);
+      if (!pod.until_switch) movable.push_back(key);
       continue;
     }
     if (!pod.is_unit || pod.pool != pool.name || room_.noticed().contains(pod.node)) continue;
     const auto uid = reserved_by_.find(key);
     // The pod that replaces a terminating one has the same name, so it does not exist beside it.
     if (pod.terminating && uid == reserved_by_.end()) continue;
+    if (uid == reserved_by_.end()) {
+      if (!has_plan && pod.zone == zone) movable.push_back(key);
+      continue;
+    }
     // The cache of pods does not keep to which zone a pod is pinned; the plan has it.
-    const std::string& pinned = uid == reserved_by_.end() ? pod.zone : reserved_.at(uid->second).at(key).zone;
-    if (pinned == zone && (!has_plan || uid != reserved_by_.end())) movable.push_back(key);
+    const PodFacts& planned = reserved_.at(uid->second).at(key);
+    if (planned.zone == zone && !planned.until_switch) movable.push_back(key);
   }
   return movable;
 }
@@ -278,7 +290,9 @@ int CapacityView::Leaving(const UnitOwner& owner, const std::string& pool) const
   if (own == job_pods_.end()) return 0;
   return static_cast<int>(std::count_if(own->second.begin(), own->second.end(), [&](const kube::Key& key) {
     const PodFacts& pod = pods_.at(key);
-    return pod.is_unit && pod.exists && (pool.empty() || pod.pool == pool) && !reserved_by_.contains(key);
+    if (!pod.is_unit || (!pool.empty() && pod.pool != pool)) return false;
+    const auto uid = reserved_by_.find(key);
+    return uid == reserved_by_.end() ? pod.exists : reserved_.at(uid->second).at(key).until_switch;
   }));
 }
 
@@ -286,45 +300,58 @@ std::string CapacityView::ExceededQuota(const std::string& ns, const PodDemand& 
   for (auto it = quotas_.lower_bound({ns, ""}); it != quotas_.end() && it->first.ns == ns; ++it) {
     const QuotaFacts& quota = it->second;
     if (!CountsAgainst(quota, SubjectOf(unit))) continue;
+    Amounts used = quota.used;
+    for (auto key = not_created_.lower_bound({ns, ""}); key != not_created_.end() && key->ns == ns; ++key) {
+      const PodFacts& pod = pods_.at(*key);
+      if (!CountsAgainst(quota, pod.subject)) continue;
+      for (const auto& [name, hard] : quota.hard) used[name] += QuotaUsage(name, pod.amounts);
+    }
     for (const auto& [name, hard] : quota.hard) {
-      if (QuotaUsage(name, unit.amounts) == 0) continue;
-      int64_t used = AmountOf(quota.used, name);
-      for (auto key = not_created_.lower_bound({ns, ""}); key != not_created_.end() && key->ns == ns; ++key) {
-        const PodFacts& pod = pods_.at(*key);
-        if (CountsAgainst(quota, pod.subject)) used += QuotaUsage(name, pod.amounts);
+      if (QuotaUsage(name, unit.amounts) > 0 && AmountOf(used, name) > hard) {
+        return "ResourceQuota " + quota.key.name + ": " + name;
       }
-      if (used > hard) return "ResourceQuota " + quota.key.name + ": " + name;
     }
   }
   return "";
 }
 
 absl::Status CapacityView::CheckReserved(const UnitOwner& owner, const std::vector<PlannedUnit>& units) const {
-  const bool leaving = Leaving(owner, "") > 0;
-  const auto refuse = [&](bool own, const std::string& bound) {
+  const auto refuse = [&](const std::string& bound, bool own) {
     if (own) {
       return base::FailedPrecondition(
           "the units of the new plan are free only once the job's present pods are deleted, and the pods of both plans "
           "exist during a switch; bounded by {}",
           bound);
     }
-    return base::ResourceExhausted("other jobs have got units of the plan since they were counted; bounded by {}",
-                                   bound);
+    return base::ResourceExhausted(
+        "the units of the plan are not free together, or other jobs have got them since they "
+        "were counted; bounded by {}",
+        bound);
   };
+  const bool leaving = Leaving(owner, "") > 0;
+  std::set<const PodDemand*> checked;  // against quotas
   for (const PlannedUnit& unit : units) {
-    const PodFacts& pod = pods_.at(unit.pod);
-    if (pod.exists) continue;
-    const PoolCount& count = pools_.at(unit.pool.name);
-    const int over = count.units + count.reserved - unit.pool.limit;
-    const std::string limit = "spec.limit of pool " + unit.pool.name;
-    if (over > 0) return refuse(over <= Leaving(owner, unit.pool.name), limit);
-    if (unit.pool.scaling == PoolScaling::kNodes && !room_.HasPlace(unit.pod)) {
-      return refuse(leaving, "free nodes of pool " + unit.pool.name);
+    if (unit.until_switch || pods_.at(unit.pod).exists) continue;
+    const PoolCount& count = pools_.at(unit.pool->name);
+    const int over = count.units + count.reserved - unit.pool->limit;
+    if (over > 0) {
+      return refuse("spec.limit of pool " + unit.pool->name, over <= Leaving(owner, unit.pool->name));
     }
-    const std::string quota = ExceededQuota(owner.job.ns, unit.demand);
-    if (!quota.empty()) return refuse(leaving, quota);
+    if (unit.pool->scaling == PoolScaling::kNodes && !room_.HasPlace(unit.pod)) {
+      return refuse("free nodes of pool " + unit.pool->name, leaving);
+    }
+    if (!checked.insert(unit.demand.get()).second) continue;
+    const std::string quota = ExceededQuota(owner.job.ns, *unit.demand);
+    if (!quota.empty()) return refuse(quota, leaving);
   }
   return absl::OkStatus();
+}
+
+bool CapacityView::LosesUnits(const Units& before, const Units& now) {
+  return std::any_of(before.begin(), before.end(), [&](const auto& unit) {
+    const auto same = now.find(unit.first);
+    return same == now.end() || same->second.pool != unit.second.pool || same->second.amounts != unit.second.amounts;
+  });
 }
 
 absl::Status CapacityView::Reserve(const UnitOwner& owner, const std::vector<PlannedUnit>& units) {
@@ -333,9 +360,13 @@ absl::Status CapacityView::Reserve(const UnitOwner& owner, const std::vector<Pla
   base::MutexLock lock(mutex_);
   const auto found = reserved_.find(owner.uid);
   Units before = found == reserved_.end() ? Units() : found->second;
-  ReplaceReserved(owner.uid, std::move(wanted));
+  ReplaceReserved(owner.uid, wanted);
   absl::Status fits = CheckReserved(owner, units);
-  if (!fits.ok()) ReplaceReserved(owner.uid, std::move(before));
+  if (fits.ok()) {
+    freed_ = freed_ || LosesUnits(before, wanted);
+  } else {
+    ReplaceReserved(owner.uid, std::move(before));
+  }
   return fits;
 }
 
@@ -343,13 +374,13 @@ void CapacityView::Restore(const UnitOwner& owner, const std::vector<PlannedUnit
   Units wanted;
   for (const PlannedUnit& unit : units) wanted[unit.pod] = FactsOf(owner, unit);
   base::MutexLock lock(mutex_);
+  if (const auto before = reserved_.find(owner.uid); before != reserved_.end()) {
+    freed_ = freed_ || LosesUnits(before->second, wanted);
+  }
   ReplaceReserved(owner.uid, std::move(wanted));
 }
 
-void CapacityView::Release(const std::string& uid) {
-  base::MutexLock lock(mutex_);
-  ReplaceReserved(uid, {});
-}
+void CapacityView::Release(const std::string& uid) { Restore({{}, uid}, {}); }
 
 bool CapacityView::TakeFreed() {
   base::MutexLock lock(mutex_);

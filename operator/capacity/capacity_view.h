@@ -45,11 +45,14 @@ struct UnitOwner {
   std::string uid;
 };
 
-// A unit of a plan: the pod that exists or will exist, and what it requests.
+// A unit of a plan: the pod that exists or will exist, and what it requests. Units of the same kind share the pointers,
+// which are not null.
 struct PlannedUnit {
   kube::Key pod;
-  ResourcePool pool;
-  PodDemand demand;
+  std::shared_ptr<const ResourcePool> pool;
+  std::shared_ptr<const PodDemand> demand;
+  // Of the plan in force while the job moves to another one: it counts, but the next plan cannot have it.
+  bool until_switch = false;
 };
 
 class CapacityView {
@@ -108,6 +111,7 @@ class CapacityView {
     std::string zone;  // that the pod is pinned to; empty: any
     bool terminating = false;
     bool exists = true;                       // false: only reserved
+    bool until_switch = false;                // PlannedUnit::until_switch; of reserved units
     std::shared_ptr<const PodDemand> demand;  // of a unit that waits for a node
     bool operator==(const PodFacts& other) const;
   };
@@ -120,6 +124,9 @@ class CapacityView {
   static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // nullopt: the pod has ended
   static PodFacts FactsOf(const UnitOwner& owner, const PlannedUnit& unit);
   void Insert(const kube::Key& key, PodFacts facts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The pod has ended or is deleted; false: it did not exist.
+  bool EraseExisting(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool LosesUnits(const Units& before, const Units& now);
   // False: the pod is not known.
   bool Erase(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // If the pod does not exist and is reserved.
@@ -130,7 +137,7 @@ class CapacityView {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BoundByQuotas(const PodDemand& unit, const kube::Key& job, const std::vector<kube::Key>& movable,
                      JobUnits& units) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Own units of the pool (empty: of any) that exist and are not reserved: those of the plan before.
+  // Own units of the pool (empty: of any) that exist and that the new plan does not have: those of the plan before.
   int Leaving(const UnitOwner& owner, const std::string& pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckReserved(const UnitOwner& owner, const std::vector<PlannedUnit>& units) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,6 +1,8 @@
 #include "operator/capacity/node_room.h"
 
 #include <algorithm>
+#include <functional>
+#include <unordered_map>
 
 namespace medley::ops {
 namespace {
@@ -30,6 +32,7 @@ bool NodeRoom::Erase(const std::string& name) {
   if (found == nodes_.end() || !found->second.facts) return false;
   noticed_.erase(name);
   found->second.facts.reset();
+  if (found->second.bound.empty() && found->second.placed.empty()) nodes_.erase(found);
   changed_.insert(name);
   may_place_ = true;
   ++revision_;
@@ -74,7 +77,7 @@ void NodeRoom::GiveBack(const kube::Key& key, const Pod& pod) {
 
 void NodeRoom::Bind(const kube::Key& key, const std::string& node, const Amounts& requests) {
   Pod& pod = pods_[key];
-  pod = {node, requests, nullptr, "", 0};
+  pod = {node, requests, nullptr, 0, 0};
   Take(key, pod);
   ++revision_;
   if (Node& there = nodes_.at(node); !there.placed.empty() && IsOverfull(there)) {
@@ -86,7 +89,7 @@ void NodeRoom::Bind(const kube::Key& key, const std::string& node, const Amounts
 void NodeRoom::Wait(const kube::Key& key, std::shared_ptr<const PodDemand> demand) {
   Pod& pod = pods_[key];
   pod.requests = demand->amounts.requests;
-  pod.fingerprint = demand->Fingerprint();
+  pod.kind = std::hash<std::string>()(demand->Fingerprint());
   pod.waits = std::move(demand);
   pod.order = next_order_++;
   unplaced_[pod.order] = key;
@@ -129,12 +132,12 @@ void NodeRoom::PlaceWaiting() {
   for (const std::string& node : changed_) Displace(node);
   changed_.clear();
   may_place_ = false;
-  // Room only shrinks from here on: no node before this one has room for such a pod.
-  std::map<std::string, std::map<std::string, Node>::iterator> from;
+  // By kind. Room only shrinks from here on: no node before this one has room for such a pod.
+  std::unordered_map<size_t, std::map<std::string, Node>::iterator> from;
   for (auto next = unplaced_.begin(); next != unplaced_.end();) {
     const kube::Key key = next->second;
     Pod& pod = pods_.at(key);
-    const auto at = from.try_emplace(pod.fingerprint, nodes_.begin()).first;
+    const auto at = from.try_emplace(pod.kind, nodes_.begin()).first;
     const auto has_room = [&](const auto& node) {
       return node.second.facts && Allows(*node.second.facts, *pod.waits) &&
              FitsBeside(*node.second.facts, node.second.used, pod.requests) > 0;

@@ -48,7 +48,7 @@ class NodeRoom {
     std::string node;  // bound, or placed; empty: a waiting pod without a place
     Amounts requests;
     std::shared_ptr<const PodDemand> waits;  // null: bound
-    std::string fingerprint;                 // of `waits`
+    size_t kind = 0;                         // of `waits`: equal for pods that fit on the same nodes
     uint64_t order = 0;                      // of waiting pods: the first is placed first
   };
   struct Node {

@@ -1,9 +1,11 @@
 // The line of the jobs that wait for units, in the order in which they are planned: by priority, then by age.
 //
-// A job that is planned in vain waits. When units become free, a new turn begins and the first job is woken. One that
-// is planned in vain again lets the next one try, so nobody waits while what it needs is free. A job that waits and has
-// not tried in the present turn keeps those behind it waiting, but for kPatience at most: its plan may take long. Jobs
-// that have not been planned in vain yet keep nobody waiting: while units are plenty, all jobs are planned at once.
+// A job that is planned in vain waits. When units become free, a turn begins: every waiting job is woken and planned
+// once, one after the other. So nobody waits while what it needs is free. What becomes free during a turn begins it
+// anew with the first job; after kPatience of that, the turn goes on to its end first, so those at the end of the line
+// also get their turn. A job is woken when the one ahead of it has tried; if that takes longer than kPatience, the line
+// goes on without it. Jobs that have not been planned in vain yet keep nobody waiting: while units are plenty, all jobs
+// are planned at once.
 //
 // Thread-safe. Owner: OperatorApp, or a test.
 #pragma once
@@ -36,22 +38,22 @@ class WaitingLine {
 
   WaitingLine(const base::Clock& clock, Wake wake) : clock_(clock), wake_(std::move(wake)) {}
 
-  // Begins a turn, if a job waits. Something may have become free: units, room on nodes, quotas, or a limit was raised.
+  // Something may have become free: units, room on nodes, quotas, or a limit was raised.
   void UnitsFreed();
 
-  struct Turn {
-    int64_t number = 0;
-    std::optional<kube::Key> ahead;  // the job that is planned first
-  };
-  // Puts the job into the line. If nobody is ahead, the job may count units and be planned; afterwards it calls Wait or
-  // Leave. Else it is woken, and may also ask again after a while.
-  Turn Take(const Job& job);
-  // For a job that waited when this process did not run.
-  void Join(const Job& job);
-  // The job was planned in vain, with units that were counted after Take had returned turn `number`.
-  void Wait(const kube::Key& job, int64_t number);
+  // The number of the present turn. A job reads it before it counts units.
+  int64_t turn() const;
+  // Puts the job into the line. Returns the job that is planned first: this one is woken after it, and may also ask
+  // again after a while. nullopt: the job may be planned.
+  std::optional<kube::Key> Take(const Job& job);
+  // The job that is planned first because units have become free since `turn`, when `job` counted; nullopt: none.
+  std::optional<kube::Key> Ahead(const kube::Key& job, int64_t turn) const;
+  // The job has no units yet. Call it after each pass over the job, with the turn in which the pass began.
+  void Wait(const kube::Key& job, int64_t turn);
   // The job has units, or does not want any.
   void Leave(const kube::Key& job);
+  // For a job that waited when this process did not run.
+  void Join(const Job& job);
 
  private:
   struct Place {
@@ -61,20 +63,31 @@ class WaitingLine {
     bool operator<(const Place& other) const;
   };
   struct State {
-    int64_t tried = 0;   // the last turn in which the job was planned
-    bool waits = false;  // it was planned in vain
+    int64_t tried = 0;     // the last turn in which the job was planned
+    bool waits = false;    // it was planned in vain, or another job was ahead
+    bool blocked = false;  // another job was ahead when it asked last
+  };
+  struct Woken {
+    kube::Key job;
+    base::nanoseconds delay{};
   };
   State& Enter(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The first job that has not tried in this turn.
-  std::optional<kube::Key> Next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  base::nanoseconds DelayLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  State* Find(const kube::Key& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves on to the first job that waits and has not tried in this turn; at the end of the turn begins the next one, if
+  // something has become free. Returns the job to wake, if it is not the one that was woken last.
+  std::optional<Woken> Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeUp(const std::optional<Woken>& woken) const;
 
   const base::Clock& clock_;
   const Wake wake_;
   mutable base::Mutex mutex_;
   int64_t turn_ ABSL_GUARDED_BY(mutex_) = 1;
-  base::SteadyTime begun_ ABSL_GUARDED_BY(mutex_){};
-  base::SteadyTime earliest_ ABSL_GUARDED_BY(mutex_){};  // when jobs of this turn may be woken
+  bool tried_ ABSL_GUARDED_BY(mutex_) = false;              // a job may have counted units in the present turn
+  bool freed_ ABSL_GUARDED_BY(mutex_) = false;              // since the present turn began
+  base::SteadyTime begun_ ABSL_GUARDED_BY(mutex_){};        // the present turn; may be in the future
+  base::SteadyTime round_begun_ ABSL_GUARDED_BY(mutex_){};  // the first of the turns that were begun anew
+  std::optional<Place> head_ ABSL_GUARDED_BY(mutex_);       // the job that was woken last
+  base::SteadyTime head_since_ ABSL_GUARDED_BY(mutex_){};   // when it was to wake
   std::map<Place, State> line_ ABSL_GUARDED_BY(mutex_);
   std::map<kube::Key, Place> places_ ABSL_GUARDED_BY(mutex_);
 };

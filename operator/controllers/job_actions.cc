@@ -28,7 +28,6 @@ using lifecycle::DrainMembers;
 using lifecycle::Effect;
 using lifecycle::EnsureObject;
 using lifecycle::GetObject;
-using lifecycle::LeaveLine;
 using lifecycle::OfferObservation;
 using lifecycle::PatchJob;
 using lifecycle::PoolsView;
@@ -38,14 +37,12 @@ using lifecycle::ReadPlan;
 using lifecycle::ReadPools;
 using lifecycle::ReadProfiles;
 using lifecycle::RecordSwitch;
-using lifecycle::ReleaseUnits;
 using lifecycle::ReportNewerTerm;
 using lifecycle::ReserveUnits;
 using lifecycle::SavePlan;
 using lifecycle::SendPlan;
 using lifecycle::SuspendTraining;
 using lifecycle::TakeTurn;
-using lifecycle::WaitInLine;
 using lifecycle::WriteLog;
 
 Answer JobActions::Do(const Action& action) {
@@ -86,17 +83,20 @@ Answer JobActions::Carry(const ReadLog& action) {
 
 Answer JobActions::Carry(const TakeTurn&) {
   if (!input_.job) return TakeTurn::Turn();
-  const WaitingLine::Turn turn = deps_.line.Take(PlaceInLine(deps_, *input_.job, *input_.object));
-  return TakeTurn::Turn{turn.number, turn.ahead ? turn.ahead->ToString() : ""};
+  const auto ahead = deps_.line.Take(PlaceInLine(deps_, *input_.job, *input_.object));
+  return TakeTurn::Turn{ahead ? ahead->ToString() : ""};
 }
 
 Answer JobActions::Carry(const ReserveUnits& action) {
-  if (!input_.job) return absl::OkStatus();
   const UnitOwner owner{key_, input_.object->uid()};
-  const std::vector<PlannedUnit> units = UnitsOfSlots(deps_, *input_.job, action.slots);
+  std::vector<PlannedUnit> units;
+  if (input_.job) units = UnitsOfSlots(deps_, *input_.job, action.slots, action.until_switch);
   absl::Status done;
   if (action.is_stored) {
     deps_.capacity.Restore(owner, units);
+  } else if (const auto ahead = deps_.line.Ahead(key_, turn_)) {
+    done = base::ResourceExhausted("units have become free, and job {}, which waits for them, is planned first",
+                                   ahead->ToString());
   } else {
     done = deps_.capacity.Reserve(owner, units);
   }
@@ -258,15 +258,6 @@ void JobActions::Carry(const RecordSwitch& effect) {
 }
 
 void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
-
-void JobActions::Carry(const ReleaseUnits&) {
-  deps_.capacity.Release(input_.object->uid());
-  ReportFreed(deps_);
-}
-
-void JobActions::Carry(const WaitInLine& effect) { deps_.line.Wait(key_, effect.turn); }
-
-void JobActions::Carry(const LeaveLine&) { deps_.line.Leave(key_); }
 
 void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation); }
 

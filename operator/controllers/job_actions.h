@@ -11,15 +11,16 @@ namespace medley::ops {
 
 class JobActions {
  public:
-  // `first`: this is the first pass of this process over this job. `stop` ends calls to the scheduling service and to
-  // the coordinator.
-  JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first,
+  // `first`: this is the first pass of this process over this job. `turn`: of the line of waiting jobs when the pass
+  // began. `stop` ends calls to the scheduling service and to the coordinator.
+  JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first, int64_t turn,
              std::stop_token stop)
       : deps_(deps),
         input_(input),
         key_(input.object->key()),
         term_(leader_term),
         first_(first),
+        turn_(turn),
         stop_(std::move(stop)) {}
 
   lifecycle::Answer Do(const lifecycle::Action& action);
@@ -54,9 +55,6 @@ class JobActions {
   void Carry(const lifecycle::AddSpent& effect);
   void Carry(const lifecycle::RecordSwitch& effect);
   void Carry(const lifecycle::Disconnect& effect);
-  void Carry(const lifecycle::ReleaseUnits& effect);
-  void Carry(const lifecycle::WaitInLine& effect);
-  void Carry(const lifecycle::LeaveLine& effect);
   void Carry(const lifecycle::OfferObservation& effect);
   void Carry(const lifecycle::ReportNewerTerm& effect);
   void Carry(const lifecycle::WriteLog& effect);
@@ -71,6 +69,7 @@ class JobActions {
   const kube::Key key_;
   const int64_t term_;
   const bool first_;
+  const int64_t turn_;
   const std::stop_token stop_;
 };
 

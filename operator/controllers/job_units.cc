@@ -1,6 +1,8 @@
 #include "operator/controllers/job_units.h"
 
 #include <map>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "common/base/log.h"
@@ -28,6 +30,13 @@ int64_t PriorityOf(const JobDeps& deps, const std::string& name) {
   return 0;
 }
 
+std::shared_ptr<const ResourcePool> PoolOf(const JobDeps& deps, const std::string& name) {
+  const kube::ObjectPtr object = deps.stores.pools.Get({"", name});
+  if (object == nullptr) return nullptr;
+  auto pool = ResourcePool::FromObject(*object);
+  return pool.ok() ? std::make_shared<const ResourcePool>(*std::move(pool)) : nullptr;
+}
+
 void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object) {
   const lifecycle::JobInput input = ReadJobInput(deps, object);
   if (!input.job) return;
@@ -36,7 +45,8 @@ void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object) {
   if (owner && owner->uid == object->uid()) {
     const auto record = ReadPlanRecord(*map);
     if (record.ok()) {
-      deps.capacity.Restore({object->key(), object->uid()}, UnitsOfSlots(deps, *input.job, record->slots));
+      deps.capacity.Restore({object->key(), object->uid()},
+                            UnitsOfSlots(deps, *input.job, record->slots, record->FallbackSlots()));
       return;
     }
   }
@@ -48,27 +58,26 @@ void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object) {
 
 }  // namespace
 
-std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job,
-                                      const std::vector<MemberSlot>& slots) {
-  std::map<std::string, ResourcePool> pools;
-  std::map<std::pair<std::string, std::string>, PodDemand> demands;  // by pool and zone
+std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
+                                      const std::vector<MemberSlot>& until_switch) {
+  std::map<std::string, std::shared_ptr<const ResourcePool>> pools;                         // null: it does not exist
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const PodDemand>> demands;  // by pool and zone
+  std::set<std::string> members;
   std::vector<PlannedUnit> units;
-  for (const MemberSlot& slot : slots) {
+  const auto add = [&](const MemberSlot& slot, bool leaves) {
+    if (!members.insert(slot.member).second) return;
     auto pool = pools.find(slot.pool);
-    if (pool == pools.end()) {
-      const kube::ObjectPtr object = deps.stores.pools.Get({"", slot.pool});
-      if (object == nullptr) continue;
-      auto parsed = ResourcePool::FromObject(*object);
-      if (!parsed.ok()) continue;
-      pool = pools.emplace(slot.pool, *std::move(parsed)).first;
+    if (pool == pools.end()) pool = pools.emplace(slot.pool, PoolOf(deps, slot.pool)).first;
+    if (pool->second == nullptr) return;
+    auto& demand = demands[{slot.pool, slot.zone}];
+    if (demand == nullptr) {
+      demand = std::make_shared<const PodDemand>(
+          deps.capacity.Demand(MemberPod(job, slot, *pool->second, deps.options.worker, "", 0)));
     }
-    auto demand = demands.find({slot.pool, slot.zone});
-    if (demand == demands.end()) {
-      PodDemand of_pod = deps.capacity.Demand(MemberPod(job, slot, pool->second, deps.options.worker, "", 0));
-      demand = demands.emplace(std::pair(slot.pool, slot.zone), std::move(of_pod)).first;
-    }
-    units.push_back({{job.key().ns, slot.member}, pool->second, demand->second});
-  }
+    units.push_back({{job.key().ns, slot.member}, pool->second, demand, leaves});
+  };
+  for (const MemberSlot& slot : slots) add(slot, false);
+  for (const MemberSlot& slot : until_switch) add(slot, true);
   return units;
 }
 

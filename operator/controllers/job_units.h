@@ -8,9 +8,9 @@
 
 namespace medley::ops {
 
-// The units of a plan. A slot whose pool does not exist has none.
-std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job,
-                                      const std::vector<MemberSlot>& slots);
+// The units of a plan, and of the plan in force that it replaces. A slot whose pool does not exist has none.
+std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
+                                      const std::vector<MemberSlot>& until_switch);
 
 WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const kube::Object& object);
 

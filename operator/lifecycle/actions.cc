@@ -13,6 +13,7 @@ struct Describer {
   std::string operator()(const ReadLog& a) const { return "read log of " + a.pod.name; }
   std::string operator()(const TakeTurn&) const { return "take turn"; }
   std::string operator()(const ReserveUnits& a) const {
+    if (a.slots.empty()) return "release units";
     return fmt::format("reserve {} units{}", a.slots.size(), a.is_stored ? " of the stored plan" : "");
   }
   std::string operator()(const EnsureObject& a) const {

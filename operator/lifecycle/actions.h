@@ -64,11 +64,11 @@ struct ReadLog {
 
 // --- Units.
 
-// Asks whether it is the job's turn to be planned among the jobs that wait for units (WaitingLine::Take).
+// Asks whether it is the job's turn to be planned among the jobs that wait for units (WaitingLine::Take). Answer: the
+// job that is planned first, as NAMESPACE/NAME; empty: none.
 struct TakeTurn {
   struct Turn {
-    int64_t number = 0;
-    std::string ahead;  // the job that is planned first, as NAMESPACE/NAME; empty: none
+    std::string ahead;
   };
   using Answer = Turn;
 };
@@ -77,8 +77,9 @@ struct TakeTurn {
 // ResourceExhausted, FailedPrecondition.
 struct ReserveUnits {
   using Answer = absl::Status;
-  std::vector<MemberSlot> slots;
-  bool is_stored = false;  // the plan has been accepted before: its units are reserved in any case
+  std::vector<MemberSlot> slots;         // none: what is reserved is released
+  std::vector<MemberSlot> until_switch;  // of the plan in force
+  bool is_stored = false;                // the plan was accepted before: its units are reserved in any case
 };
 
 // --- Objects.
@@ -245,16 +246,6 @@ struct RecordSwitch {
 
 struct Disconnect {};  // from the coordinator
 
-// Only what pods of the job hold counts from now on.
-struct ReleaseUnits {};
-
-// The job was planned in vain in this turn (WaitingLine::Wait).
-struct WaitInLine {
-  int64_t turn = 0;
-};
-
-struct LeaveLine {};
-
 struct OfferObservation {
   model::JobObservation observation;
 };
@@ -271,6 +262,6 @@ struct WriteLog {
 };
 
 using Effect = std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch, Disconnect,
-                            ReleaseUnits, WaitInLine, LeaveLine, OfferObservation, ReportNewerTerm, WriteLog>;
+                            OfferObservation, ReportNewerTerm, WriteLog>;
 
 }  // namespace medley::ops::lifecycle

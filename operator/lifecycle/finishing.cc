@@ -47,7 +47,6 @@ absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   status.start_time.clear();  // as Kubernetes does for its Jobs
   status.replicas = 0;
   ForgetCoordinator(pass);
-  StopWaiting(pass);
   // A resumed job is planned again: prices and capacity will have changed.
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
   pass.memory.replanning.considered.reset();
@@ -100,8 +99,7 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
   JobStatus& status = pass.memory.status.current;
   pass.Publish(Disconnect{});
-  pass.Publish(ReleaseUnits{});
-  StopWaiting(pass);
+  MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (policy.clean_pod_policy != CleanPodPolicy::kNone) {
     const bool all = policy.clean_pod_policy == CleanPodPolicy::kAll;
     MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, all ? WhichPods::kAll : WhichPods::kRunning));
@@ -122,8 +120,7 @@ absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
 
 absl::Status Finalize(Pass& pass) {
   pass.Publish(Disconnect{});
-  pass.Publish(ReleaseUnits{});
-  StopWaiting(pass);
+  MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (!HasFinalizer(pass.object)) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, WhichPods::kAll));
   if (pass.world.pods.empty()) return RemoveFinalizer(pass);

@@ -16,10 +16,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
     RefuseSpec(pass, input);
     MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
     // A job that has a plan goes on with the spec it was admitted with; only the edit is refused.
-    if (!pass.memory.planning.record) {
-      StopWaiting(pass);
-      return absl::OkStatus();
-    }
+    if (!pass.memory.planning.record) return absl::OkStatus();
   }
   status.observed_generation = pass.object.generation();
   MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));
@@ -72,6 +69,7 @@ Decision Decide(const JobInput& input, const World& world, Memory memory, const 
   decision.memory = std::move(pass.memory);
   decision.effects = pass.TakeEffects();
   decision.observed = pass.observed;
+  decision.waits_for_units = pass.waits_for_units;
   return decision;
 }
 

@@ -20,7 +20,11 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kTurnRetry = base::seconds(1);
-constexpr base::nanoseconds kUnitsRetry = base::milliseconds(100);  // others have got units: counted anew
+// After a plan whose units could not be reserved; doubles each time.
+constexpr base::nanoseconds kFirstRefusal = base::milliseconds(100);
+constexpr base::nanoseconds kLongestRefusal = base::seconds(30);  // of a job without a plan
+constexpr base::nanoseconds kLongestReplanRefusal = std::chrono::minutes(10);
+constexpr base::nanoseconds kPodCacheRetry = base::milliseconds(200);
 
 std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
   std::vector<PlanStatus::Alternative> alternatives;
@@ -126,6 +130,7 @@ absl::Status PlanAndRun(Pass& pass, const TrainingJob& job) {
   const bool feasible = result->plan && result->execution_plan;
   if (!feasible && profiled.measuring.empty()) {
     ExplainInfeasible(pass, result->reasons, profiled.pools);
+    pass.memory.planning.together.clear();
     return absl::OkStatus();
   }
   if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
@@ -135,7 +140,6 @@ absl::Status PlanAndRun(Pass& pass, const TrainingJob& job) {
   MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, profiled.pools, *profiled.profile,
                                                       resumed ? "Resumed" : "FirstPlan"));
   if (!accepted) return absl::OkStatus();
-  StopWaiting(pass);
   pass.memory.profiling = ProfilingState();
   return RunPlan(pass, job);
 }
@@ -162,39 +166,66 @@ absl::Status ReadStoredPlan(Pass& pass) {
 
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   PlanningState& state = pass.memory.planning;
-  MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved, pass.Ask(ReserveUnits{record.slots, false}));
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved,
+                          pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), false}));
   if (reserved.ok()) {
-    state.reserved_generation = -1;  // until the plan is stored
+    state.reserved = {-1, false};  // until the plan is stored
+    state.refusals = 0;
+    state.together.clear();
     return true;
   }
-  const std::string why = base::Message(reserved);
+  const base::nanoseconds pause = std::min(kFirstRefusal * (int64_t{1} << std::min(state.refusals, 20)),
+                                           state.record ? kLongestReplanRefusal : kLongestRefusal);
+  ++state.refusals;
+  state.refused_until = pass.world.steady + pause;
+  pass.RequeueAfter(pause);
   pass.Publish(CountPlan{"refused"});
-  if (reserved.code() == absl::StatusCode::kResourceExhausted) pass.RequeueAfter(kUnitsRetry);
+  const std::string why = base::Message(reserved);
   if (state.record) {
     PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
-  } else {
-    SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Infeasible", why);
+    return false;
   }
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Infeasible", why);
+  if (state.refusals < 2) return false;  // others have got units, and the next plan is made from new numbers
+  std::map<std::string, int> units;
+  for (const MemberSlot& slot : record.slots) ++units[slot.pool];
+  const auto most =
+      std::max_element(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != units.end()) state.together[most->first] = most->second - 1;
   return false;
+}
+
+bool IsAfterRefusal(Pass& pass) {
+  const base::nanoseconds left = pass.memory.planning.refused_until - pass.world.steady;
+  if (left <= base::nanoseconds(0)) return false;
+  pass.RequeueAfter(left);
+  return true;
 }
 
 absl::Status KeepUnitsReserved(Pass& pass) {
   PlanningState& state = pass.memory.planning;
-  const int64_t generation = state.record ? state.record->plan.generation : 0;
-  if (state.reserved_generation == generation) return absl::OkStatus();
-  if (state.record) {
-    MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved, pass.Ask(ReserveUnits{state.record->slots, true}));
-    MEDLEY_RETURN_IF_ERROR(reserved);
-  } else {
-    pass.Publish(ReleaseUnits{});
-  }
-  state.reserved_generation = generation;
-  return absl::OkStatus();
+  if (!state.record) return ReleaseUnits(pass);
+  const PlanRecord& record = *state.record;
+  const bool with_fallback = record.fallback != nullptr && !IsInForce(pass);
+  const PlanningState::Reserved wanted{record.plan.generation, with_fallback};
+  if (state.reserved == wanted) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(
+      const absl::Status done,
+      pass.Ask(ReserveUnits{record.slots, with_fallback ? record.FallbackSlots() : std::vector<MemberSlot>(), true}));
+  if (done.ok()) state.reserved = wanted;
+  return done;
 }
 
-void StopWaiting(Pass& pass) {
-  if (!std::exchange(pass.memory.planning.in_line, false)) return;
-  pass.Publish(LeaveLine{});
+absl::Status ReleaseUnits(Pass& pass) {
+  PlanningState& state = pass.memory.planning;
+  if (state.reserved == PlanningState::Reserved()) return absl::OkStatus();
+  if (!pass.world.pods_are_current) {  // pods that were created just now do not count yet
+    pass.RequeueAfter(kPodCacheRetry);
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(ReserveUnits{{}, {}, true}));
+  if (done.ok()) state.reserved = {};
+  return done;
 }
 
 absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record) {
@@ -257,12 +288,10 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
-  if (IsPausedAfterRelease(pass)) {
-    StopWaiting(pass);
-    return absl::OkStatus();
-  }
+  if (IsPausedAfterRelease(pass)) return absl::OkStatus();
+  pass.waits_for_units = true;
+  if (IsAfterRefusal(pass)) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Turn turn, pass.Ask(TakeTurn{}));
-  pass.memory.planning.in_line = true;
   if (!turn.ahead.empty()) {
     pass.RequeueAfter(kTurnRetry);
     if (pass.memory.status.current.conditions.Find(kPlannedCondition) != nullptr) return absl::OkStatus();
@@ -270,9 +299,9 @@ absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
                  "Job " + turn.ahead + " waits for units with a higher priority or for longer, and is planned first.");
     return absl::OkStatus();
   }
-  absl::Status status = PlanAndRun(pass, job);
-  if (pass.memory.planning.in_line) pass.Publish(WaitInLine{turn.number});
-  return status;
+  MEDLEY_RETURN_IF_ERROR(PlanAndRun(pass, job));
+  pass.waits_for_units = !pass.memory.planning.record && !pass.memory.status.current.finished();
+  return absl::OkStatus();
 }
 
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
@@ -331,7 +360,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::Pla
   MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
   if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  pass.memory.planning.reserved_generation = record.plan.generation;
+  pass.memory.planning.reserved = {record.plan.generation, record.fallback != nullptr};
   pass.memory.replanning.considered = InputsOf(job, pools);
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);

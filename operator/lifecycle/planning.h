@@ -5,6 +5,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,8 +26,17 @@ struct PlanningState {
   std::optional<PlanRecord> record;
   std::string version;  // resourceVersion of the ConfigMap that holds it; empty: none is known
   // The plan whose units are reserved; 0: none, -1: a plan that was not stored.
-  int64_t reserved_generation = 0;
-  bool in_line = false;  // the job waits for units (WaitingLine)
+  struct Reserved {
+    int64_t generation = 0;
+    bool with_fallback = false;
+    bool operator==(const Reserved&) const = default;
+  };
+  Reserved reserved;
+  // Plans in a row whose units could not be reserved, and until when no other is asked for.
+  int refusals = 0;
+  base::SteadyTime refused_until{};
+  // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
+  std::map<std::string, int> together;
 };
 
 // Reads the stored plan unless the memory has it.
@@ -39,10 +49,13 @@ absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& rec
 // Reserves the units of a plan that is about to be stored. False: they are not available; the condition Planned or an
 // Event says why, and the job tries again.
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record);
-// Reserves the units of the stored plan unless this process has reserved them; without a plan, releases them.
+// Reserves the units of the stored plan, and until it is in force those of the plan before it, unless this process has
+// reserved them; without a plan, releases them.
 absl::Status KeepUnitsReserved(Pass& pass);
-// The job does not wait for units any more.
-void StopWaiting(Pass& pass);
+// Also of a stored plan: the job has ended.
+absl::Status ReleaseUnits(Pass& pass);
+// True while no plan is asked for after one whose units could not be reserved.
+bool IsAfterRefusal(Pass& pass);
 
 // Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
 absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);

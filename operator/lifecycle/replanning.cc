@@ -1,6 +1,7 @@
 #include "operator/lifecycle/replanning.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
@@ -268,6 +269,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const bool refused = IsRefused(pass);  // and there is no plan to go back to
   const bool must_move = !stuck.empty() || refused;
   if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
+  if (IsAfterRefusal(pass)) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
@@ -326,7 +328,7 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   MEDLEY_ASSIGN_OR_RETURN(const Candidate candidate, FindCandidate(pass, job, pools, profile, progress));
   const std::optional<model::PlanResult>& result = candidate.result;
   if (!result) return absl::OkStatus();  // asked again later, because `considered` is unchanged
-  state.considered = considered;
+  const std::optional<PlanningInputs> before = std::exchange(state.considered, considered);
   state.delayed.reset();
   if (!result->plan || !result->execution_plan) {
     MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
@@ -364,7 +366,10 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   }
   const int64_t from = pass.memory.planning.record->plan.generation;
   MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, pools, profile, reason));
-  if (!accepted) return absl::OkStatus();
+  if (!accepted) {
+    state.considered = before;  // asked again later
+    return absl::OkStatus();
+  }
   state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason,
                fmt::format("from generation {} to generation {}: {}", from,

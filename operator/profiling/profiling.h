@@ -26,8 +26,8 @@ namespace medley::ops::profiling {
 
 struct Options {
   WorkerSettings worker;
-  // Profiler pods at the same time, of all jobs; 0: no bound. For machines that several pools share, where pods slow each
-  // other down.
+  // Profiler pods at the same time, of all jobs; 0: no bound. For machines that several pools share, where pods slow
+  // each other down.
   int max_pods = 0;
   base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from its creation to its end
   base::nanoseconds first_retry = base::seconds(2);       // doubles with each failure

@@ -96,7 +96,14 @@ class UnitsTest : public OperatorHarness {
     return units;
   }
   bool Holds(const std::string& job) {
-    return Eventually([&] { return Units() == std::map<std::string, int>{{job, 3}}; }, "3 units of " + job);
+    std::map<std::string, int> units;
+    const bool holds = Eventually(
+        [&] {
+          return (units = Units()) == std::map<std::string, int>{{job, 3}};
+        },
+        "3 units of " + job);
+    EXPECT_TRUE(holds) << "the units are those of: " << testing::PrintToString(units);
+    return holds;
   }
 
   base::Mutex mutex_;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/base/rng.h"
+#include "common/base/status.h"
 #include "common/base/testing/fake_clock.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/capacity_view.h"
@@ -102,13 +103,16 @@ class Simulation {
   int Some(int most) { return static_cast<int>(rng_.Below(static_cast<uint64_t>(most) + 1)); }
 
   void AddPool(const std::string& name, bool autoscaled) {
-    ResourcePool& pool = pools_[name];
+    ResourcePool pool;
     pool.name = name;
     pool.limit = 1 + Some(63);
-    if (autoscaled) {
-      pool.scaling = PoolScaling::kAutoscaled;
-      return;
-    }
+    if (autoscaled) pool.scaling = PoolScaling::kAutoscaled;
+    pools_[name] = std::make_shared<const ResourcePool>(pool);
+    PodDemand demand;
+    demand.amounts.requests = {{"cpu", 1000}};
+    demand.node_selector = {{"pool", name}};
+    demands_[name] = std::make_shared<const PodDemand>(demand);
+    if (autoscaled) return;
     for (int n = 0; n <= Some(5); ++n) AddNode(name, 1 + Some(15));
   }
   std::string AddNode(const std::string& pool, int units) {
@@ -119,16 +123,10 @@ class Simulation {
     return name;
   }
 
-  PodDemand Demand(const std::string& pool) const {
-    PodDemand demand;
-    demand.amounts.requests = {{"cpu", 1000}};
-    demand.node_selector = {{"pool", pool}};
-    return demand;
-  }
   std::vector<PlannedUnit> Units(const SimulatedJob& job) const {
     std::vector<PlannedUnit> units;
     for (int i = 0; i < job.units; ++i) {
-      units.push_back({{"ns", job.Pod(i)}, pools_.at(job.pool), Demand(job.pool)});
+      units.push_back({{"ns", job.Pod(i)}, pools_.at(job.pool), demands_.at(job.pool)});
     }
     return units;
   }
@@ -150,6 +148,7 @@ class Simulation {
   // --- The operator.
 
   void StartOperator() {
+    planning_.clear();
     view_ = std::make_unique<CapacityView>();
     line_ = std::make_unique<WaitingLine>(clock_, [this](const kube::Key& job, base::nanoseconds delay) {
       OperatorAfter(static_cast<int>((delay + kTick - base::nanoseconds(1)) / kTick),
@@ -178,28 +177,35 @@ class Simulation {
 
   void Reconcile(const std::string& name) {
     SimulatedJob& job = jobs_.at(name);
-    if (job.state == SimulatedJob::State::kPlanned || job.state == SimulatedJob::State::kRuns) return CreatePods(name);
-    if (job.state != SimulatedJob::State::kWaiting || !planning_.insert(name + "@" + std::to_string(crashes_)).second)
-      return;
-    const WaitingLine::Turn turn = line_->Take(PlaceOf(job));
-    if (turn.ahead) {
-      planning_.erase(name + "@" + std::to_string(crashes_));
+    const auto plans = planning_.find(name);
+    if (plans != planning_.end()) {  // a controller reconciles a job again that was enqueued meanwhile
+      plans->second = true;
       return;
     }
-    const int units = view_->UnitsFor(pools_.at(job.pool), Demand(job.pool), job.key()).units;
+    if (job.state == SimulatedJob::State::kPlanned || job.state == SimulatedJob::State::kRuns) return CreatePods(name);
+    if (job.state != SimulatedJob::State::kWaiting) return;
+    const int64_t turn = line_->turn();
+    if (line_->Take(PlaceOf(job))) return line_->Wait(job.key(), turn);
+    const int units = view_->UnitsFor(*pools_.at(job.pool), *demands_.at(job.pool), job.key()).units;
     const int patience = static_cast<int>(WaitingLine::kPatience / kTick);
     const int plan = Some(100) == 0 ? Some(2 * patience) : Some(10);
-    OperatorAfter(plan, [this, name, number = turn.number, units] { Accept(name, number, units); });
+    planning_[name] = false;
+    OperatorAfter(plan, [this, name, turn, units] {
+      Accept(name, turn, units);
+      const bool again = planning_.at(name);
+      planning_.erase(name);
+      if (again) Reconcile(name);
+    });
   }
   void Accept(const std::string& name, int64_t turn, int units) {
-    planning_.erase(name + "@" + std::to_string(crashes_));
     SimulatedJob& job = jobs_.at(name);
     if (units < job.units) {
       ++waits_;
       line_->Wait(job.key(), turn);
       return;
     }
-    const absl::Status reserved = view_->Reserve({job.key(), name}, Units(job));
+    absl::Status reserved = base::ResourceExhausted("another job is planned first");
+    if (!line_->Ahead(job.key(), turn)) reserved = view_->Reserve({job.key(), name}, Units(job));
     ReportFreed();
     if (!reserved.ok()) {
       line_->Wait(job.key(), turn);
@@ -230,7 +236,7 @@ class Simulation {
     SimulatedJob job;
     job.name = "job" + std::to_string(number);
     job.pool = "pool" + std::to_string(rng_.Below(kPools));
-    const ResourcePool& pool = pools_.at(job.pool);
+    const ResourcePool& pool = *pools_.at(job.pool);
     int64_t most = pool.limit;
     if (pool.scaling == PoolScaling::kNodes) {
       int64_t all = 0;
@@ -265,7 +271,7 @@ class Simulation {
     for (const auto& [node, left] : room_) {
       if (node.starts_with(pod->second.pool + "-") && left > 0) nodes.push_back(node);
     }
-    if (nodes.empty() && pools_.at(pod->second.pool).scaling == PoolScaling::kAutoscaled) {
+    if (nodes.empty() && pools_.at(pod->second.pool)->scaling == PoolScaling::kAutoscaled) {
       nodes.push_back(AddNode(pod->second.pool, 4));
       OperatorAfter(Some(2), [this, node = nodes.back()] {
         view_->PutNode(kube::Object(nodes_.at(node)));
@@ -321,18 +327,18 @@ class Simulation {
       for (int i = 0; i < job.units; ++i) units[job.pool].insert(job.Pod(i));
     }
     for (const auto& [pool, pods] : units) {
-      ASSERT_LE(static_cast<int>(pods.size()), pools_.at(pool).limit) << pool << " at tick " << tick_;
+      ASSERT_LE(static_cast<int>(pods.size()), pools_.at(pool)->limit) << pool << " at tick " << tick_;
     }
   }
   void CheckThatNobodyWaitsInVain() {
     std::map<std::string, int64_t> free;
     for (const auto& [name, pool] : pools_) {
-      int64_t used = 0, left = pool.scaling == PoolScaling::kAutoscaled ? pool.limit : 0;
+      int64_t used = 0, left = pool->scaling == PoolScaling::kAutoscaled ? pool->limit : 0;
       for (const auto& [pod, facts] : pods_) used += facts.pool == name ? 1 : 0;
-      if (pool.scaling == PoolScaling::kNodes) {
+      if (pool->scaling == PoolScaling::kNodes) {
         for (const auto& [node, room] : room_) left += node.starts_with(name + "-") ? room : 0;
       }
-      free[name] = std::min<int64_t>(pool.limit - used, left);
+      free[name] = std::min<int64_t>(pool->limit - used, left);
     }
     for (const auto& [name, job] : jobs_) {
       if (job.state != SimulatedJob::State::kWaiting) continue;
@@ -346,12 +352,13 @@ class Simulation {
   std::priority_queue<Event> events_;
   int tick_ = 0;
   int64_t order_ = 0;
-  std::map<std::string, ResourcePool> pools_;
+  std::map<std::string, std::shared_ptr<const ResourcePool>> pools_;
+  std::map<std::string, std::shared_ptr<const PodDemand>> demands_;  // of a unit, by pool
   std::map<std::string, Json> nodes_;
   std::map<std::string, int64_t> room_;  // real, by node
   std::map<std::string, SimulatedJob> jobs_;
   std::map<std::string, SimulatedPod> pods_;
-  std::set<std::string> planning_;
+  std::map<std::string, bool> planning_;  // jobs that are being planned; true: enqueued meanwhile
   std::unique_ptr<CapacityView> view_;
   std::unique_ptr<WaitingLine> line_;
   int64_t on_the_way_ = 0;

@@ -201,13 +201,11 @@ struct FakeCluster::Hand {
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
   Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
-  Answer operator()(const TakeTurn&) const {
-    cluster.in_line_ = true;
-    return TakeTurn::Turn{1, cluster.ahead};
-  }
+  Answer operator()(const TakeTurn&) const { return TakeTurn::Turn{cluster.ahead}; }
   Answer operator()(const ReserveUnits& action) const {
     cluster.reserved_.clear();
     for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
+    for (const MemberSlot& slot : action.until_switch) cluster.reserved_.insert(slot.member);
     return absl::OkStatus();
   }
   Answer operator()(const EnsureObject& action) const {
@@ -358,12 +356,11 @@ PassLog FakeCluster::Pass() {
   };
   const Decision decision = Decide(input, seen_, memory_, respond, options);
   memory_ = decision.memory;
+  in_line_ = decision.waits_for_units;
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
     if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
-    if (std::holds_alternative<ReleaseUnits>(effect)) reserved_.clear();
-    if (std::holds_alternative<LeaveLine>(effect)) in_line_ = false;
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();
