@@ -28,6 +28,10 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"Profiling",
        "wait: a profiler pod measures the layers once on each pool, which takes seconds to minutes (medley logs JOB "
        "--role profiler)"},
+      {"WaitingForTurn", "nothing: the job that the message names is planned first, which takes seconds"},
+      {"Unschedulable",
+       "find out why the pod that the message names finds no node: kubectl get events --field-selector "
+       "reason=FailedScheduling; the job is planned again after a pause"},
       {"PodsStarting",
        "wait, or find out why the pod that the message names does not start: kubectl describe pod; the reasons of pods "
        "are listed below"},

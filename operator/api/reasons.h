@@ -18,6 +18,8 @@ inline constexpr std::string_view kReasons[] = {
     "Infeasible",
     "SchedulerUnavailable",
     "Profiling",
+    "WaitingForTurn",
+    "Unschedulable",
     // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
     "PoolsFound",
     // PodsReady

@@ -32,6 +32,7 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
   if (spec.Has("tolerations")) pool.tolerations = spec.Raw("tolerations");
   pool.limit = static_cast<int>(spec.Int("limit", 0));
   pool.scaling = spec.String("scaling", "Nodes") == "Autoscaled" ? PoolScaling::kAutoscaled : PoolScaling::kNodes;
+  pool.provision_timeout_seconds = spec.Seconds("provisionTimeout", 900);
   pool.namespaces = spec.Strings("namespaces");
   const document::Reader price = spec.Child("price");
   pool.usd_per_unit_hour = price.Quantity("usdPerUnitHour", 0);

@@ -28,8 +28,9 @@ struct ResourcePool {
   kube::Json tolerations = kube::Json::array();
   int limit = 0;  // the most units that all jobs together may hold
   PoolScaling scaling = PoolScaling::kNodes;
-  std::vector<std::string> namespaces;  // empty: all
-  double usd_per_unit_hour = 0;         // 0: the price of `offering` counts
+  double provision_timeout_seconds = 900;  // of kAutoscaled: how long a pod may wait for a node
+  std::vector<std::string> namespaces;     // empty: all
+  double usd_per_unit_hour = 0;            // 0: the price of `offering` counts
   std::optional<model::Offering> offering;
 
   bool Allows(std::string_view ns) const;

@@ -190,6 +190,8 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
   rules.Require(
       std::none_of(env.begin(), env.end(), [](const Json& v) { return TextAt(v, "/name").rfind("MEDLEY_", 0) == 0; }),
       "spec.unit.env must not set a variable that begins with MEDLEY_");
+  const double timeout = Has(json, "/spec/provisionTimeout") ? Seconds(json, "/spec/provisionTimeout") : 900;
+  rules.Require(timeout >= 1 && timeout <= 86400, "spec.provisionTimeout must be at least 1s and at most 24h");
   rules.Require(Has(json, "/spec/price/usdPerUnitHour") != Has(json, "/spec/price/offering"),
                 "spec.price must have exactly one of usdPerUnitHour and offering");
   rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || Number(json, "/spec/price/usdPerUnitHour", 0) > 0,

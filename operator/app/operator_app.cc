@@ -10,6 +10,7 @@
 #include "operator/capacity/capacity_watch.h"
 #include "operator/capacity/trim.h"
 #include "operator/controllers/job_reconciler.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/pool_reconciler.h"
 #include "operator/controllers/profile_reconciler.h"
 #include "operator/profiling/board.h"
@@ -46,6 +47,8 @@ constexpr base::seconds kExpectationTimeout{30};
 
 constexpr int kProfileWorkers = 2;
 
+constexpr base::seconds kPriorityPatience{2};
+
 // The kinds with at least as many objects as there are jobs; the informers keep these packed.
 std::set<kube::Resource> KindsWithManyObjects() {
   return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()};
@@ -74,11 +77,16 @@ class OperatorApp::Graph {
     stopping_.request_stop();
     capacity_.Stop();  // its handlers call the controllers, also where Start failed
     const absl::Status stopped = manager_.Stop();
+    StopCaches();  // where Start failed, their handlers must not call what is destroyed
     if (!stopped.ok()) log::Warn("stop", {{"error", base::ToString(stopped)}});
   }
   int http_port() const { return endpoints_.port(); }
 
  private:
+  void StopCaches() {
+    priority_classes_.Stop();
+    informers_.Stop();
+  }
   absl::Status AddSources();
   absl::Status AddProfileSources();
   absl::Status ExpectFrom(kube::Informer& informer, const KeyMapper& owner);
@@ -106,6 +114,7 @@ class OperatorApp::Graph {
   WorkQueueMetrics job_queue_;
   WorkQueueMetrics pool_queue_;
   WorkQueueMetrics profile_queue_;
+  Controller* job_controller_raw_ = nullptr;  // for callbacks of what is created before the controller
   kube::InformerFactory informers_;
   kube::Informer& jobs_;
   kube::Informer& pools_;
@@ -114,11 +123,12 @@ class OperatorApp::Graph {
   kube::Informer& quotas_;
   kube::Informer& limit_ranges_;
   kube::Informer& config_maps_;
+  kube::Informer priority_classes_;  // not waited for: a role may not allow it
+  WaitingLine line_;
   CapacityWatch capacity_;
   EventRecorder events_;
   Expectations expectations_;
   SchedulerClient scheduler_;
-  Controller* job_controller_raw_ = nullptr;  // for the callbacks of links_, which is created first
   ObservationSender observations_;
   profiling::Board profiles_;
   CoordinatorLinks links_;
@@ -152,9 +162,13 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       limit_ranges_(informers_.For(LimitRanges(), options_.ns)),
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
+      priority_classes_(metered_, clock, {.reflector = {.resource = PriorityClasses()}}),
+      line_(clock,
+            [this](const kube::Key& job, base::nanoseconds delay) { job_controller_raw_->EnqueueAfter(job, delay); }),
       capacity_({.debounce = options_.job.capacity_debounce,
                  .enqueue_job = [this](const kube::Key& job) { job_controller_.Enqueue(job); },
-                 .enqueue_pool = [this](const kube::Key& pool) { pool_controller_.Enqueue(pool); }},
+                 .enqueue_pool = [this](const kube::Key& pool) { pool_controller_.Enqueue(pool); },
+                 .units_freed = [this] { line_.UnitsFreed(); }},
                 jobs_.store(), pools_.store(), clock),
       events_(client_, clock, {.seed = options_.seed}),
       expectations_(clock, kExpectationTimeout),
@@ -197,12 +211,13 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
 }
 
 JobDeps OperatorApp::Graph::Deps() {
-  const JobStores stores{jobs_.store(), pools_.store(), pods_.store(), config_maps_.store()};
+  const JobStores stores{jobs_.store(), pools_.store(), pods_.store(), config_maps_.store(), priority_classes_.store()};
   std::function<uint64_t()> entropy = options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
   return {client_,
           clock_,
           stores,
           capacity_.view(),
+          line_,
           scheduler_,
           links_,
           observations_,
@@ -287,6 +302,14 @@ absl::Status OperatorApp::Graph::AddSources() {
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(AddProfileSources());
+  MEDLEY_RETURN_IF_ERROR(pools_
+                             .AddHandler({.on_add = [this](const kube::ObjectPtr&, bool) { line_.UnitsFreed(); },
+                                          .on_update =
+                                              [this](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
+                                                if (PoolChanged(*before, *now)) line_.UnitsFreed();
+                                              },
+                                          .on_delete = nullptr})
+                             .status());
   return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_});
 }
 
@@ -331,10 +354,11 @@ void OperatorApp::Graph::AddParts() {
                 [this](std::stop_token stop) -> absl::Status {
                   MEDLEY_RETURN_IF_ERROR(AddSources());
                   informers_.Start();
+                  priority_classes_.Start();
                   MEDLEY_RETURN_IF_ERROR(informers_.WaitForSync(std::chrono::minutes(2), stop));
                   return capacity_.WaitForSync(std::chrono::minutes(2), stop);
                 },
-                [this] { informers_.Stop(); }});
+                [this] { StopCaches(); }});
   manager_.Add({Phase::kOthers, "capacity", [this](std::stop_token stop) { return capacity_.Start(std::move(stop)); },
                 [this] { capacity_.Stop(); }});
   // Stopped after the controllers, because they create links.
@@ -352,6 +376,17 @@ void OperatorApp::Graph::AddParts() {
                   return absl::OkStatus();
                 },
                 [this] { observations_.Stop(); }});
+  // The first of the controllers: no job is planned before.
+  manager_.Add({Phase::kControllers, "units of stored plans",
+                [this](std::stop_token stop) {
+                  if (const auto synced = priority_classes_.WaitForSync(kPriorityPatience, stop); !synced.ok()) {
+                    log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
+                              {{"error", base::ToString(synced)}});
+                  }
+                  RestoreUnits(Deps());
+                  return absl::OkStatus();
+                },
+                [] {}});
   for (Controller* controller : {&pool_controller_, &profile_controller_, &job_controller_}) {
     manager_.Add({Phase::kControllers, controller->name(),
                   [controller](std::stop_token stop) { return controller->Start(stop); },

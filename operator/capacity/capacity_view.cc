@@ -2,23 +2,34 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "common/base/status.h"
 #include "kube/pod.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
 namespace {
 
-constexpr size_t kMaxCachedFree = 256;  // far more than there are pairs of a pool and a pod template
-
 int Bounded(int64_t units) { return static_cast<int>(std::clamp<int64_t>(units, 0, kUnbounded)); }
+
+// True when the change may allow more units: another limit or scope, or less use.
+bool FreesSomething(const QuotaFacts& before, const QuotaFacts& now) {
+  if (before.hard != now.hard || before.scopes != now.scopes) return true;
+  return std::any_of(before.used.begin(), before.used.end(),
+                     [&](const auto& used) { return AmountOf(now.used, used.first) < used.second; });
+}
+
+QuotaSubject SubjectOf(const PodDemand& demand) {
+  return {demand.priority_class, demand.terminating, demand.best_effort};
+}
 
 }  // namespace
 
 bool CapacityView::PodFacts::operator==(const PodFacts& other) const {
   const auto all = [](const PodFacts& f) {
     return std::tie(f.node, f.amounts, f.subject.priority_class, f.subject.terminating, f.subject.best_effort, f.job,
-                    f.role, f.pool, f.terminating);
+                    f.is_unit, f.pool, f.zone, f.terminating, f.exists);
   };
   return all(*this) == all(other);
 }
@@ -28,112 +39,150 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
   PodFacts facts;
   facts.node = pod.String("/spec/nodeName");
   if (facts.node.empty()) facts.node = pod.String("/status/nominatedNodeName");
-  const PodDemand demand = DemandOf(pod);
+  PodDemand demand = DemandOf(pod);
   facts.amounts = demand.amounts;
-  facts.subject = {demand.priority_class, demand.terminating, demand.best_effort};
+  facts.subject = SubjectOf(demand);
   facts.terminating = pod.deleting();
   const std::string job = pod.label(kJobNameLabel);
   const std::string role = pod.label(kRoleLabel);
   if (job.empty() || role.empty()) return facts;
   facts.job = {pod.key().ns, job};
   facts.pool = pod.label(kPoolLabel);
-  if (role == "trainer" || role == "server") facts.role = Role::kUnit;
-  if (role == "profiler") facts.role = Role::kProfiler;
+  facts.is_unit = role == "trainer" || role == "server";
+  if (!facts.is_unit) return facts;
+  facts.zone = PinnedZone(demand);
+  if (facts.node.empty()) facts.demand = std::make_shared<const PodDemand>(std::move(demand));
+  return facts;
+}
+
+CapacityView::PodFacts CapacityView::FactsOf(const UnitOwner& owner, const PlannedUnit& unit) {
+  PodFacts facts;
+  facts.amounts = unit.demand->amounts;
+  facts.subject = SubjectOf(*unit.demand);
+  facts.job = owner.job;
+  facts.is_unit = true;
+  facts.pool = unit.pool->name;
+  facts.zone = PinnedZone(*unit.demand);
+  facts.exists = false;
+  facts.until_switch = unit.until_switch;
+  facts.demand = unit.demand;
   return facts;
 }
 
 bool CapacityView::PutNode(const kube::Object& node) {
-  NodeFacts facts = FactsOf(node);
+  NodeFacts facts = ops::FactsOf(node);
   base::MutexLock lock(mutex_);
-  Node& known = nodes_[facts.name];
-  if (known.facts == facts) return false;
-  if (facts.notice) {
-    noticed_.insert(facts.name);
-  } else {
-    noticed_.erase(facts.name);
-  }
-  known.facts = std::move(facts);
-  ++revision_;
-  return true;
+  const bool changed = room_.Put(std::move(facts));
+  freed_ = freed_ || changed;
+  return changed;
 }
 
 bool CapacityView::EraseNode(const std::string& name) {
   base::MutexLock lock(mutex_);
-  const auto found = nodes_.find(name);
-  if (found == nodes_.end()) return false;
-  noticed_.erase(name);
-  found->second.facts.reset();
-  if (found->second.pods.empty()) nodes_.erase(found);
-  ++revision_;
-  return true;
+  return room_.Erase(name);
 }
 
-void CapacityView::Count(const PodFacts& pod, int sign) {
-  if (!pod.node.empty()) {
-    Amounts& used = nodes_[pod.node].used;
-    if (sign > 0) {
-      Add(pod.amounts.requests, used);
-    } else {
-      Subtract(pod.amounts.requests, used);
-    }
-    used["pods"] += sign;
+void CapacityView::Insert(const kube::Key& key, PodFacts facts) {
+  if (!facts.node.empty()) {
+    room_.Bind(key, facts.node, facts.amounts.requests);
+  } else if (facts.demand != nullptr) {
+    room_.Wait(key, facts.demand);
   }
-  if (pod.role != Role::kUnit) return;
-  PoolCount& pool = pools_[pod.pool];
-  pool.units += sign;
-  if (pod.node.empty()) pool.waiting += sign;
+  if (facts.is_unit) ++(facts.exists ? pools_[facts.pool].units : pools_[facts.pool].reserved);
+  if (!facts.exists) not_created_.insert(key);
+  if (!facts.job.name.empty()) job_pods_[facts.job].insert(key);
+  pods_[key] = std::move(facts);
 }
 
-bool CapacityView::ErasePodLocked(const kube::Key& key) {
+bool CapacityView::Erase(const kube::Key& key) {
   const auto found = pods_.find(key);
   if (found == pods_.end()) return false;
   const PodFacts& pod = found->second;
-  Count(pod, -1);
-  terminating_.erase(key);
-  if (const auto node = nodes_.find(pod.node); node != nodes_.end()) {
-    node->second.pods.erase(key);
-    if (node->second.pods.empty() && !node->second.facts) nodes_.erase(node);
-  }
+  room_.Remove(key);
+  if (pod.is_unit) --(pod.exists ? pools_[pod.pool].units : pools_[pod.pool].reserved);
+  not_created_.erase(key);
   if (const auto job = job_pods_.find(pod.job); job != job_pods_.end()) {
     job->second.erase(key);
     if (job->second.empty()) job_pods_.erase(job);
   }
   pods_.erase(found);
-  ++revision_;
   return true;
+}
+
+void CapacityView::InsertReserved(const kube::Key& key) {
+  const auto uid = reserved_by_.find(key);
+  if (uid != reserved_by_.end() && !pods_.contains(key)) Insert(key, reserved_.at(uid->second).at(key));
+}
+
+void CapacityView::ReplaceReserved(const std::string& uid, Units units) {
+  if (const auto before = reserved_.find(uid); before != reserved_.end()) {
+    for (const auto& [key, facts] : before->second) {
+      reserved_by_.erase(key);
+      if (not_created_.contains(key)) Erase(key);
+    }
+    reserved_.erase(before);
+  }
+  if (units.empty()) return;
+  for (const auto& [key, facts] : units) {
+    // An earlier job of the same name may not have been released yet.
+    if (const auto other = reserved_by_.find(key); other != reserved_by_.end()) {
+      reserved_.at(other->second).erase(key);
+      if (not_created_.contains(key)) Erase(key);
+    }
+    reserved_by_[key] = uid;
+  }
+  const Units& kept = reserved_[uid] = std::move(units);
+  for (const auto& [key, facts] : kept) InsertReserved(key);
 }
 
 bool CapacityView::PutPod(const kube::Object& object) {
   const kube::Key key = object.key();
   std::optional<PodFacts> facts = FactsOfPod(object);
   base::MutexLock lock(mutex_);
-  if (!facts) return ErasePodLocked(key);
   const auto known = pods_.find(key);
+  if (!facts) {
+    return EraseExisting(key);
+  }
   if (known != pods_.end() && known->second == *facts) return false;
-  ErasePodLocked(key);
-  Count(*facts, 1);
-  if (!facts->node.empty()) nodes_[facts->node].pods.insert(key);
-  if (facts->terminating) terminating_.insert(key);
-  if (!facts->job.name.empty()) job_pods_[facts->job].insert(key);
-  pods_[key] = *std::move(facts);
-  ++revision_;
+  if (known != pods_.end() && known->second.exists) {
+    const PodFacts& before = known->second;
+    const bool moved = !before.node.empty() && before.node != facts->node;
+    freed_ = freed_ || moved || before.amounts != facts->amounts || (before.is_unit && before.pool != facts->pool);
+  }
+  Erase(key);
+  Insert(key, *std::move(facts));
+  return true;
+}
+
+bool CapacityView::EraseExisting(const kube::Key& key) {
+  const auto known = pods_.find(key);
+  if (known == pods_.end() || !known->second.exists) return false;
+  const bool is_kept = reserved_by_.contains(key);  // for the pod that replaces it
+  freed_ = freed_ || (!is_kept && (known->second.is_unit || !known->second.node.empty()));
+  Erase(key);
+  InsertReserved(key);
   return true;
 }
 
 bool CapacityView::ErasePod(const kube::Key& key) {
   base::MutexLock lock(mutex_);
-  return ErasePodLocked(key);
+  return EraseExisting(key);
 }
 
-void CapacityView::PutQuota(const kube::Object& quota) {
+bool CapacityView::PutQuota(const kube::Object& quota) {
   QuotaFacts facts = QuotaFactsOf(quota);
   base::MutexLock lock(mutex_);
+  const auto known = quotas_.find(quota.key());
+  const bool more = known == quotas_.end() || FreesSomething(known->second, facts);
   quotas_[quota.key()] = std::move(facts);
+  freed_ = freed_ || more;
+  return more;
 }
 
 void CapacityView::EraseQuota(const kube::Key& key) {
   base::MutexLock lock(mutex_);
   quotas_.erase(key);
+  freed_ = true;
 }
 
 void CapacityView::PutLimitRange(const kube::Object& limit_range) {
@@ -158,74 +207,49 @@ PodDemand CapacityView::Demand(const kube::Object& pod) const {
   return DemandOf(with_defaults);
 }
 
-int64_t CapacityView::OnNodes(const PodDemand& unit, bool empty) const {
-  static const Amounts nothing;
-  int64_t sum = 0;
-  for (const auto& [name, node] : nodes_) {
-    if (!node.facts || !Allows(*node.facts, unit)) continue;
-    sum += FitsBeside(*node.facts, empty ? nothing : node.used, unit.amounts.requests);
-  }
-  return std::min(sum, kUnbounded);
-}
-
-int64_t CapacityView::FreeOf(const PodDemand& unit) const {
-  if (cached_free_.size() > kMaxCachedFree) cached_free_.clear();
-  CachedFree& cached = cached_free_[unit.Fingerprint()];
-  if (cached.revision != revision_) cached = {revision_, OnNodes(unit, false)};
-  return cached.free;
-}
-
-int64_t CapacityView::FreeWithout(const PodDemand& unit, const std::vector<const PodFacts*>& own) const {
-  int64_t free = FreeOf(unit);
-  std::map<std::string, Amounts> held;
-  for (const PodFacts* pod : own) {
-    if (pod->node.empty()) continue;
-    Amounts& on_node = held[pod->node];
-    Add(pod->amounts.requests, on_node);
-    on_node["pods"] += 1;
-  }
-  for (const auto& [name, amounts] : held) {
-    const Node& node = nodes_.at(name);
-    if (!node.facts || !Allows(*node.facts, unit)) continue;
-    Amounts without = node.used;
-    Subtract(amounts, without);
-    free += FitsBeside(*node.facts, without, unit.amounts.requests) -
-            FitsBeside(*node.facts, node.used, unit.amounts.requests);
-  }
-  return free;
-}
-
-std::vector<const CapacityView::PodFacts*> CapacityView::OwnPods(const kube::Key& job) const {
-  std::vector<const PodFacts*> own;
-  const auto found = job_pods_.find(job);
-  if (found == job_pods_.end()) return own;
-  for (const kube::Key& key : found->second) {
+std::vector<kube::Key> CapacityView::Movable(const ResourcePool& pool, const PodDemand& unit,
+                                             const kube::Key& job) const {
+  std::vector<kube::Key> movable;
+  const auto own = job_pods_.find(job);
+  if (own == job_pods_.end()) return movable;
+  const std::string zone = PinnedZone(unit);
+  const bool has_plan = std::any_of(own->second.begin(), own->second.end(),
+                                    [&](const kube::Key& key) { return reserved_by_.contains(key); });
+  for (const kube::Key& key : own->second) {
     const PodFacts& pod = pods_.at(key);
-    if (pod.role != Role::kNone) own.push_back(&pod);
+    if (!pod.exists) {
+      if (!pod.until_switch) movable.push_back(key);
+      continue;
+    }
+    if (!pod.is_unit || pod.pool != pool.name || room_.noticed().contains(pod.node)) continue;
+    const auto uid = reserved_by_.find(key);
+    // The pod that replaces a terminating one has the same name, so it does not exist beside it.
+    if (pod.terminating && uid == reserved_by_.end()) continue;
+    if (uid == reserved_by_.end()) {
+      if (!has_plan && pod.zone == zone) movable.push_back(key);
+      continue;
+    }
+    // The cache of pods does not keep to which zone a pod is pinned; the plan has it.
+    const PodFacts& planned = reserved_.at(uid->second).at(key);
+    if (planned.zone == zone && !planned.until_switch) movable.push_back(key);
   }
-  return own;
+  return movable;
 }
 
-int CapacityView::UnitsOthersWillRelease(const std::string& pool, const kube::Key& job) const {
-  std::set<kube::Key> released = terminating_;
-  for (const std::string& name : noticed_) {
-    const std::set<kube::Key>& pods = nodes_.at(name).pods;
-    released.insert(pods.begin(), pods.end());
-  }
-  return static_cast<int>(std::count_if(released.begin(), released.end(), [&](const kube::Key& key) {
-    const PodFacts& pod = pods_.at(key);
-    return pod.role == Role::kUnit && pod.pool == pool && pod.job != job;
-  }));
-}
-
-void CapacityView::BoundByQuotas(const PodDemand& unit, const std::string& ns, const std::vector<const PodFacts*>& own,
+void CapacityView::BoundByQuotas(const PodDemand& unit, const kube::Key& job, const std::vector<kube::Key>& movable,
                                  JobUnits& units) const {
-  for (auto it = quotas_.lower_bound({ns, ""}); it != quotas_.end() && it->first.ns == ns; ++it) {
+  for (auto it = quotas_.lower_bound({job.ns, ""}); it != quotas_.end() && it->first.ns == job.ns; ++it) {
     const QuotaFacts& quota = it->second;
-    Amounts held;
-    for (const PodFacts* pod : own) {
-      if (!CountsAgainst(quota, pod->subject)) continue;
-      for (const auto& [name, hard] : quota.hard) held[name] += QuotaUsage(name, pod->amounts);
+    Amounts held;  // that status.used has and the next plan has not, less what it does not have yet
+    const auto count = [&](const PodFacts& pod, int64_t sign) {
+      if (!CountsAgainst(quota, pod.subject)) return;
+      for (const auto& [name, hard] : quota.hard) held[name] += sign * QuotaUsage(name, pod.amounts);
+    };
+    for (const kube::Key& key : movable) {
+      if (const PodFacts& pod = pods_.at(key); pod.exists) count(pod, 1);
+    }
+    for (auto key = not_created_.lower_bound({job.ns, ""}); key != not_created_.end() && key->ns == job.ns; ++key) {
+      if (const PodFacts& pod = pods_.at(*key); pod.job != job) count(pod, -1);
     }
     QuotaRoom room = RoomOf(quota, unit, held);
     if (room.units < units.units) units = {Bounded(room.units), std::move(room.bound)};
@@ -234,37 +258,133 @@ void CapacityView::BoundByQuotas(const PodDemand& unit, const std::string& ns, c
 
 PoolUnits CapacityView::UnitsOf(const ResourcePool& pool, const PodDemand& unit) const {
   base::MutexLock lock(mutex_);
-  const auto count = pools_.find(pool.name);
+  const auto found = pools_.find(pool.name);
+  const PoolCount count = found == pools_.end() ? PoolCount{} : found->second;
   PoolUnits units;
   units.limit = pool.limit;
-  units.used = count == pools_.end() ? 0 : count->second.units;
-  units.capacity = Bounded(OnNodes(unit, true));
-  const int waiting = count == pools_.end() ? 0 : count->second.waiting;
-  const bool autoscaled = pool.scaling == PoolScaling::kAutoscaled;
-  const int64_t on_nodes = autoscaled ? pool.limit : FreeOf(unit) - waiting;
-  units.free = Bounded(std::min<int64_t>(pool.limit - units.used, on_nodes));
+  units.used = count.units;
+  units.capacity = Bounded(room_.FitsWhenEmpty(unit));
+  const int64_t on_nodes = pool.scaling == PoolScaling::kAutoscaled ? pool.limit : room_.Fits(unit);
+  units.free = Bounded(std::min<int64_t>(pool.limit - count.units - count.reserved, on_nodes));
   return units;
 }
 
 JobUnits CapacityView::UnitsFor(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const {
   base::MutexLock lock(mutex_);
-  const std::vector<const PodFacts*> own = OwnPods(job);
-  const auto mine = [&](bool waiting) {
-    return static_cast<int>(std::count_if(own.begin(), own.end(), [&](const PodFacts* pod) {
-      return pod->role == Role::kUnit && pod->pool == pool.name && (!waiting || pod->node.empty());
-    }));
-  };
+  const std::vector<kube::Key> movable = Movable(pool, unit, job);
+  const auto mine = std::count_if(movable.begin(), movable.end(),
+                                  [&](const kube::Key& key) { return pods_.at(key).pool == pool.name; });
   const auto found = pools_.find(pool.name);
   const PoolCount count = found == pools_.end() ? PoolCount{} : found->second;
-  const int others = count.units - mine(false) - UnitsOthersWillRelease(pool.name, job);
-  JobUnits units{Bounded(pool.limit - others), "spec.limit of pool " + pool.name};
+  JobUnits units{Bounded(pool.limit - (count.units + count.reserved - mine)), "spec.limit of pool " + pool.name};
   if (pool.scaling == PoolScaling::kNodes) {
-    // Units of other jobs that still wait for a node will take free ones.
-    const int64_t free = FreeWithout(unit, own) - (count.waiting - mine(true));
+    const int64_t free = room_.FitsWithout(unit, movable);
     if (free < units.units) units = {Bounded(free), "free nodes of pool " + pool.name};
   }
-  BoundByQuotas(unit, job.ns, own, units);
+  BoundByQuotas(unit, job, movable, units);
   return units;
+}
+
+int CapacityView::Leaving(const UnitOwner& owner, const std::string& pool) const {
+  const auto own = job_pods_.find(owner.job);
+  if (own == job_pods_.end()) return 0;
+  return static_cast<int>(std::count_if(own->second.begin(), own->second.end(), [&](const kube::Key& key) {
+    const PodFacts& pod = pods_.at(key);
+    if (!pod.is_unit || (!pool.empty() && pod.pool != pool)) return false;
+    const auto uid = reserved_by_.find(key);
+    return uid == reserved_by_.end() ? pod.exists : reserved_.at(uid->second).at(key).until_switch;
+  }));
+}
+
+std::string CapacityView::ExceededQuota(const std::string& ns, const PodDemand& unit) const {
+  for (auto it = quotas_.lower_bound({ns, ""}); it != quotas_.end() && it->first.ns == ns; ++it) {
+    const QuotaFacts& quota = it->second;
+    if (!CountsAgainst(quota, SubjectOf(unit))) continue;
+    Amounts used = quota.used;
+    for (auto key = not_created_.lower_bound({ns, ""}); key != not_created_.end() && key->ns == ns; ++key) {
+      const PodFacts& pod = pods_.at(*key);
+      if (!CountsAgainst(quota, pod.subject)) continue;
+      for (const auto& [name, hard] : quota.hard) used[name] += QuotaUsage(name, pod.amounts);
+    }
+    for (const auto& [name, hard] : quota.hard) {
+      if (QuotaUsage(name, unit.amounts) > 0 && AmountOf(used, name) > hard) {
+        return "ResourceQuota " + quota.key.name + ": " + name;
+      }
+    }
+  }
+  return "";
+}
+
+absl::Status CapacityView::CheckReserved(const UnitOwner& owner, const std::vector<PlannedUnit>& units) const {
+  const auto refuse = [&](const std::string& bound, bool own) {
+    if (own) {
+      return base::FailedPrecondition(
+          "the units of the new plan are free only once the job's present pods are deleted, and the pods of both plans "
+          "exist during a switch; bounded by {}",
+          bound);
+    }
+    return base::ResourceExhausted(
+        "the units of the plan are not free together, or other jobs have got them since they "
+        "were counted; bounded by {}",
+        bound);
+  };
+  const bool leaving = Leaving(owner, "") > 0;
+  std::set<const PodDemand*> checked;  // against quotas
+  for (const PlannedUnit& unit : units) {
+    if (unit.until_switch || pods_.at(unit.pod).exists) continue;
+    const PoolCount& count = pools_.at(unit.pool->name);
+    const int over = count.units + count.reserved - unit.pool->limit;
+    if (over > 0) {
+      return refuse("spec.limit of pool " + unit.pool->name, over <= Leaving(owner, unit.pool->name));
+    }
+    if (unit.pool->scaling == PoolScaling::kNodes && !room_.HasPlace(unit.pod)) {
+      return refuse("free nodes of pool " + unit.pool->name, leaving);
+    }
+    if (!checked.insert(unit.demand.get()).second) continue;
+    const std::string quota = ExceededQuota(owner.job.ns, *unit.demand);
+    if (!quota.empty()) return refuse(quota, leaving);
+  }
+  return absl::OkStatus();
+}
+
+bool CapacityView::LosesUnits(const Units& before, const Units& now) {
+  return std::any_of(before.begin(), before.end(), [&](const auto& unit) {
+    const auto same = now.find(unit.first);
+    return same == now.end() || same->second.pool != unit.second.pool || same->second.amounts != unit.second.amounts;
+  });
+}
+
+absl::Status CapacityView::Reserve(const UnitOwner& owner, const std::vector<PlannedUnit>& units) {
+  Units wanted;
+  for (const PlannedUnit& unit : units) wanted[unit.pod] = FactsOf(owner, unit);
+  base::MutexLock lock(mutex_);
+  const auto found = reserved_.find(owner.uid);
+  Units before = found == reserved_.end() ? Units() : found->second;
+  ReplaceReserved(owner.uid, wanted);
+  absl::Status fits = CheckReserved(owner, units);
+  if (fits.ok()) {
+    freed_ = freed_ || LosesUnits(before, wanted);
+  } else {
+    ReplaceReserved(owner.uid, std::move(before));
+  }
+  return fits;
+}
+
+void CapacityView::Restore(const UnitOwner& owner, const std::vector<PlannedUnit>& units) {
+  Units wanted;
+  for (const PlannedUnit& unit : units) wanted[unit.pod] = FactsOf(owner, unit);
+  base::MutexLock lock(mutex_);
+  if (const auto before = reserved_.find(owner.uid); before != reserved_.end()) {
+    freed_ = freed_ || LosesUnits(before->second, wanted);
+  }
+  ReplaceReserved(owner.uid, std::move(wanted));
+}
+
+void CapacityView::Release(const std::string& uid) { Restore({{}, uid}, {}); }
+
+bool CapacityView::TakeFreed() {
+  base::MutexLock lock(mutex_);
+  return std::exchange(freed_, false);
 }
 
 PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit) const {
@@ -272,16 +392,15 @@ PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit)
   PoolZones zones;
   const bool autoscaled = pool.scaling == PoolScaling::kAutoscaled;
   base::MutexLock lock(mutex_);
-  for (const auto& [name, node] : nodes_) {
-    if (!node.facts) continue;
-    const auto label = node.facts->labels.find(kZoneLabel);
-    if (label == node.facts->labels.end() || label->second.empty()) continue;
+  for (const NodeFacts* node : room_.Nodes()) {
+    const auto label = node->labels.find(kZoneLabel);
+    if (label == node->labels.end() || label->second.empty()) continue;
     if (autoscaled) {  // nodes will come in any zone, with the label that the present ones carry
       zones.pinnable = true;
       return zones;
     }
     if (zones.zones.contains(label->second)) continue;
-    NodeFacts facts = *node.facts;
+    NodeFacts facts = *node;
     facts.ready = true;
     facts.notice.reset();
     std::erase_if(facts.taints, [](const Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); });
@@ -293,23 +412,20 @@ PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit)
 
 std::optional<Notice> CapacityView::NoticeOf(const std::string& node) const {
   base::MutexLock lock(mutex_);
-  const auto found = nodes_.find(node);
-  if (found == nodes_.end() || !found->second.facts) return std::nullopt;
-  return found->second.facts->notice;
+  const NodeFacts* facts = room_.Find(node);
+  return facts == nullptr ? std::nullopt : facts->notice;
 }
 
 bool CapacityView::IsDown(const std::string& node) const {
   base::MutexLock lock(mutex_);
-  const auto found = nodes_.find(node);
-  return found != nodes_.end() && found->second.facts && !found->second.facts->ready;
+  const NodeFacts* facts = room_.Find(node);
+  return facts != nullptr && !facts->ready;
 }
 
 std::set<kube::Key> CapacityView::JobsOn(const std::string& node) const {
   std::set<kube::Key> jobs;
   base::MutexLock lock(mutex_);
-  const auto found = nodes_.find(node);
-  if (found == nodes_.end()) return jobs;
-  for (const kube::Key& key : found->second.pods) {
+  for (const kube::Key& key : room_.BoundTo(node)) {
     const PodFacts& pod = pods_.at(key);
     if (!pod.job.name.empty()) jobs.insert(pod.job);
   }
@@ -319,8 +435,8 @@ std::set<kube::Key> CapacityView::JobsOn(const std::string& node) const {
 std::vector<std::string> CapacityView::NodesToAvoid(const PodDemand& unit) const {
   std::vector<std::string> avoid;
   base::MutexLock lock(mutex_);
-  for (const std::string& name : noticed_) {
-    NodeFacts facts = *nodes_.at(name).facts;
+  for (const std::string& name : room_.noticed()) {
+    NodeFacts facts = *room_.Find(name);
     facts.notice.reset();
     if (Allows(facts, unit)) avoid.push_back(name);
   }

@@ -1,27 +1,35 @@
-// The nodes, pods and quotas of the cluster, updated change by change, and the units computed from them: those that a
-// pool has, and those that a job may hold.
+// The nodes, pods and quotas of the cluster, updated change by change, the units that plans have reserved, and the
+// units computed from them: those that a pool has, and those that a job may hold.
 //
-//   free units of a pool = sum over nodes of how many units fit beside the pods bound to the node
+// A unit of a plan counts from the moment in which it is reserved until it is released, whether its pod exists or not:
+// against the limit of its pool, against the quotas of its namespace, and on a node that has room for it. So two jobs
+// never get the same unit. The pods of a plan exist beside those of the plan before it, until the switch; so a job may
+// hold what is free, and what it holds already and can keep: units of its plan in the same pool and zone that are not
+// on a node with a notice.
+//
+//   free units of a pool = sum over nodes of how many units fit beside the pods on the node
 //
 // The sum is over nodes that are ready, have no notice (notices.h) and are allowed by selectors, affinity and taints. A
-// unit must fit on one node, so half a unit on each of two nodes counts as none. A job may hold the free units and
-// those that it holds already, at most the pool's limit and what the namespace's quotas allow. After a change the first
-// answer visits all nodes; later answers visit only the job's own pods.
+// unit must fit on one node, so half a unit on each of two nodes counts as none.
 //
 // Thread-safe. Owner: CapacityWatch, which updates it, or a test.
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/pool_zones.h"
 #include "operator/api/resource_pool.h"
 #include "operator/capacity/node_facts.h"
+#include "operator/capacity/node_room.h"
 #include "operator/capacity/quota.h"
 
 namespace medley::ops {
@@ -31,6 +39,22 @@ struct JobUnits {
   std::string bound;  // what limits them: "free nodes of pool p", "ResourceQuota q: pods"
 };
 
+// A job as the owner of units. Two jobs of the same name, one after the other, have different UIDs.
+struct UnitOwner {
+  kube::Key job;
+  std::string uid;
+};
+
+// A unit of a plan: the pod that exists or will exist, and what it requests. Units of the same kind share the pointers,
+// which are not null.
+struct PlannedUnit {
+  kube::Key pod;
+  std::shared_ptr<const ResourcePool> pool;
+  std::shared_ptr<const PodDemand> demand;
+  // Of the plan in force while the job moves to another one: it counts, but the next plan cannot have it.
+  bool until_switch = false;
+};
+
 class CapacityView {
  public:
   // The Put and Erase functions return true when something changed that capacity depends on.
@@ -38,7 +62,8 @@ class CapacityView {
   bool EraseNode(const std::string& name);
   bool PutPod(const kube::Object& pod);
   bool ErasePod(const kube::Key& key);
-  void PutQuota(const kube::Object& quota);
+  // The same for quotas: true when they may allow more.
+  bool PutQuota(const kube::Object& quota);
   void EraseQuota(const kube::Key& key);
   void PutLimitRange(const kube::Object& limit_range);
   void EraseLimitRange(const kube::Key& key);
@@ -48,13 +73,24 @@ class CapacityView {
 
   // For the pool's status. `free` is at most what the pool's limit leaves; in an autoscaled pool it is exactly that.
   PoolUnits UnitsOf(const ResourcePool& pool, const PodDemand& unit) const;
-  // Units that the job may hold, including those that it holds, without those on nodes with a notice.
+  // Units that the job's next plan may hold, including those that the job holds and can keep.
   JobUnits UnitsFor(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const;
 
   // The zones in which units of the pool can be. For pools of scaling Nodes these are the zones of the nodes that could
   // hold a unit if they were empty, even if they are not ready or have a notice. `unit`: a pod of the pool that is not
   // pinned to a zone.
   PoolZones ZonesOf(const ResourcePool& pool, const PodDemand& unit) const;
+
+  // Reserves the units of a plan instead of those that the job has reserved before, all or none. Errors:
+  // ResourceExhausted: other jobs have got units since they were counted. FailedPrecondition: the units are free only
+  // once the pods of the job's present plan are deleted.
+  absl::Status Reserve(const UnitOwner& owner, const std::vector<PlannedUnit>& units);
+  // As Reserve for a plan that is already in force: it counts even if it is over a limit.
+  void Restore(const UnitOwner& owner, const std::vector<PlannedUnit>& units);
+  // Only what pods of the job hold counts from now on.
+  void Release(const std::string& uid);
+  // True when something may have become free since the last call: units, room on nodes, or quotas.
+  bool TakeFreed();
 
   std::optional<Notice> NoticeOf(const std::string& node) const;
   // True for a node that is not ready; false for an unknown node.
@@ -65,57 +101,60 @@ class CapacityView {
   std::vector<std::string> NodesToAvoid(const PodDemand& unit) const;
 
  private:
-  enum class Role { kNone, kUnit, kProfiler };  // of pods whose resources a job may reassign
   struct PodFacts {
     std::string node;  // bound or nominated; empty: the pod waits for a node
     PodAmounts amounts;
     QuotaSubject subject;
     kube::Key job;  // empty: the pod does not belong to a TrainingJob
-    Role role = Role::kNone;
+    bool is_unit = false;
     std::string pool;
+    std::string zone;  // that the pod is pinned to; empty: any
     bool terminating = false;
+    bool exists = true;                       // false: only reserved
+    bool until_switch = false;                // PlannedUnit::until_switch; of reserved units
+    std::shared_ptr<const PodDemand> demand;  // of a unit that waits for a node
     bool operator==(const PodFacts& other) const;
   };
-  struct Node {
-    std::optional<NodeFacts> facts;  // absent: the view has seen pods of the node, but not the node
-    Amounts used;
-    std::set<kube::Key> pods;
-  };
   struct PoolCount {
-    int units = 0;
-    int waiting = 0;  // those without a node
+    int units = 0;     // whose pods exist
+    int reserved = 0;  // whose pods do not exist
   };
-  struct CachedFree {
-    uint64_t revision = 0;
-    int64_t free = 0;
-  };
+  using Units = std::map<kube::Key, PodFacts>;  // by pod
 
   static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // nullopt: the pod has ended
-  bool ErasePodLocked(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Count(const PodFacts& pod, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t FreeOf(const PodDemand& unit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t OnNodes(const PodDemand& unit, bool empty) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Units of other jobs whose pods are terminating or on nodes with a notice. They do not count against the pool's
-  // limit, because their replacements may exist already.
-  int UnitsOthersWillRelease(const std::string& pool, const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<const PodFacts*> OwnPods(const kube::Key& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Free units on nodes if the `own` pods, bound or not, were deleted.
-  int64_t FreeWithout(const PodDemand& unit, const std::vector<const PodFacts*>& own) const
+  static PodFacts FactsOf(const UnitOwner& owner, const PlannedUnit& unit);
+  void Insert(const kube::Key& key, PodFacts facts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The pod has ended or is deleted; false: it did not exist.
+  bool EraseExisting(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool LosesUnits(const Units& before, const Units& now);
+  // False: the pod is not known.
+  bool Erase(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // If the pod does not exist and is reserved.
+  void InsertReserved(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReplaceReserved(const std::string& uid, Units units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Own units that the job's next plan may have instead of further ones, if it wants such units of the pool.
+  std::vector<kube::Key> Movable(const ResourcePool& pool, const PodDemand& unit, const kube::Key& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BoundByQuotas(const PodDemand& unit, const std::string& ns, const std::vector<const PodFacts*>& own,
+  void BoundByQuotas(const PodDemand& unit, const kube::Key& job, const std::vector<kube::Key>& movable,
                      JobUnits& units) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Own units of the pool (empty: of any) that exist and that the new plan does not have: those of the plan before.
+  int Leaving(const UnitOwner& owner, const std::string& pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckReserved(const UnitOwner& owner, const std::vector<PlannedUnit>& units) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // "": the quotas admit the pods that are to be created.
+  std::string ExceededQuota(const std::string& ns, const PodDemand& unit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable base::Mutex mutex_;
-  uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<std::string, Node> nodes_ ABSL_GUARDED_BY(mutex_);
-  std::map<kube::Key, PodFacts> pods_ ABSL_GUARDED_BY(mutex_);
+  mutable NodeRoom room_ ABSL_GUARDED_BY(mutex_);
+  Units pods_ ABSL_GUARDED_BY(mutex_);  // with those that are only reserved
   std::map<kube::Key, std::set<kube::Key>> job_pods_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, PoolCount> pools_ ABSL_GUARDED_BY(mutex_);
-  std::set<kube::Key> terminating_ ABSL_GUARDED_BY(mutex_);  // pods
-  std::set<std::string> noticed_ ABSL_GUARDED_BY(mutex_);    // nodes
+  std::map<std::string, Units> reserved_ ABSL_GUARDED_BY(mutex_);         // by UID of the job
+  std::map<kube::Key, std::string> reserved_by_ ABSL_GUARDED_BY(mutex_);  // pod -> UID
+  std::set<kube::Key> not_created_ ABSL_GUARDED_BY(mutex_);               // pods that are only reserved
+  bool freed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<kube::Key, QuotaFacts> quotas_ ABSL_GUARDED_BY(mutex_);
   std::map<kube::Key, kube::Object> limit_ranges_ ABSL_GUARDED_BY(mutex_);
-  mutable std::map<std::string, CachedFree> cached_free_ ABSL_GUARDED_BY(mutex_);  // by PodDemand::Fingerprint
 };
 
 }  // namespace medley::ops

@@ -9,15 +9,6 @@ constexpr char kJobs[] = "jobs";
 constexpr char kPools[] = "pools";
 constexpr base::nanoseconds kPoll = base::milliseconds(5);
 
-// True when the change may allow more units: another limit or scope, or less use.
-bool FreesSomething(const QuotaFacts& before, const QuotaFacts& now) {
-  if (before.hard != now.hard || before.scopes != now.scopes) return true;
-  for (const auto& [name, used] : before.used) {
-    if (AmountOf(now.used, name) < used) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 CapacityWatch::CapacityWatch(Options options, const kube::Store& jobs, const kube::Store& pools, base::Clock& clock)
@@ -65,6 +56,10 @@ void CapacityWatch::Stop() {
   controller_.Stop();
 }
 
+void CapacityWatch::ReportFreed() {
+  if (options_.units_freed && view_.TakeFreed()) options_.units_freed();
+}
+
 void CapacityWatch::RequeueJobs(const std::string& ns) { controller_.EnqueueAfter({ns, kJobs}, options_.debounce); }
 
 void CapacityWatch::RequeuePools() { controller_.EnqueueAfter({"", kPools}, options_.debounce); }
@@ -77,6 +72,7 @@ void CapacityWatch::NodeChanged(const std::string& name, const std::optional<Not
   }
   RequeueJobs("");
   RequeuePools();
+  ReportFreed();
 }
 
 kube::EventHandler CapacityWatch::NodeHandler() {
@@ -99,6 +95,7 @@ kube::EventHandler CapacityWatch::NodeHandler() {
 kube::EventHandler CapacityWatch::PodHandler() {
   const auto requeue = [this](bool changed) {
     if (changed) RequeuePools();
+    ReportFreed();
   };
   kube::EventHandler handler;
   handler.on_add = [this, requeue](const kube::ObjectPtr& pod, bool) { requeue(view_.PutPod(*pod)); };
@@ -111,17 +108,16 @@ kube::EventHandler CapacityWatch::PodHandler() {
 
 kube::EventHandler CapacityWatch::QuotaHandler() {
   kube::EventHandler handler;
-  handler.on_add = [this](const kube::ObjectPtr& quota, bool) {
-    view_.PutQuota(*quota);
-    RequeueJobs(quota->key().ns);
+  const auto put = [this](const kube::Object& quota) {
+    if (view_.PutQuota(quota)) RequeueJobs(quota.key().ns);
+    ReportFreed();
   };
-  handler.on_update = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
-    view_.PutQuota(*now);
-    if (FreesSomething(QuotaFactsOf(*before), QuotaFactsOf(*now))) RequeueJobs(now->key().ns);
-  };
+  handler.on_add = [put](const kube::ObjectPtr& quota, bool) { put(*quota); };
+  handler.on_update = [put](const kube::ObjectPtr&, const kube::ObjectPtr& now) { put(*now); };
   handler.on_delete = [this](const kube::ObjectPtr& quota, bool) {
     view_.EraseQuota(quota->key());
     RequeueJobs(quota->key().ns);
+    ReportFreed();
   };
   return handler;
 }

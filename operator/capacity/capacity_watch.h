@@ -5,6 +5,7 @@
 //   node               --> view --> [debounce] --> enqueue_job(all), enqueue_pool(all)
 //   quota, limit range --> view --> [debounce] --> enqueue_job(all of the namespace)
 //   pod                --> view --> [debounce] --> enqueue_pool(all)
+//   what frees units   --> view --> units_freed
 //
 // A change of another workload's pods does not requeue jobs: every reconciliation of a job reads its units anyway.
 // Thread-safe. Owner: OperatorApp. Order of calls: AddSources, start of the informers, WaitForSync, Start, Stop.
@@ -21,6 +22,9 @@
 namespace medley::ops {
 
 inline kube::Resource LimitRanges() { return {"", "v1", "limitranges", "LimitRange", true}; }
+inline kube::Resource PriorityClasses() {
+  return {"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false};
+}
 
 class CapacityWatch {
  public:
@@ -28,6 +32,8 @@ class CapacityWatch {
     base::nanoseconds debounce = base::seconds(1);
     std::function<void(const kube::Key&)> enqueue_job;
     std::function<void(const kube::Key&)> enqueue_pool;
+    // Something may have become free; called without a debounce. null: nobody waits for units.
+    std::function<void()> units_freed;
   };
   struct Sources {
     kube::Informer& nodes;
@@ -46,7 +52,7 @@ class CapacityWatch {
   absl::Status Start(std::stop_token stop) { return controller_.Start(std::move(stop)); }
   void Stop();  // idempotent
 
-  const CapacityView& view() const { return view_; }
+  CapacityView& view() { return view_; }
 
  private:
   // Requeues jobs or pools. Keys: {namespace, "jobs"} ({"", "jobs"}: all jobs) and {"", "pools"}.
@@ -67,6 +73,7 @@ class CapacityWatch {
   kube::EventHandler QuotaHandler();
   kube::EventHandler LimitRangeHandler();
   void NodeChanged(const std::string& name, const std::optional<Notice>& before, bool changed);
+  void ReportFreed();
   void RequeueJobs(const std::string& ns);
   void RequeuePools();
 

@@ -1,5 +1,7 @@
 #include "operator/capacity/pod_demand.h"
 
+#include "operator/api/pool_zones.h"
+
 namespace medley::ops {
 namespace {
 
@@ -132,6 +134,26 @@ PodDemand DemandOf(const kube::Object& pod) {
   demand.terminating = pod.At("/spec/activeDeadlineSeconds").is_number();
   demand.best_effort = !NamesCpuOrMemory(demand.amounts.requests) && !NamesCpuOrMemory(demand.amounts.limits);
   return demand;
+}
+
+std::string PinnedZone(const PodDemand& demand) {
+  const Json& selected = Field(demand.node_selector, kZoneLabel);
+  if (selected.is_string()) return selected.get<std::string>();
+  if (!demand.node_terms.is_array() || demand.node_terms.empty()) return "";
+  std::string zone;
+  for (const Json& term : demand.node_terms) {
+    std::string of_term;
+    const Json& expressions = Field(term, "matchExpressions");
+    if (!expressions.is_array()) return "";
+    for (const Json& expression : expressions) {
+      const Json& values = Field(expression, "values");
+      const bool pins = Field(expression, "key") == kZoneLabel && Field(expression, "operator") == "In";
+      if (pins && values.is_array() && values.size() == 1 && values[0].is_string()) of_term = values[0];
+    }
+    if (of_term.empty() || (!zone.empty() && zone != of_term)) return "";
+    zone = of_term;
+  }
+  return zone;
 }
 
 }  // namespace medley::ops

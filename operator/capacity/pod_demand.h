@@ -43,4 +43,7 @@ struct PodDemand {
 
 PodDemand DemandOf(const kube::Object& pod);
 
+// The one zone that the pod is pinned to, by its selector or by every term of its affinity; empty: none.
+std::string PinnedZone(const PodDemand& demand);
+
 }  // namespace medley::ops

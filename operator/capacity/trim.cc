@@ -104,7 +104,13 @@ void TrimPod(kube::Object& pod) {
   TrimMetadata(json["metadata"]);
   KeepOwn(json["metadata"], "labels");
   Json& spec = json["spec"];
-  KeepFields(spec, {"nodeName", "priorityClassName", "activeDeadlineSeconds"});
+  // Where a unit that waits for a node may run decides how much room it takes from others.
+  if (own && spec.value("nodeName", "").empty()) {
+    KeepFields(spec, {"priorityClassName", "activeDeadlineSeconds", "nodeSelector", "affinity", "tolerations"});
+    if (spec.contains("affinity")) KeepFields(spec["affinity"], {"nodeAffinity"});
+  } else {
+    KeepFields(spec, {"nodeName", "priorityClassName", "activeDeadlineSeconds"});
+  }
   spec["containers"] = Json::array({container});
   Json& status = json["status"];
   if (!own) {

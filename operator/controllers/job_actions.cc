@@ -6,6 +6,7 @@
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/node_facts.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 
 namespace medley::ops {
@@ -37,9 +38,11 @@ using lifecycle::ReadPools;
 using lifecycle::ReadProfiles;
 using lifecycle::RecordSwitch;
 using lifecycle::ReportNewerTerm;
+using lifecycle::ReserveUnits;
 using lifecycle::SavePlan;
 using lifecycle::SendPlan;
 using lifecycle::SuspendTraining;
+using lifecycle::TakeTurn;
 using lifecycle::WriteLog;
 
 Answer JobActions::Do(const Action& action) {
@@ -76,6 +79,29 @@ Answer JobActions::Carry(const ReadLog& action) {
   path += std::string("?container=") + kWorkerContainer;
   if (action.tail_lines > 0) path += "&tailLines=" + std::to_string(action.tail_lines);
   return deps_.client.GetRaw(path);
+}
+
+Answer JobActions::Carry(const TakeTurn&) {
+  if (!input_.job) return TakeTurn::Turn();
+  const auto ahead = deps_.line.Take(PlaceInLine(deps_, *input_.job, *input_.object));
+  return TakeTurn::Turn{ahead ? ahead->ToString() : ""};
+}
+
+Answer JobActions::Carry(const ReserveUnits& action) {
+  const UnitOwner owner{key_, input_.object->uid()};
+  std::vector<PlannedUnit> units;
+  if (input_.job) units = UnitsOfSlots(deps_, *input_.job, action.slots, action.until_switch);
+  absl::Status done;
+  if (action.is_stored) {
+    deps_.capacity.Restore(owner, units);
+  } else if (const auto ahead = deps_.line.Ahead(key_, turn_)) {
+    done = base::ResourceExhausted("units have become free, and job {}, which waits for them, is planned first",
+                                   ahead->ToString());
+  } else {
+    done = deps_.capacity.Reserve(owner, units);
+  }
+  ReportFreed(deps_);
+  return done;
 }
 
 Answer JobActions::Carry(const EnsureObject& action) {

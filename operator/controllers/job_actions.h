@@ -11,15 +11,16 @@ namespace medley::ops {
 
 class JobActions {
  public:
-  // `first`: this is the first pass of this process over this job. `stop` ends calls to the scheduling service and to
-  // the coordinator.
-  JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first,
+  // `first`: this is the first pass of this process over this job. `turn`: of the line of waiting jobs when the pass
+  // began. `stop` ends calls to the scheduling service and to the coordinator.
+  JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first, int64_t turn,
              std::stop_token stop)
       : deps_(deps),
         input_(input),
         key_(input.object->key()),
         term_(leader_term),
         first_(first),
+        turn_(turn),
         stop_(std::move(stop)) {}
 
   lifecycle::Answer Do(const lifecycle::Action& action);
@@ -32,6 +33,8 @@ class JobActions {
   lifecycle::Answer Carry(const lifecycle::ReadProfiles& action);
   lifecycle::Answer Carry(const lifecycle::GetObject& action);
   lifecycle::Answer Carry(const lifecycle::ReadLog& action);
+  lifecycle::Answer Carry(const lifecycle::TakeTurn& action);
+  lifecycle::Answer Carry(const lifecycle::ReserveUnits& action);
   lifecycle::Answer Carry(const lifecycle::EnsureObject& action);
   lifecycle::Answer Carry(const lifecycle::ApplyObject& action);
   lifecycle::Answer Carry(const lifecycle::DeleteObject& action);
@@ -66,6 +69,7 @@ class JobActions {
   const kube::Key key_;
   const int64_t term_;
   const bool first_;
+  const int64_t turn_;
   const std::stop_token stop_;
 };
 

@@ -7,6 +7,7 @@
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "operator/capacity/capacity_view.h"
+#include "operator/capacity/waiting_line.h"
 #include "operator/lifecycle/options.h"
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
@@ -23,13 +24,15 @@ struct JobStores {
   const kube::Store& pools;
   const kube::Store& pods;
   const kube::Store& config_maps;  // those that this operator has created
+  const kube::Store& priority_classes;
 };
 
 struct JobDeps {
   kube::Client& client;
   base::Clock& clock;
   JobStores stores;
-  const CapacityView& capacity;
+  CapacityView& capacity;
+  WaitingLine& line;
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
   ObservationSender& observations;

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "operator/controllers/job_actions.h"
 #include "operator/controllers/job_metrics_view.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 
 namespace medley::ops {
@@ -19,8 +20,14 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
     deps_.links.Drop(key);
     deps_.metrics.jobs().Remove(key);
     deps_.expectations.Forget(key);
-    base::MutexLock lock(mutex_);
-    memories_.erase(key);
+    deps_.line.Leave(key);
+    std::shared_ptr<lifecycle::Memory> memory;
+    {
+      base::MutexLock lock(mutex_);
+      if (auto node = memories_.extract(key)) memory = node.mapped();
+    }
+    if (memory != nullptr) deps_.capacity.Release(memory->uid);
+    ReportFreed(deps_);
     return Result{};
   }
   if (!ManagedByThisOperator(*object)) return Result{};
@@ -36,9 +43,11 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
 
 absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lifecycle::Memory& memory) {
   const bool first = memory.uid != object->uid();
+  if (first && !memory.uid.empty()) deps_.capacity.Release(memory.uid);  // of an earlier job of this name
+  const int64_t turn = deps_.line.turn();
   const lifecycle::JobInput input = ReadJobInput(deps_, object);
   const lifecycle::World world = ReadWorld(deps_, object, memory, first);
-  JobActions actions(deps_, input, world.leader_term, first, stop_);
+  JobActions actions(deps_, input, world.leader_term, first, turn, stop_);
   int carried_out = 0;
   const auto respond = [&](const lifecycle::Action& action) -> std::optional<lifecycle::Answer> {
     if (++carried_out > kMaxActions) return std::nullopt;
@@ -52,6 +61,11 @@ absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lif
   memory = std::move(decision.memory);
   for (const lifecycle::Effect& effect : decision.effects) actions.Do(effect);
   deps_.metrics.jobs().Set(object->key(), SnapshotOf(input, memory, decision.observed.get()), world.now);
+  if (decision.waits_for_units) {
+    deps_.line.Wait(object->key(), turn);
+  } else {
+    deps_.line.Leave(object->key());
+  }
   MEDLEY_RETURN_IF_ERROR(decision.status);
   return Result{decision.requeue_after};
 }

@@ -11,6 +11,11 @@ struct Describer {
   std::string operator()(const ReadProfiles&) const { return "read profiles"; }
   std::string operator()(const GetObject& a) const { return fmt::format("get {} {}", a.resource.kind, a.key.name); }
   std::string operator()(const ReadLog& a) const { return "read log of " + a.pod.name; }
+  std::string operator()(const TakeTurn&) const { return "take turn"; }
+  std::string operator()(const ReserveUnits& a) const {
+    if (a.slots.empty()) return "release units";
+    return fmt::format("reserve {} units{}", a.slots.size(), a.is_stored ? " of the stored plan" : "");
+  }
   std::string operator()(const EnsureObject& a) const {
     return fmt::format("ensure {} {}", a.resource.kind, a.object.key().name);
   }
@@ -52,7 +57,8 @@ std::string Describe(const Action& action) { return std::visit(Describer(), acti
 bool IsRead(const Action& action) {
   return std::holds_alternative<ReadPools>(action) || std::holds_alternative<ReadPlan>(action) ||
          std::holds_alternative<ReadProfiles>(action) || std::holds_alternative<GetObject>(action) ||
-         std::holds_alternative<ReadLog>(action) || std::holds_alternative<Connect>(action);
+         std::holds_alternative<ReadLog>(action) || std::holds_alternative<TakeTurn>(action) ||
+         std::holds_alternative<ReserveUnits>(action) || std::holds_alternative<Connect>(action);
 }
 
 }  // namespace medley::ops::lifecycle

@@ -20,6 +20,7 @@
 #include "common/model/planning.h"
 #include "kube/object.h"
 #include "operator/lifecycle/world.h"
+#include "operator/records/member_slot.h"
 #include "operator/records/plan_record.h"
 #include "operator/records/zone_choice.h"
 
@@ -59,6 +60,26 @@ struct ReadLog {
   using Answer = absl::StatusOr<std::string>;
   kube::Key pod;
   int tail_lines = 0;  // 0: the whole log
+};
+
+// --- Units.
+
+// Asks whether it is the job's turn to be planned among the jobs that wait for units (WaitingLine::Take). Answer: the
+// job that is planned first, as NAMESPACE/NAME; empty: none.
+struct TakeTurn {
+  struct Turn {
+    std::string ahead;
+  };
+  using Answer = Turn;
+};
+
+// Reserves the units of a plan instead of those that the job has reserved before (CapacityView::Reserve). Errors:
+// ResourceExhausted, FailedPrecondition.
+struct ReserveUnits {
+  using Answer = absl::Status;
+  std::vector<MemberSlot> slots;         // none: what is reserved is released
+  std::vector<MemberSlot> until_switch;  // of the plan in force
+  bool is_stored = false;                // the plan was accepted before: its units are reserved in any case
 };
 
 // --- Objects.
@@ -178,15 +199,15 @@ struct AskForPlan {
   model::PlanRequest request;
 };
 
-using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, EnsureObject, ApplyObject,
-                            DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan, Connect, SendPlan,
+using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits, EnsureObject,
+                            ApplyObject, DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan, Connect, SendPlan,
                             SuspendTraining, DrainMembers, AskForPlan>;
 
 // The Answer types above, each once.
 using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>,
-                            absl::StatusOr<std::string>, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
-                            SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
-                            SuspendTraining::Outcome, AskForPlan::Outcome>;
+                            absl::StatusOr<std::string>, TakeTurn::Turn, absl::Status, CreatePods::Outcomes,
+                            DeletePods::Outcome, SavePlan::Outcome, std::shared_ptr<const Observation>,
+                            absl::StatusOr<int64_t>, SuspendTraining::Outcome, AskForPlan::Outcome>;
 
 // One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
 std::string Describe(const Action& action);

@@ -88,14 +88,18 @@ std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) 
 }
 
 // The same plan, with the disrupted pods elsewhere.
-absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
+// False: the units are not available.
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
   PlanRecord record = *pass.memory.planning.record;
   const int64_t from = record.plan.generation;
   record.plan.generation = NextGeneration(pass);
   record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
   record.reason = reason;
   record.fallback = FallbackOf(pass);
+  MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
+  if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  pass.memory.planning.reserved = {record.plan.generation, record.fallback != nullptr};
   FillPlanStatus(pass);
   const std::string sentence = fmt::format(
       "from generation {} to generation {}: the same plan, {} of its {} pods "
@@ -105,7 +109,7 @@ absl::Status Relocate(Pass& pass, const TrainingJob& job, const std::string& rea
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
   pass.Publish(CountReplan{reason});
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
-  return absl::OkStatus();
+  return true;
 }
 
 bool CanMove(JobPhase phase) {
@@ -154,9 +158,12 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   const bool can_relocate = std::none_of(disrupted.begin(), disrupted.end(), [&](const Disrupted& each) {
     return IsSetAside(pass, each.pod->label(kPoolLabel));
   });
+  bool crowded = false;  // no unit is free beside those that will be lost
   if (can_relocate && PlanFits(pass, choice.pools)) {
-    MEDLEY_RETURN_IF_ERROR(Relocate(pass, job, reason, disrupted.size()));
-    return true;
+    if (IsAfterRefusal(pass)) return false;
+    MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
+    if (relocated) return true;
+    crowded = true;
   }
   if (!job.elasticity.enabled) return false;
   const base::SteadyTime now = pass.world.steady;
@@ -169,7 +176,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
   if (!profiled.profile) return false;
   for (PoolView& view : profiled.pools.pools) {
-    if (IsSetAside(pass, view.pool.name)) view.units -= CountOn(disrupted, view.pool.name);
+    if (crowded || IsSetAside(pass, view.pool.name)) view.units -= CountOn(disrupted, view.pool.name);
   }
   MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, profiled, InputsOf(job, profiled.pools)));
   const bool moved = pass.memory.planning.record->plan.generation != before;

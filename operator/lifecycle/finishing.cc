@@ -99,6 +99,7 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
   JobStatus& status = pass.memory.status.current;
   pass.Publish(Disconnect{});
+  MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (policy.clean_pod_policy != CleanPodPolicy::kNone) {
     const bool all = policy.clean_pod_policy == CleanPodPolicy::kAll;
     MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, all ? WhichPods::kAll : WhichPods::kRunning));
@@ -119,6 +120,7 @@ absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
 
 absl::Status Finalize(Pass& pass) {
   pass.Publish(Disconnect{});
+  MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (!HasFinalizer(pass.object)) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, WhichPods::kAll));
   if (pass.world.pods.empty()) return RemoveFinalizer(pass);

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/running.h"
 
 namespace medley::ops::lifecycle {
@@ -20,6 +21,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
   status.observed_generation = pass.object.generation();
   MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));
   MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
+  MEDLEY_RETURN_IF_ERROR(KeepUnitsReserved(pass));
   if (job.run_policy.suspend) return Suspend(pass, job);
   Resume(pass);
   if (status.start_time.empty()) status.start_time = base::FormatTime(pass.world.now);
@@ -67,6 +69,7 @@ Decision Decide(const JobInput& input, const World& world, Memory memory, const 
   decision.memory = std::move(pass.memory);
   decision.effects = pass.TakeEffects();
   decision.observed = pass.observed;
+  decision.waits_for_units = pass.waits_for_units;
   return decision;
 }
 

@@ -36,6 +36,7 @@ struct Decision {
   Memory memory;
   std::vector<Effect> effects;
   std::optional<base::nanoseconds> requeue_after;
+  bool waits_for_units = false;                 // the job has no plan and wants one
   std::shared_ptr<const Observation> observed;  // by which the pass was decided; null: none
 };
 

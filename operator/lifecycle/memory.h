@@ -13,6 +13,7 @@
 #include "operator/lifecycle/members.h"
 #include "operator/lifecycle/objects.h"
 #include "operator/lifecycle/observing.h"
+#include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/refusal.h"
@@ -29,6 +30,7 @@ struct Memory {
   ObjectsState objects;
   ProfilingState profiling;
   PlanningState planning;
+  PlacementState placement;
   RunningState running;
   MembersState members;
   DisruptionState disruption;

@@ -80,6 +80,7 @@ class Pass {
   std::string profile_hash;  // of the job's model; empty: the model is invalid
   // False: the spec is invalid now; a job that has a plan continues with it.
   bool spec_is_valid = true;
+  bool waits_for_units = false;                 // the job has no plan and wants one (WaitingLine)
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   std::string coordinator;                      // the address to which this pass is connected; empty: none
 

@@ -1,6 +1,7 @@
 #include "operator/lifecycle/planning.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -10,12 +11,20 @@
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 
 namespace medley::ops::lifecycle {
 namespace {
+
+constexpr base::nanoseconds kTurnRetry = base::seconds(1);
+// After a plan whose units could not be reserved; doubles each time.
+constexpr base::nanoseconds kFirstRefusal = base::milliseconds(100);
+constexpr base::nanoseconds kLongestRefusal = base::seconds(30);  // of a job without a plan
+constexpr base::nanoseconds kLongestReplanRefusal = std::chrono::minutes(10);
+constexpr base::nanoseconds kPodCacheRetry = base::milliseconds(200);
 
 std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
   std::vector<PlanStatus::Alternative> alternatives;
@@ -103,6 +112,38 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
   return absl::OkStatus();
 }
 
+absl::Status PlanAndRun(Pass& pass, const TrainingJob& job) {
+  const bool resumed = pass.memory.status.current.plan.has_value();
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal) {
+    SetUnplanned(pass, *choice.refusal);
+    pass.RequeueAfter(pass.options.scheduler_retry);
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
+  if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
+  if (profiled.why) SetUnplanned(pass, *profiled.why);
+  if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result, FindFirstPlan(pass, job, profiled));
+  if (!result) return absl::OkStatus();
+  RememberFirstPlan(pass, profiled, result->plan.has_value());
+  const bool feasible = result->plan && result->execution_plan;
+  if (!feasible && profiled.measuring.empty()) {
+    ExplainInfeasible(pass, result->reasons, profiled.pools);
+    pass.memory.planning.together.clear();
+    return absl::OkStatus();
+  }
+  if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
+    SetUnplanned(pass, WaitingForProfiles(profiled, feasible));
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, profiled.pools, *profiled.profile,
+                                                      resumed ? "Resumed" : "FirstPlan"));
+  if (!accepted) return absl::OkStatus();
+  pass.memory.profiling = ProfilingState();
+  return RunPlan(pass, job);
+}
+
 }  // namespace
 
 absl::Status ReadStoredPlan(Pass& pass) {
@@ -121,6 +162,70 @@ absl::Status ReadStoredPlan(Pass& pass) {
   }
   state.record = *std::move(record);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
+  PlanningState& state = pass.memory.planning;
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved,
+                          pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), false}));
+  if (reserved.ok()) {
+    state.reserved = {-1, false};  // until the plan is stored
+    state.refusals = 0;
+    state.together.clear();
+    return true;
+  }
+  const base::nanoseconds pause = std::min(kFirstRefusal * (int64_t{1} << std::min(state.refusals, 20)),
+                                           state.record ? kLongestReplanRefusal : kLongestRefusal);
+  ++state.refusals;
+  state.refused_until = pass.world.steady + pause;
+  pass.RequeueAfter(pause);
+  pass.Publish(CountPlan{"refused"});
+  const std::string why = base::Message(reserved);
+  if (state.record) {
+    PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
+    return false;
+  }
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Infeasible", why);
+  if (state.refusals < 2) return false;  // others have got units, and the next plan is made from new numbers
+  std::map<std::string, int> units;
+  for (const MemberSlot& slot : record.slots) ++units[slot.pool];
+  const auto most =
+      std::max_element(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != units.end()) state.together[most->first] = most->second - 1;
+  return false;
+}
+
+bool IsAfterRefusal(Pass& pass) {
+  const base::nanoseconds left = pass.memory.planning.refused_until - pass.world.steady;
+  if (left <= base::nanoseconds(0)) return false;
+  pass.RequeueAfter(left);
+  return true;
+}
+
+absl::Status KeepUnitsReserved(Pass& pass) {
+  PlanningState& state = pass.memory.planning;
+  if (!state.record) return ReleaseUnits(pass);
+  const PlanRecord& record = *state.record;
+  const bool with_fallback = record.fallback != nullptr && !IsInForce(pass);
+  const PlanningState::Reserved wanted{record.plan.generation, with_fallback};
+  if (state.reserved == wanted) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(
+      const absl::Status done,
+      pass.Ask(ReserveUnits{record.slots, with_fallback ? record.FallbackSlots() : std::vector<MemberSlot>(), true}));
+  if (done.ok()) state.reserved = wanted;
+  return done;
+}
+
+absl::Status ReleaseUnits(Pass& pass) {
+  PlanningState& state = pass.memory.planning;
+  if (state.reserved == PlanningState::Reserved()) return absl::OkStatus();
+  if (!pass.world.pods_are_current) {  // pods that were created just now do not count yet
+    pass.RequeueAfter(kPodCacheRetry);
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(ReserveUnits{{}, {}, true}));
+  if (done.ok()) state.reserved = {};
+  return done;
 }
 
 absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record) {
@@ -151,8 +256,9 @@ absl::Status DeletePlan(Pass& pass) {
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
                           pass.Ask(DeleteObject{kube::resources::ConfigMaps(), key, std::nullopt, ""}));
   if (!deleted.ok() && !kube::IsNotFound(deleted)) return deleted;
-  pass.memory.planning = PlanningState();
-  return absl::OkStatus();
+  pass.memory.planning.record.reset();
+  pass.memory.planning.version.clear();
+  return KeepUnitsReserved(pass);
 }
 
 absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
@@ -182,33 +288,20 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
-  const bool resumed = pass.memory.status.current.plan.has_value();
-  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
-  if (choice.refusal) {
-    SetUnplanned(pass, *choice.refusal);
-    pass.RequeueAfter(pass.options.scheduler_retry);
+  if (IsPausedAfterRelease(pass)) return absl::OkStatus();
+  pass.waits_for_units = true;
+  if (IsAfterRefusal(pass)) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Turn turn, pass.Ask(TakeTurn{}));
+  if (!turn.ahead.empty()) {
+    pass.RequeueAfter(kTurnRetry);
+    if (pass.memory.status.current.conditions.Find(kPlannedCondition) != nullptr) return absl::OkStatus();
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "WaitingForTurn",
+                 "Job " + turn.ahead + " waits for units with a higher priority or for longer, and is planned first.");
     return absl::OkStatus();
   }
-  MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
-  if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
-  if (profiled.why) SetUnplanned(pass, *profiled.why);
-  if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result, FindFirstPlan(pass, job, profiled));
-  if (!result) return absl::OkStatus();
-  RememberFirstPlan(pass, profiled, result->plan.has_value());
-  const bool feasible = result->plan && result->execution_plan;
-  if (!feasible && profiled.measuring.empty()) {
-    ExplainInfeasible(pass, result->reasons, profiled.pools);
-    return absl::OkStatus();
-  }
-  if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
-    SetUnplanned(pass, WaitingForProfiles(profiled, feasible));
-    return absl::OkStatus();
-  }
-  MEDLEY_RETURN_IF_ERROR(
-      Accept(pass, job, *result, profiled.pools, *profiled.profile, resumed ? "Resumed" : "FirstPlan"));
-  pass.memory.profiling = ProfilingState();
-  return RunPlan(pass, job);
+  MEDLEY_RETURN_IF_ERROR(PlanAndRun(pass, job));
+  pass.waits_for_units = !pass.memory.planning.record && !pass.memory.status.current.finished();
+  return absl::OkStatus();
 }
 
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
@@ -239,8 +332,8 @@ std::vector<std::string> PodNames(const Pass& pass) {
   return names;
 }
 
-absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
-                    const model::Profile& profile, const std::string& reason) {
+absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result,
+                            const UsablePools& pools, const model::Profile& profile, const std::string& reason) {
   const std::optional<PlanRecord>& before = pass.memory.planning.record;
   PlanRecord record;
   record.plan = *result.execution_plan;
@@ -264,7 +357,10 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
     record.coordinator_restarts = before->coordinator_restarts;
     record.fallback = FallbackOf(pass);
   }
+  MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
+  if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  pass.memory.planning.reserved = {record.plan.generation, record.fallback != nullptr};
   pass.memory.replanning.considered = InputsOf(job, pools);
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);
@@ -274,7 +370,7 @@ absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult&
                   reason, model::Summary(record.plan, record.layer_names), record.plan.estimate.throughput,
                   record.plan.estimate.usd_per_hour, record.plan.provenance.planner));
   SetPlanned(pass);
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace medley::ops::lifecycle

@@ -5,6 +5,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,18 @@ struct PlanningState {
   // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
   std::optional<PlanRecord> record;
   std::string version;  // resourceVersion of the ConfigMap that holds it; empty: none is known
+  // The plan whose units are reserved; 0: none, -1: a plan that was not stored.
+  struct Reserved {
+    int64_t generation = 0;
+    bool with_fallback = false;
+    bool operator==(const Reserved&) const = default;
+  };
+  Reserved reserved;
+  // Plans in a row whose units could not be reserved, and until when no other is asked for.
+  int refusals = 0;
+  base::SteadyTime refused_until{};
+  // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
+  std::map<std::string, int> together;
 };
 
 // Reads the stored plan unless the memory has it.
@@ -33,6 +46,17 @@ absl::Status ReadStoredPlan(Pass& pass);
 // or later leader is lost. If another operator has stored a plan meanwhile, returns an error and puts that plan into
 // the memory.
 absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record);
+// Reserves the units of a plan that is about to be stored. False: they are not available; the condition Planned or an
+// Event says why, and the job tries again.
+absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record);
+// Reserves the units of the stored plan, and until it is in force those of the plan before it, unless this process has
+// reserved them; without a plan, releases them.
+absl::Status KeepUnitsReserved(Pass& pass);
+// Also of a stored plan: the job has ended.
+absl::Status ReleaseUnits(Pass& pass);
+// True while no plan is asked for after one whose units could not be reserved.
+bool IsAfterRefusal(Pass& pass);
+
 // Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
 absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
 absl::Status DeletePlan(Pass& pass);
@@ -45,9 +69,10 @@ absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const Tr
                                                             const UsablePools& pools, const model::Profile& profile,
                                                             const JobProgress& progress);
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools);
-// Makes a feasible result the job's plan. Errors: the plan is invalid, or could not be stored.
-absl::Status Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result, const UsablePools& pools,
-                    const model::Profile& profile, const std::string& reason);
+// Makes a feasible result the job's plan. False: its units are not available any more. Errors: the plan is invalid, or
+// could not be stored.
+absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result,
+                            const UsablePools& pools, const model::Profile& profile, const std::string& reason);
 // What a plan that replaces the present one falls back to: the plan in force; null: none is. Needs a plan.
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass);
 // A generation that no plan or recovery of this job has had.

@@ -52,6 +52,15 @@ void LimitToHeld(const Pass& pass, UsablePools& usable) {
   }
 }
 
+void LimitToTogether(const Pass& pass, UsablePools& usable) {
+  for (PoolView& view : usable.pools) {
+    const auto most = pass.memory.planning.together.find(view.pool.name);
+    if (most == pass.memory.planning.together.end() || most->second >= view.units) continue;
+    view.units = most->second;
+    view.bound = "what is free together with units of other pools";
+  }
+}
+
 std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference preference) {
   std::map<std::string, ZoneChoice> choices;
   for (const auto& [pool, zones] : pass.memory.replanning.avoided_zones) choices[pool].avoid = zones;
@@ -195,7 +204,11 @@ absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, Z
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
   PoolChoice choice = Select(all, job);
   ReportPools(pass, job, choice);
-  if (pass.memory.planning.record) LimitToHeld(pass, choice.pools);
+  if (pass.memory.planning.record) {
+    LimitToHeld(pass, choice.pools);
+  } else {
+    LimitToTogether(pass, choice.pools);
+  }
   return choice;
 }
 

@@ -43,15 +43,11 @@ bool IsRefused(const Pass& pass) {
          pass.observed->refused->generation == pass.memory.planning.record->plan.generation;
 }
 
-absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
-  if (!IsRefused(pass)) return false;
-  const RefusedPlan refused = *pass.observed->refused;
+absl::StatusOr<bool> GoBack(Pass& pass, const TrainingJob& job, const std::string& pool, const std::string& problem) {
   const PlanRecord record = *pass.memory.planning.record;
-  const std::string pool = PoolOf(record, refused.member);
-  const std::string why = fmt::format(
-      "Plan {} cannot run: pod {} of pool {} reports: {}. The job keeps the plan in force and takes no more "
-      "units of the pool for {:.0f} min.",
-      refused.generation, refused.member, pool, refused.message, base::ToSeconds(PauseOf(pass, pool)) / 60);
+  const std::string why =
+      fmt::format("{} The job keeps the plan in force and takes no more units of the pool for {:.0f} min.", problem,
+                  base::ToSeconds(PauseOf(pass, pool)) / 60);
   // The job can go back only to a plan whose members run; else Replan finds another one.
   if (record.fallback == nullptr || record.fallback->plan.generation != pass.observed->plan_generation) {
     if (IsSetAside(pass, pool)) return false;
@@ -73,6 +69,15 @@ absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, "PlanRefused", why);
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass sends the plan
   return true;
+}
+
+absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
+  if (!IsRefused(pass)) return false;
+  const RefusedPlan& refused = *pass.observed->refused;
+  const std::string pool = PoolOf(*pass.memory.planning.record, refused.member);
+  return GoBack(pass, job, pool,
+                fmt::format("Plan {} cannot run: pod {} of pool {} reports: {}.", refused.generation, refused.member,
+                            pool, refused.message));
 }
 
 bool IsSetAside(const Pass& pass, const std::string& pool) {

@@ -27,6 +27,10 @@ struct RefusalState {
 // aside. Returns true when it did. Needs `pass.observed`. Errors: the plan could not be stored.
 absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job);
 
+// Goes back to the plan in force from a stored plan that cannot run because of `pool`, which is set aside. `problem`: a
+// sentence. False: nothing is in force that the job could go back to. Needs `pass.observed`.
+absl::StatusOr<bool> GoBack(Pass& pass, const TrainingJob& job, const std::string& pool, const std::string& problem);
+
 // True when the coordinator has given up the stored plan. Needs a plan.
 bool IsRefused(const Pass& pass);
 

@@ -1,12 +1,14 @@
 #include "operator/lifecycle/replanning.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/refusal.h"
@@ -50,31 +52,6 @@ bool MissesGoalForLong(Pass& pass, const TrainingJob& job) {
   }
   since.reset();
   return true;
-}
-
-// The pool of a member that has been unschedulable for the schedule window; empty: there is none.
-std::string StuckPool(Pass& pass) {
-  auto& since = pass.memory.replanning.unschedulable_since;
-  std::map<std::string, base::SteadyTime> now;
-  std::string stuck;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
-    const kube::ObjectPtr pod = pass.Pod(slot.member);
-    const bool unschedulable =
-        pod == nullptr ? pass.memory.members.refused.contains(slot.member) : !pod->deleting() && IsUnschedulable(*pod);
-    if (!unschedulable) continue;
-    const std::string id = pod == nullptr ? slot.member : pod->uid();
-    const auto before = since.find(id);
-    const base::SteadyTime start = before == since.end() ? pass.world.steady : before->second;
-    now[id] = start;
-    const base::nanoseconds waited = pass.world.steady - start;
-    if (waited >= pass.options.schedule_window) {
-      stuck = slot.pool;
-    } else {
-      pass.RequeueAfter(pass.options.schedule_window - waited);
-    }
-  }
-  since = std::move(now);
-  return stuck;
 }
 
 // The pool offers only the units whose pods have a node.
@@ -288,15 +265,19 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (pass.coordinator.empty() || pass.observed == nullptr) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool moved, EvacuateNodes(pass, job));
   if (moved) return absl::OkStatus();
-  const std::string stuck = StuckPool(pass);
+  MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
   const bool refused = IsRefused(pass);  // and there is no plan to go back to
   const bool must_move = !stuck.empty() || refused;
   if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
+  if (IsAfterRefusal(pass)) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
   if (!stable && !must_move) return absl::OkStatus();
-  if (IsInForce(pass)) pass.memory.replanning.avoided_zones.clear();
+  if (IsInForce(pass)) {
+    pass.memory.replanning.avoided_zones.clear();
+    pass.memory.placement.released = 0;
+  }
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     PublishUnplanned(pass, *choice.refusal);
@@ -347,7 +328,7 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
   MEDLEY_ASSIGN_OR_RETURN(const Candidate candidate, FindCandidate(pass, job, pools, profile, progress));
   const std::optional<model::PlanResult>& result = candidate.result;
   if (!result) return absl::OkStatus();  // asked again later, because `considered` is unchanged
-  state.considered = considered;
+  const std::optional<PlanningInputs> before = std::exchange(state.considered, considered);
   state.delayed.reset();
   if (!result->plan || !result->execution_plan) {
     MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, pools));
@@ -355,6 +336,11 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
       ProfiledPools elsewhere = profiled;
       elsewhere.pools = *std::move(others);
       return Consider(pass, job, reason, forced, elsewhere, considered);
+    }
+    if (reason == "MemberUnschedulable") {
+      MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
+      MEDLEY_ASSIGN_OR_RETURN(const bool left, GiveUpPlacement(pass, job, stuck));
+      if (left) return absl::OkStatus();
     }
     if (reason == "CapacityLowered") pass.memory.units.infeasible_units = state.considered->units;
     ExplainInfeasible(pass, result->reasons, pools);
@@ -379,7 +365,11 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& rea
                                  : ConsiderCheapestZones(pass, job, reason, forced, profiled, considered);
   }
   const int64_t from = pass.memory.planning.record->plan.generation;
-  MEDLEY_RETURN_IF_ERROR(Accept(pass, job, *result, pools, profile, reason));
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, pools, profile, reason));
+  if (!accepted) {
+    state.considered = before;  // asked again later
+    return absl::OkStatus();
+  }
   state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason,
                fmt::format("from generation {} to generation {}: {}", from,

@@ -32,7 +32,6 @@ PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools);
 struct ReplanningState {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
-  std::map<std::string, base::SteadyTime> unschedulable_since;  // by pod UID; by name for a pod that a quota refused
   // By pool: zones in which pods found no node or no plan was found since a plan was last in force.
   std::map<std::string, std::set<std::string>> avoided_zones;
   // By pool and zone: when pods last found no node there. The zone is avoided for a while, however cheap it is.

@@ -12,6 +12,7 @@
 #include "operator/lifecycle/objects.h"
 #include "operator/lifecycle/observing.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/pods.h"
@@ -161,6 +162,10 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     MEDLEY_RETURN_IF_ERROR(ApplyPlan(pass, job));
     if (IsInForce(pass)) MEDLEY_RETURN_IF_ERROR(EnsureBudget(pass, job));
     MEDLEY_RETURN_IF_ERROR(DrainLeaving(pass));
+  }
+  if (coordinator.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool released, ReleaseIfCoordinatorIsStuck(pass, job));
+    if (released) return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(DeleteLeftovers(pass));
   CheckPodsReady(pass);

@@ -139,6 +139,10 @@ int PlanRecord::Trainers() const {
   return trainers;
 }
 
+std::vector<MemberSlot> PlanRecord::FallbackSlots() const {
+  return fallback == nullptr ? std::vector<MemberSlot>() : fallback->slots;
+}
+
 kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record) {
   kube::Object map(kube::resources::ConfigMaps(), {job.key().ns, PlanConfigMapName(job.name())});
   map.SetLabel(kJobNameLabel, job.name());

@@ -39,6 +39,8 @@ struct PlanRecord {
   // The zone that the pods of each pool of the plan are pinned to; empty: none. All slots of a pool have the same.
   std::map<std::string, std::string> Zones() const;
   int Trainers() const;
+  // The slots of the fallback; none without one.
+  std::vector<MemberSlot> FallbackSlots() const;
 };
 
 kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record);

@@ -20,6 +20,7 @@ KINDS = [
     "io.k8s.api.policy.v1.PodDisruptionBudget",
     "io.k8s.api.policy.v1.Eviction",
     "io.k8s.api.coordination.v1.Lease",
+    "io.k8s.api.scheduling.v1.PriorityClass",
     "io.k8s.api.autoscaling.v1.Scale",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",

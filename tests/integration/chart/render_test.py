@@ -103,7 +103,8 @@ class RenderTest(unittest.TestCase):
         cluster = [o for o in objects if o["kind"] == "ClusterRole" and o["metadata"]["name"].endswith("-operator")]
         self.assertEqual(len(cluster), 1)
         for rule in cluster[0]["rules"]:
-            self.assertTrue(set(rule["resources"]) <= {"nodes", "pods", "resourcepools", "resourcepools/status"}, rule)
+            self.assertTrue(set(rule["resources"]) <= {"nodes", "pods", "priorityclasses", "resourcepools",
+                                                       "resourcepools/status"}, rule)
             self.assertTrue(set(rule["verbs"]) <= {"list", "watch", "patch"}, rule)
         jobs = find(objects, "Role", "medley-medley-system-operator-jobs")
         self.assertEqual(jobs["metadata"]["namespace"], "team-a")

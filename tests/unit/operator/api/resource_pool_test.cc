@@ -19,7 +19,7 @@ TEST(ResourcePoolTest, ReadsEverything) {
   const auto pool = ResourcePool::FromObject(Pool(R"({
     "class": "GPU", "unit": {"resources": {"nvidia.com/gpu": 1, "cpu": "4"}, "env": [{"name": "A", "value": "b"}]},
     "memory": "16Gi", "nodeSelector": {"gpu": "v100"}, "tolerations": [{"key": "gpu", "operator": "Exists"}],
-    "limit": 32, "scaling": "Autoscaled", "namespaces": ["ml"],
+    "limit": 32, "scaling": "Autoscaled", "provisionTimeout": "20m", "namespaces": ["ml"],
     "price": {"offering": {"provider": "aws", "region": "us-east-1", "instanceType": "p3", "capacityType": "spot",
                            "unitsPerInstance": 8}}})"));
   ASSERT_THAT(pool, IsOk());
@@ -28,6 +28,7 @@ TEST(ResourcePoolTest, ReadsEverything) {
   EXPECT_EQ(pool->unit_env.at(0), std::make_pair(std::string("A"), std::string("b")));
   EXPECT_EQ(pool->memory_bytes, 16.0 * (int64_t{1} << 30));
   EXPECT_EQ(pool->scaling, PoolScaling::kAutoscaled);
+  EXPECT_EQ(pool->provision_timeout_seconds, 1200);
   EXPECT_EQ(pool->offering->units_per_instance, 8);
   EXPECT_TRUE(pool->Allows("ml"));
   EXPECT_FALSE(pool->Allows("default"));

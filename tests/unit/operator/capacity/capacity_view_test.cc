@@ -33,6 +33,15 @@ class CapacityViewTest : public testing::Test {
     unit_.node_selector = {{"kind", "a"}};
   }
   int For(const char* job) const { return view_.UnitsFor(pool_, unit_, {"ns", job}).units; }
+  absl::Status Reserve(const std::string& job, const std::vector<std::string>& pods,
+                       const std::vector<std::string>& until_switch = {}) {
+    const auto pool = std::make_shared<const ResourcePool>(pool_);
+    const auto demand = std::make_shared<const PodDemand>(unit_);
+    std::vector<PlannedUnit> units;
+    for (const std::string& pod : pods) units.push_back({{"ns", pod}, pool, demand});
+    for (const std::string& pod : until_switch) units.push_back({{"ns", pod}, pool, demand, true});
+    return view_.Reserve({{"ns", job}, "uid-" + job}, units);
+  }
   int Free() const { return view_.UnitsOf(pool_, unit_).free; }
 
   CapacityView view_;
@@ -117,9 +126,10 @@ TEST_F(CapacityViewTest, UnitsOnANodeWithANoticeDoNotCount) {
   EXPECT_EQ(For("mine"), 2);
   EXPECT_EQ(view_.JobsOn("n1"), (std::set<kube::Key>{{"ns", "mine"}}));
   EXPECT_EQ(view_.NoticeOf("n1")->sign, "taint karpenter.sh/disrupted");
-  // A terminating pod does not count against the pool's limit, because its replacement may exist already.
+  // Until it is deleted, a pod counts against the pool's limit.
   pool_.limit = 2;
-  EXPECT_EQ(For("third"), 1);
+  EXPECT_EQ(For("mine"), 1);
+  EXPECT_EQ(For("third"), 0);
   EXPECT_TRUE(view_.NodesToAvoid(unit_).empty());
   unit_.tolerations = Json::array({{{"operator", "Exists"}}});
   EXPECT_EQ(view_.NodesToAvoid(unit_), std::vector<std::string>{"n1"});
@@ -162,6 +172,87 @@ TEST_F(CapacityViewTest, LimitRangesOfTheNamespaceGiveDefaults) {
   EXPECT_EQ(AmountOf(view_.Demand(pod).amounts.requests, "memory"), 1LL << 30);
   pod.mutable_json()["metadata"]["namespace"] = "else";
   EXPECT_EQ(AmountOf(view_.Demand(pod).amounts.requests, "memory"), 0);
+}
+
+TEST_F(CapacityViewTest, ReservedUnitsCountUntilTheirPodsDoAndAgainWhenTheyAreLost) {
+  view_.PutNode(Node("n", R"({"cpu": "8"})"));
+  EXPECT_TRUE(Reserve("mine", {"m1", "m2"}).ok());
+  EXPECT_EQ(For("mine"), 4);
+  EXPECT_EQ(For("third"), 2);
+  EXPECT_EQ(Free(), 2);
+  view_.PutPod(Pod("m1", "mine", "trainer", "n"));
+  EXPECT_EQ(For("third"), 2);
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 1);
+  view_.ErasePod({"ns", "m1"});
+  EXPECT_EQ(For("third"), 2) << "for the pod that replaces it";
+  view_.Release("uid-mine");
+  EXPECT_EQ(For("third"), 4);
+}
+
+TEST_F(CapacityViewTest, WhatOthersHaveReservedIsRefused) {
+  pool_.limit = 3;
+  pool_.scaling = PoolScaling::kAutoscaled;
+  EXPECT_TRUE(Reserve("mine", {"m1", "m2"}).ok());
+  const absl::Status refused = Reserve("third", {"t1", "t2"});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("bounded by spec.limit of pool a"), std::string::npos) << refused;
+  EXPECT_EQ(For("third"), 1) << "nothing of a refused plan is reserved";
+  EXPECT_TRUE(Reserve("third", {"t1"}).ok());
+  EXPECT_TRUE(Reserve("mine", {"m2"}).ok()) << "another plan of the same job";
+  EXPECT_TRUE(Reserve("third", {"t1", "t2"}).ok());
+}
+
+TEST_F(CapacityViewTest, ThePodsOfTwoPlansOfAJobExistTogether) {
+  pool_.limit = 3;
+  pool_.scaling = PoolScaling::kAutoscaled;
+  EXPECT_TRUE(Reserve("mine", {"m1", "m2"}).ok());
+  for (const char* pod : {"m1", "m2"}) view_.PutPod(Pod(pod, "mine", "trainer", "n"));
+  EXPECT_TRUE(Reserve("mine", {"m3"}, {"m1", "m2"}).ok());
+  EXPECT_EQ(Reserve("mine", {"m3", "m4"}, {"m1", "m2"}).code(), absl::StatusCode::kFailedPrecondition);
+  view_.ErasePod({"ns", "m1"});
+  EXPECT_EQ(For("third"), 0) << "the plan in force may create its pod again until the switch";
+  EXPECT_TRUE(Reserve("mine", {"m3"}).ok());  // it is in force
+  EXPECT_EQ(For("third"), 1);
+}
+
+TEST_F(CapacityViewTest, UnitsOfAnotherZoneCannotBeKept) {
+  pool_.limit = 4;
+  pool_.scaling = PoolScaling::kAutoscaled;
+  unit_.node_selector = {{"topology.kubernetes.io/zone", "z0"}};
+  EXPECT_TRUE(Reserve("mine", {"m1", "m2", "m3"}).ok());
+  for (const char* pod : {"m1", "m2", "m3"}) view_.PutPod(Pod(pod, "mine", "trainer", "n"));
+  EXPECT_EQ(For("mine"), 4);
+  unit_.node_selector = {{"topology.kubernetes.io/zone", "z1"}};
+  EXPECT_EQ(For("mine"), 1);
+}
+
+TEST_F(CapacityViewTest, ReservedUnitsCountAgainstQuotas) {
+  pool_.scaling = PoolScaling::kAutoscaled;
+  view_.PutQuota(kube::Object(Json::parse(R"({"metadata": {"name": "q", "namespace": "ns"},
+      "status": {"hard": {"requests.cpu": "9"}, "used": {"requests.cpu": "3"}}})")));
+  EXPECT_TRUE(Reserve("mine", {"m1", "m2"}).ok());
+  EXPECT_EQ(For("third"), 1);
+  EXPECT_EQ(For("mine"), 3);
+  EXPECT_EQ(Reserve("third", {"t1", "t2"}).code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(CapacityViewTest, OnlyWhatFreesSomethingIsReported) {
+  view_.PutNode(Node("n", R"({"cpu": "8"})"));
+  view_.TakeFreed();
+  EXPECT_TRUE(Reserve("mine", {"m1"}).ok());
+  view_.PutPod(Pod("m1", "mine", "trainer", ""));
+  view_.PutPod(Pod("m1", "mine", "trainer", "n"));
+  EXPECT_FALSE(Reserve("third", {"t1", "t2", "t3", "t4"}).ok());
+  EXPECT_TRUE(Reserve("mine", {"m1"}).ok());
+  view_.ErasePod({"ns", "m1"});
+  EXPECT_FALSE(view_.TakeFreed());
+  view_.Release("uid-mine");
+  EXPECT_TRUE(view_.TakeFreed());
+  EXPECT_FALSE(view_.TakeFreed());
+  view_.PutPod(Pod("x", "", "", "n"));
+  EXPECT_FALSE(view_.TakeFreed());
+  view_.ErasePod({"ns", "x"});
+  EXPECT_TRUE(view_.TakeFreed());
 }
 
 TEST_F(CapacityViewTest, OnlyChangesThatMatterCount) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "common/base/quantity.h"
 
@@ -112,14 +113,13 @@ bool Admits(const Json& node, const Json& unit) {
 
 class Room {
  public:
-  Room(const Json& node, const std::map<std::string, Json>& pods, const std::string& away) {
+  Room(const Json& node, const std::map<std::string, Json>& pods, const std::set<std::string>& away) {
     for (const auto& [name, text] : node.at("status").at("allocatable").items()) {
       left_[name] = Number(text);
     }
     for (const auto& [name, pod] : pods) {
       if (Ended(pod) || pod.at("spec").value("nodeName", "") != node.at("metadata").at("name")) continue;
-      if (!away.empty() && Label(pod, "medley.dev/job-name") == away && Label(pod, "medley.dev/role") != "coordinator")
-        continue;
+      if (away.contains(name)) continue;
       Take(PeakOf(pod));
     }
   }
@@ -144,7 +144,7 @@ class Room {
 
 int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, const std::string& job) const {
   int held = 0;
-  int waiting = 0;
+  std::set<std::string> movable;
   std::map<std::string, Numbers> used;  // by quota
   for (const auto& [name, quota] : quotas) {
     for (const auto& [key, text] : quota["status"]["used"].items()) used[name][key] = Number(text);
@@ -162,31 +162,31 @@ int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, co
   for (const auto& [name, pod] : pods) {
     const std::string role = Label(pod, "medley.dev/role");
     const bool mine = !job.empty() && Label(pod, "medley.dev/job-name") == job;
-    if (Ended(pod)) continue;
-    if (mine && role != "coordinator" && !role.empty()) charge(PeakOf(pod), -1);
-    if (role != "trainer" || Label(pod, "medley.dev/pool") != pool || mine) continue;
-    const std::string node = pod.at("spec").value("nodeName", "");
-    const auto where = nodes.find(node);
+    if (Ended(pod) || role != "trainer" || Label(pod, "medley.dev/pool") != pool) continue;
+    const auto where = nodes.find(pod.at("spec").value("nodeName", ""));
     bool leaves = false;
-    if (!job.empty() && where != nodes.end()) {
+    if (where != nodes.end()) {
       leaves = where->second.at("spec").value("unschedulable", false);
       for (const Json& taint : where->second.at("spec").value("taints", Json::array()))
         leaves |= taint["key"] == "karpenter.sh/disrupted";
     }
-    held += leaves ? 0 : 1;
-    waiting += node.empty() ? 1 : 0;
+    if (mine && !leaves) {
+      movable.insert(name);
+      charge(PeakOf(pod), -1);
+    } else {
+      ++held;
+    }
   }
   for (auto& [name, numbers] : used) {  // the quota may have been counted before some of the job's pods existed
     for (auto& [key, value] : numbers) value = std::max(0.0, value);
   }
   std::vector<Room> rooms;
   for (const auto& [name, node] : nodes) {
-    if (Admits(node, unit)) rooms.emplace_back(node, pods, job);
+    if (Admits(node, unit)) rooms.emplace_back(node, pods, movable);
   }
   const auto place = [&] {
     return std::any_of(rooms.begin(), rooms.end(), [&](Room& room) { return room.TakeIfFits(peak); });
   };
-  for (int i = 0; i < waiting; ++i) place();  // waiting units of other jobs are placed first
   int placed = 0;
   while (held + placed < limit) {
     bool admitted = true;

@@ -132,9 +132,11 @@ class World {
 
   void PutPod() {
     Json pod = RandomPod();
-    if (!Chance(6)) pod["spec"]["nodeName"] = "node" + std::to_string(rng_.Below(8));
+    // A unit that waits for a node: see node_room_test.cc.
+    const bool of_job = Chance(2);
+    if (of_job || !Chance(6)) pod["spec"]["nodeName"] = "node" + std::to_string(rng_.Below(8));
     if (Chance(8)) pod["status"]["phase"] = Pick({"Succeeded", "Failed"});
-    if (Chance(2)) {
+    if (of_job) {
       const std::string role = Pick({"trainer", "coordinator", "profiler"});
       pod["metadata"]["labels"] = {{"medley.dev/job-name", Pick({"mine", "other"})},
                                    {"medley.dev/role", role},

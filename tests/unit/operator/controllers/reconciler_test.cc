@@ -24,11 +24,22 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   profiling::Board profiles;
   EventRecorder events(client, clock, {});
   Expectations expectations(clock);
-  const JobStores stores{empty, empty, empty, empty};
-  const CapacityView capacity;
-  const JobDeps deps{client,    clock,        stores,       capacity,
-                     scheduler, links,        observations, profiles,
-                     events,    expectations, metrics,      [] { return uint64_t{1}; },
+  const JobStores stores{empty, empty, empty, empty, empty};
+  CapacityView capacity;
+  WaitingLine line(clock, [](const kube::Key&, base::nanoseconds) {});
+  const JobDeps deps{client,
+                     clock,
+                     stores,
+                     capacity,
+                     line,
+                     scheduler,
+                     links,
+                     observations,
+                     profiles,
+                     events,
+                     expectations,
+                     metrics,
+                     [] { return uint64_t{1}; },
                      {}};
   const auto job = JobReconciler(deps, {}).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());

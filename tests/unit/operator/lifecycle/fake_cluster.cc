@@ -110,6 +110,8 @@ void FakeCluster::RestartOperator() {
   heard_.reset();
   profile_memories_.clear();
   open_profiles_.clear();
+  reserved_.clear();
+  in_line_ = false;
   trace_.push_back("--- the operator restarts");
 }
 
@@ -149,6 +151,10 @@ kube::Object FakeCluster::PoolObject(const std::string& name) const {
                                 "unit": {"resources": {"cpu": "1"}}}})");
   object["metadata"]["name"] = name;
   object["spec"]["limit"] = pools.at(name).limit;
+  if (const std::string& timeout = pools.at(name).provision_timeout; !timeout.empty()) {
+    object["spec"]["scaling"] = "Autoscaled";
+    object["spec"]["provisionTimeout"] = timeout;
+  }
   return kube::Object(object);
 }
 
@@ -195,6 +201,13 @@ struct FakeCluster::Hand {
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
   Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
+  Answer operator()(const TakeTurn&) const { return TakeTurn::Turn{cluster.ahead}; }
+  Answer operator()(const ReserveUnits& action) const {
+    cluster.reserved_.clear();
+    for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
+    for (const MemberSlot& slot : action.until_switch) cluster.reserved_.insert(slot.member);
+    return absl::OkStatus();
+  }
   Answer operator()(const EnsureObject& action) const {
     const std::string id = action.resource.kind + "/" + action.object.key().name;
     if (!cluster.objects_.contains(id)) cluster.Store(action.resource.kind, action.object.json());
@@ -343,6 +356,7 @@ PassLog FakeCluster::Pass() {
   };
   const Decision decision = Decide(input, seen_, memory_, respond, options);
   memory_ = decision.memory;
+  in_line_ = decision.waits_for_units;
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
@@ -361,6 +375,14 @@ PassLog FakeCluster::Pass() {
   log.requeue_after = decision.requeue_after;
   if (connection_ && coordinator_) heard_ = std::make_shared<const Observation>(coordinator_->observation);
   return log;
+}
+
+void FakeCluster::PassFor(base::nanoseconds time) {
+  for (base::nanoseconds run{0}; run < time; run += base::seconds(1)) {
+    StepCluster();
+    Pass();
+    Advance(base::seconds(1));
+  }
 }
 
 int FakeCluster::UnitsOf(const std::string& node) const {
@@ -418,12 +440,13 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
   if (kube::HasEnded(object)) return false;
   const std::string pool = object.label("medley.dev/pool");
   if (object.String("/spec/nodeName").empty()) {
-    if (pool.empty()) {
+    if (pool.empty() && coordinator_has_node) {
       pod["spec"]["nodeName"] = "control-0";
       return true;
     }
     const std::string pin = PinOf(object);
     for (const char* node : kNodesOfPool) {
+      if (pool.empty()) break;  // the coordinator
       const std::string candidate = pool + "-" + node;
       const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
         return other.second["spec"].value("nodeName", "") == candidate && !kube::HasEnded(kube::Object(other.second));

@@ -44,6 +44,7 @@ class FakeCluster {
     // Not empty: `price` does not count, the catalog has these prices by zone. Node "a-0" is in zone "z0", and so on.
     std::map<std::string, double> zone_prices = {};
     std::set<std::string> unavailable_zones = {};
+    std::string provision_timeout = "";  // not empty: the pool is autoscaled
     bool HasPrice() const { return price || !zone_prices.empty(); }
   };
   std::map<std::string, Pool> pools;
@@ -53,6 +54,7 @@ class FakeCluster {
   std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
   std::set<std::string> broken_pools;     // whose members can never run a plan
   std::map<std::string, int> node_units;  // absent: two
+  bool coordinator_has_node = true;
   bool cache_is_current = true;
   int64_t leader_term = 0;
   JobOptions options;
@@ -64,6 +66,8 @@ class FakeCluster {
   std::function<AskForPlan::Outcome(const model::PlanRequest&)> planner;
   // Takes the first pool of the request that offers two units.
   static AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request);
+  // Another job that is planned first while units are scarce; empty: none.
+  std::string ahead;
   // By Describe's prefix: the error with which the action fails. Nothing is done then.
   std::map<std::string, absl::Status> failures;
 
@@ -84,7 +88,8 @@ class FakeCluster {
   // Steps and passes until nothing changes for ten minutes of virtual time. False: it does not come to rest within
   // two hours; trace() tells.
   bool Settle();
-  bool RunUntilTraining();  // Settle, and the job trains
+  bool RunUntilTraining();               // Settle, and the job trains
+  void PassFor(base::nanoseconds time);  // a step and a pass each second
 
   // --- What tests look at.
   const std::map<std::string, kube::Json>& pods() const { return pods_; }
@@ -100,6 +105,8 @@ class FakeCluster {
   int plans_asked() const { return plans_asked_; }
   const model::PlanRequest& last_request() const { return last_request_; }
   std::optional<PlanRecord> stored_plan() const;
+  const std::set<std::string>& reserved() const { return reserved_; }  // members whose units are reserved
+  bool in_line() const { return in_line_; }
   // Everything that must be equal whatever the order of events: no generations, names, times or counts of restarts.
   std::string Digest() const;
   const std::vector<std::string>& violations() const { return violations_; }
@@ -145,6 +152,8 @@ class FakeCluster {
   std::map<std::string, profiling::Memory> profile_memories_;  // by pool
   std::map<std::string, ProfileProgress> open_profiles_;       // by pool
   std::set<std::string> measured_;                             // pools whose profile is stored
+  std::set<std::string> reserved_;
+  bool in_line_ = false;
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};

@@ -27,6 +27,7 @@ void FakeCluster::CheckAction(const Action& action) {
       const std::string name = pod.key().name;
       if (!names.insert(name).second) Violate("the same pod twice: " + name);
       if (seen_.pods.contains(name)) Violate("creates a pod that it sees: " + name);
+      if (IsMember(pod) && !reserved_.contains(name)) Violate("creates a pod whose unit is not reserved: " + name);
     }
   }
   if (const auto* deletion = std::get_if<DeletePods>(&action)) CheckDeletion(*deletion);

@@ -109,6 +109,127 @@ TEST(PlanningTest, APlanThatCannotBeStoredIsNotRun) {
   EXPECT_THAT(pass.actions, Not(Contains("create pods adult-coordinator")));
 }
 
+TEST(PlanningTest, APlanWhoseUnitsOthersGotIsPlannedAgain) {
+  FakeCluster cluster;
+  cluster.failures["reserve"] = base::ResourceExhausted("other jobs have got units of the plan; bounded by x");
+  for (int i = 0; i < 20 && cluster.plans_asked() == 0; ++i) {
+    cluster.StepCluster();
+    cluster.Pass();
+  }
+  const PassLog pass = cluster.Pass();
+  EXPECT_THAT(pass.status, base::IsOk());
+  EXPECT_EQ(pass.requeue_after, base::milliseconds(100)) << "doubles each time";
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("bounded by x"));
+  EXPECT_FALSE(cluster.stored_plan().has_value());
+  EXPECT_TRUE(cluster.in_line());
+  cluster.failures.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.reserved(), (std::set<std::string>{"adult-0-a-0", "adult-0-a-1"}));
+  EXPECT_FALSE(cluster.in_line());
+}
+
+TEST(PlanningTest, AReplanWhoseUnitsAreNotFreeLeavesThePlan) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::string before = cluster.Digest();
+  cluster.pools["a"].price = 100;
+  cluster.pools["b"].price = 1;
+  cluster.planner = [](const model::PlanRequest& request) {
+    model::PlanRequest others = request;
+    std::erase_if(others.resources, [](const model::Resource& resource) { return resource.name == "a"; });
+    return FakeCluster::FirstPoolWithRoom(others);
+  };
+  cluster.failures["reserve"] = base::FailedPrecondition("the pods of both plans exist during a switch");
+  cluster.SetSpec({{"objective", {{"maxUsdPerHour", "5"}}}});
+  const int asked = cluster.plans_asked();
+  cluster.PassFor(std::chrono::minutes(30));
+  EXPECT_LE(cluster.plans_asked(), asked + 20) << "after pauses of 0.1 s to 10 min";
+  EXPECT_EQ(cluster.Digest(), before);
+  EXPECT_TRUE(cluster.HasEvent("ReplanRefused", "The job keeps its plan: the pods of both plans")) << cluster.trace();
+  EXPECT_EQ(cluster.reserved(), (std::set<std::string>{"adult-0-a-0", "adult-0-a-1"}));
+  cluster.failures.clear();  // the edit is not forgotten
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0")) << cluster.trace();
+}
+
+// As two pools on the same nodes, or a quota over both.
+TEST(PlanningTest, APlanOfUnitsThatAreNotFreeTogetherBecomesSmaller) {
+  FakeCluster cluster;
+  std::vector<int64_t> offered;
+  cluster.planner = [&](const model::PlanRequest& request) {
+    offered.push_back(request.resources.front().limit);
+    return FakeCluster::FirstPoolWithRoom(request);
+  };
+  cluster.failures["reserve"] = base::ResourceExhausted("bounded by ResourceQuota q: pods");
+  cluster.PassFor(base::seconds(30));
+  ASSERT_GE(offered.size(), 3u);
+  EXPECT_LT(offered[2], offered[0]);
+  EXPECT_LE(offered.size(), 12u);
+  cluster.failures.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+// The units are released before the next plan reserves its own.
+TEST(PlanningTest, UnitsOfAPlanThatIsStoredAtTheSecondAttemptStayReserved) {
+  FakeCluster cluster;
+  cluster.failures["save plan"] = base::Unavailable("the API server does not answer");
+  for (int i = 0; i < 20 && cluster.plans_asked() == 0; ++i) {
+    cluster.StepCluster();
+    cluster.Pass();
+  }
+  cluster.failures.clear();
+  cluster.Pass();
+  ASSERT_TRUE(cluster.stored_plan().has_value());
+  EXPECT_EQ(cluster.reserved().size(), 2u);
+}
+
+TEST(PlanningTest, UnitsOfAPlanThatWasNotStoredAreGivenBack) {
+  FakeCluster cluster;
+  cluster.failures["save plan"] = base::Unavailable("the API server does not answer");
+  for (int i = 0; i < 20 && cluster.plans_asked() == 0; ++i) {
+    cluster.StepCluster();
+    cluster.Pass();
+  }
+  EXPECT_FALSE(cluster.reserved().empty());
+  cluster.planner = [](const model::PlanRequest&) { return Infeasible({}); };
+  cluster.Pass();
+  EXPECT_TRUE(cluster.reserved().empty());
+}
+
+TEST(PlanningTest, AJobIsPlannedAfterThoseAheadOfIt) {
+  FakeCluster cluster;
+  cluster.ahead = "team-b/urgent";
+  for (int i = 0; i < 20; ++i) {
+    cluster.StepCluster();
+    EXPECT_THAT(cluster.Pass().status, base::IsOk());
+  }
+  EXPECT_EQ(cluster.plans_asked(), 0);
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/WaitingForTurn");
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("Job team-b/urgent waits for units"));
+  cluster.ahead.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_FALSE(cluster.in_line());
+}
+
+TEST(PlanningTest, UnitsAreReservedAgainAfterARestartAndReleasedAtTheEnd) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::set<std::string> members = {"adult-0-a-0", "adult-0-a-1"};
+  cluster.RestartOperator();
+  cluster.Pass();
+  EXPECT_EQ(cluster.reserved(), members);
+  cluster.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.reserved().empty());
+  cluster.SetSpec({{"runPolicy", {{"suspend", false}}}});
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.reserved().size(), 2u);
+  cluster.coordinator().phase = JobPhase::kComplete;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.reserved().empty());
+}
+
 // Another operator has stored a plan meanwhile: the job goes on with that one.
 TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
   FakeCluster cluster;

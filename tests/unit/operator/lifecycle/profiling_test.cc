@@ -9,15 +9,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Steps and passes for `time`.
-void PassFor(FakeCluster& cluster, base::nanoseconds time) {
-  for (base::nanoseconds run{0}; run < time; run += base::seconds(1)) {
-    cluster.StepCluster();
-    cluster.Pass();
-    cluster.Advance(base::seconds(1));
-  }
-}
-
 TEST(ProfilingTest, AllPoolsAreMeasuredSideBySide) {
   FakeCluster cluster;
   cluster.Pass();
@@ -31,7 +22,7 @@ TEST(ProfilingTest, AllPoolsAreMeasuredSideBySide) {
 TEST(ProfilingTest, ABrokenPoolHarmsNoJob) {
   FakeCluster cluster;
   cluster.profiler_exit_codes["a"] = 137;
-  PassFor(cluster, base::seconds(30));
+  cluster.PassFor(base::seconds(30));
   ASSERT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted") << cluster.trace();
   EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0"));
   EXPECT_TRUE(cluster.HasEvent("ProfilerFailed", "adult-profile-a of pool a was killed by signal 9"));
@@ -39,7 +30,7 @@ TEST(ProfilingTest, ABrokenPoolHarmsNoJob) {
   // Also a pool that is added while the job runs, for as long as it is tried.
   cluster.pools["d"] = {};
   cluster.profiler_exit_codes["d"] = 1;
-  PassFor(cluster, std::chrono::hours(1));
+  cluster.PassFor(std::chrono::hours(1));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
   EXPECT_EQ(cluster.status().restarts, 0);
   EXPECT_THAT(cluster.violations(), IsEmpty());
@@ -48,7 +39,7 @@ TEST(ProfilingTest, ABrokenPoolHarmsNoJob) {
 TEST(ProfilingTest, APoolThatIsMeasuredLaterIsConsidered) {
   FakeCluster cluster;
   cluster.profiler_exit_codes["a"] = 137;
-  PassFor(cluster, base::seconds(30));
+  cluster.PassFor(base::seconds(30));
   ASSERT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted") << cluster.trace();
   EXPECT_THAT(cluster.last_request().resources, testing::SizeIs(2));
   cluster.profiler_exit_codes.clear();
@@ -60,11 +51,11 @@ TEST(ProfilingTest, APoolThatIsMeasuredLaterIsConsidered) {
 TEST(ProfilingTest, AFirstPlanWaitsForSlowProfilersForAWhile) {
   FakeCluster cluster;
   cluster.slow_profilers = {"a"};
-  PassFor(cluster, base::seconds(100));
+  cluster.PassFor(base::seconds(100));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
   EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("A plan was found; the job still waits"));
   EXPECT_EQ(cluster.plans_asked(), 1);  // not again and again
-  PassFor(cluster, base::seconds(60));
+  cluster.PassFor(base::seconds(60));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
   EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0"));
 }
@@ -73,7 +64,7 @@ TEST(ProfilingTest, SpecProfilingWaitLimitsTheWait) {
   FakeCluster cluster;
   cluster.SetSpec({{"profiling", {{"wait", "0s"}}}});
   cluster.slow_profilers = {"a", "b"};
-  PassFor(cluster, base::seconds(20));
+  cluster.PassFor(base::seconds(20));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
   EXPECT_TRUE(cluster.pod_names().contains("adult-0-c-0"));
 }
@@ -82,7 +73,7 @@ TEST(ProfilingTest, AnInfeasiblePlanWaitsForThePoolsThatAreMeasured) {
   FakeCluster cluster;
   cluster.slow_profilers = {"a"};
   cluster.pools["b"].limit = cluster.pools["c"].limit = 1;  // of two units
-  PassFor(cluster, std::chrono::minutes(5));
+  cluster.PassFor(std::chrono::minutes(5));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling") << cluster.trace();
   EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("No plan meets the goal on the pools measured so far"));
   cluster.slow_profilers.clear();
@@ -105,7 +96,7 @@ TEST(ProfilingTest, AJobFailsAtOnceWhenEveryPoolRefusesPermanently) {
   FakeCluster cluster;
   cluster.profiler_exit_code = 2;
   cluster.pod_log = "no such column\n";
-  PassFor(cluster, base::seconds(20));
+  cluster.PassFor(base::seconds(20));
   EXPECT_EQ(cluster.Reason(kFailedCondition), "True/ProfileFailed") << cluster.trace();
   EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("no such column. A retry will not help"));
 }

@@ -1,0 +1,24 @@
+// Units of a job in the terms of operator/capacity.
+#pragma once
+
+#include <vector>
+
+#include "operator/controllers/job_deps.h"
+#include "operator/records/member_slot.h"
+
+namespace medley::ops {
+
+// The units of a plan, and of the plan in force that it replaces. A slot whose pool does not exist has none.
+std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
+                                      const std::vector<MemberSlot>& until_switch);
+
+WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const kube::Object& object);
+
+// Wakes the jobs that wait for units, if something may have become free.
+void ReportFreed(const JobDeps& deps);
+
+// For a process that has just begun to lead, before it plans any job: reserves the units of all stored plans, and puts
+// the jobs that were planned in vain into the line.
+void RestoreUnits(const JobDeps& deps);
+
+}  // namespace medley::ops

@@ -1,0 +1,138 @@
+#include "operator/lifecycle/placement.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "operator/builders/pods.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/refusal.h"
+#include "operator/lifecycle/running.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr base::nanoseconds kLongestPause = std::chrono::minutes(30);  // the first is the schedule window; it doubles
+
+bool IsStuck(const Pass& pass, const std::string& name) {
+  const kube::ObjectPtr pod = pass.Pod(name);
+  return pod == nullptr ? pass.memory.members.refused.contains(name) : !pod->deleting() && IsUnschedulable(*pod);
+}
+
+// By pool. A pool that does not exist has none.
+absl::StatusOr<std::map<std::string, base::nanoseconds>> Windows(Pass& pass) {
+  MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{{}, false, {}}));
+  std::map<std::string, base::nanoseconds> windows;
+  for (const PoolView& view : all.pools) {
+    const bool autoscaled = view.pool.scaling == PoolScaling::kAutoscaled;
+    windows[view.pool.name] =
+        autoscaled ? base::FromSeconds(view.pool.provision_timeout_seconds) : pass.options.schedule_window;
+  }
+  return windows;
+}
+
+// Requests a pass for the time when the window ends. True: it has ended.
+bool HasWaited(Pass& pass, base::SteadyTime since, base::nanoseconds window) {
+  const base::nanoseconds waited = pass.world.steady - since;
+  if (waited < window) pass.RequeueAfter(window - waited);
+  return waited >= window;
+}
+
+absl::Status Release(Pass& pass, const std::string& pod, base::nanoseconds waited) {
+  PlacementState& state = pass.memory.placement;
+  const base::nanoseconds pause =
+      std::min(pass.options.schedule_window * (int64_t{1} << std::min(state.released, 10)), kLongestPause);
+  ++state.released;
+  state.released_until = pass.world.steady + pause;
+  state.unschedulable_since.clear();
+  const std::string why = fmt::format(
+      "Pod {} has found no node for {:.0f} s, and no plan exists without it. The units of the plan are released for "
+      "other "
+      "jobs; the job is planned again in {:.0f} s.",
+      pod, base::ToSeconds(waited), base::ToSeconds(pause));
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Unschedulable", why);
+  ForgetCoordinator(pass);
+  MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
+  pass.memory.replanning.considered.reset();
+  pass.RequeueAfter(pause);
+  return DeletePodsOf(pass, WhichPods::kAll);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> StuckPool(Pass& pass) {
+  auto& since = pass.memory.placement.unschedulable_since;
+  std::vector<const MemberSlot*> waiting;
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+    if (IsStuck(pass, slot.member)) waiting.push_back(&slot);
+  }
+  if (waiting.empty()) {
+    since.clear();
+    return std::string();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const auto windows, Windows(pass));
+  std::map<std::string, base::SteadyTime> now;
+  std::string stuck;
+  for (const MemberSlot* slot : waiting) {
+    const kube::ObjectPtr pod = pass.Pod(slot->member);
+    const std::string id = pod == nullptr ? slot->member : pod->uid();
+    const auto before = since.find(id);
+    const base::SteadyTime start = before == since.end() ? pass.world.steady : before->second;
+    now[id] = start;
+    const auto window = windows.find(slot->pool);
+    if (HasWaited(pass, start, window == windows.end() ? pass.options.schedule_window : window->second)) {
+      stuck = slot->pool;
+    }
+  }
+  since = std::move(now);
+  return stuck;
+}
+
+absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const std::string& pool) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  if (IsInForce(pass)) return false;
+  const auto slot = std::find_if(record.slots.begin(), record.slots.end(), [&](const MemberSlot& each) {
+    return each.pool == pool && IsStuck(pass, each.member);
+  });
+  if (slot == record.slots.end()) return false;
+  const std::string member = slot->member;
+  if (pass.observed->generation > 0) {
+    return GoBack(
+        pass, job, pool,
+        fmt::format("Plan {} cannot run: pod {} of pool {} finds no node.", record.plan.generation, member, pool));
+  }
+  const kube::ObjectPtr pod = pass.Pod(member);
+  const auto since = pass.memory.placement.unschedulable_since.find(pod == nullptr ? member : pod->uid());
+  const bool known = since != pass.memory.placement.unschedulable_since.end();
+  MEDLEY_RETURN_IF_ERROR(Release(
+      pass, member, known ? pass.world.steady - since->second : base::nanoseconds(pass.options.schedule_window)));
+  return true;
+}
+
+absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job) {
+  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  if (pod == nullptr || pod->deleting() || !IsUnschedulable(*pod)) return false;
+  auto& since = pass.memory.placement.unschedulable_since;
+  const base::SteadyTime start = since.try_emplace(pod->uid(), pass.world.steady).first->second;
+  MEDLEY_ASSIGN_OR_RETURN(const auto windows, Windows(pass));
+  // It may use nodes that an autoscaler brings for the plan's pools.
+  base::nanoseconds window = pass.options.schedule_window;
+  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+    if (const auto of_pool = windows.find(slot.pool); of_pool != windows.end())
+      window = std::max(window, of_pool->second);
+  }
+  if (!HasWaited(pass, start, window)) return false;
+  MEDLEY_RETURN_IF_ERROR(Release(pass, pod->key().name, pass.world.steady - start));
+  return true;
+}
+
+bool IsPausedAfterRelease(Pass& pass) {
+  const base::nanoseconds left = pass.memory.placement.released_until - pass.world.steady;
+  if (left <= base::nanoseconds(0)) return false;
+  pass.RequeueAfter(left);
+  return true;
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,42 @@
+// Placement: pods of a plan that find no node although their units were counted as free, because of a constraint that
+// is not counted, or because an autoscaler brings no node.
+//
+// A member that has waited for its pool's time leads to another plan (replanning.h). If there is none, the job goes
+// back to the plan in force. A plan that has never run is released as a whole, so that its units serve other jobs, and
+// the job is planned again after a pause.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <string>
+
+#include "common/base/clock.h"
+#include "operator/api/training_job.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+// Lost when the operator restarts.
+struct PlacementState {
+  std::map<std::string, base::SteadyTime> unschedulable_since;  // by the pod's UID, or its name while it does not exist
+  int released = 0;                                             // plans in a row, none of which has run
+  base::SteadyTime released_until{};                            // end of the pause
+};
+
+// The pool of a member that has found no node, or was not admitted by a quota, for longer than a pod of the pool may
+// take: JobOptions::schedule_window, or spec.provisionTimeout of an autoscaled pool. Empty: there is none.
+absl::StatusOr<std::string> StuckPool(Pass& pass);
+
+// No plan exists without the members of `pool` that find no node: leaves the stored plan. False: it is the plan in
+// force, which the job keeps. Needs `pass.observed`. Errors: the plan could not be stored.
+absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const std::string& pool);
+
+// Releases a plan whose coordinator finds no node. True when it did.
+absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job);
+
+// True while the job waits after its plan was released.
+bool IsPausedAfterRelease(Pass& pass);
+
+}  // namespace medley::ops::lifecycle

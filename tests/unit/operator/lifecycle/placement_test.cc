@@ -1,0 +1,90 @@
+// Pods that find no node although their units count as free.
+#include <gmock/gmock.h>
+
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// The job has a plan on pool a, whose nodes take no pods from now on; no other pool has units.
+void PlanOnBlockedNodes(FakeCluster& cluster) {
+  for (const char* other : {"b", "c"}) cluster.pools[other].limit = 0;
+  for (int i = 0; i < 20 && cluster.plans_asked() == 0; ++i) cluster.PassFor(base::seconds(1));
+  for (const char* node : {"a-0", "a-1"}) cluster.blocked_nodes.insert(node);
+}
+
+TEST(PlacementTest, APlanThatHasNeverRunIsReleasedWithAllItsPods) {
+  FakeCluster cluster;
+  PlanOnBlockedNodes(cluster);
+  cluster.PassFor(base::seconds(40));
+  EXPECT_EQ(cluster.reserved().size(), 2u);
+  cluster.PassFor(base::seconds(60));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Unschedulable") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("Pod adult-0-a-0 has found no node for 60 s"));
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+  EXPECT_THAT(cluster.reserved(), IsEmpty());
+  EXPECT_FALSE(cluster.in_line());
+  EXPECT_FALSE(cluster.stored_plan().has_value());
+  // It is tried again, after pauses that grow: 1, 2, 4, ... minutes, and a minute for each plan.
+  const int asked = cluster.plans_asked();
+  cluster.PassFor(std::chrono::minutes(30));
+  EXPECT_GE(cluster.plans_asked(), asked + 3);
+  EXPECT_LE(cluster.plans_asked(), asked + 12);
+  cluster.blocked_nodes.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(PlacementTest, AnAutoscaledPoolGetsTheTimeThatItsNodesNeed) {
+  FakeCluster cluster;
+  cluster.pools["a"].provision_timeout = "10m";
+  PlanOnBlockedNodes(cluster);
+  cluster.PassFor(std::chrono::minutes(9));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound") << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 1);
+  EXPECT_EQ(cluster.reserved().size(), 2u);
+  cluster.blocked_nodes.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 1);
+}
+
+TEST(PlacementTest, AJobThatTrainsGoesBackToItsPlan) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  for (const char* node : {"b-0", "b-1"}) cluster.blocked_nodes.insert(node);
+  cluster.pools["c"].limit = 0;
+  // Pool b is cheaper by far; without b no plan is found.
+  cluster.pools["a"].price = 100;
+  cluster.planner = [](const model::PlanRequest& request) {
+    model::PlanRequest others = request;
+    std::erase_if(others.resources, [](const model::Resource& resource) { return resource.name == "a"; });
+    return FakeCluster::FirstPoolWithRoom(others);
+  };
+  cluster.PassFor(base::seconds(20));
+  ASSERT_TRUE(cluster.pod_names().contains("adult-0-b-0")) << cluster.trace();
+  cluster.PassFor(base::seconds(120));
+  EXPECT_TRUE(cluster.HasEvent("PlanRefused", "pod adult-0-b-0 of pool b finds no node")) << cluster.trace();
+  EXPECT_FALSE(cluster.pod_names().contains("adult-0-b-0"));
+  EXPECT_EQ(cluster.reserved(), (std::set<std::string>{"adult-0-a-0", "adult-0-a-1"}));
+  EXPECT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted");
+  EXPECT_EQ(cluster.status().restarts, 0);
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(PlacementTest, ACoordinatorThatFindsNoNodeHoldsNoUnits) {
+  FakeCluster cluster;
+  cluster.coordinator_has_node = false;
+  cluster.PassFor(base::seconds(100));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Unschedulable") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("Pod adult-coordinator has found no node"));
+  EXPECT_THAT(cluster.reserved(), IsEmpty());
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+  cluster.coordinator_has_node = true;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle
