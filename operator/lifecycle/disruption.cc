@@ -160,7 +160,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   });
   bool crowded = false;  // no unit is free beside those that will be lost
   if (can_relocate && PlanFits(pass, choice.pools)) {
-    if (IsAfterRefusal(pass)) return false;
+    if (pass.Lasts(pass.memory.planning.after_refusal)) return false;
     MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
     if (relocated) return true;
     crowded = true;

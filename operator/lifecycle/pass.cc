@@ -38,6 +38,18 @@ void Pass::RequeueAfter(base::nanoseconds delay) {
   requeue_after_ = requeue_after_ ? std::min(*requeue_after_, at_least) : at_least;
 }
 
+Pause Pass::PauseFor(base::nanoseconds length) {
+  RequeueAfter(length);
+  return {world.steady + length, object.generation()};
+}
+
+bool Pass::Lasts(const Pause& pause) {
+  const base::nanoseconds left = pause.until - world.steady;
+  if (left <= base::nanoseconds(0) || pause.spec_generation != object.generation()) return false;
+  RequeueAfter(left);
+  return true;
+}
+
 kube::ObjectPtr Pass::Pod(const std::string& name) const {
   const auto pod = world.pods.find(name);
   return pod == world.pods.end() ? nullptr : pod->second;

@@ -15,6 +15,7 @@
 #include "operator/lifecycle/actions.h"
 #include "operator/lifecycle/memory.h"
 #include "operator/lifecycle/options.h"
+#include "operator/lifecycle/pause.h"
 #include "operator/lifecycle/world.h"
 
 namespace medley::ops::lifecycle {
@@ -64,6 +65,10 @@ class Pass {
   void Warning(std::string_view reason, std::string_view message);
   // The job gets another pass after the shortest of all delays that were asked for.
   void RequeueAfter(base::nanoseconds delay);
+  // A pause of this length that begins now.
+  Pause PauseFor(base::nanoseconds length);
+  // True while the pause lasts; the job gets a pass when it ends.
+  bool Lasts(const Pause& pause);
 
   // The job's pod of this name; null if it does not exist.
   kube::ObjectPtr Pod(const std::string& name) const;

@@ -40,23 +40,25 @@ bool HasWaited(Pass& pass, base::SteadyTime since, base::nanoseconds window) {
   return waited >= window;
 }
 
-absl::Status Release(Pass& pass, const std::string& pod, base::nanoseconds waited) {
+// `pod` has waited for too long.
+absl::Status Release(Pass& pass, const std::string& pod) {
   PlacementState& state = pass.memory.placement;
+  const kube::ObjectPtr object = pass.Pod(pod);
+  const base::nanoseconds waited =
+      pass.world.steady - state.unschedulable_since.at(object == nullptr ? pod : object->uid());
   const base::nanoseconds pause =
       std::min(pass.options.schedule_window * (int64_t{1} << std::min(state.released, 10)), kLongestPause);
   ++state.released;
-  state.released_until = pass.world.steady + pause;
+  state.after_release = pass.PauseFor(pause);
   state.unschedulable_since.clear();
-  const std::string why = fmt::format(
-      "Pod {} has found no node for {:.0f} s, and no plan exists without it. The units of the plan are released for "
-      "other "
-      "jobs; the job is planned again in {:.0f} s.",
-      pod, base::ToSeconds(waited), base::ToSeconds(pause));
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Unschedulable", why);
+  SetCondition(
+      pass, kPlannedCondition, ConditionStatus::kFalse, "Unschedulable",
+      fmt::format("Pod {} has found no node for {:.0f} s, and no plan exists without it. The units of the plan "
+                  "are released for other jobs; the job is planned again in {:.0f} s.",
+                  pod, base::ToSeconds(waited), base::ToSeconds(pause)));
   ForgetCoordinator(pass);
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
   pass.memory.replanning.considered.reset();
-  pass.RequeueAfter(pause);
   return DeletePodsOf(pass, WhichPods::kAll);
 }
 
@@ -103,11 +105,7 @@ absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const s
         pass, job, pool,
         fmt::format("Plan {} cannot run: pod {} of pool {} finds no node.", record.plan.generation, member, pool));
   }
-  const kube::ObjectPtr pod = pass.Pod(member);
-  const auto since = pass.memory.placement.unschedulable_since.find(pod == nullptr ? member : pod->uid());
-  const bool known = since != pass.memory.placement.unschedulable_since.end();
-  MEDLEY_RETURN_IF_ERROR(Release(
-      pass, member, known ? pass.world.steady - since->second : base::nanoseconds(pass.options.schedule_window)));
+  MEDLEY_RETURN_IF_ERROR(Release(pass, member));
   return true;
 }
 
@@ -124,14 +122,7 @@ absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& 
       window = std::max(window, of_pool->second);
   }
   if (!HasWaited(pass, start, window)) return false;
-  MEDLEY_RETURN_IF_ERROR(Release(pass, pod->key().name, pass.world.steady - start));
-  return true;
-}
-
-bool IsPausedAfterRelease(Pass& pass) {
-  const base::nanoseconds left = pass.memory.placement.released_until - pass.world.steady;
-  if (left <= base::nanoseconds(0)) return false;
-  pass.RequeueAfter(left);
+  MEDLEY_RETURN_IF_ERROR(Release(pass, pod->key().name));
   return true;
 }
 

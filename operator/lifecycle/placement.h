@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "operator/api/training_job.h"
+#include "operator/lifecycle/pause.h"
 
 namespace medley::ops::lifecycle {
 
@@ -22,7 +23,7 @@ class Pass;
 struct PlacementState {
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by the pod's UID, or its name while it does not exist
   int released = 0;                                             // plans in a row, none of which has run
-  base::SteadyTime released_until{};                            // end of the pause
+  Pause after_release;                                          // before the job is planned again
 };
 
 // The pool of a member that has found no node, or was not admitted by a quota, for longer than a pod of the pool may
@@ -35,8 +36,5 @@ absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const s
 
 // Releases a plan whose coordinator finds no node. True when it did.
 absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job);
-
-// True while the job waits after its plan was released.
-bool IsPausedAfterRelease(Pass& pass);
 
 }  // namespace medley::ops::lifecycle

@@ -177,8 +177,7 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   const base::nanoseconds pause = std::min(kFirstRefusal * (int64_t{1} << std::min(state.refusals, 20)),
                                            state.record ? kLongestReplanRefusal : kLongestRefusal);
   ++state.refusals;
-  state.refused_until = pass.world.steady + pause;
-  pass.RequeueAfter(pause);
+  state.after_refusal = pass.PauseFor(pause);
   pass.Publish(CountPlan{"refused"});
   const std::string why = base::Message(reserved);
   if (state.record) {
@@ -193,13 +192,6 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
       std::max_element(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != units.end()) state.together[most->first] = most->second - 1;
   return false;
-}
-
-bool IsAfterRefusal(Pass& pass) {
-  const base::nanoseconds left = pass.memory.planning.refused_until - pass.world.steady;
-  if (left <= base::nanoseconds(0)) return false;
-  pass.RequeueAfter(left);
-  return true;
 }
 
 absl::Status KeepUnitsReserved(Pass& pass) {
@@ -288,9 +280,9 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
-  if (IsPausedAfterRelease(pass)) return absl::OkStatus();
+  if (pass.Lasts(pass.memory.placement.after_release)) return absl::OkStatus();
   pass.waits_for_units = true;
-  if (IsAfterRefusal(pass)) return absl::OkStatus();
+  if (pass.Lasts(pass.memory.planning.after_refusal)) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Turn turn, pass.Ask(TakeTurn{}));
   if (!turn.ahead.empty()) {
     pass.RequeueAfter(kTurnRetry);

@@ -13,6 +13,7 @@
 
 #include "common/model/planning.h"
 #include "operator/api/training_job.h"
+#include "operator/lifecycle/pause.h"
 #include "operator/lifecycle/pools.h"
 #include "operator/records/plan_record.h"
 #include "operator/records/plan_request.h"
@@ -32,9 +33,9 @@ struct PlanningState {
     bool operator==(const Reserved&) const = default;
   };
   Reserved reserved;
-  // Plans in a row whose units could not be reserved, and until when no other is asked for.
+  // Plans in a row whose units could not be reserved, and the time before another one is asked for.
   int refusals = 0;
-  base::SteadyTime refused_until{};
+  Pause after_refusal;
   // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
   std::map<std::string, int> together;
 };
@@ -54,8 +55,6 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record);
 absl::Status KeepUnitsReserved(Pass& pass);
 // Also of a stored plan: the job has ended.
 absl::Status ReleaseUnits(Pass& pass);
-// True while no plan is asked for after one whose units could not be reserved.
-bool IsAfterRefusal(Pass& pass);
 
 // Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
 absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);

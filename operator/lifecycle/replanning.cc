@@ -269,7 +269,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const bool refused = IsRefused(pass);  // and there is no plan to go back to
   const bool must_move = !stuck.empty() || refused;
   if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
-  if (IsAfterRefusal(pass)) return absl::OkStatus();
+  if (pass.Lasts(pass.memory.planning.after_refusal)) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;

@@ -38,6 +38,22 @@ TEST(PlacementTest, APlanThatHasNeverRunIsReleasedWithAllItsPods) {
   EXPECT_THAT(cluster.violations(), IsEmpty());
 }
 
+TEST(PlacementTest, AnEditOfTheSpecEndsThePause) {
+  FakeCluster cluster;
+  PlanOnBlockedNodes(cluster);
+  for (int i = 0; i < 200 && cluster.Reason(kPlannedCondition) != "False/Unschedulable"; ++i) {
+    cluster.PassFor(base::seconds(1));
+  }
+  ASSERT_EQ(cluster.Reason(kPlannedCondition), "False/Unschedulable") << cluster.trace();
+  cluster.blocked_nodes.clear();
+  const int asked = cluster.plans_asked();
+  cluster.Pass();
+  EXPECT_EQ(cluster.plans_asked(), asked);
+  cluster.SetSpec({{"objective", {{"maxUsdPerHour", "50"}}}});
+  cluster.Pass();
+  EXPECT_EQ(cluster.plans_asked(), asked + 1);
+}
+
 TEST(PlacementTest, AnAutoscaledPoolGetsTheTimeThatItsNodesNeed) {
   FakeCluster cluster;
   cluster.pools["a"].provision_timeout = "10m";
