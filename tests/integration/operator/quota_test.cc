@@ -16,6 +16,8 @@ class RefusingClient final : public kube::Client {
  public:
   RefusingClient(kube::Client& client, std::string refuse) : client_(client), refuse_(std::move(refuse)) {}
   void Admit() { admit_ = true; }
+  // As a role without rights on this kind. Before the first call.
+  void ForbidReading(const std::string& kind) { forbidden_ = kind; }
 
   absl::StatusOr<kube::Object> Create(const kube::Resource& resource, const kube::Object& object) override {
     if (!admit_ && resource.kind == "Pod" && object.key().name.find(refuse_) != std::string::npos) {
@@ -30,6 +32,7 @@ class RefusingClient final : public kube::Client {
     return client_.Get(resource, key);
   }
   absl::StatusOr<kube::ObjectList> List(const kube::Resource& resource, const kube::ListOptions& options) override {
+    if (resource.kind == forbidden_) return base::PermissionDenied("cannot list {}", resource.plural);
     return client_.List(resource, options);
   }
   absl::StatusOr<kube::Object> Update(const kube::Resource& resource, const kube::Object& object,
@@ -47,6 +50,7 @@ class RefusingClient final : public kube::Client {
   }
   absl::Status Watch(const kube::Resource& resource, const kube::WatchOptions& options, std::stop_token stop,
                      const std::function<bool(kube::WatchEvent)>& on_event) override {
+    if (resource.kind == forbidden_) return base::PermissionDenied("cannot watch {}", resource.plural);
     return client_.Watch(resource, options, std::move(stop), on_event);
   }
   absl::StatusOr<std::string> GetRaw(std::string_view path) override { return client_.GetRaw(path); }
@@ -59,6 +63,7 @@ class RefusingClient final : public kube::Client {
   kube::Client& client_;
   const std::string refuse_;
   std::atomic<bool> admit_{false};
+  std::string forbidden_;
 };
 
 // As many cpu units as the limit allows: a server and up to 3 trainers.
@@ -234,6 +239,17 @@ TEST_P(QuotaTest, APodThatAQuotaRefusesIsReportedAndTheJobIsPlannedWithoutIt) {
   EXPECT_EQ(coordinator_.members().count("adult-1-gpu-0"), 0u);
   StopOperator();
   operators_.reset();  // before what it passes on to
+}
+
+// The operator runs with a role that does not come from the chart.
+TEST_P(QuotaTest, AnOperatorThatMayNotReadPriorityClassesPlansJobs) {
+  RefusingClient client(*operators_, "no such pod");
+  client.ForbidReading("PriorityClass");
+  app_ = std::make_unique<OperatorApp>(Options(), client, clock_);
+  ASSERT_THAT(app_->Start({}), base::IsOk());
+  Apply(TrainingJobs(), JobJson());
+  EXPECT_TRUE(WaitForCondition("Running", "True"));
+  StopOperator();  // before its client is destroyed
 }
 
 }  // namespace
