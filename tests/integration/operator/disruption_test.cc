@@ -131,7 +131,11 @@ TEST_P(DisruptionTest, ACordonWithNowhereToGoDisturbsNothing) {
 
 TEST_P(DisruptionTest, ADisruptedPodAloneIsReplaced) {
   Run();
-  const Json condition = {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "EvictionByEvictionAPI"}};
+  // kube-controller-manager clears a condition that is two minutes old, or that has no time.
+  const Json condition = {{"type", "DisruptionTarget"},
+                          {"status", "True"},
+                          {"reason", "EvictionByEvictionAPI"},
+                          {"lastTransitionTime", base::FormatTime(base::SystemClock().Now())}};
   SetPod("adult-0-cpu-1", {{"conditions", Json::array({condition})}});
   EXPECT_EQ(Applied(2).second, "PodDisrupted");
   EXPECT_EQ(coordinator_.members(),
