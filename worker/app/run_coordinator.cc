@@ -1,4 +1,7 @@
+#include <string>
+
 #include "common/base/hash.h"
+#include "common/base/rng.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
@@ -15,6 +18,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.port = env.listen_port;
   options.token = env.token;
   options.checkpoint_root = env.checkpoint_root;
+  options.instance = base::HashHex("coordinator/" + std::to_string(base::SystemSeed()));
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.model_fingerprint = ModelFingerprint(env.spec);
   options.metrics_port = env.metrics_port;

@@ -28,18 +28,34 @@ absl::Status Get(const Json& object, const char* field, T& out) {
   return absl::OkStatus();
 }
 
+// Removes `prefix` and a number from the front of `rest`. Returns false if it does not begin with them.
+template <typename T>
+bool Take(std::string_view prefix, std::string_view& rest, T& number) {
+  if (!rest.starts_with(prefix)) return false;
+  rest.remove_prefix(prefix.size());
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  if (error != std::errc() || number < 0) return false;
+  rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+  return true;
+}
+
 }  // namespace
 
-std::string CheckpointFolder(int64_t step) { return fmt::format("step-{:08}", step); }
+std::string CheckpointFolder(const CheckpointName& name) {
+  std::string folder = fmt::format("step-{:08}", name.step);
+  if (name.generation > 0) folder += fmt::format("-e{}", name.generation);
+  if (name.attempt > 0) folder += fmt::format("-{}", name.attempt);
+  return folder;
+}
 
-absl::StatusOr<int64_t> StepOfFolder(std::string_view folder) {
-  int64_t step = 0;
-  if (folder.starts_with("step-")) {
-    const std::string_view digits = folder.substr(5);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-    if (error == std::errc() && step >= 0 && CheckpointFolder(step) == folder) return step;
-  }
-  return base::InvalidArgument("'{}' is not the name of a checkpoint folder (step-N)", folder);
+absl::StatusOr<CheckpointName> ParseCheckpointFolder(std::string_view folder) {
+  CheckpointName name;
+  std::string_view rest = folder;
+  const bool well_formed = Take("step-", rest, name.step) &&
+                           (rest.empty() || (Take("-e", rest, name.generation) &&
+                                             (rest.empty() || (Take("-", rest, name.attempt) && rest.empty()))));
+  if (well_formed && CheckpointFolder(name) == folder) return name;
+  return base::InvalidArgument("'{}' is not the name of a checkpoint folder (step-N-eG)", folder);
 }
 
 std::string DenseFileName(int64_t generation, int stage, int part) {

@@ -1,5 +1,8 @@
-// File names and manifest of a checkpoint on disk. ROOT/step-N/ holds the data files and manifest.json, which is
+// File names and manifest of a checkpoint on disk. ROOT/step-N-eG/ holds the data files and manifest.json, which is
 // written last: a folder without a manifest is not a checkpoint.
+//
+// N is the step and G the generation that writes. So a member of an earlier generation that resumes late writes into
+// another folder, and cannot change what a newer generation has written or published.
 //
 // Immutable values and pure functions, thread-safe. The binary format of data files is in format.h.
 #pragma once
@@ -31,15 +34,25 @@ struct CheckpointManifest {
   int64_t rows = 0;
   int32_t data_epochs = 0;
   int32_t batch_size = 0;
-  std::string folder;  // "step-N", relative to the root
+  std::string folder;  // "step-N-eG", relative to the root
   std::vector<CheckpointFileEntry> files;
   bool operator==(const CheckpointManifest&) const = default;
 };
 
-// Returns for example "step-00000042".
-std::string CheckpointFolder(int64_t step);
+// What the name of a checkpoint's folder says. The order is that of age: of two checkpoints, the one of the newer
+// generation continues the training that counts, even if its step is smaller.
+struct CheckpointName {
+  int64_t generation = 0;  // 0: written by Medley 0.1, whose folders are named "step-N"
+  int64_t step = 0;
+  int attempt = 0;  // counts the attempts of one generation to save one step
+  auto operator<=>(const CheckpointName&) const = default;
+};
+
+// Returns for example "step-00000042-e3", "step-00000042-e3-1" for the second attempt, or "step-00000042" for
+// generation 0.
+std::string CheckpointFolder(const CheckpointName& name);
 // The inverse of CheckpointFolder; InvalidArgument for any other name.
-absl::StatusOr<int64_t> StepOfFolder(std::string_view folder);
+absl::StatusOr<CheckpointName> ParseCheckpointFolder(std::string_view folder);
 
 // "dense-e3-s1-0.mck": file of stage 1 written by generation 3; `part` tells several apart.
 std::string DenseFileName(int64_t generation, int stage, int part = 0);

@@ -1,11 +1,10 @@
 #include "worker/checkpoint/reader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
-#include "common/base/file.h"
 #include "common/base/status.h"
 #include "worker/checkpoint/format.h"
 
@@ -16,24 +15,55 @@ namespace fmtn = checkpoint_format;
 
 constexpr int64_t kMaxManifest = int64_t{64} << 20;
 
-// Reads a file in pieces of exact length. Read returns false when the file is too short.
+// Reads a file in pieces of exact length. Read and Skip return false when the file is too short or cannot be read.
 class Source {
  public:
-  explicit Source(const std::filesystem::path& path) : stream_(path, std::ios::binary) {}
-  bool open() const { return stream_.is_open(); }
+  Source(Files& files, const std::filesystem::path& path) : files_(files), fd_(files.OpenToRead(path)) {
+    error_ = fd_.status();
+  }
+  ~Source() {
+    if (fd_.ok()) close(*fd_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  // OK, or the first error of the file system.
+  const absl::Status& error() const { return error_; }
   bool Read(void* out, size_t bytes) {
-    stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(bytes));
-    return static_cast<size_t>(stream_.gcount()) == bytes;
+    for (char* at = static_cast<char*>(out); bytes > 0;) {
+      const size_t n = Some(at, bytes);
+      if (n == 0) return false;
+      at += n;
+      bytes -= n;
+    }
+    return error_.ok();
   }
-  bool Skip(uint64_t bytes) {
-    stream_.seekg(static_cast<std::streamoff>(bytes), std::ios::cur);
-    return stream_.good();
+  bool Skip(uint64_t bytes) { return error_.ok() && lseek(*fd_, static_cast<off_t>(bytes), SEEK_CUR) >= 0; }
+  bool AtEnd() {
+    char byte = 0;
+    return Some(&byte, 1) == 0 && error_.ok();
   }
-  bool AtEnd() { return stream_.peek() == std::ifstream::traits_type::eof(); }
 
  private:
-  std::ifstream stream_;
+  size_t Some(char* out, size_t bytes) {
+    if (!error_.ok()) return 0;
+    const absl::StatusOr<size_t> n = files_.Read(*fd_, out, bytes);
+    error_ = n.status();
+    return n.ok() ? *n : 0;
+  }
+
+  Files& files_;
+  const absl::StatusOr<int> fd_;
+  absl::Status error_;
 };
+
+// What the failure to read `source` means: the volume's error, or `damage`. A file that the manifest names but that
+// does not exist is damage.
+absl::Status WhyUnread(const Source& source, const std::string& name, absl::Status damage) {
+  if (source.error().ok()) return damage;
+  if (absl::IsNotFound(source.error())) return base::DataLoss("{}: the file does not exist", name);
+  return base::Annotate(source.error(), name);
+}
 
 struct Section {
   fmtn::SectionHeader header;
@@ -49,14 +79,13 @@ bool Plausible(const fmtn::SectionHeader& h) {
 // Reads one data file section by section.
 class DataFile {
  public:
-  explicit DataFile(const std::filesystem::path& path) : source_(path), name_(path.filename().string()) {}
+  DataFile(Files& files, const std::filesystem::path& path) : source_(files, path), name_(path.filename().string()) {}
 
   absl::Status Open() {
-    if (!source_.open()) return base::DataLoss("{}: the file cannot be opened", name_);
     char head[16];
     uint32_t version = 0;
     uint32_t crc = 0;
-    if (!source_.Read(head, sizeof head)) return base::DataLoss("{}: the file is too short for a header", name_);
+    if (!source_.Read(head, sizeof head)) return Cut();
     std::memcpy(&version, head + 8, 4);
     std::memcpy(&crc, head + 12, 4);
     if (std::string_view(head, 8) != fmtn::kMagic || crc != fmtn::Crc32(0, head, 12)) {
@@ -113,14 +142,16 @@ class DataFile {
   }
 
  private:
-  absl::Status Cut() const { return base::DataLoss("{}: the file is truncated or damaged", name_); }
+  absl::Status Cut() const {
+    return WhyUnread(source_, name_, base::DataLoss("{}: the file is truncated or damaged", name_));
+  }
 
   Source source_;
   const std::string name_;
 };
 
-absl::Status ReadFileSections(const std::filesystem::path& path, CheckpointHandlers& handlers) {
-  DataFile file(path);
+absl::Status ReadFileSections(Files& files, const std::filesystem::path& path, CheckpointHandlers& handlers) {
+  DataFile file(files, path);
   MEDLEY_RETURN_IF_ERROR(file.Open());
   Section section;
   std::vector<uint64_t> keys;
@@ -148,42 +179,73 @@ absl::Status ReadFileSections(const std::filesystem::path& path, CheckpointHandl
   }
 }
 
-absl::StatusOr<uint32_t> FileCrc(const std::filesystem::path& path, int64_t bytes) {
-  Source source(path);
-  if (!source.open()) return base::DataLoss("{}: the file cannot be opened", path.filename().string());
+absl::StatusOr<uint32_t> FileCrc(Files& files, const std::filesystem::path& path, int64_t bytes) {
+  Source source(files, path);
+  const std::string name = path.filename().string();
   std::string buffer(size_t{1} << 20, '\0');
   uint32_t crc = 0;
   for (int64_t left = bytes; left > 0;) {
     const size_t n = std::min(buffer.size(), static_cast<size_t>(left));
-    if (!source.Read(buffer.data(), n)) return base::DataLoss("{}: the file cannot be read", path.filename().string());
+    if (!source.Read(buffer.data(), n)) return WhyUnread(source, name, base::DataLoss("{}: the file is cut off", name));
     crc = fmtn::Crc32(crc, buffer.data(), n);
     left -= static_cast<int64_t>(n);
   }
   return crc;
 }
 
+// Reads the manifest of `folder` and decides whether this job can restore the checkpoint.
+absl::Status Examine(const Volume& volume, const std::string& folder, std::string_view job_uid,
+                     std::string_view model_fingerprint, CheckpointManifest& manifest, RejectedCheckpoint::Why& why) {
+  using Why = RejectedCheckpoint::Why;
+  absl::StatusOr<CheckpointManifest> read = ReadManifest(volume, folder);
+  if (absl::IsNotFound(read.status())) {
+    why = Why::kIncomplete;
+    return base::DataLoss("it has no manifest, so it was never completed");
+  }
+  why = Why::kUnreadable;
+  if (absl::IsDataLoss(read.status())) why = Why::kUnusable;
+  MEDLEY_RETURN_IF_ERROR(read.status());
+  manifest = *std::move(read);
+  why = Why::kForeign;
+  if (!job_uid.empty() && manifest.job_uid != job_uid) {
+    return base::FailedPrecondition("it belongs to the job with uid {}", manifest.job_uid);
+  }
+  why = Why::kUnusable;
+  if (!model_fingerprint.empty() && manifest.model_fingerprint != model_fingerprint) {
+    return base::FailedPrecondition("its model fingerprint is {}, this job's is {}", manifest.model_fingerprint,
+                                    model_fingerprint);
+  }
+  const absl::Status verified = VerifyCheckpoint(volume, manifest);
+  if (!absl::IsDataLoss(verified)) why = Why::kUnreadable;
+  return verified;
+}
+
 }  // namespace
 
-absl::StatusOr<CheckpointManifest> ReadManifest(const std::filesystem::path& root, std::string_view folder) {
-  MEDLEY_ASSIGN_OR_RETURN(const int64_t step, StepOfFolder(folder));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(root / folder / "manifest.json", kMaxManifest));
+absl::StatusOr<CheckpointManifest> ReadManifest(const Volume& volume, std::string_view folder) {
+  MEDLEY_ASSIGN_OR_RETURN(const CheckpointName name, ParseCheckpointFolder(folder));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text,
+                          volume.files().ReadWhole(volume / folder / "manifest.json", kMaxManifest));
   MEDLEY_ASSIGN_OR_RETURN(CheckpointManifest manifest, ParseManifest(text));
-  if (manifest.folder != folder || manifest.step != step) {
+  if (manifest.folder != folder || manifest.step != name.step) {
     return base::DataLoss("manifest: folder {} does not match step {}", manifest.folder, manifest.step);
+  }
+  if (name.generation > 0 && manifest.generation != name.generation) {
+    return base::DataLoss("manifest: folder {} does not match generation {}", manifest.folder, manifest.generation);
   }
   return manifest;
 }
 
-absl::Status VerifyCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest) {
+absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& manifest) {
   for (const CheckpointFileEntry& file : manifest.files) {
-    const std::filesystem::path path = root / manifest.folder / file.name;
-    std::error_code error;
-    const uintmax_t bytes = std::filesystem::file_size(path, error);
-    if (error) return base::DataLoss("{}: {}", file.name, error.message());
-    if (bytes != static_cast<uintmax_t>(file.bytes)) {
-      return base::DataLoss("{}: length is {} bytes, the manifest says {}", file.name, bytes, file.bytes);
+    const std::filesystem::path path = volume / manifest.folder / file.name;
+    const absl::StatusOr<FileStamp> stamp = volume.files().Stat(path);
+    if (absl::IsNotFound(stamp.status())) return base::DataLoss("{}: the file does not exist", file.name);
+    MEDLEY_RETURN_IF_ERROR(stamp.status());
+    if (stamp->bytes != file.bytes) {
+      return base::DataLoss("{}: length is {} bytes, the manifest says {}", file.name, stamp->bytes, file.bytes);
     }
-    MEDLEY_ASSIGN_OR_RETURN(const uint32_t crc, FileCrc(path, file.bytes));
+    MEDLEY_ASSIGN_OR_RETURN(const uint32_t crc, FileCrc(volume.files(), path, file.bytes));
     if (crc != file.crc32) {
       return base::DataLoss("{}: crc32 is {:08x}, the manifest says {:08x}", file.name, crc, file.crc32);
     }
@@ -191,46 +253,40 @@ absl::Status VerifyCheckpoint(const std::filesystem::path& root, const Checkpoin
   return absl::OkStatus();
 }
 
-absl::Status ReadCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest,
-                            CheckpointHandlers handlers) {
+absl::Status ReadCheckpoint(const Volume& volume, const CheckpointManifest& manifest, CheckpointHandlers handlers) {
   for (const CheckpointFileEntry& file : manifest.files) {
-    const absl::Status status = ReadFileSections(root / manifest.folder / file.name, handlers);
+    const absl::Status status = ReadFileSections(volume.files(), volume / manifest.folder / file.name, handlers);
     if (!status.ok()) return base::Annotate(status, manifest.folder);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::filesystem::path& root, std::string_view job_uid,
-                                               std::string_view model_fingerprint, int64_t at_most) {
-  FoundCheckpoint found;
-  std::error_code error;
-  std::vector<std::pair<int64_t, std::string>> folders;
-  for (std::filesystem::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    const absl::StatusOr<int64_t> step = StepOfFolder(name);
-    if (step.ok() && *step <= at_most) folders.emplace_back(*step, name);
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return base::ErrnoStatus(error.value(), "listing " + root.string());
+absl::StatusOr<std::vector<CheckpointName>> ListCheckpointFolders(const Volume& volume) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
+  std::vector<CheckpointName> folders;
+  for (const std::string& name : names) {
+    if (const absl::StatusOr<CheckpointName> parsed = ParseCheckpointFolder(name); parsed.ok()) {
+      folders.push_back(*parsed);
+    }
   }
   std::sort(folders.rbegin(), folders.rend());
-  for (const auto& [step, name] : folders) {
-    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(root, name);
-    absl::Status status = manifest.status();
-    if (absl::IsNotFound(status)) status = base::DataLoss("it has no manifest, so it was never completed");
-    if (status.ok() && !job_uid.empty() && manifest->job_uid != job_uid) {
-      status = base::FailedPrecondition("it belongs to the job with uid {}", manifest->job_uid);
-    }
-    if (status.ok() && !model_fingerprint.empty() && manifest->model_fingerprint != model_fingerprint) {
-      status = base::FailedPrecondition("its model fingerprint is {}, this job's is {}", manifest->model_fingerprint,
-                                        model_fingerprint);
-    }
-    if (status.ok()) status = VerifyCheckpoint(root, *manifest);
+  return folders;
+}
+
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string_view job_uid,
+                                               std::string_view model_fingerprint) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume));
+  FoundCheckpoint found;
+  for (const CheckpointName& name : names) {
+    const std::string folder = CheckpointFolder(name);
+    CheckpointManifest manifest;
+    RejectedCheckpoint::Why why{};
+    const absl::Status status = Examine(volume, folder, job_uid, model_fingerprint, manifest, why);
     if (status.ok()) {
-      found.manifest = *std::move(manifest);
+      found.manifest = std::move(manifest);
       return found;
     }
-    found.rejected.push_back({name, fmt::format("{}: {}", name, base::Message(status))});
+    found.rejected.push_back({folder, why, fmt::format("{}: {}", folder, base::Message(status))});
   }
   return found;
 }

@@ -15,16 +15,17 @@
 #include <string_view>
 #include <vector>
 
+#include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
 
 namespace medley::worker {
 
-// Returns the manifest of ROOT/FOLDER. Errors: NotFound (no manifest), DataLoss.
-absl::StatusOr<CheckpointManifest> ReadManifest(const std::filesystem::path& root, std::string_view folder);
+// Returns the manifest of a folder. Errors: NotFound (no manifest), DataLoss (damaged), those of the file system.
+absl::StatusOr<CheckpointManifest> ReadManifest(const Volume& volume, std::string_view folder);
 
 // Checks that every file of the manifest exists with the right length and CRC. Errors: DataLoss naming the file and the
-// difference.
-absl::Status VerifyCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest);
+// difference; those of the file system when a file cannot be read, which says nothing about its content.
+absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& manifest);
 
 // The callbacks of ReadCheckpoint. Spans are valid during the call. ReadCheckpoint stops at the first error of a
 // handler and returns it.
@@ -41,25 +42,35 @@ struct CheckpointHandlers {
 };
 
 // Calls the handlers for every wanted section, in the manifest's order. Sections whose handler is unset are skipped.
-// Each section's CRC is checked before the handler gets it. Errors: DataLoss naming the file.
-absl::Status ReadCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest,
-                            CheckpointHandlers handlers);
+// Each section's CRC is checked before the handler gets it. Errors: DataLoss naming the file; those of the file system.
+absl::Status ReadCheckpoint(const Volume& volume, const CheckpointManifest& manifest, CheckpointHandlers handlers);
+
+// Returns the folders of checkpoints, complete or not, newest first. Errors: those of the file system; NotFound when
+// the root does not exist.
+absl::StatusOr<std::vector<CheckpointName>> ListCheckpointFolders(const Volume& volume);
 
 // A checkpoint that FindCheckpoint skipped. Example of a `reason`:
-// "step-00000042: rows-e3-1.mck: crc32 is 1f, the manifest says 2e".
+// "step-00000042-e3: rows-e3-1.mck: crc32 is 1f, the manifest says 2e".
 struct RejectedCheckpoint {
+  enum class Why {
+    kIncomplete,  // has no manifest: it was never completed
+    kForeign,     // of another job
+    kUnusable,    // damaged, or of another model
+    kUnreadable   // an error of the file system, which may pass
+  };
   std::string folder;
+  Why why = Why::kIncomplete;
   std::string reason;
 };
 
 struct FoundCheckpoint {
-  std::optional<CheckpointManifest> manifest;  // nullopt: no checkpoint, start from the seed
-  std::vector<RejectedCheckpoint> rejected;    // newer ones that are damaged, incomplete or of another job or model
+  std::optional<CheckpointManifest> manifest;  // nullopt: none can be restored; `rejected` says why
+  std::vector<RejectedCheckpoint> rejected;    // the newer ones
 };
 
-// Finds the newest complete and undamaged checkpoint of this job and model at step `at_most` or before. An empty uid or
-// fingerprint matches any. A root that does not exist counts as empty. Errors: those of the file system.
-absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::filesystem::path& root, std::string_view job_uid,
-                                               std::string_view model_fingerprint, int64_t at_most = INT64_MAX);
+// Finds the newest checkpoint of this job and model that is complete and undamaged. An empty uid or fingerprint matches
+// any. Errors: those of ListCheckpointFolders.
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string_view job_uid,
+                                               std::string_view model_fingerprint);
 
 }  // namespace medley::worker

@@ -1,75 +1,79 @@
 #include "worker/checkpoint/store.h"
 
 #include <algorithm>
-#include <string>
-#include <system_error>
+#include <set>
+#include <utility>
 
-#include "common/base/file.h"
 #include "common/base/status.h"
 #include "worker/checkpoint/reader.h"
 
 namespace medley::worker {
-namespace {
 
-absl::StatusOr<std::vector<std::string>> Folders(const std::filesystem::path& root) {
-  std::vector<std::string> folders;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (StepOfFolder(name).ok()) folders.push_back(std::move(name));
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return base::ErrnoStatus(error.value(), "listing " + root.string());
-  }
-  std::sort(folders.begin(), folders.end(),
-            [](const std::string& a, const std::string& b) { return *StepOfFolder(a) < *StepOfFolder(b); });
-  return folders;
-}
-
-absl::Status RemoveFolder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::remove(folder / "manifest.json", error);
-  if (!error) std::filesystem::remove_all(folder, error);
-  return error ? base::ErrnoStatus(error.value(), "removing " + folder.string()) : absl::OkStatus();
-}
-
-}  // namespace
-
-absl::Status CompleteCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest) {
-  const std::filesystem::path folder = root / manifest.folder;
+absl::StatusOr<std::vector<FileStamp>> CheckpointStore::Stamps(const CheckpointManifest& manifest) const {
+  std::vector<FileStamp> stamps;
   for (const CheckpointFileEntry& file : manifest.files) {
-    std::error_code error;
-    const uintmax_t bytes = std::filesystem::file_size(folder / file.name, error);
-    if (error) return base::DataLoss("{}/{}: {}", manifest.folder, file.name, error.message());
-    if (bytes != static_cast<uintmax_t>(file.bytes)) {
-      return base::DataLoss("{}/{}: length is {} bytes, its writer reported {}", manifest.folder, file.name, bytes,
-                            file.bytes);
+    const absl::StatusOr<FileStamp> stamp = volume_.files().Stat(volume_ / manifest.folder / file.name);
+    if (absl::IsNotFound(stamp.status())) return base::DataLoss("{}: the file does not exist", file.name);
+    MEDLEY_RETURN_IF_ERROR(stamp.status());
+    stamps.push_back(*stamp);
+  }
+  return stamps;
+}
+
+absl::Status CheckpointStore::Verify(const CheckpointManifest& manifest) {
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<FileStamp> stamps, Stamps(manifest));
+  const auto before = verified_.find(manifest.folder);
+  if (before != verified_.end() && before->second.manifest == manifest && before->second.stamps == stamps) {
+    return absl::OkStatus();
+  }
+  verified_.erase(manifest.folder);
+  MEDLEY_RETURN_IF_ERROR(VerifyCheckpoint(volume_, manifest));
+  verified_[manifest.folder] = {manifest, std::move(stamps)};
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::Complete(const CheckpointManifest& manifest) {
+  MEDLEY_RETURN_IF_ERROR(base::Annotate(Verify(manifest), manifest.folder));
+  MEDLEY_RETURN_IF_ERROR(volume_.files().CreateFolder(volume_ / manifest.folder));
+  return volume_.files().WriteAtomic(volume_ / manifest.folder / "manifest.json", ToJson(manifest));
+}
+
+absl::Status CheckpointStore::RemoveStrays(const CheckpointManifest& manifest) {
+  std::set<std::string> named{"manifest.json"};
+  for (const CheckpointFileEntry& file : manifest.files) named.insert(file.name);
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume_.files().List(volume_ / manifest.folder));
+  for (const std::string& name : names) {
+    if (!named.contains(name)) MEDLEY_RETURN_IF_ERROR(volume_.files().Remove(volume_ / manifest.folder / name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::Prune(int keep) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume_));
+  std::vector<std::string> old;  // newest first
+  int kept = 0;
+  for (const CheckpointName& name : names) {
+    const std::string folder = CheckpointFolder(name);
+    const bool enough = kept >= std::max(1, keep);
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(volume_, folder);
+    const bool incomplete = absl::IsNotFound(manifest.status());
+    if (manifest.ok() && manifest->job_uid != job_uid_) continue;
+    if (enough || incomplete) {
+      if (kept > 0) old.push_back(folder);
+      continue;
     }
+    absl::Status status = manifest.status();
+    if (status.ok()) status = Verify(*manifest);
+    if (absl::IsDataLoss(status)) continue;
+    if (!status.ok()) return base::Annotate(status, "checking " + folder);
+    ++kept;
+    MEDLEY_RETURN_IF_ERROR(RemoveStrays(*manifest));
   }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return base::ErrnoStatus(error.value(), "creating " + folder.string());
-  return base::WriteFileAtomic(folder / "manifest.json", ToJson(manifest));
-}
-
-absl::StatusOr<std::vector<CheckpointManifest>> ListCheckpoints(const std::filesystem::path& root) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> folders, Folders(root));
-  std::vector<CheckpointManifest> complete;
-  for (const std::string& folder : folders) {
-    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(root, folder);
-    if (manifest.ok()) complete.push_back(*std::move(manifest));
-  }
-  return complete;
-}
-
-absl::Status PruneCheckpoints(const std::filesystem::path& root, int keep) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> folders, Folders(root));
-  int complete = 0;
-  for (auto at = folders.rbegin(); at != folders.rend(); ++at) {
-    const bool whole = ReadManifest(root, *at).ok();
-    if (whole) ++complete;
-    const bool old = whole ? complete > std::max(1, keep) : complete > 0;
-    if (old) MEDLEY_RETURN_IF_ERROR(RemoveFolder(root / *at));
+  // The manifest first, so that a crash leaves nothing that looks complete.
+  for (const std::string& folder : old) {
+    verified_.erase(folder);
+    MEDLEY_RETURN_IF_ERROR(volume_.files().Remove(volume_ / folder / "manifest.json"));
+    MEDLEY_RETURN_IF_ERROR(volume_.files().RemoveFolder(volume_ / folder));
   }
   return absl::OkStatus();
 }

@@ -1,25 +1,49 @@
-// The coordinator's part of checkpoints: complete them, list them, remove old ones. Thread-safe functions.
+// The coordinator's part of checkpoints: complete them and remove old ones.
+//
+// Not thread-safe: the thread that accesses the volume owns it.
 #pragma once
 
 #include <absl/status/statusor.h>
 
-#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
 
 namespace medley::worker {
 
-// Completes a checkpoint: checks that every file exists with its length, then writes the manifest atomically.
-// Errors: DataLoss (a file is missing or has another length), those of the file system.
-absl::Status CompleteCheckpoint(const std::filesystem::path& root, const CheckpointManifest& manifest);
+class CheckpointStore {
+ public:
+  CheckpointStore(Volume volume, std::string job_uid) : volume_(std::move(volume)), job_uid_(std::move(job_uid)) {}
 
-// Lists complete checkpoints (those whose manifest parses), oldest first. Does not verify the data files.
-absl::StatusOr<std::vector<CheckpointManifest>> ListCheckpoints(const std::filesystem::path& root);
+  // Publishes a checkpoint: verifies every file, then writes the manifest atomically. Errors: DataLoss (a file does not
+  // exist or differs from what its writer reported), those of the file system.
+  absl::Status Complete(const CheckpointManifest& manifest);
 
-// Keeps the newest `keep` (at least 1) complete checkpoints. Removes older ones, and incomplete folders whose step is
-// below the newest complete one. Removes the manifest first, so that a crash leaves no partial checkpoint that looks
-// complete.
-absl::Status PruneCheckpoints(const std::filesystem::path& root, int keep);
+  // Keeps the newest `keep` (at least 1) checkpoints that verify and removes what is older, damaged or not. A damaged
+  // checkpoint is not counted, so that it never takes the place of one that can be restored. Also removes folders that
+  // were never completed and are older than a checkpoint that verifies (members may be writing newer ones), and from
+  // the checkpoints that it keeps the files that no manifest names. Other jobs' checkpoints stay.
+  //
+  // Removes no checkpoint when it cannot read one. Errors: those of the file system.
+  absl::Status Prune(int keep);
+
+ private:
+  absl::Status Verify(const CheckpointManifest& manifest);
+  absl::StatusOr<std::vector<FileStamp>> Stamps(const CheckpointManifest& manifest) const;
+  absl::Status RemoveStrays(const CheckpointManifest& manifest);
+
+  struct Verified {
+    CheckpointManifest manifest;
+    std::vector<FileStamp> stamps;
+  };
+  const Volume volume_;
+  const std::string job_uid_;
+  // By folder. Checksums are computed again only when a file has changed since, because that reads the whole file.
+  std::map<std::string, Verified> verified_;
+};
 
 }  // namespace medley::worker

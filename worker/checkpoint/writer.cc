@@ -1,12 +1,10 @@
 #include "worker/checkpoint/writer.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
+#include <utility>
 
 #include "common/base/status.h"
 #include "worker/checkpoint/format.h"
@@ -28,18 +26,9 @@ namespace {
 
 constexpr size_t kBuffer = size_t{1} << 20;
 
-absl::Status SyncFolder(const std::filesystem::path& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return base::ErrnoStatus(errno, "opening " + folder.string());
-  const int result = fsync(fd);
-  const int error = errno;
-  close(fd);
-  return result == 0 ? absl::OkStatus() : base::ErrnoStatus(error, "fsync " + folder.string());
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const std::filesystem::path& root,
+absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const Volume& volume,
                                                                            std::string_view folder,
                                                                            std::string_view name) {
   for (std::string_view part : {folder, name}) {
@@ -47,15 +36,12 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const
       return base::InvalidArgument("'{}' is not a plain file or folder name", part);
     }
   }
-  const std::filesystem::path dir = root / folder;
-  std::error_code error;
-  std::filesystem::create_directories(dir, error);
-  if (error) return base::ErrnoStatus(error.value(), "creating " + dir.string());
-  MEDLEY_RETURN_IF_ERROR(SyncFolder(root));
+  const std::filesystem::path dir = volume / folder;
+  MEDLEY_RETURN_IF_ERROR(volume.files().CreateFolder(dir));
   std::string temporary = (dir / name).string() + ".tmp.XXXXXX";
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return base::ErrnoStatus(errno, "creating " + temporary);
-  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(dir / name, std::string(name), temporary, fd));
+  MEDLEY_ASSIGN_OR_RETURN(const int fd, volume.files().CreateTemporary(temporary));
+  std::unique_ptr<CheckpointWriter> writer(
+      new CheckpointWriter(volume.files(), dir / name, std::string(name), temporary, fd));
   std::string header(fmtn::kMagic);
   fmtn::Append(header, fmtn::kVersion);
   fmtn::Append(header, fmtn::Crc32(0, header.data(), header.size()));
@@ -63,25 +49,20 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const
   return writer;
 }
 
-CheckpointWriter::CheckpointWriter(std::filesystem::path path, std::string name, std::string temporary, int fd)
-    : path_(std::move(path)), name_(std::move(name)), temporary_(std::move(temporary)), fd_(fd) {}
+CheckpointWriter::CheckpointWriter(Files& files, std::filesystem::path path, std::string name, std::string temporary,
+                                   int fd)
+    : files_(files), path_(std::move(path)), name_(std::move(name)), temporary_(std::move(temporary)), fd_(fd) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(temporary_.c_str());
+  (void)files_.Remove(temporary_);
 }
 
 absl::Status CheckpointWriter::Flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty()) {
-    const ssize_t n = write(fd_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return base::ErrnoStatus(errno, "writing " + temporary_);
-    rest.remove_prefix(static_cast<size_t>(n));
-  }
+  const absl::Status status = files_.Write(fd_, buffer_);
   buffer_.clear();
-  return absl::OkStatus();
+  return base::Annotate(status, temporary_);
 }
 
 absl::Status CheckpointWriter::Write(const void* data, size_t bytes) {
@@ -159,13 +140,10 @@ absl::StatusOr<CheckpointFileEntry> CheckpointWriter::Finish() {
   fmtn::Append(end, fmtn::Crc32(0, end.data(), end.size()));
   MEDLEY_RETURN_IF_ERROR(Write(end.data(), end.size()));
   MEDLEY_RETURN_IF_ERROR(Flush());
-  if (fsync(fd_) != 0) return base::ErrnoStatus(errno, "fsync " + temporary_);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return base::ErrnoStatus(errno, fmt::format("renaming {} to {}", temporary_, path_.string()));
-  }
+  MEDLEY_RETURN_IF_ERROR(base::Annotate(files_.Sync(fd_), temporary_));
+  MEDLEY_RETURN_IF_ERROR(files_.Rename(temporary_, path_));
   close(fd_);
   fd_ = -1;
-  MEDLEY_RETURN_IF_ERROR(SyncFolder(path_.parent_path()));
   return CheckpointFileEntry{name_, bytes_, crc_};
 }
 

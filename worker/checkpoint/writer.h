@@ -1,7 +1,7 @@
 // Writes one data file of a checkpoint: streams sections into a temporary file in the same folder, fsyncs and renames
 // it.
 //
-//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(root, folder, DenseFileName(generation, stage)));
+//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(volume, folder, DenseFileName(generation, stage)));
 //   writer->AddDense(operation, "weight", weights, optimizer_state);
 //   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());  // an element of Checkpointed.files
 //
@@ -18,15 +18,16 @@
 #include <string>
 #include <string_view>
 
+#include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
 
 namespace medley::worker {
 
 class CheckpointWriter {
  public:
-  // Creates ROOT/FOLDER if necessary. Errors: those of the file system; InvalidArgument for a name with a slash.
-  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const std::filesystem::path& root,
-                                                                  std::string_view folder, std::string_view name);
+  // Creates the folder if necessary. Errors: those of the file system; InvalidArgument for a name with a slash.
+  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const Volume& volume, std::string_view folder,
+                                                                  std::string_view name);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -41,10 +42,11 @@ class CheckpointWriter {
   absl::StatusOr<CheckpointFileEntry> Finish();
 
  private:
-  CheckpointWriter(std::filesystem::path path, std::string name, std::string temporary, int fd);
+  CheckpointWriter(Files& files, std::filesystem::path path, std::string name, std::string temporary, int fd);
   absl::Status Write(const void* data, size_t bytes);
   absl::Status WriteSection(std::string_view header, std::span<const std::span<const std::byte>> payload);
 
+  Files& files_;
   const std::filesystem::path path_;
   const std::string name_;
   const std::string temporary_;

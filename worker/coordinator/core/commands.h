@@ -41,7 +41,11 @@ struct RollbackCommand {
 };
 
 // Find the newest complete checkpoint, then call OnCheckpointFound.
-struct FindCheckpointCommand {};
+struct FindCheckpointCommand {
+  // Reject a checkpoint that cannot be read, as if it were damaged. Otherwise the search then ends with an error, so
+  // that a short fault of the volume does not lose the work since an older checkpoint.
+  bool reject_unreadable = false;
+};
 
 // All members have written their files: complete the checkpoint, then call OnManifestWritten.
 struct WriteManifestCommand {

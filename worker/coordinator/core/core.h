@@ -26,11 +26,18 @@
 
 namespace medley::worker {
 
-// The newest complete checkpoint, as the shell found it.
+// A checkpoint that can be restored.
 struct CheckpointPosition {
   std::string folder;
+  int64_t generation = 0;  // that wrote it
   int64_t step = 0;
   job::v1::LedgerRecord ledger;
+};
+
+// What the shell found when it looked for checkpoints.
+struct CheckpointSearch {
+  std::optional<CheckpointPosition> newest;  // the newest that verifies
+  std::vector<std::string> rejected;         // why newer checkpoints of this job cannot be restored
 };
 
 class CoordinatorCore {
@@ -52,8 +59,9 @@ class CoordinatorCore {
                  Instant now);
   // The session of this process ended and the process did not reconnect in time.
   void OnLost(const std::string& member, const std::string& instance, Instant now);
-  void OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now);
-  void OnManifestWritten(int64_t step, const absl::Status& status, Instant now);
+  // An error means that the volume could not be searched, not that it has no checkpoint.
+  void OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& found, Instant now);
+  void OnManifestWritten(const std::string& folder, const absl::Status& status, Instant now);
   // Checks deadlines and intervals; call it about every 50 ms.
   void Tick(Instant now);
 
@@ -127,12 +135,16 @@ class CoordinatorCore {
   void AdvanceHalted(Instant now);
   void AdvanceIdle(Instant now);
   bool StateIsWhole() const;
+  void RetrySearch(const absl::Status& why, Instant now);
+  void AdoptCheckpoint(const CheckpointPosition& newest);
 
   // core_finish.cc: checkpoints, evaluation, the end
   void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
   void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);
   void StartCheckpoint(int64_t step, Instant now);
   void AdvanceCheckpoint(Instant now);
+  void OnCheckpointFault(const std::string& member, const job::v1::Fault& fault, Instant now);
+  void CheckpointFailed(const std::string& why, Instant now);
   void AdvanceEnding(Instant now);
   void StartEvaluation(Instant now);
   void Fail(const std::string& why, bool retryable, Instant now);
@@ -166,6 +178,8 @@ class CoordinatorCore {
   int64_t from_generation_ = 0;  // the last generation that was in force; 0: none yet
 
   bool finding_ = false;                       // a FindCheckpointCommand has no result yet
+  base::SteadyTime find_deadline_{};           // for its result
+  int failed_searches_ = 0;                    // searches in a row that ended with an error
   bool found_ = false;                         // restore_ has the result of a FindCheckpointCommand
   std::optional<CheckpointPosition> restore_;  // nullopt: start from the seed
   int64_t halted_step_ = 0;                    // the survivors' step in Mode::kHalted
@@ -178,7 +192,8 @@ class CoordinatorCore {
   int64_t restarts_ = 0;
 
   std::optional<PendingCheckpoint> checkpoint_;
-  int64_t writing_manifest_ = 0;      // step of the checkpoint being completed; 0: none
+  std::optional<PendingManifest> writing_manifest_;
+  CheckpointAttempt last_attempt_;
   bool checkpoint_wanted_ = false;    // a member without replacement leaves: checkpoint as soon as possible
   int64_t last_checkpoint_ = 0;       // step of the last complete checkpoint; 0: none
   base::SteadyTime checkpoint_at_{};  // when the last checkpoint was started

@@ -10,9 +10,12 @@
 namespace medley::worker {
 
 void CoordinatorCore::StartCheckpoint(int64_t step, Instant now) {
+  const bool again = last_attempt_.generation == active_->generation && last_attempt_.step == step;
+  last_attempt_ = {active_->generation, step, again ? last_attempt_.number + 1 : 0};
   PendingCheckpoint& pending = checkpoint_.emplace();
   pending.step = step;
-  pending.folder = fmt::format("step-{:08}", step);
+  pending.folder = fmt::format("step-{:08}-e{}", step, active_->generation);
+  if (again) pending.folder += fmt::format("-{}", last_attempt_.number);
   pending.deadline = now.steady + options_.checkpoint_timeout;
   checkpoint_at_ = now.steady;
   checkpoint_wanted_ = false;
@@ -33,7 +36,8 @@ void CoordinatorCore::OnCheckpointed(const std::string& member, const job::v1::C
 
 // Completes the checkpoint once every member has written its file and the step is committed.
 void CoordinatorCore::AdvanceCheckpoint(Instant now) {
-  if (!checkpoint_ || !checkpoint_->waiting.empty() || checkpoint_->step > ledger_->committed()) return;
+  if (!checkpoint_ || writing_manifest_ || !checkpoint_->waiting.empty() || checkpoint_->step > ledger_->committed())
+    return;
   std::set<std::string> names;
   for (const job::v1::CheckpointFile& file : checkpoint_->files) {
     if (names.insert(file.name()).second) continue;
@@ -46,25 +50,40 @@ void CoordinatorCore::AdvanceCheckpoint(Instant now) {
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
   commands_.push_back(WriteManifestCommand{checkpoint_->folder, active_->generation, checkpoint_->step, at.ToRecord(),
                                            std::move(checkpoint_->files)});
-  writing_manifest_ = checkpoint_->step;
+  writing_manifest_ = PendingManifest{checkpoint_->folder, checkpoint_->step, now.steady + options_.volume_timeout};
   checkpoint_.reset();
 }
 
-void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status, Instant now) {
+void CoordinatorCore::OnManifestWritten(const std::string& folder, const absl::Status& status, Instant now) {
   Hold(now);
-  if (writing_manifest_ == step) writing_manifest_ = 0;
-  if (over()) return;
+  if (over() || !writing_manifest_ || writing_manifest_->folder != folder) return;  // it came after the deadline
+  const int64_t step = writing_manifest_->step;
+  writing_manifest_.reset();
   if (status.ok()) {
     last_checkpoint_ = step;
     Journal(now);
   } else {
-    const std::string why =
-        fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message()));
-    Log(true, why);
-    retry_at_ = now.steady + options_.retry_wait;  // delays the retry of the last checkpoint, which must succeed
-    if (++failures_ > options_.max_fruitless) return Fail(why, true, now);
+    CheckpointFailed(fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message())), now);
   }
-  Advance(now);
+  if (!over()) Advance(now);
+}
+
+// Training goes on, and the next checkpoint is written at the usual time.
+void CoordinatorCore::OnCheckpointFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
+  const std::string why = fmt::format("{} could not write its part of the checkpoint of step {}: {}", member,
+                                      fault.step(), fault.message());
+  const bool pending = active_ && fault.generation() == active_->generation && checkpoint_ &&
+                       checkpoint_->step == fault.step() && checkpoint_->waiting.contains(member);
+  if (!pending) return Log(true, why);
+  checkpoint_.reset();
+  CheckpointFailed(why, now);
+}
+
+void CoordinatorCore::CheckpointFailed(const std::string& why, Instant now) {
+  Log(true, why);
+  retry_at_ = now.steady + options_.retry_wait;  // delays the retry of the last checkpoint, which must succeed
+  if (suspending_) return;                       // until the deadline of the suspension
+  if (++failures_ > options_.max_fruitless) Fail(why, true, now);
 }
 
 void CoordinatorCore::AdvanceEnding(Instant now) {
@@ -73,7 +92,7 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
   const bool all = ledger_->AllCommitted();
   if (committed != ledger_->leased() || (!suspending_ && !all)) return;
-  if (checkpoint_ || writing_manifest_ != 0) return;
+  if (checkpoint_ || writing_manifest_) return;
   if (!saved && committed > 0) {
     if (now.steady >= retry_at_) StartCheckpoint(committed, now);
     return;

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/status.h"
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
@@ -159,8 +160,10 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
   const bool late = fit.covers && now.steady - waiting_since_ >= patience;
   if (!fit.full() && !late && !OnlyLeaversMissing(fit)) return;
   if (options_.checkpoints && !found_) {
-    if (!finding_) commands_.push_back(FindCheckpointCommand{});
+    if (finding_) return;
     finding_ = true;
+    find_deadline_ = now.steady + options_.volume_timeout;
+    commands_.push_back(FindCheckpointCommand{.reject_unreadable = failed_searches_ >= options_.max_searches});
     return;
   }
   const bool restore = restore_.has_value();
@@ -172,13 +175,49 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
                   cause, now);
 }
 
-void CoordinatorCore::OnCheckpointFound(const std::optional<CheckpointPosition>& found, Instant now) {
+void CoordinatorCore::OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& found, Instant now) {
   Hold(now);
   if (!finding_ || over()) return;
   finding_ = false;
+  if (!found.ok()) return RetrySearch(found.status(), now);
+  failed_searches_ = 0;
+  for (const std::string& reason : found->rejected) Log(true, "skipped a checkpoint: " + reason);
+  if (!found->newest && (last_checkpoint_ > 0 || !found->rejected.empty())) {
+    const std::string saved =
+        last_checkpoint_ > 0 ? fmt::format("step {} was saved", last_checkpoint_) : "earlier steps were saved";
+    return Fail(
+        fmt::format("no checkpoint can be restored, although {} ({}). The job does not start from the seed "
+                    "again unless its folder on the checkpoint volume is emptied",
+                    saved,
+                    found->rejected.empty() ? "the volume has none" : fmt::to_string(fmt::join(found->rejected, "; "))),
+        true, now);
+  }
   found_ = true;
-  restore_ = found;
+  restore_ = found->newest;
+  if (restore_) AdoptCheckpoint(*restore_);
+  if (!restore_ && from_generation_ > 0) {
+    Log(true, "no checkpoint has been completed yet: the job starts from the seed again");
+  }
   Advance(now);
+}
+
+// The journal may know a newer checkpoint that cannot be restored, or not know the newest one.
+void CoordinatorCore::AdoptCheckpoint(const CheckpointPosition& newest) {
+  if (newest.step < last_checkpoint_) {
+    Log(true, fmt::format("the checkpoint of step {} cannot be restored: the job continues from step {}",
+                          last_checkpoint_, newest.step));
+  }
+  last_checkpoint_ = newest.step;
+  last_generation_ = std::max(last_generation_, newest.generation);
+}
+
+void CoordinatorCore::RetrySearch(const absl::Status& why, Instant now) {
+  const std::string message = fmt::format("searching for a checkpoint: {}", std::string(why.message()));
+  if (++failed_searches_ > options_.max_searches) {
+    return Fail(fmt::format("gave up after {} attempts; the last one: {}", failed_searches_, message), true, now);
+  }
+  Log(true, message);
+  retry_at_ = now.steady + options_.retry_wait * (int64_t{1} << std::min(failed_searches_ - 1, 5));
 }
 
 void CoordinatorCore::CheckDeadlines(Instant now) {
@@ -193,6 +232,20 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
                             fmt::join(MissingMembers(), ", ")),
                 true, now);
   }
+  if (finding_ && now.steady >= find_deadline_) {
+    return Fail(
+        fmt::format("the checkpoint volume did not answer within {:.0f} s while it was searched for a checkpoint",
+                    base::ToSeconds(options_.volume_timeout)),
+        true, now);
+  }
+  if (writing_manifest_ && now.steady >= writing_manifest_->deadline) {
+    const std::string folder = writing_manifest_->folder;  // a copy: the call below resets it
+    OnManifestWritten(folder,
+                      base::DeadlineExceeded("the checkpoint volume did not answer within {:.0f} s",
+                                             base::ToSeconds(options_.volume_timeout)),
+                      now);
+    if (over()) return;
+  }
   if (next_ && now.steady >= next_->deadline) {
     std::vector<std::string> late;
     for (const auto& [name, member] : next_->members) {
@@ -203,7 +256,7 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
     if (!late.empty()) AbandonNext({job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, true, now);
   }
   if (over() || mode_ != Mode::kTraining) return;
-  if (checkpoint_ && now.steady >= checkpoint_->deadline) {
+  if (checkpoint_ && !checkpoint_->waiting.empty() && now.steady >= checkpoint_->deadline) {
     const std::string why = fmt::format("the checkpoint of step {} was not written in time; missing parts: {}",
                                         checkpoint_->step, fmt::join(checkpoint_->waiting, ", "));
     checkpoint_.reset();

@@ -105,7 +105,8 @@ void CoordinatorCore::AdvanceTraining(Instant now) {
   ConsiderChange(now);
   const bool due = now.steady - checkpoint_at_ >= options_.checkpoint_interval;
   const bool boundary = next_ && AllWarmed();
-  if ((due || checkpoint_wanted_) && !checkpoint_ && !boundary && !ledger_->AllLeased() &&
+  // A volume that completes checkpoints slowly gets no further one meanwhile, except before a member leaves.
+  if (((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !ledger_->AllLeased() &&
       ledger_->leased() > last_checkpoint_) {
     StartCheckpoint(ledger_->leased(), now);
   }

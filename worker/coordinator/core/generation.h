@@ -61,6 +61,21 @@ struct GenerationInfo {
   base::SteadyTime deadline;  // for the preparation, later for the switch
 };
 
+// A checkpoint whose files are all written, which the shell completes.
+struct PendingManifest {
+  std::string folder;
+  int64_t step = 0;
+  base::SteadyTime deadline;
+};
+
+// The last checkpoint that was started. Every attempt writes into a folder of its own, because a member that hung in an
+// earlier one may resume at any time.
+struct CheckpointAttempt {
+  int64_t generation = 0;
+  int64_t step = 0;
+  int number = 0;  // counts the attempts of this generation at this step
+};
+
 // A checkpoint that members are writing.
 struct PendingCheckpoint {
   int64_t step = 0;

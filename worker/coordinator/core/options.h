@@ -25,10 +25,13 @@ struct CoreOptions {
   base::nanoseconds switch_timeout = base::seconds(120);
   base::nanoseconds halt_timeout = base::seconds(15);
   base::nanoseconds checkpoint_timeout = base::seconds(300);
+  // For the shell to find or complete a checkpoint. Both read whole checkpoints, so this is no measure of a slow call.
+  base::nanoseconds volume_timeout = base::seconds(900);
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
   base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
   int max_fruitless = 5;  // most recoveries and failed preparations in a row without a newly committed step
+  int max_searches = 5;   // most failed searches for a checkpoint in a row
 };
 
 }  // namespace medley::worker

@@ -5,42 +5,75 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "worker/checkpoint/reader.h"
-#include "worker/checkpoint/store.h"
+#include "worker/coordinator/server/checkpoint_files.h"
+#include "worker/coordinator/server/journal.h"
 
 namespace medley::worker {
 
 using base::MutexLock;
 
-Engine::Engine(CoordinatorOptions options, base::Clock& clock) : options_(std::move(options)), clock_(clock) {}
+namespace {
+
+constexpr size_t kMaxLines = size_t{1} << 16;  // of steps.jsonl that wait for the volume
+
+}  // namespace
+
+struct Engine::Folder {
+  std::unique_ptr<Journal> journal;
+  std::unique_ptr<StepLog> steps;
+  std::optional<FolderOwner> owner;
+  std::unique_ptr<CheckpointFiles> checkpoints;
+};
+
+Engine::Engine(CoordinatorOptions options, base::Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      journal_thread_({.grace = options_.volume_grace, .max_queue = kMaxLines}),
+      checkpoint_thread_({.grace = options_.volume_grace}) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock) {
   options.core.checkpoints = !options.checkpoint_root.empty();
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
-  std::optional<job::v1::CoordinatorState> restored;
   {
     MutexLock lock(engine->mutex_);
-    if (const auto& root = engine->options_.checkpoint_root; !root.empty()) {
-      MEDLEY_ASSIGN_OR_RETURN(engine->journal_, Journal::Open(root));
-      MEDLEY_ASSIGN_OR_RETURN(engine->steps_, StepLog::Open(root / "steps.jsonl"));
-      restored = engine->journal_->restored();
-      const std::string& uid = engine->options_.core.job_uid;
-      if (restored && !uid.empty() && !restored->desired().plan().job_uid().empty() &&
-          restored->desired().plan().job_uid() != uid) {
-        log::Warn("ignored the journal in the checkpoint folder: it belongs to another job",
-                  {{"job_uid", restored->desired().plan().job_uid()}});
-        restored.reset();
-      }
+    std::optional<job::v1::CoordinatorState> restored;
+    if (engine->options_.core.checkpoints) {
+      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder());
     }
     engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored);
     engine->Carry();
   }
   Engine* const self = engine.get();
-  engine->file_thread_ = std::jthread([self](std::stop_token stop) { self->RunFiles(stop); });
   engine->timer_ = std::jthread([self](std::stop_token stop) {
     while (self->clock_.SleepFor(self->options_.tick, stop)) self->Tick();
   });
   return engine;
+}
+
+absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder() {
+  const Volume& root = options_.checkpoint_root;
+  const CheckpointFilesOptions files{options_.core.job_uid, options_.model_fingerprint, options_.keep_checkpoints};
+  const auto folder = std::make_shared<Folder>();
+  const auto open = [folder, root, files, instance = options_.instance]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(FolderOwner owner, FolderOwner::Claim(root, instance));
+    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root));
+    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl"));
+    folder->checkpoints = std::make_unique<CheckpointFiles>(files, root, owner);
+    folder->owner = std::move(owner);
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(
+      journal_thread_.Run("opening " + root.root().string(), options_.journal_timeout, stop_.get_token(), open));
+  folder_ = folder;
+  std::optional<job::v1::CoordinatorState> restored = folder->journal->restored();
+  const std::string& uid = options_.core.job_uid;
+  if (restored && !uid.empty() && !restored->desired().plan().job_uid().empty() &&
+      restored->desired().plan().job_uid() != uid) {
+    log::Warn("ignored the journal in the checkpoint folder: it belongs to another job",
+              {{"job_uid", restored->desired().plan().job_uid()}});
+    restored.reset();
+  }
+  return restored;
 }
 
 Engine::~Engine() { Stop(); }
@@ -48,9 +81,9 @@ Engine::~Engine() { Stop(); }
 void Engine::Stop() {
   stop_.request_stop();
   timer_.request_stop();
-  file_thread_.request_stop();
   if (timer_.joinable()) timer_.join();
-  if (file_thread_.joinable()) file_thread_.join();
+  checkpoint_thread_.Stop();
+  journal_thread_.Stop();
   MutexLock lock(mutex_);
   for (auto& [name, link] : links_) {
     if (link.session) link.session->Cancel();
@@ -166,6 +199,7 @@ void Engine::Carry() {
   for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
     for (Command& command : commands) {
       // No later command may be carried out when a journal record could not be written.
+      if (stop_.stop_requested()) return;
       if (exit_code_ && *exit_code_ != 0 && !core_->over()) return;
       Carry(command);
     }
@@ -179,18 +213,15 @@ void Engine::Carry(Command& command) {
     if (link == links_.end() || link->second.instance != send->instance || !link->second.session) return;
     if (!link->second.session->Push(std::move(send->message))) link->second.session->Cancel();
   } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
-    if (!journal_) return;
-    if (const absl::Status status = journal_->Append(journal->state); !status.ok()) Finish(1, status);
+    Append(std::move(journal->state));
   } else if (auto* step = std::get_if<StepCommand>(&command)) {
-    if (!steps_) return;
-    if (const absl::Status status = steps_->Add(*step); !status.ok()) log::Error(base::Message(status));
+    WriteStep([order = *step](StepLog& steps) { return steps.Add(order); });
   } else if (auto* rollback = std::get_if<RollbackCommand>(&command)) {
-    if (!steps_) return;
-    if (const absl::Status status = steps_->Rollback(*rollback); !status.ok()) log::Error(base::Message(status));
-  } else if (std::holds_alternative<FindCheckpointCommand>(command)) {
-    Later([this] { LookForCheckpoint(); });
+    WriteStep([order = *rollback](StepLog& steps) { return steps.Rollback(order); });
+  } else if (auto* find = std::get_if<FindCheckpointCommand>(&command)) {
+    LookForCheckpoint(*find);
   } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
-    Later([this, order = std::move(*manifest)] { CompleteManifest(order); });
+    CompleteManifest(std::move(*manifest));
   } else if (auto* drop = std::get_if<DropCommand>(&command)) {
     const auto link = links_.find(drop->member);
     if (link == links_.end() || link->second.instance != drop->instance) return;
@@ -225,70 +256,51 @@ int Engine::Wait(std::stop_token stop) {
   return *exit_code_;
 }
 
-void Engine::Later(std::function<void()> work) {
-  files_.push_back(std::move(work));  // stays short: the core has at most one search and one manifest pending
-  changed_.NotifyAll();
+void Engine::Append(job::v1::CoordinatorState state) {
+  if (!folder_) return;
+  const auto append = [folder = folder_, state = std::move(state)]() -> absl::Status {
+    MEDLEY_RETURN_IF_ERROR(folder->owner->Check());
+    return folder->journal->Append(state);
+  };
+  const absl::Status status =
+      journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);
+  if (!status.ok() && !stop_.stop_requested()) Finish(1, status);
 }
 
-void Engine::RunFiles(std::stop_token stop) {
-  while (!stop.stop_requested()) {
-    std::function<void()> work;
-    {
+void Engine::WriteStep(std::function<absl::Status(StepLog&)> write) {
+  if (!folder_) return;
+  const bool posted = journal_thread_.Post([folder = folder_, write = std::move(write)]() -> VolumeThread::Deliver {
+    if (const absl::Status status = write(*folder->steps); !status.ok()) log::Error(base::Message(status));
+    return {};
+  });
+  if (!posted && !stop_.stop_requested()) {
+    Finish(1, base::Unavailable("steps.jsonl: too many lines wait for the volume, which does not answer"));
+  }
+}
+
+void Engine::LookForCheckpoint(const FindCheckpointCommand& command) {
+  const bool posted = checkpoint_thread_.Post([this, folder = folder_, command]() -> VolumeThread::Deliver {
+    absl::StatusOr<CheckpointSearch> found = folder->checkpoints->Search(command);
+    return [this, found = std::move(found)] {
       MutexLock lock(mutex_);
-      changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !files_.empty(); });
-      if (stop.stop_requested() || files_.empty()) return;
-      work = std::move(files_.front());
-      files_.pop_front();
-    }
-    work();
-  }
+      core_->OnCheckpointFound(found, Now());
+      Carry();
+    };
+  });
+  if (!posted) log::Warn("cannot search for a checkpoint: too many operations wait for the volume");
 }
 
-void Engine::LookForCheckpoint() {
-  std::optional<CheckpointPosition> position;
-  absl::StatusOr<FoundCheckpoint> found =
-      FindCheckpoint(options_.checkpoint_root, options_.core.job_uid, options_.model_fingerprint);
-  if (!found.ok())
-    log::Error("searching for a checkpoint failed, the job starts from the seed",
-               {{"error", base::Message(found.status())}});
-  if (found.ok()) {
-    for (const RejectedCheckpoint& rejected : found->rejected) {
-      log::Warn("skipped a checkpoint", {{"reason", rejected.reason}});
-    }
-    if (const auto& manifest = found->manifest) {
-      position = CheckpointPosition{manifest->folder, manifest->step, {}};
-      position->ledger.set_rows(manifest->rows);
-      position->ledger.set_epochs(manifest->data_epochs);
-      position->ledger.set_batch_size(manifest->batch_size);
-      position->ledger.set_committed_step(manifest->step);
-    }
-  }
-  MutexLock lock(mutex_);
-  core_->OnCheckpointFound(position, Now());
-  Carry();
-}
-
-void Engine::CompleteManifest(const WriteManifestCommand& command) {
-  CheckpointManifest manifest;
-  manifest.job_uid = options_.core.job_uid;
-  manifest.model_fingerprint = options_.model_fingerprint;
-  manifest.generation = command.generation;
-  manifest.step = command.step;
-  manifest.rows = command.ledger.rows();
-  manifest.data_epochs = command.ledger.epochs();
-  manifest.batch_size = command.ledger.batch_size();
-  manifest.folder = command.folder;
-  for (const job::v1::CheckpointFile& file : command.files) {
-    manifest.files.push_back({file.name(), file.bytes(), file.crc32()});
-  }
-  const absl::Status status = CompleteCheckpoint(options_.checkpoint_root, manifest);
-  if (status.ok()) {
-    const absl::Status pruned = PruneCheckpoints(options_.checkpoint_root, options_.keep_checkpoints);
-    if (!pruned.ok()) log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
-  }
-  MutexLock lock(mutex_);
-  core_->OnManifestWritten(command.step, status, Now());
-  Carry();
+void Engine::CompleteManifest(WriteManifestCommand command) {
+  const bool posted =
+      checkpoint_thread_.Post([this, folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
+        const absl::Status status = folder->checkpoints->Publish(order);
+        return [this, name = order.folder, status] {
+          MutexLock lock(mutex_);
+          core_->OnManifestWritten(name, status, Now());
+          Carry();
+        };
+      });
+  if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
 }
 
 }  // namespace medley::worker

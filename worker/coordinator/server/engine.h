@@ -1,12 +1,12 @@
-// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread and a thread for checkpoint
-// files.
+// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread, a thread for the journal and a
+// thread for checkpoints, so that a volume that does not answer blocks it for a bounded time only: the core has
+// deadlines for checkpoints, and the engine one for the journal.
 //
 // Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl and the rendezvous store.
 #pragma once
 
 #include <absl/status/statusor.h>
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,8 +18,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "worker/checkpoint/volume_thread.h"
 #include "worker/coordinator/core/core.h"
-#include "worker/coordinator/server/journal.h"
 #include "worker/coordinator/server/rendezvous.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/coordinator/server/session.h"
@@ -67,11 +67,13 @@ class Engine {
   void Carry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Later(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LookForCheckpoint();
-  void CompleteManifest(const WriteManifestCommand& command);
+  // Opens the job's folder; returns the state that an earlier process journaled.
+  absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteStep(std::function<absl::Status(StepLog&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CompleteManifest(WriteManifestCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tick();
-  void RunFiles(std::stop_token stop);
 
   const CoordinatorOptions options_;
   base::Clock& clock_;
@@ -80,16 +82,17 @@ class Engine {
 
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<StepLog> steps_ ABSL_GUARDED_BY(mutex_);
+  // What the job's folder contains; null without one. Operations on the volume share their ownership.
+  struct Folder;
+  std::shared_ptr<Folder> folder_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CoordinatorCore> core_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
-  std::deque<std::function<void()>> files_ ABSL_GUARDED_BY(mutex_);
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
 
+  VolumeThread journal_thread_;     // the journal and steps.jsonl
+  VolumeThread checkpoint_thread_;  // delivers its results under mutex_
   std::jthread timer_;
-  std::jthread file_thread_;
 };
 
 }  // namespace medley::worker

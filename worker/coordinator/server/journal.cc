@@ -1,14 +1,11 @@
 #include "worker/coordinator/server/journal.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cerrno>
 #include <cstring>
-#include <system_error>
+#include <utility>
 
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 
@@ -16,6 +13,7 @@ namespace medley::worker {
 namespace {
 
 constexpr int64_t kCompactAt = int64_t{4} << 20;
+constexpr int64_t kMaxJournal = int64_t{1} << 32;
 constexpr size_t kHeader = 8;
 
 uint32_t Crc(std::string_view bytes) {
@@ -57,12 +55,11 @@ std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return base::ErrnoStatus(error.value(), "creating " + folder.string());
-  std::unique_ptr<Journal> journal(new Journal(folder / "journal"));
-  absl::StatusOr<std::string> bytes = base::ReadFile(journal->path_);
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume) {
+  MEDLEY_RETURN_IF_ERROR(volume.files().CreateFolder(volume.root()));
+  std::unique_ptr<Journal> journal(new Journal(std::move(volume)));
+  Files& files = journal->volume_.files();
+  const absl::StatusOr<std::string> bytes = files.ReadWhole(journal->path_, kMaxJournal);
   if (!bytes.ok() && !absl::IsNotFound(bytes.status())) return bytes.status();
   if (bytes.ok()) {
     bool torn = false;
@@ -72,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::filesystem::pa
   if (journal->restored_) {
     MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));
   } else {
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(journal->path_, ""));
+    MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(journal->path_, ""));
     MEDLEY_RETURN_IF_ERROR(journal->Reopen());
   }
   return journal;
@@ -84,27 +81,22 @@ Journal::~Journal() {
 
 absl::Status Journal::Reopen() {
   if (fd_ >= 0) close(fd_);
-  fd_ = open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (fd_ < 0) return base::ErrnoStatus(errno, "opening " + path_.string());
+  fd_ = -1;
+  MEDLEY_ASSIGN_OR_RETURN(fd_, volume_.files().OpenToAppend(path_));
   bytes_ = lseek(fd_, 0, SEEK_END);
   return absl::OkStatus();
 }
 
 absl::Status Journal::Compact(const job::v1::CoordinatorState& state) {
-  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(path_, Record(state)));
+  MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(path_, Record(state)));
   return Reopen();
 }
 
 absl::Status Journal::Append(const job::v1::CoordinatorState& state) {
   if (bytes_ > kCompactAt) return Compact(state);
   const std::string record = Record(state);
-  for (std::string_view rest = record; !rest.empty();) {
-    const ssize_t n = write(fd_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return base::ErrnoStatus(errno, "writing " + path_.string());
-    rest.remove_prefix(static_cast<size_t>(n));
-  }
-  if (fdatasync(fd_) != 0) return base::ErrnoStatus(errno, "fdatasync " + path_.string());
+  MEDLEY_RETURN_IF_ERROR(base::Annotate(volume_.files().Write(fd_, record), path_.string()));
+  MEDLEY_RETURN_IF_ERROR(base::Annotate(volume_.files().Sync(fd_), path_.string()));
   bytes_ += static_cast<int64_t>(record.size());
   return absl::OkStatus();
 }

@@ -3,7 +3,7 @@
 //
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
 //
-// Not thread-safe: the engine calls it under its lock.
+// Not thread-safe: the engine calls it in its thread for the journal.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "medley/job/v1/journal.pb.h"
+#include "worker/checkpoint/files.h"
 
 namespace medley::worker {
 
@@ -22,7 +23,7 @@ class Journal {
  public:
   // Creates the folder if necessary, reads an existing journal (dropping an incomplete last record), compacts it to one
   // record and opens it for appending.
-  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::filesystem::path& folder);
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(Volume volume);
   ~Journal();
 
   // The state that Open read; nullopt for a new journal.
@@ -31,10 +32,11 @@ class Journal {
   absl::Status Append(const job::v1::CoordinatorState& state);
 
  private:
-  explicit Journal(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit Journal(Volume volume) : volume_(std::move(volume)), path_(volume_ / "journal") {}
   absl::Status Compact(const job::v1::CoordinatorState& state);
   absl::Status Reopen();
 
+  const Volume volume_;
   const std::filesystem::path path_;
   std::optional<job::v1::CoordinatorState> restored_;
   int fd_ = -1;

@@ -8,12 +8,12 @@
 
 #include <absl/status/statusor.h>
 
-#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
 
 #include "common/base/clock.h"
+#include "worker/checkpoint/files.h"
 #include "worker/coordinator/core/options.h"
 
 namespace medley::worker {
@@ -24,13 +24,20 @@ struct CoordinatorOptions {
   int port = 0;  // 0: the system chooses one, see port()
   std::string token;
   // Folder for the journal, checkpoints, steps.jsonl and exports; should outlive the pod. Empty: nothing is kept.
-  std::filesystem::path checkpoint_root;
+  Volume checkpoint_root;
   int keep_checkpoints = 3;
   std::string model_fingerprint;
   int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
   base::nanoseconds tick = base::milliseconds(50);
+  // Longest wait for a record of the journal, without which the coordinator can decide nothing more; it then exits so
+  // that another process can continue.
+  base::nanoseconds journal_timeout = base::seconds(120);
+  // Longest wait at the end for operations on the volume that still run.
+  base::nanoseconds volume_grace = base::seconds(5);
+  // Random and different in every process, to refuse to write after another one has taken over; "": not checked.
+  std::string instance;
   // After the job's end: longest wait for the operator to read the last observation and for members to disconnect.
   base::nanoseconds linger = base::seconds(10);
 };

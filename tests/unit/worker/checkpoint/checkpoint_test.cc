@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "tests/unit/worker/checkpoint/faulty_files.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/checkpoint/store.h"
 #include "worker/checkpoint/writer.h"
@@ -27,6 +28,27 @@ class CheckpointTest : public testing::Test {
   void SetUp() override { root_ = *base::MakeTempDir("medley-checkpoint"); }
   void TearDown() override { fs::remove_all(root_); }
 
+  static std::string Folder(int64_t step, int64_t generation = 3) {
+    return CheckpointFolder({.generation = generation, .step = step});
+  }
+  static std::string ManifestOf(int64_t step, int64_t generation = 3) {
+    return Folder(step, generation) + "/manifest.json";
+  }
+  std::vector<int64_t> Complete() const {
+    std::vector<int64_t> steps;
+    const auto folders = ListCheckpointFolders(root_);
+    for (const CheckpointName& name : folders.value()) {
+      if (fs::exists(root_ / CheckpointFolder(name) / "manifest.json")) steps.push_back(name.step);
+    }
+    return steps;
+  }
+  absl::Status Prune(int keep) { return CheckpointStore(root_, "uid").Prune(keep); }
+  void Damage(const fs::path& file) {
+    std::string bytes = *base::ReadFile(file);
+    bytes[bytes.size() / 2] ^= 1;
+    ASSERT_THAT(base::WriteFileAtomic(file, bytes), IsOk());
+  }
+
   // Writes two dense operations in one file, and a table of 100 rows in two shards.
   CheckpointManifest Write(int64_t step, int64_t generation = 3) {
     CheckpointManifest manifest;
@@ -37,7 +59,7 @@ class CheckpointTest : public testing::Test {
     manifest.rows = 1000;
     manifest.data_epochs = 2;
     manifest.batch_size = 10;
-    manifest.folder = CheckpointFolder(step);
+    manifest.folder = Folder(step, generation);
     auto dense = *CheckpointWriter::Create(root_, manifest.folder, DenseFileName(generation, 1));
     for (int32_t op : {1, 2}) {
       const std::vector<float> weights(50, static_cast<float>(op) + 0.5f);
@@ -57,7 +79,7 @@ class CheckpointTest : public testing::Test {
       EXPECT_THAT(rows->AddRows(0, 4, keys, values), IsOk());
       manifest.files.push_back(*rows->Finish());
     }
-    EXPECT_THAT(CompleteCheckpoint(root_, manifest), IsOk());
+    EXPECT_THAT(CheckpointStore(root_, "uid").Complete(manifest), IsOk());
     return manifest;
   }
 
@@ -118,26 +140,23 @@ TEST_F(CheckpointTest, FallsBackToTheOneBeforeAndSaysWhy) {
   Write(7);
   Write(9);
   Write(12);
-  const fs::path file = root_ / CheckpointFolder(12) / RowsFileName(3, 1);
-  std::string bytes = *base::ReadFile(file);
-  bytes[bytes.size() / 2] ^= 1;
-  ASSERT_THAT(base::WriteFileAtomic(file, bytes), IsOk());
-  fs::remove(root_ / CheckpointFolder(9) / "manifest.json");
+  Damage(root_ / Folder(12) / RowsFileName(3, 1));
+  fs::remove(root_ / Folder(9) / "manifest.json");
   const auto found = FindCheckpoint(root_, "uid", "print");
   ASSERT_THAT(found, IsOk());
   ASSERT_TRUE(found->manifest);
   EXPECT_EQ(found->manifest->step, 7);
   ASSERT_EQ(found->rejected.size(), 2u);
-  EXPECT_THAT(found->rejected[0].reason, HasSubstr("step-00000012: rows-e3-1.mck: crc32 is"));
-  EXPECT_THAT(found->rejected[1].reason, HasSubstr("step-00000009: it has no manifest"));
+  EXPECT_THAT(found->rejected[0].reason, HasSubstr("step-00000012-e3: rows-e3-1.mck: crc32 is"));
+  EXPECT_THAT(found->rejected[1].reason, HasSubstr("step-00000009-e3: it has no manifest"));
 }
 
 TEST_F(CheckpointTest, IgnoresOtherJobsAndModels) {
   Write(7);
   EXPECT_FALSE(FindCheckpoint(root_, "other", "print")->manifest);
   EXPECT_FALSE(FindCheckpoint(root_, "uid", "other")->manifest);
-  EXPECT_FALSE(FindCheckpoint(root_, "uid", "print", 6)->manifest);
-  EXPECT_FALSE(FindCheckpoint(root_ / "absent", "uid", "print")->manifest);
+  EXPECT_EQ(FindCheckpoint(root_, "other", "print")->rejected[0].why, RejectedCheckpoint::Why::kForeign);
+  EXPECT_EQ(FindCheckpoint(root_, "uid", "other")->rejected[0].why, RejectedCheckpoint::Why::kUnusable);
 }
 
 TEST_F(CheckpointTest, AnUnfinishedFileLeavesNothing) {
@@ -150,24 +169,132 @@ TEST_F(CheckpointTest, AnUnfinishedFileLeavesNothing) {
   EXPECT_THAT(CheckpointWriter::Create(root_, "step-00000001", "a/b"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(CheckpointTest, PruneKeepsTheNewest) {
-  for (int64_t step : {1, 2, 3, 4}) Write(step);
-  auto partial = CheckpointWriter::Create(root_, CheckpointFolder(5), "x.mck");  // still being written
-  fs::create_directories(root_ / CheckpointFolder(0));  // left over from a checkpoint that was never completed
-  ASSERT_THAT(PruneCheckpoints(root_, 2), IsOk());
-  std::vector<int64_t> steps;
-  const auto left = ListCheckpoints(root_);
-  ASSERT_THAT(left, IsOk());
-  for (const CheckpointManifest& manifest : *left) steps.push_back(manifest.step);
-  EXPECT_THAT(steps, ElementsAre(3, 4));
-  EXPECT_TRUE(fs::exists(root_ / CheckpointFolder(5)));
-  EXPECT_FALSE(fs::exists(root_ / CheckpointFolder(0)));
+TEST_F(CheckpointTest, AFolderThatCannotBeListedIsNotEmpty) {
+  Write(7);
+  EXPECT_THAT(FindCheckpoint(root_ / "absent", "uid", "print"), StatusIs(absl::StatusCode::kNotFound));
+  FaultyFiles files;
+  files.list_error = base::Internal("listing: i/o error");
+  EXPECT_THAT(FindCheckpoint({root_, files}, "uid", "print"), StatusIs(absl::StatusCode::kInternal));
 }
 
-TEST_F(CheckpointTest, CompleteNeedsEveryFile) {
+// An error of the volume says nothing about the checkpoint: the caller decides whether to try again.
+TEST_F(CheckpointTest, AnUnreadableCheckpointIsNotCalledDamaged) {
+  Write(7);
+  Write(9);
+  FaultyFiles files;
+  files.read_error_in = Folder(9) + "/rows-";
+  const auto found = FindCheckpoint({root_, files}, "uid", "print");
+  ASSERT_THAT(found, IsOk());
+  EXPECT_EQ(found->manifest->step, 7);
+  ASSERT_EQ(found->rejected.size(), 1u);
+  EXPECT_EQ(found->rejected[0].why, RejectedCheckpoint::Why::kUnreadable);
+  EXPECT_THAT(CheckpointStore({root_, files}, "uid").Prune(1), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Complete(), ElementsAre(9, 7));
+}
+
+TEST_F(CheckpointTest, PruneKeepsTheNewest) {
+  for (int64_t step : {1, 2, 3, 4}) Write(step);
+  auto partial = CheckpointWriter::Create(root_, Folder(5), "x.mck");  // still being written
+  fs::create_directories(root_ / Folder(0));  // left over from a checkpoint that was never completed
+  ASSERT_THAT(Prune(2), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(4, 3));
+  EXPECT_TRUE(fs::exists(root_ / Folder(5)));
+  EXPECT_FALSE(fs::exists(root_ / Folder(0)));
+}
+
+// If damaged checkpoints counted, pruning would delete the only ones that can be restored.
+TEST_F(CheckpointTest, PruneCountsOnlyWhatVerifies) {
+  for (int64_t step : {1, 2, 3, 4, 5}) Write(step);
+  Damage(root_ / Folder(5) / RowsFileName(3, 0));
+  fs::remove(root_ / Folder(4) / RowsFileName(3, 1));
+  std::ofstream(root_ / ManifestOf(3)) << "{";
+  ASSERT_THAT(Prune(1), IsOk());
+  EXPECT_EQ(FindCheckpoint(root_, "uid", "print")->manifest->step, 2);
+  EXPECT_FALSE(fs::exists(root_ / Folder(1)));
+  for (int64_t step : {6, 7}) Write(step);
+  ASSERT_THAT(Prune(2), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(7, 6));
+}
+
+// The store does not compute a checksum again for a file that did not change, but notices when one did.
+TEST_F(CheckpointTest, PruneNoticesDamageAfterItsFirstLook) {
+  for (int64_t step : {1, 2, 3}) Write(step);
+  CheckpointStore store(root_, "uid");
+  ASSERT_THAT(store.Prune(3), IsOk());
+  Damage(root_ / Folder(3) / RowsFileName(3, 0));
+  ASSERT_THAT(store.Prune(2), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(3, 2, 1));
+  EXPECT_EQ(FindCheckpoint(root_, "uid", "print")->manifest->step, 2);
+}
+
+TEST_F(CheckpointTest, PruneLeavesOtherJobsAlone) {
+  Write(1);
+  Write(2);
+  ASSERT_THAT(CheckpointStore(root_, "other").Prune(1), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(2, 1));
+}
+
+// A member or a coordinator of generation 3 resumes after generation 4 has published the same step.
+TEST_F(CheckpointTest, ALateWriterCannotTouchANewerGenerationsCheckpoint) {
+  Write(7, 3);
+  auto late = CheckpointWriter::Create(root_, Folder(9, 3), DenseFileName(3, 0));
+  ASSERT_THAT(late, IsOk());
+  const CheckpointManifest published = Write(9, 4);
+  const std::vector<float> weights(10, 1.0f);
+  ASSERT_THAT((*late)->AddDense(0, "w", weights, {}), IsOk());
+  CheckpointManifest stale = published;
+  stale.generation = 3;
+  stale.folder = Folder(9, 3);
+  stale.files = {*(*late)->Finish()};
+  EXPECT_THAT(CheckpointStore(root_, "uid").Complete(stale), IsOk());  // a deposed coordinator
+  EXPECT_EQ(*FindCheckpoint(root_, "uid", "print")->manifest, published);
+  Write(8, 4);  // generation 4 counts even where generation 3 was ahead
+  stale.folder = Folder(9, 4);
+  EXPECT_THAT(CheckpointStore(root_, "uid").Complete(stale), StatusIs(absl::StatusCode::kDataLoss));
+  ASSERT_THAT(Prune(1), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(9));
+  EXPECT_FALSE(fs::exists(root_ / Folder(9, 3)));
+}
+
+TEST_F(CheckpointTest, StraysInAPublishedCheckpointAreIgnoredAndRemoved) {
+  Write(7);
+  std::ofstream(root_ / Folder(7) / "dense-e3-s1-0.mck.tmp.aBcDeF") << "half a file";
+  std::ofstream(root_ / Folder(7) / DenseFileName(2, 1)) << "of an earlier generation";
+  EXPECT_THAT(FindCheckpoint(root_, "uid", "print")->rejected, testing::IsEmpty());
+  ASSERT_THAT(Prune(1), IsOk());
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(root_ / Folder(7))) files += entry.is_regular_file() ? 1 : 0;
+  EXPECT_EQ(files, 4);  // three data files and the manifest
+}
+
+TEST_F(CheckpointTest, FolderNamesAreParsed) {
+  for (const CheckpointName& name : {CheckpointName{0, 7, 0}, {3, 7, 0}, {3, 7, 2}, {12, 123456789012, 0}}) {
+    EXPECT_THAT(ParseCheckpointFolder(CheckpointFolder(name)), base::IsOkAndHolds(name));
+  }
+  EXPECT_EQ(CheckpointFolder({3, 42, 1}), "step-00000042-e3-1");
+  for (const char* bad :
+       {"", "step-", "step-7", "step-00000007-", "step-00000007-e", "step-00000007-e0", "step-00000007-e3-",
+        "step-00000007-e3-0", "step-00000007-e3-1-1", "step--0000001", "export"}) {
+    EXPECT_THAT(ParseCheckpointFolder(bad), StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
+  }
+}
+
+TEST_F(CheckpointTest, ReadsTheFoldersOfMedley01) {
+  CheckpointManifest manifest = Write(7);
+  fs::rename(root_ / manifest.folder, root_ / "step-00000007");
+  manifest.folder = "step-00000007";
+  ASSERT_THAT(base::WriteFileAtomic(root_ / manifest.folder / "manifest.json", ToJson(manifest)), IsOk());
+  EXPECT_EQ(*FindCheckpoint(root_, "uid", "print")->manifest, manifest);
+}
+
+TEST_F(CheckpointTest, CompleteNeedsEveryFileAsItsWriterReportedIt) {
   CheckpointManifest manifest = Write(7);
   manifest.files.push_back({"absent.mck", 1, 2});
-  EXPECT_THAT(CompleteCheckpoint(root_, manifest), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("absent.mck")));
+  CheckpointStore store(root_, "uid");
+  EXPECT_THAT(store.Complete(manifest), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("absent.mck")));
+  manifest.files.pop_back();
+  manifest.files[0].crc32 ^= 1;
+  EXPECT_THAT(store.Complete(manifest), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("crc32")));
 }
 
 // Both the manifest's CRC and the file's own sections detect any flipped bit and any truncation of a data file.

@@ -88,7 +88,7 @@ void CoreService::Execute() {
       } else if (const auto* back = std::get_if<RollbackCommand>(&command)) {
         losses_.erase(losses_.upper_bound(back->to_step), losses_.end());
       } else if (std::holds_alternative<FindCheckpointCommand>(command)) {
-        core_.OnCheckpointFound(std::nullopt, Now());
+        core_.OnCheckpointFound(CheckpointSearch(), Now());
         again = true;
       } else if (const auto* note = std::get_if<LogCommand>(&command)) {
         std::fprintf(stderr, "coordinator: %s\n", note->message.c_str());

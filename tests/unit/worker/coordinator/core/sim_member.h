@@ -37,6 +37,7 @@ struct SavedPart {
 
 struct Checkpoint {
   std::string folder;
+  int64_t generation = 0;
   int64_t step = 0;
   State state;
 };

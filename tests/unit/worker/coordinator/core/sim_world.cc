@@ -184,7 +184,7 @@ void World::Execute(const Command& command) {
 }
 
 void World::CompleteCheckpoint(const WriteManifestCommand& command) {
-  Checkpoint checkpoint{command.folder, command.step, {}};
+  Checkpoint checkpoint{command.folder, command.generation, command.step, {}};
   for (const job::v1::CheckpointFile& file : command.files) {
     const SavedPart& part = shared_.parts.at(command.folder + "/" + file.name());
     if (part.generation != command.generation || part.state.step != command.step)
@@ -194,7 +194,7 @@ void World::CompleteCheckpoint(const WriteManifestCommand& command) {
   }
   const bool fails = disturbances_left_ > 0 && rng_.Below(10) == 0;
   if (!fails) shared_.checkpoints[command.folder] = checkpoint;
-  core_->OnManifestWritten(command.step, fails ? base::Internal("disk") : absl::OkStatus(), Now());
+  core_->OnManifestWritten(command.folder, fails ? base::Internal("disk") : absl::OkStatus(), Now());
   Execute();
 }
 
@@ -243,13 +243,21 @@ void World::Event() {
   if (what < 6 && core_) {
     if (finding_) {
       finding_ = false;
-      std::optional<CheckpointPosition> newest;
+      if (disturbances_left_ > 0 && rng_.Below(10) == 0) {
+        core_->OnCheckpointFound(base::Internal("listing: i/o error"), Now());
+        return Execute();
+      }
+      CheckpointSearch search;
       for (const auto& [folder, checkpoint] : shared_.checkpoints) {
+        if (search.newest && std::pair(search.newest->generation, search.newest->step) >
+                                 std::pair(checkpoint.generation, checkpoint.step)) {
+          continue;
+        }
         Ledger ledger = *Ledger::Create(options_.rows, options_.epochs, options_.batch);
         (void)ledger.ResetTo(checkpoint.step);
-        newest = CheckpointPosition{folder, checkpoint.step, ledger.ToRecord()};
+        search.newest = CheckpointPosition{folder, checkpoint.generation, checkpoint.step, ledger.ToRecord()};
       }
-      core_->OnCheckpointFound(newest, Now());
+      core_->OnCheckpointFound(search, Now());
       return Execute();
     }
     if (manifests_.empty()) return;

@@ -1,0 +1,74 @@
+// The system calls by which a job's folder on its volume is read and written, so that tests can let them fail or block.
+//
+// Stateless and thread-safe. Every call may block for as long as the volume does not answer: VolumeThread bounds the
+// wait. Errors are those of errno, with the path.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace medley::worker {
+
+// Changes when a file is written again, except with the same length at the same time.
+struct FileStamp {
+  int64_t bytes = 0;
+  int64_t modified_nanos = 0;  // since the epoch, by the volume's clock
+  bool operator==(const FileStamp&) const = default;
+};
+
+class Files {
+ public:
+  virtual ~Files() = default;
+
+  // Returns the names in a folder, in no particular order. Errors: NotFound.
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::filesystem::path& folder);
+  virtual absl::StatusOr<FileStamp> Stat(const std::filesystem::path& path);
+  virtual absl::StatusOr<int> OpenToRead(const std::filesystem::path& path);
+  // Reads up to `bytes`; returns 0 only at the end of the file.
+  virtual absl::StatusOr<size_t> Read(int fd, void* out, size_t bytes);
+
+  // Creates the folder and its parents, and fsyncs the folder's parent.
+  virtual absl::Status CreateFolder(const std::filesystem::path& folder);
+  // Creates a file whose name is `pattern` with its last six characters, XXXXXX, replaced.
+  virtual absl::StatusOr<int> CreateTemporary(std::string& pattern);
+  virtual absl::StatusOr<int> OpenToAppend(const std::filesystem::path& path);
+  virtual absl::Status Write(int fd, std::string_view bytes);
+  virtual absl::Status Sync(int fd);  // the content and the length
+  // Renames a file and fsyncs the folder of `to`.
+  virtual absl::Status Rename(const std::filesystem::path& from, const std::filesystem::path& to);
+  virtual absl::Status Remove(const std::filesystem::path& path);  // OK when it does not exist
+  virtual absl::Status RemoveFolder(const std::filesystem::path& folder);
+
+  // These two use the calls above.
+  // Errors: NotFound; ResourceExhausted if the file is larger than `max_bytes`.
+  absl::StatusOr<std::string> ReadWhole(const std::filesystem::path& path, int64_t max_bytes);
+  // Writes a temporary file, fsyncs it and renames it, so that a crash leaves the old or the new content.
+  absl::Status WriteAtomic(const std::filesystem::path& path, std::string_view bytes);
+};
+
+// The operating system's files.
+Files& SystemFiles();
+
+// A job's folder on its volume, and the files by which it is accessed. A value; `files` must outlive it.
+class Volume {
+ public:
+  Volume() = default;
+  Volume(std::filesystem::path root, Files& files = SystemFiles()) : root_(std::move(root)), files_(&files) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  Files& files() const { return *files_; }
+  bool empty() const { return root_.empty(); }  // the job has no volume
+  std::filesystem::path operator/(std::string_view name) const { return root_ / name; }
+
+ private:
+  std::filesystem::path root_;
+  Files* files_ = &SystemFiles();
+};
+
+}  // namespace medley::worker

@@ -1,0 +1,67 @@
+#include "worker/coordinator/server/checkpoint_files.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "worker/checkpoint/reader.h"
+
+namespace medley::worker {
+
+CheckpointFiles::CheckpointFiles(CheckpointFilesOptions options, Volume volume, FolderOwner owner)
+    : options_(std::move(options)),
+      volume_(std::move(volume)),
+      owner_(std::move(owner)),
+      store_(volume_, options_.job_uid) {}
+
+absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCommand& command) {
+  using Why = RejectedCheckpoint::Why;
+  MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
+                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint));
+  CheckpointSearch search;
+  for (const RejectedCheckpoint& rejected : found.rejected) {
+    if (rejected.why == Why::kUnreadable && !command.reject_unreadable) return base::Unavailable("{}", rejected.reason);
+    const bool counts = rejected.why == Why::kUnusable || rejected.why == Why::kUnreadable;
+    if (counts) search.rejected.push_back(rejected.reason);
+    if (!counts) log::Info("ignored a folder that is no checkpoint of this job", {{"reason", rejected.reason}});
+  }
+  if (!found.manifest) return search;
+  const CheckpointManifest& manifest = *found.manifest;
+  CheckpointPosition& newest = search.newest.emplace();
+  newest.folder = manifest.folder;
+  newest.generation = manifest.generation;
+  newest.step = manifest.step;
+  newest.ledger.set_rows(manifest.rows);
+  newest.ledger.set_epochs(manifest.data_epochs);
+  newest.ledger.set_batch_size(manifest.batch_size);
+  newest.ledger.set_committed_step(manifest.step);
+  return search;
+}
+
+absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
+  MEDLEY_RETURN_IF_ERROR(owner_.Check());
+  CheckpointManifest manifest;
+  manifest.job_uid = options_.job_uid;
+  manifest.model_fingerprint = options_.model_fingerprint;
+  manifest.generation = command.generation;
+  manifest.step = command.step;
+  manifest.rows = command.ledger.rows();
+  manifest.data_epochs = command.ledger.epochs();
+  manifest.batch_size = command.ledger.batch_size();
+  manifest.folder = command.folder;
+  for (const job::v1::CheckpointFile& file : command.files) {
+    manifest.files.push_back({file.name(), file.bytes(), file.crc32()});
+  }
+  MEDLEY_RETURN_IF_ERROR(store_.Complete(manifest));
+  if (const absl::Status pruned = Prune(); !pruned.ok()) {
+    log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointFiles::Prune() {
+  MEDLEY_RETURN_IF_ERROR(owner_.Check());
+  return store_.Prune(options_.keep);
+}
+
+}  // namespace medley::worker
