@@ -91,6 +91,7 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
     }
   }
   for (size_t i = 0; i < rows.size(); ++i) {
+    SaveForSnapshot(table, rows[i]);
     const auto row = t.Row(rows[i]);
     undo_rows_.push_back({table, rows[i]});
     undo_values_.insert(undo_values_.end(), row.begin(), row.end());
@@ -123,6 +124,7 @@ absl::Status RowStore::UndoTo(int64_t step) {
   }
   size_t at = 0;
   for (const Touched& touched : undo_rows_) {  // keeps Changed: an export since `step` must contain these rows
+    SaveForSnapshot(touched.table, touched.row);
     const auto row = tables_[touched.table].Row(touched.row);
     std::copy_n(undo_values_.begin() + static_cast<std::ptrdiff_t>(at), row.size(), row.begin());
     at += row.size();
@@ -165,6 +167,63 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
   }
 }
 
+std::shared_ptr<RowSnapshot> RowStore::TakeSnapshot() {
+  auto snapshot = std::make_shared<RowSnapshot>();
+  std::vector<RowSnapshot::Table> freed;  // without the lock
+  base::MutexLock lock(mutex_);
+  if (snapshot_ != nullptr) freed.swap(snapshot_->tables_);
+  snapshot->step_ = step_;
+  snapshot->state_samples_ = samples_;
+  for (const RowTable& t : tables_) {
+    snapshot->tables_.push_back({.rows = t.size(), .read = 0, .saved = SavedRows(t.size(), t.stride())});
+  }
+  snapshot_ = snapshot;
+  return snapshot;
+}
+
+void RowStore::EndSnapshot(RowSnapshot& snapshot) {
+  std::vector<RowSnapshot::Table> freed;  // without the lock
+  base::MutexLock lock(mutex_);
+  if (snapshot_.get() != &snapshot) return;
+  freed.swap(snapshot.tables_);
+  snapshot_.reset();
+}
+
+void RowStore::SaveForSnapshot(size_t table, uint32_t row) {
+  if (snapshot_ == nullptr) return;
+  RowSnapshot::Table& t = snapshot_->tables_[table];
+  if (row < t.read || row >= t.rows || t.saved.Contains(row)) return;
+  t.saved.Add(row, tables_[table].Row(row));
+}
+
+absl::Status RowStore::ExportSnapshot(RowSnapshot& snapshot, absl::FunctionRef<absl::Status(const RowPiece&)> sink) {
+  const size_t tables = [this] {
+    base::MutexLock lock(mutex_);
+    return tables_.size();
+  }();
+  for (size_t table = 0; table < tables; ++table) {
+    for (bool more = true; more;) {
+      RowPiece piece{.at_step = snapshot.step(), .state_samples = snapshot.state_samples()};
+      piece.values.reserve(kPieceFloats);
+      {
+        base::MutexLock lock(mutex_);
+        if (snapshot_.get() != &snapshot) return base::Aborted("the snapshot of step {} was ended", snapshot.step());
+        const RowTable& t = std::as_const(tables_)[table];
+        RowSnapshot::Table& s = snapshot.tables_[table];
+        piece.table = t.spec().operation;
+        for (; s.read < s.rows && piece.values.size() < kPieceFloats; ++s.read) {
+          const auto row = s.saved.Contains(s.read) ? s.saved.Row(s.read) : t.Row(s.read);
+          piece.keys.push_back(t.Key(s.read));
+          piece.values.insert(piece.values.end(), row.begin(), row.end());
+        }
+        more = s.read < s.rows;
+      }
+      if (!piece.keys.empty()) MEDLEY_RETURN_IF_ERROR(sink(piece));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::span<const float> values) {
   base::MutexLock lock(mutex_);
   RowTable* t = Find(table);
@@ -174,7 +233,9 @@ absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::sp
                                  t->stride());
   }
   for (size_t k = 0; k < keys.size(); ++k) {
-    const auto row = t->Row(t->FindOrCreate(keys[k]));
+    const uint32_t number = t->FindOrCreate(keys[k]);
+    SaveForSnapshot(static_cast<size_t>(t - tables_.data()), number);
+    const auto row = t->Row(number);
     std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(k * t->stride()), t->stride(), row.begin());
   }
   return absl::OkStatus();

@@ -10,11 +10,13 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "common/base/mutex.h"
 #include "worker/pipeline/wait_limit.h"
+#include "worker/ps/row_snapshot.h"
 #include "worker/ps/row_table.h"
 
 namespace medley::worker {
@@ -58,6 +60,14 @@ class RowStore {
   // that the receiver learns at_step even without rows.
   absl::Status Export(int64_t since_step, absl::FunctionRef<bool(int table, uint64_t key)> wanted,
                       absl::FunctionRef<absl::Status(const RowPiece&)> sink) const;
+  // Takes a snapshot of all rows. Updates and pulls go on while ExportSnapshot reads it. Ends an earlier snapshot. The
+  // caller ends this one, because updates copy rows for it until then.
+  std::shared_ptr<RowSnapshot> TakeSnapshot();
+  // Passes the rows of the snapshot to `sink` in the order of Export, in pieces of at most 1 MiB. Errors: Aborted when
+  // the snapshot was ended; those of `sink`.
+  absl::Status ExportSnapshot(RowSnapshot& snapshot, absl::FunctionRef<absl::Status(const RowPiece&)> sink);
+  // Frees the rows that were copied for the snapshot. Any thread, also during ExportSnapshot.
+  void EndSnapshot(RowSnapshot& snapshot);
   // Overwrites rows. Call SetApplied once after the last Import; it sets the step, and no undo is possible.
   absl::Status Import(int table, std::span<const uint64_t> keys, std::span<const float> values);
   void SetApplied(int64_t step, int64_t samples);
@@ -70,6 +80,8 @@ class RowStore {
   };
   RowTable* Find(int table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Check(const GradientView& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Called before a row changes.
+  void SaveForSnapshot(size_t table, uint32_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyTable(size_t table, std::span<const GradientView> gradients, int64_t step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -83,6 +95,7 @@ class RowStore {
   int64_t undo_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Touched> undo_rows_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> undo_values_ ABSL_GUARDED_BY(mutex_);  // in the order of undo_rows_
+  std::shared_ptr<RowSnapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace medley::worker

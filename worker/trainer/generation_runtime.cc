@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "worker/checkpoint/reader.h"
+#include "worker/trainer/background_writer.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
@@ -119,9 +120,12 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(state_, TrainerState::Create(*context_.graph, options));
   if (stop.stop_requested()) return base::Cancelled("preparing generation {} was stopped", generation());
   if (order_.origin() != pb::STATE_ORIGIN_CHECKPOINT) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest,
-                          ReadManifest(context_.checkpoint_root, order_.checkpoint()));
-  return state_->Load(context_.checkpoint_root, manifest);
+  const auto load = [state = state_, volume = context_.checkpoint_root,
+                     folder = order_.checkpoint()]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(volume, folder));
+    return state->Load(volume, manifest);
+  };
+  return ReadBounded("reading checkpoint " + order_.checkpoint(), stop, load);
 }
 
 absl::Status GenerationRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_token stop) {

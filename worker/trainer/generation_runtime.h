@@ -8,7 +8,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -18,6 +17,7 @@
 #include "common/model/execution_plan.h"
 #include "common/model/job_spec.h"
 #include "medley/job/v1/coordinator.pb.h"
+#include "worker/checkpoint/files.h"
 #include "worker/collective/group.h"
 #include "worker/data/dataset.h"
 #include "worker/model/graph.h"
@@ -37,9 +37,10 @@ struct TrainerContext {
   Optimizer optimizer;
   SessionOptions session;  // member, instance, token, coordinator
   std::string ip;          // address on which gloo listens
-  std::filesystem::path checkpoint_root;
+  Volume checkpoint_root;
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
+  base::nanoseconds export_timeout{base::seconds(600)};
 };
 
 class GenerationRuntime final : public PreparedGeneration {

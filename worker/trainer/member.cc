@@ -204,7 +204,7 @@ class Member::Rep {
         const pb::Checkpoint& checkpoint = order.message.checkpoint();
         return role_->Checkpoint(checkpoint, [this, generation = checkpoint.generation(),
                                               step = checkpoint.step()](absl::StatusOr<pb::Checkpointed> done) {
-          if (!done.ok()) return Fault(generation, step, done.status());
+          if (!done.ok()) return CheckpointFault(generation, step, done.status());
           pb::SessionRequest written;
           *written.mutable_checkpointed() = *std::move(done);
           Send(std::move(written));
@@ -237,6 +237,19 @@ class Member::Rep {
     fault.set_message(base::Message(status));
     fault.set_permanent(IsPermanent(status));
     if (IsExchange(status)) fault.set_kind(pb::FAULT_KIND_EXCHANGE);
+    Send(std::move(request));
+  }
+
+  // The member trains on.
+  void CheckpointFault(int64_t generation, int64_t step, const absl::Status& status) {
+    log::Warn("could not write a part of a checkpoint",
+              {{"step", std::to_string(step)}, {"status", base::ToString(status)}});
+    pb::SessionRequest request;
+    pb::Fault& fault = *request.mutable_fault();
+    fault.set_generation(generation);
+    fault.set_step(step);
+    fault.set_message(base::Message(status));
+    fault.set_kind(pb::FAULT_KIND_CHECKPOINT);
     Send(std::move(request));
   }
 

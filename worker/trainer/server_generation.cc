@@ -8,6 +8,7 @@
 #include "common/model/convert.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/ps/sharding.h"
+#include "worker/trainer/background_writer.h"
 #include "worker/trainer/trainer_state.h"
 
 namespace medley::worker {
@@ -22,7 +23,7 @@ absl::StatusOr<std::shared_ptr<ServerGeneration>> ServerGeneration::Build(const 
   MEDLEY_RETURN_IF_ERROR(generation->FindPlace());
   if (!generation->serves()) return generation;
   generation->store_ = std::make_shared<RowStore>(context.tables, context.optimizer, context.seed);
-  if (order.origin() == pb::STATE_ORIGIN_CHECKPOINT) MEDLEY_RETURN_IF_ERROR(generation->Load());
+  if (order.origin() == pb::STATE_ORIGIN_CHECKPOINT) MEDLEY_RETURN_IF_ERROR(generation->Load(stop));
   if (order.origin() != pb::STATE_ORIGIN_PEERS) return generation;
   generation->FindSources();
   for (Source& source : generation->sources_) {
@@ -54,25 +55,35 @@ absl::Status ServerGeneration::FindPlace() {
   return absl::OkStatus();
 }
 
-absl::Status ServerGeneration::Load() {
-  MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest,
-                          ReadManifest(context_.checkpoint_root, order_.checkpoint()));
+namespace {
+
+// Reads the rows of one shard into `store`.
+absl::Status LoadShard(const Volume& volume, const std::string& folder, int shard, int shards, RowStore& store) {
+  MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(volume, folder));
   CheckpointHandlers handlers;
   handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values) {
     std::vector<uint64_t> mine;
     std::vector<float> rows;
     const auto stride = static_cast<size_t>(width);
     for (size_t k = 0; k < keys.size(); ++k) {
-      if (ShardOf(table, keys[k], shards_) != shard_) continue;
+      if (ShardOf(table, keys[k], shards) != shard) continue;
       mine.push_back(keys[k]);
       const auto row = values.subspan(k * stride, stride);
       rows.insert(rows.end(), row.begin(), row.end());
     }
-    return store_->Import(table, mine, rows);
+    return store.Import(table, mine, rows);
   };
-  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(context_.checkpoint_root, manifest, std::move(handlers)));
-  store_->SetApplied(manifest.step, SamplesAt(manifest));
+  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(volume, manifest, std::move(handlers)));
+  store.SetApplied(manifest.step, SamplesAt(manifest));
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ServerGeneration::Load(std::stop_token stop) {
+  return ReadBounded("reading checkpoint " + order_.checkpoint(), std::move(stop),
+                     [store = store_, volume = context_.checkpoint_root, folder = order_.checkpoint(), shard = shard_,
+                      shards = shards_] { return LoadShard(volume, folder, shard, shards, *store); });
 }
 
 void ServerGeneration::FindSources() {

@@ -46,7 +46,7 @@ class ServerGeneration final : public PreparedGeneration {
   ServerGeneration(job::v1::Prepare order, const ServerContext& context)
       : order_(std::move(order)), context_(context) {}
   absl::Status FindPlace();
-  absl::Status Load();
+  absl::Status Load(std::stop_token stop);
   // Sets sources_ to the servers that have rows of this shard; leaves it empty when this server keeps its store.
   void FindSources();
   absl::StatusOr<RowsCopied> Fetch(const Source& source, const WaitLimit& limit);

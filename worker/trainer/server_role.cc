@@ -14,7 +14,8 @@ namespace pb = ::medley::job::v1;
 class ServerRole::Rep {
  public:
   Rep(ServerContext context, ParameterServer& server, Send send)
-      : context_(std::move(context)), server_(server), send_(std::move(send)) {}
+      : context_(std::move(context)), server_(server), send_(std::move(send)), writer_(context_.checkpoint_root) {}
+  ~Rep() { EndSnapshot(); }
 
   Held held() const {
     const int64_t generation = current_;
@@ -69,15 +70,16 @@ class ServerRole::Rep {
 
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
     if (order.generation() != current_) return absl::OkStatus();
-    MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.generation(), order.step(), order.folder()));
-    writer_.Finish(order.step(), std::move(writer), std::move(done));
+    MEDLEY_ASSIGN_OR_RETURN(BackgroundWriter::File file, Save(order.generation(), order.step(), order.folder()));
+    writer_.Write(order.step(), std::move(file), std::move(done));
     return absl::OkStatus();
   }
 
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
     if (order.generation() == current_ && !order.export_folder().empty()) {
-      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.generation(), order.step(), order.export_folder()));
-      MEDLEY_RETURN_IF_ERROR(writer->Finish().status());
+      MEDLEY_ASSIGN_OR_RETURN(BackgroundWriter::File file,
+                              Save(order.generation(), order.step(), order.export_folder()));
+      MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(std::move(file), context_.export_timeout, StopToken()));
     }
     return pb::Evaluated();
   }
@@ -97,6 +99,8 @@ class ServerRole::Rep {
   }
 
   pb::Halted Halt(int64_t generation) {
+    writer_.Cancel();  // the coordinator gives up the checkpoint of a generation that it halts
+    EndSnapshot();
     if (current_ > generation && server_.Find(previous_) != nullptr) {
       current_ = previous_.load();
       shard_ = previous_shard_;
@@ -130,31 +134,44 @@ class ServerRole::Rep {
     previous_shard_ = std::exchange(shard_, next.shard());
   }
 
-  // Writes all rows of the shard at `step` to a file; the caller calls Finish.
-  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t generation, int64_t step, const std::string& folder) {
+  std::stop_token StopToken() {
+    base::MutexLock lock(mutex_);
+    return abort_.get_token();
+  }
+
+  // Frees the copies of the last snapshot, also when its file hangs.
+  void EndSnapshot() {
+    if (snapshot_ != nullptr) snapshot_store_->EndSnapshot(*snapshot_);
+    snapshot_.reset();
+    snapshot_store_.reset();
+  }
+
+  // Takes a snapshot of all rows of the shard at `step`, and says how to write it.
+  absl::StatusOr<BackgroundWriter::File> Save(int64_t generation, int64_t step, const std::string& folder) {
     const auto shard = server_.Find(generation);
     if (shard == nullptr)
       return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
-    std::stop_token stop;
-    {
-      base::MutexLock lock(mutex_);
-      stop = abort_.get_token();
+    writer_.Cancel();
+    EndSnapshot();
+    const std::shared_ptr<RowStore> store = shard->shared_store();
+    MEDLEY_RETURN_IF_ERROR(store->WaitApplied(step, {StopToken(), context_.clock->Steady() + context_.step_timeout}));
+    const std::shared_ptr<RowSnapshot> snapshot = store->TakeSnapshot();
+    snapshot_ = snapshot;
+    snapshot_store_ = store;
+    if (snapshot->step() != step) {
+      return base::FailedPrecondition("the checkpoint is of step {1}, but the shard has applied step {0}",
+                                      snapshot->step(), step);
     }
-    MEDLEY_RETURN_IF_ERROR(shard->store().WaitApplied(step, {stop, context_.clock->Steady() + context_.step_timeout}));
-    MEDLEY_ASSIGN_OR_RETURN(
-        auto writer, CheckpointWriter::Create(context_.checkpoint_root, folder, RowsFileName(generation, shard_)));
-    MEDLEY_RETURN_IF_ERROR(shard->store().Export(
-        0, [](int, uint64_t) { return true; },
-        [&](const RowPiece& piece) -> absl::Status {
-          if (piece.at_step != step) {
-            return base::FailedPrecondition("the checkpoint is of step {1}, but the shard has applied step {0}",
-                                            piece.at_step, step);
-          }
-          if (piece.keys.empty()) return absl::OkStatus();
-          const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
-          return writer->AddRows(piece.table, width, piece.keys, piece.values);
-        }));
-    return writer;
+    const auto add = [store, snapshot](CheckpointWriter& writer, const std::atomic<bool>& cancelled) -> absl::Status {
+      const absl::Status status = store->ExportSnapshot(*snapshot, [&](const RowPiece& piece) -> absl::Status {
+        if (cancelled) return base::Cancelled("the checkpoint was given up");
+        const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
+        return writer.AddRows(piece.table, width, piece.keys, piece.values);
+      });
+      store->EndSnapshot(*snapshot);
+      return status;
+    };
+    return BackgroundWriter::File{folder, RowsFileName(generation, shard_), add};
   }
 
   const ServerContext context_;
@@ -167,6 +184,8 @@ class ServerRole::Rep {
   base::Mutex mutex_;
   std::shared_ptr<ServerGeneration> switching_ ABSL_GUARDED_BY(mutex_);
   std::stop_source abort_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RowSnapshot> snapshot_;  // the last one; used only by the worker thread
+  std::shared_ptr<RowStore> snapshot_store_;
   BackgroundWriter writer_;
 };
 

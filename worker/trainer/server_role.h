@@ -2,14 +2,15 @@
 // documents the functions.
 //
 // A step is applied when every trainer has pushed it and the coordinator has leased it to this server. So the rows do
-// not change between the order of a checkpoint and the next lease.
+// not change between the order of a checkpoint and the next lease. Meanwhile the server takes a snapshot, which costs
+// nothing, and writes it while training goes on.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "worker/checkpoint/files.h"
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
 #include "worker/ps/parameter_server.h"
@@ -22,9 +23,10 @@ struct ServerContext {
   Optimizer optimizer;
   uint64_t seed = 1;
   SessionOptions session;
-  std::filesystem::path checkpoint_root;
+  Volume checkpoint_root;
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
+  base::nanoseconds export_timeout{base::seconds(600)};
 };
 
 class ServerRole final : public Role {

@@ -22,7 +22,7 @@ StepLease FromProto(const pb::StepLease& lease) {
 class Trainer::Rep {
  public:
   Rep(TrainerContext context, LoadOptions load, Send send)
-      : context_(std::move(context)), load_(load), send_(std::move(send)) {}
+      : context_(std::move(context)), load_(load), send_(std::move(send)), writer_(context_.checkpoint_root) {}
 
   void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
   Held held() const { return {held_generation_, held_step_}; }
@@ -101,8 +101,13 @@ class Trainer::Rep {
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
     if (current_ == nullptr || current_->generation() != order.generation() || failed_) return absl::OkStatus();
     MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
-    MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.folder()));
-    writer_.Finish(order.step(), std::move(writer), std::move(done));
+    if (WritesState()) {
+      writer_.Write(order.step(), Save(order.folder()), std::move(done));
+    } else {
+      pb::Checkpointed nothing;
+      nothing.set_step(order.step());
+      done(std::move(nothing));
+    }
     return absl::OkStatus();
   }
 
@@ -118,21 +123,23 @@ class Trainer::Rep {
       evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
       evaluated.mutable_negatives()->Assign(result.negatives.begin(), result.negatives.end());
     }
-    if (!order.export_folder().empty()) {
-      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.export_folder()));
-      if (writer != nullptr) MEDLEY_RETURN_IF_ERROR(writer->Finish().status());
+    if (!order.export_folder().empty() && WritesState()) {
+      MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(Save(order.export_folder()), context_.export_timeout, StopToken()));
     }
     return evaluated;
   }
 
   void Abort() {
     base::MutexLock lock(mutex_);
+    abort_.request_stop();
+    abort_ = std::stop_source();
     for (const auto& runtime : {current_, previous_, switching_}) {
       if (runtime != nullptr) runtime->Abort();
     }
   }
 
   pb::Halted Halt(int64_t generation) {
+    writer_.Cancel();  // the coordinator gives up the checkpoint of a generation that it halts
     {
       base::MutexLock lock(mutex_);
       if (current_ != nullptr && current_->generation() > generation && previous_ != nullptr) {
@@ -156,14 +163,21 @@ class Trainer::Rep {
     return base::FailedPrecondition("the order is for step {}, but the trainer has applied step {}", step, at);
   }
 
-  // Returns null when another replica writes the stage's file, or this trainer holds no state.
-  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(const std::string& folder) {
-    if (current_->replica() != 0 || current_->state()->Holds().empty()) return nullptr;
-    MEDLEY_ASSIGN_OR_RETURN(auto writer,
-                            CheckpointWriter::Create(context_.checkpoint_root, folder,
-                                                     DenseFileName(current_->generation(), current_->stage())));
-    MEDLEY_RETURN_IF_ERROR(current_->state()->Save(*writer));
-    return writer;
+  std::stop_token StopToken() {
+    base::MutexLock lock(mutex_);
+    return abort_.get_token();
+  }
+
+  // False when another replica writes the stage's file, or this trainer holds no state.
+  bool WritesState() const { return current_->replica() == 0 && !current_->state()->Holds().empty(); }
+
+  // Copies the state, and says how to write it.
+  BackgroundWriter::File Save(const std::string& folder) {
+    const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot());
+    const auto add = [snapshot](CheckpointWriter& writer, const std::atomic<bool>& /*cancelled*/) {
+      return snapshot->Write(writer);
+    };
+    return {folder, DenseFileName(current_->generation(), current_->stage()), add};
   }
 
   void ForgetPrevious() {
@@ -207,6 +221,7 @@ class Trainer::Rep {
   std::shared_ptr<GenerationRuntime> current_;
   std::shared_ptr<GenerationRuntime> previous_;  // until the first lease of current_
   std::shared_ptr<GenerationRuntime> switching_;
+  std::stop_source abort_ ABSL_GUARDED_BY(mutex_);
   bool failed_ = false;  // a step of current_ failed; ignores leases until Halt
   BackgroundWriter writer_;
 };

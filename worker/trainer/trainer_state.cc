@@ -1,7 +1,6 @@
 #include "worker/trainer/trainer_state.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -77,7 +76,7 @@ std::vector<std::span<float>> TrainerState::Values(int operation) {
   return values;
 }
 
-absl::Status TrainerState::Load(const std::filesystem::path& root, const CheckpointManifest& manifest) {
+absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& manifest) {
   std::vector<DenseParameter> parameters = model_->Parameters();
   size_t loaded = 0;
   CheckpointHandlers handlers;
@@ -112,7 +111,7 @@ absl::Status TrainerState::Load(const std::filesystem::path& root, const Checkpo
     }
     return absl::OkStatus();
   };
-  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(root, manifest, std::move(handlers)));
+  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(volume, manifest, std::move(handlers)));
   if (loaded != parameters.size()) {
     return base::DataLoss("checkpoint {} has {} of the {} dense parameters of operations [{}, {})", manifest.folder,
                           loaded, parameters.size(), options_.range.first, options_.range.end);
@@ -121,26 +120,18 @@ absl::Status TrainerState::Load(const std::filesystem::path& root, const Checkpo
   return absl::OkStatus();
 }
 
-absl::Status TrainerState::Save(CheckpointWriter& writer) {
+TrainerSnapshot TrainerState::Snapshot() {
+  const auto copy = [](std::span<const float> values) { return std::vector<float>(values.begin(), values.end()); };
+  TrainerSnapshot snapshot;
   for (const DenseParameter& parameter : model_->Parameters()) {
-    MEDLEY_RETURN_IF_ERROR(
-        writer.AddDense(parameter.spec.operation, parameter.spec.name, parameter.weights, parameter.state));
+    snapshot.dense.push_back(
+        {parameter.spec.operation, parameter.spec.name, copy(parameter.weights), copy(parameter.state)});
   }
   for (const ParameterSpec& table : table_specs_) {
-    const std::span<const float> weights = tables_->Weights(table.operation), state = tables_->State(table.operation);
-    const auto columns = static_cast<size_t>(table.columns), rows = static_cast<size_t>(table.rows);
-    std::vector<uint64_t> keys(rows);
-    std::iota(keys.begin(), keys.end(), 0);
-    std::vector<float> values(rows * 2 * columns);
-    for (size_t row = 0; row < rows; ++row) {
-      const auto to = values.begin() + static_cast<std::ptrdiff_t>(row * 2 * columns);
-      const auto from = static_cast<std::ptrdiff_t>(row * columns);
-      std::copy_n(weights.begin() + from, columns, to);
-      if (!state.empty()) std::copy_n(state.begin() + from, columns, to + static_cast<std::ptrdiff_t>(columns));
-    }
-    MEDLEY_RETURN_IF_ERROR(writer.AddRows(table.operation, static_cast<int32_t>(2 * columns), keys, values));
+    snapshot.tables.push_back({table.operation, static_cast<size_t>(table.columns),
+                               copy(tables_->Weights(table.operation)), copy(tables_->State(table.operation))});
   }
-  return absl::OkStatus();
+  return snapshot;
 }
 
 int64_t SamplesAt(const CheckpointManifest& manifest) {

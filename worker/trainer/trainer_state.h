@@ -8,17 +8,17 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
-#include "worker/checkpoint/writer.h"
 #include "worker/model/graph.h"
 #include "worker/model/stage_model.h"
 #include "worker/pipeline/local_tables.h"
+#include "worker/trainer/trainer_snapshot.h"
 
 namespace medley::worker {
 
@@ -54,9 +54,9 @@ class TrainerState {
 
   // Loads its operations from a complete checkpoint. Errors: DataLoss, also when a parameter is missing or has another
   // shape.
-  absl::Status Load(const std::filesystem::path& root, const CheckpointManifest& manifest);
-  // Adds the whole state to a checkpoint file.
-  absl::Status Save(CheckpointWriter& writer);
+  absl::Status Load(const Volume& volume, const CheckpointManifest& manifest);
+  // Copies the whole state.
+  TrainerSnapshot Snapshot();
 
  private:
   TrainerState(Options options, std::unique_ptr<StageModel> model, std::vector<ParameterSpec> tables);
