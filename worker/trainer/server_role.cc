@@ -162,9 +162,10 @@ class ServerRole::Rep {
       return base::FailedPrecondition("the checkpoint is of step {1}, but the shard has applied step {0}",
                                       snapshot->step(), step);
     }
-    const auto add = [store, snapshot](CheckpointWriter& writer, const std::atomic<bool>& cancelled) -> absl::Status {
+    const auto add = [store, snapshot](CheckpointWriter& writer, FileProgress& progress) -> absl::Status {
       const absl::Status status = store->ExportSnapshot(*snapshot, [&](const RowPiece& piece) -> absl::Status {
-        if (cancelled) return base::Cancelled("the checkpoint was given up");
+        if (progress.cancelled()) return base::Cancelled("the checkpoint was given up");
+        progress.Advance();
         const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
         return writer.AddRows(piece.table, width, piece.keys, piece.values);
       });

@@ -174,9 +174,7 @@ class Trainer::Rep {
   // Copies the state, and says how to write it.
   BackgroundWriter::File Save(const std::string& folder) {
     const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot());
-    const auto add = [snapshot](CheckpointWriter& writer, const std::atomic<bool>& /*cancelled*/) {
-      return snapshot->Write(writer);
-    };
+    const auto add = [snapshot](CheckpointWriter& writer, FileProgress&) { return snapshot->Write(writer); };
     return {folder, DenseFileName(current_->generation(), current_->stage()), add};
   }
 

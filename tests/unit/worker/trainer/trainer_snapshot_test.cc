@@ -20,6 +20,8 @@ class TrainerSnapshotTest : public testing::Test {
     root_ = *base::MakeTempDir("medley-trainer");
     model::JobSpec spec;
     spec.model = {.name = "ctrdnn", .embedding_dim = 4, .embedding_rows = 40000, .hidden = {8}};
+    spec.data.train = {"file:///train.csv", "csv"};  // not read
+    spec.training = {.epochs = 1, .batch_size = 10, .micro_batches = 1, .optimizer = "adagrad", .learning_rate = 0.1};
     spec.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3, 4}};
     graph_ = BuildGraph(spec).value();
     state_ = TrainerState::Create(graph_, {.range = {0, static_cast<int>(graph_.operations.size())},
