@@ -97,13 +97,24 @@ model::OperationRange GenerationRuntime::Range() const {
   return plan_.stages[static_cast<size_t>(place_->stage)].operations.front();
 }
 
-bool GenerationRuntime::NeedsServers() const {
-  const model::OperationRange range = Range();
-  for (const ParameterSpec& table : context_.graph->Parameters(true)) {
-    if (range.Contains(table.operation)) return plan_.servers.has_value();
-  }
-  return false;
+bool GenerationRuntime::HasTables(int stage) const {
+  const auto& ranges = plan_.stages[static_cast<size_t>(stage)].operations;
+  const std::vector<ParameterSpec> tables = context_.graph->Parameters(true);
+  return std::any_of(tables.begin(), tables.end(), [&](const ParameterSpec& table) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const auto& range) { return range.Contains(table.operation); });
+  });
 }
+
+int GenerationRuntime::TableRank() const {
+  int rank = replica();
+  for (int s = 0; s < stage(); ++s) {
+    if (HasTables(s)) rank += plan_.stages[static_cast<size_t>(s)].Units();
+  }
+  return rank;
+}
+
+bool GenerationRuntime::NeedsServers() const { return plan_.servers.has_value() && HasTables(stage()); }
 
 absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   if (!trains()) return absl::OkStatus();
@@ -195,7 +206,7 @@ absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
     return absl::OkStatus();
   }
   PsClientOptions options{.generation = generation(),
-                          .trainer = replica(),
+                          .trainer = TableRank(),
                           .token = context_.session.token,
                           .timeout = context_.step_timeout};
   for (const pb::Peer& peer : order_.peers()) {

@@ -83,6 +83,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
                                                  KeyValueStore& store, std::stop_token stop);
   model::OperationRange Range() const;
+  bool HasTables(int stage) const;
+  int TableRank() const;  // this trainer's rank among the trainers of all stages with tables, which push to the servers
   bool NeedsServers() const;
   WaitLimit Limit() const;
 
