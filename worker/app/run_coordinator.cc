@@ -1,7 +1,9 @@
 #include "common/base/hash.h"
+#include "common/base/status.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
+#include "worker/model/graph.h"
 
 namespace medley::worker {
 
@@ -10,6 +12,11 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.job_uid = env.job_uid;
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
+  for (const Operation& operation : graph.operations) {
+    model::OperationParts& parts = options.core.operations.emplace_back();
+    for (const ParameterSpec& parameter : operation.parameters) (parameter.sparse ? parts.tables : parts.dense) = true;
+  }
   options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);
   options.host = env.pod_ip;
   options.port = env.listen_port;

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
+#include "common/model/executable.h"
 
 namespace medley::worker {
 
@@ -29,6 +31,9 @@ struct CoreOptions {
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
   base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
   int max_fruitless = 5;  // most recoveries and failed preparations in a row without a newly committed step
+
+  // Of the model. Empty: unknown, plans are checked without it.
+  std::vector<model::OperationParts> operations;
 };
 
 }  // namespace medley::worker
