@@ -301,9 +301,27 @@ absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, co
   return result;
 }
 
-absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step) {
-  constexpr int kChunk = 1024;
-  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, kChunk, Limit()));
+// Reading the test data takes the trainers different times, which are no part of a chunk's time. Each says when it has
+// read. The coordinator halts the generation, which ends this wait, when no member makes progress.
+absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
+  const auto store = MakeRendezvousStore(context_.session, generation());
+  const auto key = [&](const std::string& member) { return fmt::format("test-data/{}/{}", step, member); };
+  MEDLEY_RETURN_IF_ERROR(store->Put(key(context_.session.member), "read"));
+  std::vector<std::string> keys;
+  for (const pb::Peer& peer : trainers_) keys.push_back(key(peer.slot().member()));
+  while (!abort_.stop_requested()) {
+    const absl::Status status = store->Get(keys, base::seconds(60), abort_.get_token()).status();
+    if (status.code() != absl::StatusCode::kDeadlineExceeded) return status;
+  }
+  return base::Cancelled("the evaluation at step {} was stopped", step);
+}
+
+absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step,
+                                                             std::function<void()> progressed) {
+  if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(AwaitTestData(step));
+  const EvaluationOptions options{
+      .chunk_timeout = context_.step_timeout, .stop = abort_.get_token(), .on_chunk = std::move(progressed)};
+  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, options));
   if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
 }

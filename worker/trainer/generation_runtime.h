@@ -9,6 +9,7 @@
 #include <absl/status/statusor.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -65,7 +66,9 @@ class GenerationRuntime final : public PreparedGeneration {
   // Rolls back `held` if necessary and transfers values between members, so that the new state is at order.step.
   absl::Status TakeState(const job::v1::Switch& order);
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const StepLease* ahead);
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step);
+  // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
+  std::stop_token aborted() const { return abort_.get_token(); }  // any thread
 
  private:
   struct Place {
@@ -87,6 +90,7 @@ class GenerationRuntime final : public PreparedGeneration {
   int TableRank() const;  // this trainer's rank among the trainers of all stages with tables, which push to the servers
   bool NeedsServers() const;
   WaitLimit Limit() const;
+  absl::Status AwaitTestData(int64_t step);
 
   const job::v1::Prepare order_;
   const TrainerContext& context_;

@@ -173,6 +173,7 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
     if (message.has_fault()) OnFault(member, message.fault(), now);
     if (message.has_halted()) OnHalted(member, message.halted(), now);
     if (message.has_checkpointed()) OnCheckpointed(member, message.checkpointed(), now);
+    if (message.has_evaluating()) OnEvaluating(member, message.evaluating(), now);
     if (message.has_evaluated()) OnEvaluated(member, message.evaluated(), now);
     if (message.has_leaving()) return PlanOut({member}, now);
   }

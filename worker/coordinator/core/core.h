@@ -131,6 +131,7 @@ class CoordinatorCore {
 
   // core_finish.cc: checkpoints, evaluation, the end
   void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
+  void OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now);
   void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);
   void StartCheckpoint(int64_t step, Instant now);
   void AdvanceCheckpoint(Instant now);

@@ -27,6 +27,7 @@ struct CoreOptions {
   base::nanoseconds switch_timeout = base::seconds(120);
   base::nanoseconds halt_timeout = base::seconds(15);
   base::nanoseconds checkpoint_timeout = base::seconds(300);
+  // Without progress of any member.
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
   base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
