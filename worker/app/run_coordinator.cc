@@ -1,5 +1,4 @@
 #include "common/base/hash.h"
-#include "common/base/status.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
@@ -12,8 +11,9 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.job_uid = env.job_uid;
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
-  for (const Operation& operation : graph.operations) {
+  const absl::StatusOr<Graph> graph = BuildGraph(env.spec);
+  if (!graph.ok()) return graph.status();
+  for (const Operation& operation : graph->operations) {
     model::OperationParts& parts = options.core.operations.emplace_back();
     for (const ParameterSpec& parameter : operation.parameters) (parameter.sparse ? parts.tables : parts.dense) = true;
   }

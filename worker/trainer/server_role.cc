@@ -6,6 +6,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
+#include "worker/trainer/evaluation_report.h"
 #include "worker/trainer/server_generation.h"
 
 namespace medley::worker {
@@ -76,7 +77,9 @@ class ServerRole::Rep {
 
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
     if (order.generation() == current_ && !order.export_folder().empty()) {
-      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.generation(), order.step(), order.export_folder()));
+      EvaluationReport report(order, *context_.clock, send_);
+      MEDLEY_ASSIGN_OR_RETURN(auto writer, Save(order.generation(), order.step(), order.export_folder(),
+                                                [&report] { report.Progressed(); }));
       MEDLEY_RETURN_IF_ERROR(writer->Finish().status());
     }
     return pb::Evaluated();
@@ -130,8 +133,9 @@ class ServerRole::Rep {
     previous_shard_ = std::exchange(shard_, next.shard());
   }
 
-  // Writes all rows of the shard at `step` to a file; the caller calls Finish.
-  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t generation, int64_t step, const std::string& folder) {
+  // Writes all rows of the shard at `step` to a file; the caller calls Finish. Calls `progressed` after each piece.
+  absl::StatusOr<std::unique_ptr<CheckpointWriter>> Save(int64_t generation, int64_t step, const std::string& folder,
+                                                         const std::function<void()>& progressed = nullptr) {
     const auto shard = server_.Find(generation);
     if (shard == nullptr)
       return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
@@ -150,6 +154,7 @@ class ServerRole::Rep {
             return base::FailedPrecondition("the checkpoint is of step {1}, but the shard has applied step {0}",
                                             piece.at_step, step);
           }
+          if (progressed) progressed();
           if (piece.keys.empty()) return absl::OkStatus();
           const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
           return writer->AddRows(piece.table, width, piece.keys, piece.values);

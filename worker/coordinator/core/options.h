@@ -11,8 +11,11 @@
 namespace medley::worker {
 
 // The options of the state machine. After a timeout the job recovers or fails (retryable); it never hangs.
+// evaluate_timeout begins again with every progress of a member.
 struct CoreOptions {
   std::string job_uid;
+  // Of the model. Empty: unknown, plans are checked without it.
+  std::vector<model::OperationParts> operations;
   int32_t epochs = 1;        // passes over the data
   int32_t batch_size = 1;    // samples per step
   int lease_ahead = 8;       // steps leased beyond the committed one, >= 1
@@ -27,14 +30,10 @@ struct CoreOptions {
   base::nanoseconds switch_timeout = base::seconds(120);
   base::nanoseconds halt_timeout = base::seconds(15);
   base::nanoseconds checkpoint_timeout = base::seconds(300);
-  // Without progress of any member.
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
   base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
   int max_fruitless = 5;  // most recoveries and failed preparations in a row without a newly committed step
-
-  // Of the model. Empty: unknown, plans are checked without it.
-  std::vector<model::OperationParts> operations;
 };
 
 }  // namespace medley::worker
