@@ -121,7 +121,8 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   TrainerState::Options options{.range = Range(),
                                 .local_tables = !NeedsServers(),
                                 .optimizer = context_.optimizer,
-                                .seed = context_.spec->training.seed};
+                                .seed = context_.spec->training.seed,
+                                .threads = context_.threads};
   if (held_ != nullptr && held_->options().range == options.range &&
       held_->options().local_tables == options.local_tables) {
     state_ = held_;
