@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/model/checks.h"
+#include "common/model/executable.h"
 
 namespace medley::model {
 namespace {
@@ -178,7 +179,7 @@ absl::Status Validate(const PlanRequest& request) {
   if (!(request.planner.time_budget_seconds > 0) || !std::isfinite(request.planner.time_budget_seconds)) {
     return base::InvalidArgument("planner.timeBudgetSeconds: must be greater than 0");
   }
-  return absl::OkStatus();
+  return CheckExecutable(request.planner.schedule, "planner.schedule");
 }
 
 }  // namespace medley::model

@@ -28,7 +28,7 @@ void Prepare(grpc::ClientContext& context, const CallOptions& options) {
   context.set_wait_for_ready(options.wait_for_ready);
 }
 
-grpc::Status Authorize(const grpc::ServerContext& context, std::string_view token) {
+grpc::Status Authorize(const grpc::ServerContextBase& context, std::string_view token) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {

@@ -21,7 +21,7 @@
 
 namespace grpc {
 class ClientContext;
-class ServerContext;
+class ServerContextBase;
 class Status;
 }  // namespace grpc
 
@@ -39,7 +39,7 @@ void Prepare(grpc::ClientContext& context, const CallOptions& options);
 // Returns OK if the caller sent exactly `token`, otherwise UNAUTHENTICATED. An empty `token` refuses every call.
 // Compares in constant time. Every handler begins with:
 //   if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-grpc::Status Authorize(const grpc::ServerContext& context, std::string_view token);
+grpc::Status Authorize(const grpc::ServerContextBase& context, std::string_view token);
 
 // While this object exists, a stop request cancels the call (TryCancel). A cancelled stream ends with CANCELLED.
 class StopCancelsCall {

@@ -2,7 +2,8 @@
 //
 // Thread-safe. The server borrows the services; they must outlive it. Handlers run on the server's threads. A streaming
 // handler occupies its thread, so `max_threads` also limits the number of open streams. Further calls are refused with
-// RESOURCE_EXHAUSTED.
+// RESOURCE_EXHAUSTED. Methods of gRPC's callback API run on a few threads of gRPC instead, which they must not block;
+// any number of their calls may wait.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -114,6 +114,9 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.objective.maxUsdPerHour must be greater than 0");
   const double wait = Seconds(spec, "/profiling/wait");
   rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
+  rules.Require(
+      TextAt(spec, "/planner/parallelism/schedule") != "ASYNC_1F1B",
+      "spec.planner.parallelism.schedule must be SYNC_1F1B or GPIPE: the runtime does not execute ASYNC_1F1B");
   const double budget = Seconds(spec, "/planner/timeBudget");
   rules.Require(budget > 0 && budget <= 600, "spec.planner.timeBudget must be greater than 0 and at most 10m");
 }

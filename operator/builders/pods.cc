@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/quantity.h"
 #include "operator/api/resources.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/restricted.h"
@@ -100,6 +101,16 @@ void SetEnv(Json& env, const Json& entry) {
   env.push_back(entry);
 }
 
+// Whole CPUs of the unit for processes that compute. More threads than CPUs would make them slower.
+int ComputeThreads(const Shape& shape) {
+  const bool computes = shape.role == Role::kTrainer || shape.role == Role::kProfiler;
+  if (!computes || shape.pool == nullptr) return 1;
+  const auto cpu = shape.pool->unit_resources.find("cpu");
+  if (cpu == shape.pool->unit_resources.end()) return 1;
+  const auto cpus = base::ParseQuantity(cpu->second);
+  return cpus.ok() ? static_cast<int>(std::clamp(*cpus, 1.0, 1024.0)) : 1;
+}
+
 // Precedence, highest first: the variables of the worker's contract (worker_env.h), the pool, the user's template, the
 // operator's defaults.
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
@@ -117,9 +128,9 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
     if (shape.pool != nullptr) {
       for (const auto& [name, value] : shape.pool->unit_env) SetEnv(env, {{"name", name}, {"value", value}});
     }
-    const WorkerIdentity identity{job.name(),        job.object.uid(),
-                                  shape.name,        shape.pool != nullptr ? shape.pool->name : "",
-                                  shape.coordinator, CheckpointDir(job)};
+    const WorkerIdentity identity{
+        job.name(),        job.object.uid(),   shape.name,           shape.pool != nullptr ? shape.pool->name : "",
+        shape.coordinator, CheckpointDir(job), ComputeThreads(shape)};
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // OMP_NUM_THREADS is only a default: pool and template may set it.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";

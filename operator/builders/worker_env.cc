@@ -24,7 +24,7 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);
   set("MEDLEY_METRICS_PORT", std::to_string(settings.metrics_port));
   set("TMPDIR", kTmpFolder);
-  set("OMP_NUM_THREADS", "1");
+  set("OMP_NUM_THREADS", std::to_string(identity.threads));
   return env;
 }
 

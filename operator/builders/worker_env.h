@@ -30,6 +30,7 @@ struct WorkerIdentity {
   std::string pool;         // empty for the coordinator
   std::string coordinator;  // "ip:port"; empty for coordinator and profiler
   std::string checkpoint_dir;
+  int threads = 1;  // that the process computes with: whole CPUs of its unit
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";

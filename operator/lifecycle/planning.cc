@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/executable.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -102,6 +103,7 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
   if (absl::Status valid = model::Validate(plan, layers); !valid.ok()) {
     return base::Annotate(valid, "the scheduling service returned an invalid plan");
   }
+  MEDLEY_RETURN_IF_ERROR(base::Annotate(model::CheckExecutable(plan), "the scheduling service returned a plan"));
   for (const model::Stage& stage : plan.stages) {
     for (const model::Group& group : stage.groups) {
       if (pools.Find(group.pool) == nullptr) {

@@ -1,5 +1,6 @@
 // Measures samples per second of one trainer process on generated data like Criteo's: the executor with tables in the
-// process, and the layers alone. items_per_second is by wall-clock time; CPU time is reported as well.
+// process, and the layers alone. The arguments are samples per batch and threads (the CPUs of a unit). items_per_second
+// is by wall-clock time; CPU time is reported as well.
 #include <benchmark/benchmark.h>
 
 #include "common/base/status.h"
@@ -28,6 +29,10 @@ model::JobSpec CriteoJob(int batch) {
   return job;
 }
 
+std::shared_ptr<ComputeThreads> ThreadsOf(const benchmark::State& state) {
+  return std::make_shared<ComputeThreads>(static_cast<int>(state.range(1)));
+}
+
 // A whole step of one trainer without servers.
 void BM_TrainStep(benchmark::State& state) {
   const int batch = static_cast<int>(state.range(0));
@@ -35,7 +40,7 @@ void BM_TrainStep(benchmark::State& state) {
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
   const std::shared_ptr<const Dataset> data = CriteoShape(64 * batch, kEmbeddingRows, 1);
   const std::unique_ptr<StageModel> model =
-      *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1);
+      *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
   LocalTables tables(graph.Parameters(/*sparse=*/true), optimizer, 1);
   base::SystemClock clock;
   StepExecutor executor({.shares = {{1.0}}}, {model.get(), data.get(), nullptr, &tables, nullptr, &clock}, optimizer);
@@ -56,7 +61,7 @@ void BM_TrainStep(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * batch);
   state.counters["loss"] = loss;
 }
-BENCHMARK(BM_TrainStep)->Arg(512)->Arg(1000)->MeasureProcessCPUTime()->UseRealTime()->MinTime(5);
+BENCHMARK(BM_TrainStep)->ArgsProduct({{512, 1000}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime()->MinTime(5);
 
 // Forward pass, backward pass and update of the dense layers for one batch.
 void BM_DenseLayers(benchmark::State& state) {
@@ -65,7 +70,7 @@ void BM_DenseLayers(benchmark::State& state) {
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
   const std::shared_ptr<const Dataset> data = CriteoShape(batch, kEmbeddingRows, 1);
   const std::unique_ptr<StageModel> model =
-      *StageModel::Create(graph, {1, static_cast<int>(graph.operations.size())}, optimizer, 1);
+      *StageModel::Create(graph, {1, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
   const std::vector<float> input(static_cast<size_t>(batch) * static_cast<size_t>(model->InputWidth()), 0.01F);
   int64_t step = 0;
   for (auto _ : state) {
@@ -78,7 +83,7 @@ void BM_DenseLayers(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * batch);
 }
-BENCHMARK(BM_DenseLayers)->Arg(128)->Arg(512)->MeasureProcessCPUTime()->UseRealTime()->MinTime(2);
+BENCHMARK(BM_DenseLayers)->ArgsProduct({{128, 512}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime()->MinTime(2);
 
 }  // namespace
 }  // namespace medley::worker

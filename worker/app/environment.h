@@ -25,6 +25,7 @@ struct Environment {
   std::string coordinator;  // host:port
   int listen_port = 7070;
   int metrics_port = -1;  // -1: none
+  int threads = 1;        // that compute (unit_cpus.h); main() sets it
   std::filesystem::path checkpoint_root;
   model::JobSpec spec;  // URIs rewritten by MEDLEY_PATH_MAP
   std::string spec_json;

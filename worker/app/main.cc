@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "worker/app/roles.h"
+#include "worker/app/unit_cpus.h"
 #include "worker/trainer/member.h"
 
 namespace medley::worker {
@@ -19,7 +20,8 @@ std::optional<std::string> Variable(const char* name) {
 
 absl::StatusOr<int> RunRole(const std::string& role, const Signals& signals) {
   const Need need = role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
-  MEDLEY_ASSIGN_OR_RETURN(const Environment env, ReadEnvironment(Variable, need));
+  MEDLEY_ASSIGN_OR_RETURN(Environment env, ReadEnvironment(Variable, need));
+  env.threads = UnitThreads(Variable);
   base::SystemClock clock;
   if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
   if (role == "server") return RunServerRole(env, clock, signals);

@@ -5,6 +5,7 @@
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
+#include "worker/model/graph.h"
 
 namespace medley::worker {
 
@@ -13,6 +14,12 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.job_uid = env.job_uid;
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
+  const absl::StatusOr<Graph> graph = BuildGraph(env.spec);
+  if (!graph.ok()) return graph.status();
+  for (const Operation& operation : graph->operations) {
+    model::OperationParts& parts = options.core.operations.emplace_back();
+    for (const ParameterSpec& parameter : operation.parameters) (parameter.sparse ? parts.tables : parts.dense) = true;
+  }
   options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);
   options.host = env.pod_ip;
   options.port = env.listen_port;

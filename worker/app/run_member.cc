@@ -57,8 +57,10 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   context.ip = env.pod_ip;
   context.checkpoint_root = env.checkpoint_root;
   context.clock = &clock;
+  context.threads = std::make_shared<ComputeThreads>(env.threads);
+  log::Info("computing with the unit's CPUs", {{"threads", std::to_string(env.threads)}});
   Member member(context.session, clock);
-  Trainer trainer(context, LoadOptions{.embedding_rows = env.spec.model.embedding_rows},
+  Trainer trainer(context, LoadOptions{.embedding_rows = env.spec.model.embedding_rows, .threads = env.threads},
                   [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
   const std::jthread preload([&trainer](std::stop_token stop) { trainer.Preload(stop); });
   return RunUntilReleased(member, trainer, signals);

@@ -12,6 +12,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, 
   options.job = env.spec;
   options.resource_type = env.pool;
   options.clock = &clock;
+  options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool
   options.output = &std::cout;
   options.stop = signals.stop();
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,

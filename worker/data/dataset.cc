@@ -63,6 +63,7 @@ void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char deli
     threads.emplace_back([&, t] {
       for (size_t i = t; i < pieces.size(); i += count) {
         ParsePiece(spec.schema, delimiter, options.embedding_rows, options.stop, pieces[i]);
+        if (options.on_piece) options.on_piece();
       }
     });
   }

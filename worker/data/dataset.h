@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -24,6 +25,7 @@ struct LoadOptions {
   int threads = 1;                 // number of parser threads
   std::string root;                // prefix for the paths of file:// URIs
   std::stop_token stop;            // ends the load with Cancelled
+  std::function<void()> on_piece;  // called by the parser threads after each MiB of the file
 };
 
 class Dataset {

@@ -18,8 +18,9 @@ at::Tensor Wrap(Matrix matrix) {
   return at::from_blob(const_cast<float*>(matrix.data), {matrix.rows, matrix.columns}, at::kFloat);
 }
 
-// LibTorch and oneDNN divide work among OpenMP threads. Their number is a property of the calling thread, so every
-// thread sets it once.
+// LibTorch and oneDNN divide work among OpenMP threads, which spin while they wait: under a CPU limit they are slower
+// than one thread. ComputeThreads divides the work instead. The number of OpenMP threads is a property of the calling
+// thread, so every thread sets it once.
 void UseThisThreadOnly() {
   thread_local const bool set = [] {
     at::set_num_threads(1);
@@ -28,22 +29,20 @@ void UseThisThreadOnly() {
   static_cast<void>(set);
 }
 
-// Row-major c = beta c + op(a) op(b). With `transpose_a`, a's rows are the inner dimension. oneDNN compiles the kernel
-// for the processor of this machine.
-void Multiply(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float beta, MutableMatrix c) {
+// Rows [first, end) of the row-major c = beta c + op(a) op(b). With `transpose_a`, a's rows are the inner dimension.
+// oneDNN compiles the kernel for the processor of this machine.
+void MultiplyRows(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float beta, MutableMatrix c, int64_t first,
+                  int64_t end) {
+  UseThisThreadOnly();
   const int64_t inner = transpose_a ? a.rows : a.columns;
-  const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', c.rows, c.columns, inner, 1,
-                                          a.data, a.columns, b.data, b.columns, beta, c.data, c.columns);
+  const float* from = a.data + (transpose_a ? first : first * a.columns);
+  const dnnl_status_t status =
+      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', end - first, c.columns, inner, 1, from, a.columns,
+                 b.data, b.columns, beta, c.data + first * c.columns, c.columns);
   if (status != dnnl_success) throw std::runtime_error("oneDNN failed to compute a matrix product");
 }
 
-}  // namespace
-
-void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y) {
-  const c10::InferenceMode no_autograd;
-  UseThisThreadOnly();
-  for (int64_t row = 0; row < y.rows; ++row) std::ranges::copy(bias, y.data + row * y.columns);
-  Multiply(x, false, w, false, 1, y);
+void Activate(Activation activation, MutableMatrix y) {
   at::Tensor out = Wrap(y);
   switch (activation) {
     case Activation::kRelu:
@@ -58,6 +57,18 @@ void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation a
     case Activation::kNone:
       break;
   }
+}
+
+}  // namespace
+
+void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y,
+                   ComputeThreads& threads) {
+  threads.ForEach(y.rows, 2 * x.columns * y.columns, [&](int64_t first, int64_t end) {
+    const c10::InferenceMode no_autograd;
+    for (int64_t row = first; row < end; ++row) std::ranges::copy(bias, y.data + row * y.columns);
+    MultiplyRows(x, false, w, false, 1, y, first, end);
+    Activate(activation, {y.data + first * y.columns, end - first, y.columns});
+  });
 }
 
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out) {
@@ -82,9 +93,11 @@ void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatri
   }
 }
 
-void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db) {
-  UseThisThreadOnly();
-  Multiply(x, true, dz, false, accumulate ? 1 : 0, dw);
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db,
+                           ComputeThreads& threads) {
+  threads.ForEach(dw.rows, 2 * x.rows * dw.columns, [&](int64_t first, int64_t end) {
+    MultiplyRows(x, true, dz, false, accumulate ? 1 : 0, dw, first, end);
+  });
   if (!accumulate) std::ranges::fill(db, 0.0F);
   for (int64_t row = 0; row < dz.rows; ++row) {
     const float* gradient = dz.data + row * dz.columns;
@@ -92,9 +105,9 @@ void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix d
   }
 }
 
-void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx) {
-  UseThisThreadOnly();
-  Multiply(dz, false, w, true, 0, dx);
+void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx, ComputeThreads& threads) {
+  threads.ForEach(dx.rows, 2 * dz.columns * dx.columns,
+                  [&](int64_t first, int64_t end) { MultiplyRows(dz, false, w, true, 0, dx, first, end); });
 }
 
 void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,

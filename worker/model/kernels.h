@@ -1,12 +1,14 @@
 // The arithmetic of layers on plain row-major matrices. Uses LibTorch's kernels but exposes none of its types.
 //
-// Allocates nothing but tensor handles, uses no autograd and only the calling thread. Exceptions of LibTorch pass
-// through; callers turn them into Status. The functions are thread-safe when their outputs are disjoint.
+// Allocates nothing but tensor handles and uses no autograd. Uses the calling thread, and the threads that it is given;
+// the results do not depend on their number. Exceptions of LibTorch pass through; callers turn them into Status. The
+// functions are thread-safe when their outputs and threads are disjoint.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
 
 namespace medley::worker {
@@ -25,13 +27,15 @@ struct MutableMatrix {
 };
 
 // y = activation(x w + bias); w is inputs x outputs.
-void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y);
+void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y,
+                   ComputeThreads& threads);
 // out = the gradient of the activation's input, where y was its output and dy is the gradient of y. `out` may be dy.
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out);
 // dw = (accumulate ? dw : 0) + x' dz;  db = (accumulate ? db : 0) + column sums of dz.
-void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db);
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db,
+                           ComputeThreads& threads);
 // dx = dz w'
-void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx);
+void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx, ComputeThreads& threads);
 
 // For each sample: y = its rows concatenated (or their sum), then its numerics. `ids` are positions in `rows`.
 void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,

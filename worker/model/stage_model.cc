@@ -34,8 +34,10 @@ std::vector<ParameterSpec> DenseSpecs(std::span<const Operation> operations) {
 
 class StageModel::Rep {
  public:
-  Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed)
-      : shape_(graph.shape),
+  Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed,
+      std::shared_ptr<ComputeThreads> threads)
+      : threads_(threads != nullptr ? std::move(threads) : std::make_shared<ComputeThreads>(1)),
+        shape_(graph.shape),
         operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
         dense_(DenseSpecs(operations_), optimizer, seed) {
     size_t next = 0;
@@ -115,6 +117,7 @@ class StageModel::Rep {
   }
   void BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz);
 
+  const std::shared_ptr<ComputeThreads> threads_;
   const SampleShape shape_;
   const std::vector<Operation> operations_;
   std::vector<size_t> first_dense_;  // index of each operation's first dense parameter
@@ -172,7 +175,8 @@ std::span<const float> StageModel::Rep::Run(MicroBatchState& batch, const BatchV
         EmbeddingForward(features.ids, shape_.fields, features.numerics, RowMatrix(), operation.sum_fields, out);
         break;
       case OperationKind::kFullyConnected:
-        LinearForward(InputOf(batch, i), Weights(i), dense_.Weights(first_dense_[i] + 1), operation.activation, out);
+        LinearForward(InputOf(batch, i), Weights(i), dense_.Weights(first_dense_[i] + 1), operation.activation, out,
+                      *threads_);
         break;
       case OperationKind::kLoss: {
         const Matrix logits = InputOf(batch, i);
@@ -191,14 +195,14 @@ void StageModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& ba
   const ParameterSpec& spec = operations_[index].parameters.front();
   const std::span<float> dw = dense_.Gradient(first_dense_[index]);
   LinearBackwardWeights(InputOf(batch, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
-                        dense_.Gradient(first_dense_[index] + 1));
+                        dense_.Gradient(first_dense_[index] + 1), *threads_);
   touched_[index] = true;
   if (operations_[index].pass_first) {
     std::ranges::fill(dw.first(static_cast<size_t>(spec.columns)), 0.0F);
   }
   if (operations_[index].reads_numerics) return;
   dx_.Grow(static_cast<size_t>(dz.rows * spec.rows));
-  LinearBackwardInput(dz, Weights(index), {dx_.data(), dz.rows, spec.rows});
+  LinearBackwardInput(dz, Weights(index), {dx_.data(), dz.rows, spec.rows}, *threads_);
 }
 
 std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> output_gradient) {
@@ -240,13 +244,15 @@ StageModel::StageModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 StageModel::~StageModel() = default;
 
 absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& graph, model::OperationRange range,
-                                                               const Optimizer& optimizer, uint64_t seed) {
+                                                               const Optimizer& optimizer, uint64_t seed,
+                                                               std::shared_ptr<ComputeThreads> threads) {
   const int count = static_cast<int>(graph.operations.size());
   if (range.first < 0 || range.first >= range.end || range.end > count) {
     return base::InvalidArgument("a stage cannot have operations [{}, {}): the model has {}", range.first, range.end,
                                  count);
   }
-  return std::unique_ptr<StageModel>(new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed)));
+  return std::unique_ptr<StageModel>(
+      new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed, std::move(threads))));
 }
 
 int StageModel::InputWidth() const { return rep_->InputWidth(); }

@@ -33,7 +33,7 @@ class StepExecutor::Rep {
         prefetcher_(BatchAssembler(place_, *parts.data, parts.compute->Tables()), parts.sparse) {}
 
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk, const WaitLimit& limit);
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
   Prefetcher& prefetcher() { return prefetcher_; }
 
  private:
@@ -227,9 +227,9 @@ absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step,
   return Send(tag, PiecesTo(chunk.count), parts_.compute->OutputWidth(), output, limit);
 }
 
-absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step, int chunk,
-                                                             const WaitLimit& limit) {
-  if (!(test.shape() == parts_.data->shape()) || chunk <= 0) {
+absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step,
+                                                             const EvaluationOptions& options) {
+  if (!(test.shape() == parts_.data->shape()) || options.chunk <= 0) {
     return base::InvalidArgument(
         "the test data has {} fields and {} numeric columns per sample, the training data {} and {}",
         test.shape().fields, test.shape().numerics, parts_.data->shape().fields, parts_.data->shape().numerics);
@@ -237,10 +237,12 @@ absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test
   inputs_.resize(std::max<size_t>(inputs_.size(), 1));
   ScoreHistogram scores;
   int number = 0;
-  for (int64_t first = 0; first < test.rows(); first += chunk, ++number) {
-    if (limit.stop.stop_requested()) return base::Cancelled("the evaluation at step {} was stopped", step);
-    const int count = static_cast<int>(std::min<int64_t>(chunk, test.rows() - first));
+  for (int64_t first = 0; first < test.rows(); first += options.chunk, ++number) {
+    if (options.stop.stop_requested()) return base::Cancelled("the evaluation at step {} was stopped", step);
+    const int count = static_cast<int>(std::min<int64_t>(options.chunk, test.rows() - first));
+    const WaitLimit limit{options.stop, parts_.clock->Steady() + options.chunk_timeout};
     MEDLEY_RETURN_IF_ERROR(EvaluateChunk(test, step, number, {static_cast<int>(first), count}, scores, limit));
+    if (options.on_chunk) options.on_chunk();
   }
   EvaluationResult result;
   if (parts_.compute->IsLast()) {
@@ -256,9 +258,9 @@ void StepExecutor::Prefetch(const StepLease& lease) { rep_->prefetcher().Add(lea
 absl::StatusOr<StepResult> StepExecutor::RunStep(const StepLease& lease, const WaitLimit& limit) {
   return rep_->RunStep(lease, limit);
 }
-absl::StatusOr<EvaluationResult> StepExecutor::Evaluate(const Dataset& test, int64_t step, int chunk,
-                                                        const WaitLimit& limit) {
-  return rep_->Evaluate(test, step, chunk, limit);
+absl::StatusOr<EvaluationResult> StepExecutor::Evaluate(const Dataset& test, int64_t step,
+                                                        const EvaluationOptions& options) {
+  return rep_->Evaluate(test, step, options);
 }
 void StepExecutor::DropPrefetched() { rep_->prefetcher().Drop(); }
 

@@ -10,7 +10,9 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -70,6 +72,14 @@ struct EvaluationResult {
   std::vector<int64_t> negatives;
 };
 
+// How to score test data.
+struct EvaluationOptions {
+  int chunk = 1024;                                    // samples scored at a time, over all replicas
+  base::nanoseconds chunk_timeout{base::seconds(90)};  // for one chunk; the whole evaluation has no deadline
+  std::stop_token stop;
+  std::function<void()> on_chunk;  // called after each chunk
+};
+
 class StepExecutor {
  public:
   static constexpr int kMaxPrefetched = 2;
@@ -84,8 +94,9 @@ class StepExecutor {
   // Call in the order of steps. After an error the dense parameters are still at the step before, and the replica must
   // be rolled back before another step runs. Errors: those of the parts, Cancelled, DeadlineExceeded.
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  // Scores `test` with the model of `step`, in chunks of `chunk` samples, together with the other stages.
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, int chunk, const WaitLimit& limit);
+  // Scores `test` with the model of `step`, chunk by chunk, together with the other stages. Errors: those of the parts,
+  // Cancelled, DeadlineExceeded.
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
   // Cancels and drops all prefetched steps (for a rollback or a switch of generation).
   void DropPrefetched();
 

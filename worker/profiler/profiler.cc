@@ -83,7 +83,7 @@ absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, Prep
 absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget) const {
   MEDLEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<StageModel> model,
-      StageModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed));
+      StageModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
   const StagePlace place{.shares = {{1.0}}};
   BatchAssembler assembler(place, data_, model->Tables());
   const std::vector<float> activations(
@@ -225,10 +225,12 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                "the profiler needs a clock, an output and a probe");
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const Dataset> data,
-      Dataset::Load(spec.train, spec, nullptr,
-                    {.embedding_rows = options.job.model.embedding_rows, .root = options.root, .stop = options.stop}));
+  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
+                          Dataset::Load(spec.train, spec, nullptr,
+                                        {.embedding_rows = options.job.model.embedding_rows,
+                                         .threads = options.threads == nullptr ? 1 : options.threads->size(),
+                                         .root = options.root,
+                                         .stop = options.stop}));
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
   profile::v1::Profile proto;
   model::ToProto(profile, proto);

@@ -6,6 +6,7 @@
 #include <absl/status/status.h>
 
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <stop_token>
 #include <string>
@@ -14,18 +15,20 @@
 #include "common/model/job_spec.h"
 #include "common/model/model.h"
 #include "worker/data/dataset.h"
+#include "worker/model/compute_threads.h"
 #include "worker/profiler/communication_probe.h"
 
 namespace medley::worker {
 
 struct ProfilerOptions {
   model::JobSpec job;
-  std::string resource_type;            // name of the pool that this machine belongs to
-  double budget_seconds = 6;            // for all measurements together
-  base::Clock* clock = nullptr;         // required
-  std::ostream* output = nullptr;       // required; the line is printed here
-  CommunicationProbe* probe = nullptr;  // required
-  std::string root;                     // prefix for the paths of file:// URIs
+  std::string resource_type;                // name of the pool that this machine belongs to
+  double budget_seconds = 6;                // for all measurements together
+  base::Clock* clock = nullptr;             // required
+  std::ostream* output = nullptr;           // required; the line is printed here
+  CommunicationProbe* probe = nullptr;      // required
+  std::shared_ptr<ComputeThreads> threads;  // as many as a trainer on this machine has; null: one
+  std::string root;                         // prefix for the paths of file:// URIs
   std::stop_token stop;
 };
 

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status.h"
@@ -9,6 +10,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
+#include "worker/ps/message_pieces.h"
 #include "worker/ps/sharding.h"
 #include "worker/ps/wire.h"
 
@@ -49,51 +51,87 @@ struct Shard {
   std::unique_ptr<Stub> stub;
 };
 
-// Calls every shard at once and waits for all; returns the error of the first shard that failed.
+// Some calls to shards that run at the same time; the result is the error of the first call that failed.
 template <typename Request, typename Response>
 class FanOut {
  public:
-  explicit FanOut(size_t shards) : requests(shards), responses(shards), contexts_(shards), statuses_(shards) {}
+  struct Call {
+    size_t shard = 0;
+    Request request;
+    Response response;
+    grpc::ClientContext context;
+    grpc::Status status;
+  };
+
+  Call& Add(size_t shard) {
+    calls_.push_back(std::make_unique<Call>());
+    calls_.back()->shard = shard;
+    return *calls_.back();
+  }
+  const std::vector<std::unique_ptr<Call>>& calls() const { return calls_; }
 
   template <typename Start>
   absl::Status Run(const std::vector<Shard>& shards, const rpc::CallOptions& options, std::stop_token stop,
                    const char* what, const Start& start) {
-    for (auto& context : contexts_) {
-      context = std::make_unique<grpc::ClientContext>();
-      rpc::Prepare(*context, options);
-    }
+    for (const auto& call : calls_) rpc::Prepare(call->context, options);
     // This thread polls the queue, so a call needs no switch between threads.
     grpc::CompletionQueue queue;
     {
       std::stop_callback cancel(stop, [&] {
-        for (auto& context : contexts_) context->TryCancel();
+        for (const auto& call : calls_) call->context.TryCancel();
       });
-      std::vector<std::unique_ptr<grpc::ClientAsyncResponseReader<Response>>> readers(shards.size());
-      for (size_t s = 0; s < shards.size(); ++s) {
-        readers[s] = start(*shards[s].stub, contexts_[s].get(), requests[s], &queue);
-        readers[s]->Finish(&responses[s], &statuses_[s], nullptr);
+      std::vector<std::unique_ptr<grpc::ClientAsyncResponseReader<Response>>> readers;
+      for (const auto& call : calls_) {
+        readers.push_back(start(*shards[call->shard].stub, &call->context, call->request, &queue));
+        readers.back()->Finish(&call->response, &call->status, nullptr);
       }
       void* tag = nullptr;
       bool ok = false;
       // Bounded: every call has a deadline.
-      for (size_t s = 0; s < shards.size(); ++s)
+      for (size_t c = 0; c < calls_.size(); ++c)
         MEDLEY_CHECK(queue.Next(&tag, &ok), "the completion queue was shut down during a call");
     }
     queue.Shutdown();
     if (stop.stop_requested()) return base::Cancelled("the {} was stopped", what);
-    for (size_t s = 0; s < shards.size(); ++s) {
-      MEDLEY_RETURN_IF_ERROR(
-          rpc::FromGrpc(statuses_[s], fmt::format("{} at shard {} ({})", what, s, shards[s].address)));
+    for (const auto& call : calls_) {
+      MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(
+          call->status, fmt::format("{} at shard {} ({})", what, call->shard, shards[call->shard].address)));
     }
     return absl::OkStatus();
   }
 
-  std::vector<Request> requests;
-  std::vector<Response> responses;
+ private:
+  std::vector<std::unique_ptr<Call>> calls_;
+};
+
+// The rows of some tables, divided among the shards, and for each shard among messages.
+class Division {
+ public:
+  Division(std::span<const TableKeys> tables, size_t shards, size_t message_bytes) {
+    for (const TableKeys& table : tables) places_.push_back(Cut(table, shards));
+    for (size_t s = 0; s < shards; ++s) {
+      std::vector<TableLoad> loads;
+      for (size_t t = 0; t < tables.size(); ++t) {
+        const size_t row = static_cast<size_t>(tables[t].columns) * sizeof(float);
+        loads.push_back({places_[t][s].size(), sizeof(uint64_t) + row});
+      }
+      pieces_.push_back(CutPieces(loads, message_bytes));
+      rounds_ = std::max(rounds_, pieces_.back().size());
+    }
+  }
+
+  // Piece r of each shard is sent in round r. So few messages exist at a time.
+  size_t rounds() const { return rounds_; }
+  const std::vector<MessagePiece>& pieces(size_t shard) const { return pieces_[shard]; }
+  // The places in the table's keys.
+  std::span<const uint32_t> Places(size_t shard, const RowRange& range) const {
+    return std::span(places_[range.table][shard]).subspan(range.first, range.count);
+  }
 
  private:
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
-  std::vector<grpc::Status> statuses_;
+  std::vector<std::vector<std::vector<uint32_t>>> places_;  // [table][shard]
+  std::vector<std::vector<MessagePiece>> pieces_;           // [shard]
+  size_t rounds_ = 0;
 };
 
 }  // namespace
@@ -126,59 +164,40 @@ class PsClient::Rep {
 
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) {
-    FanOut<pb::PullRequest, pb::PullResponse> calls(shards_.size());
-    std::vector<std::vector<std::vector<uint32_t>>> places;  // [table][shard]: indices of keys
-    for (const TableKeys& table : tables) places.push_back(Cut(table, shards_.size()));
-    for (size_t s = 0; s < shards_.size(); ++s) {
-      pb::PullRequest& request = calls.requests[s];
-      request.set_generation(options_.generation);
-      request.set_step(step);
-      request.set_trainer(options_.trainer);
-      for (size_t t = 0; t < tables.size(); ++t) {
-        pb::TableKeys& keys = *request.add_tables();
-        keys.set_table(tables[t].operation);
-        keys.set_keys(GatherKeys(tables[t], places[t][s]));
-      }
-    }
-    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PullRequest& request,
-                          grpc::CompletionQueue* queue) { return stub.AsyncPull(context, request, queue); };
-    MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, "pull", start));
+    const Division division(tables, shards_.size(), options_.message_bytes);
     rows.resize(tables.size());
     for (size_t t = 0; t < tables.size(); ++t) {
-      const auto columns = static_cast<size_t>(tables[t].columns);
-      rows[t].resize(tables[t].keys.size() * columns);
-      for (size_t s = 0; s < shards_.size(); ++s) {
-        MEDLEY_RETURN_IF_ERROR(Scatter(calls.responses[s], t, places[t][s], columns, rows[t]));
-      }
+      rows[t].resize(tables[t].keys.size() * static_cast<size_t>(tables[t].columns));
+    }
+    for (size_t round = 0; round < division.rounds(); ++round) {
+      MEDLEY_RETURN_IF_ERROR(PullRound(step, tables, division, round, rows, limit));
     }
     return absl::OkStatus();
   }
 
   absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
                     int64_t samples, const WaitLimit& limit) {
-    FanOut<pb::PushRequest, pb::PushResponse> calls(shards_.size());
-    for (pb::PushRequest& request : calls.requests) {
-      request.set_generation(options_.generation);
-      request.set_step(step);
-      request.set_trainer(options_.trainer);
-      request.set_samples(samples);
-    }
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const auto places = Cut(tables[t], shards_.size());
-      const auto columns = static_cast<size_t>(tables[t].columns);
+    const Division division(tables, shards_.size(), options_.message_bytes);
+    for (size_t round = 0; round < division.rounds(); ++round) {
+      FanOut<pb::PushRequest, pb::PushResponse> calls;
       for (size_t s = 0; s < shards_.size(); ++s) {
-        pb::TableGradients& out = *calls.requests[s].add_tables();
-        out.set_table(tables[t].operation);
-        out.set_keys(GatherKeys(tables[t], places[s]));
-        out.mutable_gradients()->reserve(places[s].size() * columns * sizeof(float));
-        for (const uint32_t place : places[s]) {
-          AppendRaw(gradients[t].subspan(place * columns, columns), *out.mutable_gradients());
+        if (round >= division.pieces(s).size()) continue;
+        pb::PushRequest& request = calls.Add(s).request;
+        request.set_generation(options_.generation);
+        request.set_step(step);
+        request.set_trainer(options_.trainer);
+        request.set_samples(samples);
+        request.set_part(static_cast<int>(round));
+        request.set_parts(static_cast<int>(division.pieces(s).size()));
+        for (const RowRange& range : division.pieces(s)[round]) {
+          AddGradients(tables[range.table], division.Places(s, range), gradients[range.table], request);
         }
       }
+      const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PushRequest& request,
+                            grpc::CompletionQueue* queue) { return stub.AsyncPush(context, request, queue); };
+      MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, "push", start));
     }
-    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PushRequest& request,
-                          grpc::CompletionQueue* queue) { return stub.AsyncPush(context, request, queue); };
-    return calls.Run(shards_, Call(limit), limit.stop, "push", start);
+    return absl::OkStatus();
   }
 
  private:
@@ -186,13 +205,54 @@ class PsClient::Rep {
     return {.token = options_.token, .timeout = Left(clock_, options_.timeout, limit)};
   }
 
-  static absl::Status Scatter(const pb::PullResponse& response, size_t table, std::span<const uint32_t> places,
+  absl::Status PullRound(int64_t step, std::span<const TableKeys> tables, const Division& division, size_t round,
+                         std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+    FanOut<pb::PullRequest, pb::PullResponse> calls;
+    for (size_t s = 0; s < shards_.size(); ++s) {
+      if (round >= division.pieces(s).size()) continue;
+      pb::PullRequest& request = calls.Add(s).request;
+      request.set_generation(options_.generation);
+      request.set_step(step);
+      request.set_trainer(options_.trainer);
+      for (const RowRange& range : division.pieces(s)[round]) {
+        pb::TableKeys& keys = *request.add_tables();
+        keys.set_table(tables[range.table].operation);
+        keys.set_keys(GatherKeys(tables[range.table], division.Places(s, range)));
+      }
+    }
+    const auto start = [](Stub& stub, grpc::ClientContext* context, const pb::PullRequest& request,
+                          grpc::CompletionQueue* queue) { return stub.AsyncPull(context, request, queue); };
+    MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, "pull", start));
+    for (const auto& call : calls.calls()) {
+      const MessagePiece& piece = division.pieces(call->shard)[round];
+      for (size_t r = 0; r < piece.size(); ++r) {
+        MEDLEY_RETURN_IF_ERROR(Scatter(call->response, r, division.Places(call->shard, piece[r]),
+                                       static_cast<size_t>(tables[piece[r].table].columns), rows[piece[r].table]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static void AddGradients(const TableKeys& table, std::span<const uint32_t> places, std::span<const float> gradients,
+                           pb::PushRequest& request) {
+    const auto columns = static_cast<size_t>(table.columns);
+    pb::TableGradients& out = *request.add_tables();
+    out.set_table(table.operation);
+    out.set_keys(GatherKeys(table, places));
+    out.mutable_gradients()->reserve(places.size() * columns * sizeof(float));
+    for (const uint32_t place : places) {
+      AppendRaw(gradients.subspan(place * columns, columns), *out.mutable_gradients());
+    }
+  }
+
+  // Copies entry `entry` of the response to the places of its rows.
+  static absl::Status Scatter(const pb::PullResponse& response, size_t entry, std::span<const uint32_t> places,
                               size_t columns, std::vector<float>& rows) {
-    if (static_cast<size_t>(response.tables_size()) <= table ||
-        response.tables(static_cast<int>(table)).rows().size() != places.size() * columns * sizeof(float)) {
+    if (static_cast<size_t>(response.tables_size()) <= entry ||
+        response.tables(static_cast<int>(entry)).rows().size() != places.size() * columns * sizeof(float)) {
       return base::DataLoss("a shard returned a different number of rows than requested");
     }
-    const char* from = response.tables(static_cast<int>(table)).rows().data();
+    const char* from = response.tables(static_cast<int>(entry)).rows().data();
     for (size_t i = 0; i < places.size(); ++i) {
       std::memcpy(rows.data() + places[i] * columns, from + i * columns * sizeof(float), columns * sizeof(float));
     }

@@ -1,8 +1,9 @@
 // The client of parameter servers: a trainer's pulls and pushes, and the copy of rows between shards.
 //
 // ShardOf divides the keys among the shards. Every call contacts every shard, in parallel and even without keys,
-// because a shard waits for all its trainers. Thread-safe for one pulling and one pushing thread. The caller's limit
-// and `timeout` bound every wait.
+// because a shard waits for all its trainers. What does not fit into one message is sent in several, one after another
+// to each shard. Thread-safe for one pulling and one pushing thread. The caller's limit and, for each message,
+// `timeout` bound every wait.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,10 +21,12 @@ namespace medley::worker {
 
 struct PsClientOptions {
   int64_t generation = 0;
-  int trainer = 0;                  // this trainer's rank within its stage
+  int trainer = 0;                  // rank of this trainer among those that push to the shards
   std::vector<std::string> shards;  // "ip:port" of each shard
   std::string token;
   base::nanoseconds timeout{base::seconds(60)};
+  // Most bytes of keys and rows in one message, far below the limit of rpc::ServerOptions. A row is not divided.
+  size_t message_bytes = size_t{16} << 20;
 };
 
 class PsClient final : public SparseParameters {

@@ -2,8 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <map>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "common/rpc/context.h"
@@ -28,11 +31,83 @@ absl::StatusOr<std::vector<Gradients>> ParseGradients(const pb::PushRequest& req
   return gradients;
 }
 
+// Answers one pull. Lives until gRPC calls OnDone, which follows the answer and the end of OnCancel.
+class PullReactor final : public grpc::ServerUnaryReactor {
+ public:
+  PullReactor(std::shared_ptr<ShardGeneration> shard, const pb::PullRequest& request, pb::PullResponse& response)
+      : shard_(std::move(shard)), request_(request), response_(response) {}
+
+  // Called once, before the method's handler returns: until then gRPC does not call OnCancel or OnDone.
+  void Start(base::SteadyTime now, base::SteadyTime deadline) {
+    pull_ = shard_->Pull(request_.step(), now, deadline, [this](absl::Status ready) {
+      Finish(rpc::ToGrpc(ready.ok() ? ReadRows(shard_->store(), request_, response_) : std::move(ready)));
+    });
+  }
+  void OnCancel() override { shard_->Cancel(pull_); }
+  void OnDone() override { delete this; }
+
+ private:
+  static absl::Status ReadRows(RowStore& store, const pb::PullRequest& request, pb::PullResponse& response) {
+    for (const pb::TableKeys& table : request.tables()) {
+      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
+      std::vector<float> rows;
+      MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, rows));
+      pb::TableRows& out = *response.add_tables();
+      out.set_table(table.table());
+      AppendRaw(std::span<const float>(rows), *out.mutable_rows());
+    }
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<ShardGeneration> shard_;
+  const pb::PullRequest& request_;
+  pb::PullResponse& response_;
+  int64_t pull_ = 0;
+};
+
+// Takes one push. Replies to the trainer first and then answers the pulls that waited for it.
+class PushReactor final : public grpc::ServerUnaryReactor {
+ public:
+  void Start(ShardGeneration& shard, const pb::PushRequest& request, std::vector<Gradients> gradients) {
+    Finish(rpc::ToGrpc(shard.Push(request.step(), request.trainer(), std::move(gradients), request.samples(),
+                                  {request.part(), std::max(1, request.parts())}, &ready_)));
+  }
+  void OnDone() override {
+    ShardGeneration::Call(std::move(ready_));
+    delete this;
+  }
+
+ private:
+  ShardGeneration::Answers ready_;
+};
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+// The time at which a pull that still waits gets an error that says what it waits for: shortly before the caller's own
+// deadline, after which it would get no answer of this server at all.
+base::SteadyTime AnswerBy(const grpc::CallbackServerContext& context, base::SteadyTime now) {
+  const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_MONOTONIC);
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(GPR_CLOCK_MONOTONIC));
+  if (left.tv_sec > 365 * 24 * 3600) return base::SteadyTime::max();  // the caller set none
+  const base::nanoseconds nanos = base::seconds(left.tv_sec) + base::nanoseconds(left.tv_nsec);
+  return now + nanos - std::min<base::nanoseconds>(nanos / 10, base::milliseconds(500));
+}
+
+using Callbacks = pb::ParameterServerService::WithCallbackMethod_Pull<
+    pb::ParameterServerService::WithCallbackMethod_Push<pb::ParameterServerService::Service>>;
+
 }  // namespace
 
-class ParameterServer::Service final : public pb::ParameterServerService::Service {
+// Pulls and pushes use gRPC's callback API, so that waiting pulls occupy no threads. Exports use threads of the server:
+// each is a long loop.
+class ParameterServer::Service final : public Callbacks {
  public:
-  Service(std::string token, const base::Clock& clock) : token_(std::move(token)), clock_(clock) {}
+  Service(std::string token, const base::Clock& clock)
+      : token_(std::move(token)), clock_(clock), expiry_([this](std::stop_token stop) { ExpirePulls(stop); }) {}
 
   void Install(std::shared_ptr<ShardGeneration> shard) {
     std::shared_ptr<ShardGeneration> old;
@@ -62,14 +137,28 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
     for (const auto& shard : removed) shard->Close();
   }
 
-  grpc::Status Pull(grpc::ServerContext* context, const pb::PullRequest* request, pb::PullResponse* response) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    return rpc::ToGrpc(DoPull(*request, *response));
+  grpc::ServerUnaryReactor* Pull(grpc::CallbackServerContext* context, const pb::PullRequest* request,
+                                 pb::PullResponse* response) override {
+    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return Answer(*context, status);
+    auto shard = Find(request->generation());
+    if (shard == nullptr) return Answer(*context, rpc::ToGrpc(NoGeneration(request->generation())));
+    auto* const reactor = new PullReactor(std::move(shard), *request, *response);  // NOLINT: OnDone deletes it
+    const base::SteadyTime now = clock_.Steady();
+    reactor->Start(now, AnswerBy(*context, now));
+    return reactor;
   }
 
-  grpc::Status Push(grpc::ServerContext* context, const pb::PushRequest* request, pb::PushResponse*) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    return rpc::ToGrpc(DoPush(*request));
+  grpc::ServerUnaryReactor* Push(grpc::CallbackServerContext* context, const pb::PushRequest* request,
+                                 pb::PushResponse*) override {
+    grpc::Status status = rpc::Authorize(*context, token_);
+    if (!status.ok()) return Answer(*context, status);
+    const auto shard = Find(request->generation());
+    if (shard == nullptr) return Answer(*context, rpc::ToGrpc(NoGeneration(request->generation())));
+    auto gradients = ParseGradients(*request);
+    if (!gradients.ok()) return Answer(*context, rpc::ToGrpc(gradients.status()));
+    auto* const reactor = new PushReactor;  // NOLINT: OnDone deletes it
+    reactor->Start(*shard, *request, *std::move(gradients));
+    return reactor;
   }
 
   grpc::Status ExportRows(grpc::ServerContext* context, const pb::ExportRowsRequest* request,
@@ -101,32 +190,25 @@ class ParameterServer::Service final : public pb::ParameterServerService::Servic
     return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
   }
 
-  absl::Status DoPull(const pb::PullRequest& request, pb::PullResponse& response) {
-    const auto shard = Find(request.generation());
-    if (shard == nullptr) return NoGeneration(request.generation());
-    MEDLEY_RETURN_IF_ERROR(shard->WaitForPull(request.step(), {}, clock_.Steady()));
-    for (const pb::TableKeys& table : request.tables()) {
-      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
-      std::vector<float> rows;
-      MEDLEY_RETURN_IF_ERROR(shard->store().Read(table.table(), keys, rows));
-      pb::TableRows& out = *response.add_tables();
-      out.set_table(table.table());
-      AppendRaw(std::span<const float>(rows), *out.mutable_rows());
+  void ExpirePulls(std::stop_token stop) {
+    constexpr base::nanoseconds kInterval = base::milliseconds(50);
+    base::CondVar never;
+    while (!stop.stop_requested()) {
+      std::vector<std::shared_ptr<ShardGeneration>> shards;
+      {
+        base::MutexLock lock(mutex_);
+        never.WaitFor(mutex_, stop, kInterval, [] { return false; });
+        for (const auto& [generation, shard] : shards_) shards.push_back(shard);
+      }
+      for (const auto& shard : shards) shard->Expire(clock_.Steady());
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status DoPush(const pb::PushRequest& request) {
-    const auto shard = Find(request.generation());
-    if (shard == nullptr) return NoGeneration(request.generation());
-    MEDLEY_ASSIGN_OR_RETURN(std::vector<Gradients> gradients, ParseGradients(request));
-    return shard->Push(request.step(), request.trainer(), std::move(gradients), request.samples());
   }
 
   const std::string token_;
   const base::Clock& clock_;
   mutable base::Mutex mutex_;
   std::map<int64_t, std::shared_ptr<ShardGeneration>> shards_ ABSL_GUARDED_BY(mutex_);
+  std::jthread expiry_;  // last member: stops and joins before the others are destroyed
 };
 
 ParameterServer::ParameterServer(std::string token, const base::Clock& clock)

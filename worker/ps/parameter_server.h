@@ -1,7 +1,8 @@
 // The ParameterServerService of one process: finds the shard of the requested generation and converts messages.
 //
-// Thread-safe. Holds the shards of a few generations: the one being prepared, the one in force, and the one before,
-// whose rows other servers may still copy.
+// Thread-safe. Any number of pulls may wait: they occupy no threads. A pull ends at its caller's deadline, or when the
+// shard's generation is closed. Holds the shards of a few generations: the one being prepared, the one in force, and
+// the one before, whose rows other servers may still copy.
 #pragma once
 
 #include <cstdint>

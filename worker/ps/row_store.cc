@@ -8,6 +8,7 @@
 namespace medley::worker {
 namespace {
 constexpr size_t kPieceFloats = (size_t{1} << 20) / sizeof(float) - 4096;
+constexpr size_t kRowsPerLock = 65536;  // most rows that an export looks at while updates and pulls wait
 }  // namespace
 
 RowStore::RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
@@ -74,18 +75,17 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
   const size_t columns = t.columns();
   std::vector<uint32_t> rows;  // rows with a gradient, in the order of their first one
   std::vector<float> sums;
-  std::vector<uint32_t> place;  // row -> index in `rows` + 1
   for (const GradientView& view : gradients) {
     if (view.table != t.spec().operation) continue;
     for (size_t k = 0; k < view.keys.size(); ++k) {
       const uint32_t row = t.FindOrCreate(view.keys[k]);
-      if (row >= place.size()) place.resize(std::max<size_t>(t.size(), row + 1));
-      if (place[row] == 0) {
+      uint32_t& place = t.Mark(row);  // index in `rows` + 1
+      if (place == 0) {
         rows.push_back(row);
-        place[row] = static_cast<uint32_t>(rows.size());
+        place = static_cast<uint32_t>(rows.size());
         sums.resize(sums.size() + columns);
       }
-      float* sum = sums.data() + (place[row] - 1) * columns;
+      float* sum = sums.data() + (place - 1) * columns;
       const float* gradient = view.gradients.data() + k * columns;
       for (size_t c = 0; c < columns; ++c) sum[c] += gradient[c];
     }
@@ -97,6 +97,7 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
     undo_values_.insert(undo_values_.end(), row.begin(), row.end());
     worker::Apply(optimizer_, row.first(columns), row.subspan(columns), std::span(sums).subspan(i * columns, columns));
     t.SetChanged(rows[i], step);
+    t.Mark(rows[i]) = 0;
   }
 }
 
@@ -149,7 +150,8 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
         if (table < tables_.size()) {
           const RowTable& t = tables_[table];
           piece.table = t.spec().operation;
-          for (; next < t.size() && piece.values.size() < kPieceFloats; ++next) {
+          const size_t end = std::min<size_t>(t.size(), size_t{next} + kRowsPerLock);
+          for (; next < end && piece.values.size() < kPieceFloats; ++next) {
             if (t.Changed(next) <= since_step && since_step > 0) continue;
             if (!wanted(piece.table, t.Key(next))) continue;
             const auto row = t.Row(next);

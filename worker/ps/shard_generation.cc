@@ -1,7 +1,6 @@
 #include "worker/ps/shard_generation.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "common/base/status.h"
@@ -11,27 +10,112 @@ namespace medley::worker {
 ShardGeneration::ShardGeneration(ShardGenerationOptions options, std::shared_ptr<RowStore> store)
     : options_(std::move(options)), store_(std::move(store)) {}
 
-absl::Status ShardGeneration::WaitForPull(int64_t step, std::stop_token stop, base::SteadyTime now) {
-  // Either the caller's stop or Close ends the wait, so both request the stop of `either`.
-  std::stop_source either;
-  std::stop_callback on_stop(stop, [&] { either.request_stop(); });
-  std::stop_callback on_close(closed_.get_token(), [&] { either.request_stop(); });
-  const absl::Status status = store_->WaitApplied(step - 1, {either.get_token(), now + options_.wait});
-  if (closed_.stop_requested())
-    return base::Aborted("generation {} is closed on this parameter server", options_.generation);
-  MEDLEY_RETURN_IF_ERROR(status);
-  if (const int64_t at = store_->AppliedStep(); at != step - 1) {
-    return base::FailedPrecondition("a pull for step {} is not possible, the shard has applied step {}", step, at);
-  }
-  return absl::OkStatus();
+absl::Status ShardGeneration::Readiness(int64_t step, int64_t at) const {
+  if (is_closed_) return base::Aborted("generation {} is closed on this parameter server", options_.generation);
+  if (at == step - 1) return absl::OkStatus();
+  if (at < step - 1) return base::Unavailable("step {} is not applied yet", step - 1);
+  return base::FailedPrecondition("a pull for step {} is not possible, the shard has applied step {}", step, at);
 }
 
-absl::Status ShardGeneration::Push(int64_t step, int trainer, std::vector<Gradients> gradients, int64_t samples) {
+int64_t ShardGeneration::Pull(int64_t step, base::SteadyTime now, base::SteadyTime deadline, Done done) {
+  absl::Status status;
+  {
+    base::MutexLock lock(mutex_);
+    status = Readiness(step, store_->AppliedStep());
+    if (status.code() == absl::StatusCode::kUnavailable) {
+      if (waiting_.size() < kMaxWaiting) {
+        waiting_[++last_pull_] = {step, std::min(deadline, now + options_.wait), std::move(done)};
+        return last_pull_;
+      }
+      status = base::ResourceExhausted("{} pulls wait on this parameter server already", waiting_.size());
+    }
+  }
+  done(std::move(status));
+  return 0;
+}
+
+void ShardGeneration::Cancel(int64_t pull) {
+  Done done;
+  int64_t step = 0;
+  {
+    base::MutexLock lock(mutex_);
+    const auto found = waiting_.find(pull);
+    if (found == waiting_.end()) return;
+    done = std::move(found->second.done);
+    step = found->second.step;
+    waiting_.erase(found);
+  }
+  done(base::Cancelled("the caller cancelled its pull for step {}", step));
+}
+
+void ShardGeneration::Expire(base::SteadyTime now) {
+  Answers late;
+  {
+    base::MutexLock lock(mutex_);
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      if (it->second.deadline > now) {
+        ++it;
+        continue;
+      }
+      late.emplace_back(std::move(it->second.done),
+                        base::DeadlineExceeded("step {} was not applied in time, the shard has applied step {}",
+                                               it->second.step - 1, store_->AppliedStep()));
+      it = waiting_.erase(it);
+    }
+  }
+  Call(std::move(late));
+}
+
+size_t ShardGeneration::WaitingPulls() const {
+  base::MutexLock lock(mutex_);
+  return waiting_.size();
+}
+
+ShardGeneration::Answers ShardGeneration::TakeReady() {
+  Answers ready;
+  const int64_t at = store_->AppliedStep();
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    absl::Status status = Readiness(it->second.step, at);
+    if (status.code() == absl::StatusCode::kUnavailable) {
+      ++it;
+      continue;
+    }
+    ready.emplace_back(std::move(it->second.done), std::move(status));
+    it = waiting_.erase(it);
+  }
+  return ready;
+}
+
+void ShardGeneration::Call(Answers answers) {
+  for (auto& [done, status] : answers) done(std::move(status));
+}
+
+absl::Status ShardGeneration::Push(int64_t step, int trainer, std::vector<Gradients> gradients, int64_t samples,
+                                   PushPart part, Answers* later) {
+  absl::Status status;
+  Answers ready;
+  {
+    base::MutexLock lock(mutex_);
+    status = Collect(step, trainer, std::move(gradients), samples, part);
+    ready = TakeReady();
+  }
+  if (later != nullptr) {
+    *later = std::move(ready);
+  } else {
+    Call(std::move(ready));
+  }
+  return status;
+}
+
+absl::Status ShardGeneration::Collect(int64_t step, int trainer, std::vector<Gradients> gradients, int64_t samples,
+                                      PushPart part) {
   if (trainer < 0 || trainer >= options_.trainers) {
     return base::InvalidArgument("got a push of trainer {}, but the generation has {} trainers", trainer,
                                  options_.trainers);
   }
-  base::MutexLock lock(mutex_);
+  if (part.count < 1 || part.count > kMaxParts || part.index < 0 || part.index >= part.count) {
+    return base::InvalidArgument("got part {} of a push of {} parts", part.index, part.count);
+  }
   if (is_closed_) return base::Aborted("generation {} is closed on this parameter server", options_.generation);
   const int64_t at = store_->AppliedStep();
   if (step == at && step == pushing_) return absl::OkStatus();  // a retry: the trainer did not receive the response
@@ -40,16 +124,28 @@ absl::Status ShardGeneration::Push(int64_t step, int trainer, std::vector<Gradie
   if (pushing_ != step) pushed_.clear();
   pushing_ = step;
   samples_ = samples;
-  pushed_.try_emplace(trainer, std::move(gradients));
+  Pushed& pushed = pushed_.try_emplace(trainer, Pushed{part.count, {}}).first->second;
+  if (pushed.parts != part.count) {
+    return base::InvalidArgument("trainer {} pushes step {} in {} parts, but pushed a part of {} before", trainer, step,
+                                 part.count, pushed.parts);
+  }
+  pushed.received.try_emplace(part.index, std::move(gradients));
   return ApplyComplete();
 }
 
+bool ShardGeneration::IsComplete() const {
+  return pushed_.size() == static_cast<size_t>(options_.trainers) &&
+         std::all_of(pushed_.begin(), pushed_.end(),
+                     [](const auto& of) { return of.second.received.size() == static_cast<size_t>(of.second.parts); });
+}
+
 absl::Status ShardGeneration::ApplyComplete() {
-  const bool complete = pushed_.size() == static_cast<size_t>(options_.trainers);
-  if (!complete || pushing_ > allowed_) return absl::OkStatus();
+  if (pushing_ > allowed_ || !IsComplete()) return absl::OkStatus();
   std::vector<GradientView> views;
-  for (const auto& [rank, all] : pushed_) {
-    for (const Gradients& g : all) views.push_back({g.table, g.keys, g.values});
+  for (const auto& [rank, pushed] : pushed_) {
+    for (const auto& [index, all] : pushed.received) {
+      for (const Gradients& g : all) views.push_back({g.table, g.keys, g.values});
+    }
   }
   const absl::Status status = store_->Apply(pushing_, views, samples_);
   pushed_.clear();
@@ -59,17 +155,28 @@ absl::Status ShardGeneration::ApplyComplete() {
 }
 
 absl::Status ShardGeneration::Allow(int64_t step) {
-  base::MutexLock lock(mutex_);
-  if (is_closed_) return base::Aborted("generation {} is closed on this parameter server", options_.generation);
-  allowed_ = std::max(allowed_, step);
-  return ApplyComplete();
+  absl::Status status;
+  Answers ready;
+  {
+    base::MutexLock lock(mutex_);
+    if (is_closed_) return base::Aborted("generation {} is closed on this parameter server", options_.generation);
+    allowed_ = std::max(allowed_, step);
+    status = ApplyComplete();
+    ready = TakeReady();
+  }
+  Call(std::move(ready));
+  return status;
 }
 
 void ShardGeneration::Close() {
-  closed_.request_stop();
-  base::MutexLock lock(mutex_);
-  is_closed_ = true;
-  pushed_.clear();
+  Answers refused;
+  {
+    base::MutexLock lock(mutex_);
+    is_closed_ = true;
+    pushed_.clear();
+    refused = TakeReady();
+  }
+  Call(std::move(refused));
 }
 
 }  // namespace medley::worker

@@ -98,20 +98,32 @@ model::OperationRange GenerationRuntime::Range() const {
   return plan_.stages[static_cast<size_t>(place_->stage)].operations.front();
 }
 
-bool GenerationRuntime::NeedsServers() const {
-  const model::OperationRange range = Range();
-  for (const ParameterSpec& table : context_.graph->Parameters(true)) {
-    if (range.Contains(table.operation)) return plan_.servers.has_value();
-  }
-  return false;
+bool GenerationRuntime::HasTables(int stage) const {
+  const auto& ranges = plan_.stages[static_cast<size_t>(stage)].operations;
+  const std::vector<ParameterSpec> tables = context_.graph->Parameters(true);
+  return std::any_of(tables.begin(), tables.end(), [&](const ParameterSpec& table) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const auto& range) { return range.Contains(table.operation); });
+  });
 }
+
+int GenerationRuntime::TableRank() const {
+  int rank = replica();
+  for (int s = 0; s < stage(); ++s) {
+    if (HasTables(s)) rank += plan_.stages[static_cast<size_t>(s)].Units();
+  }
+  return rank;
+}
+
+bool GenerationRuntime::NeedsServers() const { return plan_.servers.has_value() && HasTables(stage()); }
 
 absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   if (!trains()) return absl::OkStatus();
   TrainerState::Options options{.range = Range(),
                                 .local_tables = !NeedsServers(),
                                 .optimizer = context_.optimizer,
-                                .seed = context_.spec->training.seed};
+                                .seed = context_.spec->training.seed,
+                                .threads = context_.threads};
   if (held_ != nullptr && held_->options().range == options.range &&
       held_->options().local_tables == options.local_tables) {
     state_ = held_;
@@ -199,7 +211,7 @@ absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
     return absl::OkStatus();
   }
   PsClientOptions options{.generation = generation(),
-                          .trainer = replica(),
+                          .trainer = TableRank(),
                           .token = context_.session.token,
                           .timeout = context_.step_timeout};
   for (const pb::Peer& peer : order_.peers()) {
@@ -294,9 +306,27 @@ absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, co
   return result;
 }
 
-absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step) {
-  constexpr int kChunk = 1024;
-  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, kChunk, Limit()));
+// Reading the test data takes the trainers different times, which are no part of a chunk's time. Each says when it has
+// read. The coordinator halts the generation, which ends this wait, when no member makes progress.
+absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
+  const auto store = MakeRendezvousStore(context_.session, generation());
+  const auto key = [&](const std::string& member) { return fmt::format("test-data/{}/{}", step, member); };
+  MEDLEY_RETURN_IF_ERROR(store->Put(key(context_.session.member), "read"));
+  std::vector<std::string> keys;
+  for (const pb::Peer& peer : trainers_) keys.push_back(key(peer.slot().member()));
+  while (!abort_.stop_requested()) {
+    const absl::Status status = store->Get(keys, base::seconds(60), abort_.get_token()).status();
+    if (status.code() != absl::StatusCode::kDeadlineExceeded) return status;
+  }
+  return base::Cancelled("the evaluation at step {} was stopped", step);
+}
+
+absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step,
+                                                             std::function<void()> progressed) {
+  if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(AwaitTestData(step));
+  const EvaluationOptions options{
+      .chunk_timeout = context_.step_timeout, .stop = abort_.get_token(), .on_chunk = std::move(progressed)};
+  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, options));
   if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -38,6 +39,7 @@ struct TrainerContext {
   SessionOptions session;  // member, instance, token, coordinator
   std::string ip;          // address on which gloo listens
   Volume checkpoint_root;
+  std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
   base::nanoseconds export_timeout{base::seconds(600)};  // for a piece of an exported file
@@ -66,7 +68,9 @@ class GenerationRuntime final : public PreparedGeneration {
   // Rolls back `held` if necessary and transfers values between members, so that the new state is at order.step.
   absl::Status TakeState(const job::v1::Switch& order);
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const StepLease* ahead);
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step);
+  // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
+  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
+  std::stop_token aborted() const { return abort_.get_token(); }  // any thread
 
  private:
   struct Place {
@@ -84,8 +88,11 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
                                                  KeyValueStore& store, std::stop_token stop);
   model::OperationRange Range() const;
+  bool HasTables(int stage) const;
+  int TableRank() const;  // this trainer's rank among the trainers of all stages with tables, which push to the servers
   bool NeedsServers() const;
   WaitLimit Limit() const;
+  absl::Status AwaitTestData(int64_t step);
 
   const job::v1::Prepare order_;
   const TrainerContext& context_;

@@ -32,7 +32,7 @@ class ServerGeneration final : public PreparedGeneration {
 
   bool serves() const { return shard_ >= 0; }  // false: a source that only sends its rows
   int shard() const { return shard_; }
-  int trainers() const { return trainers_; }  // number of replicas of the tables' stage; each one pushes
+  int trainers() const { return trainers_; }  // of the stages with tables; each one pushes
   const std::shared_ptr<RowStore>& store() const { return store_; }
 
   // Brings the store exactly to order.step.

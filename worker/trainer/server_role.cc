@@ -6,6 +6,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
+#include "worker/trainer/evaluation_report.h"
 #include "worker/trainer/server_generation.h"
 
 namespace medley::worker {
@@ -77,9 +78,11 @@ class ServerRole::Rep {
 
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
     if (order.generation() == current_ && !order.export_folder().empty()) {
+      EvaluationReport report(order, *context_.clock, send_);
       MEDLEY_ASSIGN_OR_RETURN(BackgroundWriter::File file,
                               Save(order.generation(), order.step(), order.export_folder()));
-      MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(std::move(file), context_.export_timeout, StopToken()));
+      MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(std::move(file), context_.export_timeout, StopToken(),
+                                                 [&report] { report.Progressed(); }));
     }
     return pb::Evaluated();
   }

@@ -8,6 +8,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
+#include "worker/trainer/evaluation_report.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
@@ -116,8 +117,10 @@ class Trainer::Rep {
     if (current_ == nullptr || current_->generation() != order.generation()) return evaluated;
     MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
     if (context_.spec->data.test.has_value()) {
-      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData());
-      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step()));
+      EvaluationReport report(order, *context_.clock, send_);
+      const auto progressed = [&report] { report.Progressed(); };
+      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData(progressed));
+      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step(), progressed));
       evaluated.set_samples(result.samples);
       evaluated.set_log_loss_sum(result.log_loss_sum);
       evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
@@ -196,12 +199,15 @@ class Trainer::Rep {
     return train_;
   }
 
-  absl::StatusOr<std::shared_ptr<const Dataset>> TestData() {
+  absl::StatusOr<std::shared_ptr<const Dataset>> TestData(std::function<void()> progressed) {
     MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
     base::MutexLock lock(data_mutex_);
     if (test_ == nullptr) {
-      MEDLEY_ASSIGN_OR_RETURN(
-          test_, Dataset::Load(*context_.spec->data.test, context_.spec->data, &train->transform(), load_));
+      LoadOptions load = load_;
+      load.stop = current_->aborted();
+      load.on_piece = std::move(progressed);
+      MEDLEY_ASSIGN_OR_RETURN(test_,
+                              Dataset::Load(*context_.spec->data.test, context_.spec->data, &train->transform(), load));
     }
     return test_;
   }

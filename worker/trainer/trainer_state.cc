@@ -10,7 +10,8 @@
 namespace medley::worker {
 
 absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& graph, const Options& options) {
-  MEDLEY_ASSIGN_OR_RETURN(auto model, StageModel::Create(graph, options.range, options.optimizer, options.seed));
+  MEDLEY_ASSIGN_OR_RETURN(auto model,
+                          StageModel::Create(graph, options.range, options.optimizer, options.seed, options.threads));
   std::vector<ParameterSpec> tables;
   if (options.local_tables) tables = model->Tables();
   return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(model), std::move(tables)));

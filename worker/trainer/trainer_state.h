@@ -29,6 +29,7 @@ class TrainerState {
     bool local_tables = false;  // keep the range's sparse parameters in this process
     Optimizer optimizer;
     uint64_t seed = 1;
+    std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
   };
   // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/executable.h"
 #include "common/model/leader_term.h"
 
 namespace medley::worker {
@@ -79,6 +80,11 @@ absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
 
 absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now) {
   MEDLEY_RETURN_IF_ERROR(ValidateApply(request));
+  MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(request.plan(), options_.operations));
+  if (const std::string& uid = request.plan().job_uid(); !uid.empty() && uid != options_.job_uid) {
+    return base::InvalidArgument("plan.jobUid: this coordinator leads the job with uid '{}', not '{}'",
+                                 options_.job_uid, uid);
+  }
   MEDLEY_RETURN_IF_ERROR(AcceptTerm(request.leader_term(), now));
   if (over()) return base::FailedPrecondition("the job is over: {}", message_);
   Hold(now);
@@ -167,6 +173,7 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
     if (message.has_fault()) OnFault(member, message.fault(), now);
     if (message.has_halted()) OnHalted(member, message.halted(), now);
     if (message.has_checkpointed()) OnCheckpointed(member, message.checkpointed(), now);
+    if (message.has_evaluating()) OnEvaluating(member, message.evaluating(), now);
     if (message.has_evaluated()) OnEvaluated(member, message.evaluated(), now);
     if (message.has_leaving()) return PlanOut({member}, now);
   }

@@ -48,8 +48,9 @@ class CoordinatorCore {
   // The operator's requests carry a leader term. A request with a term older than the newest served one is refused
   // (model::StaleTerm). A newer term is journaled before the request has any effect.
   //
-  // Returns the generation that the plan has or will get. Errors: InvalidArgument; FailedPrecondition when the plan is
-  // older than the accepted one, or the job is over.
+  // Returns the generation that the plan has or will get. Errors: InvalidArgument; Unimplemented when the runtime does
+  // not execute a part of the plan (common/model/executable.h); FailedPrecondition when the plan is older than the
+  // accepted one, or the job is over.
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);
   absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
@@ -140,6 +141,7 @@ class CoordinatorCore {
 
   // core_finish.cc: checkpoints, evaluation, the end
   void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
+  void OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now);
   void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);
   void StartCheckpoint(int64_t step, Instant now);
   void AdvanceCheckpoint(Instant now);

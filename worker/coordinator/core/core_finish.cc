@@ -120,10 +120,17 @@ void CoordinatorCore::StartEvaluation(Instant now) {
   }
 }
 
-void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant /*now*/) {
+void CoordinatorCore::OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now) {
+  if (ending_ != Ending::kEvaluating || !evaluated_.contains(member)) return;
+  if (progress.generation() != active_->generation || progress.step() != ledger_->committed()) return;
+  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
+}
+
+void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now) {
   const auto found = evaluated_.find(member);
   if (ending_ != Ending::kEvaluating || found == evaluated_.end() || found->second) return;
   found->second = true;
+  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
   scores_.Add(part);
 }
 

@@ -264,7 +264,13 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
     Log(true, why);
   }
   if (ending_ == Ending::kEvaluating && now.steady >= evaluate_deadline_) {
-    return Fail("the evaluation did not end in time", true, now);
+    std::vector<std::string> unfinished;
+    for (const auto& [name, done] : evaluated_) {
+      if (!done) unfinished.push_back(name);
+    }
+    const std::string why = fmt::format("the evaluation made no progress for {:.0f} s; unfinished members: {}",
+                                        base::ToSeconds(options_.evaluate_timeout), fmt::join(unfinished, ", "));
+    return BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, unfinished.empty() ? "" : unfinished.front()}, now);
   }
   if (ledger_->leased() > ledger_->committed() && now.steady - committed_at_ > options_.stall_timeout) {
     const std::string why = fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout));

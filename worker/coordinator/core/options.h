@@ -3,14 +3,19 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
+#include "common/model/executable.h"
 
 namespace medley::worker {
 
 // The options of the state machine. After a timeout the job recovers or fails (retryable); it never hangs.
+// evaluate_timeout begins again with every progress of a member.
 struct CoreOptions {
   std::string job_uid;
+  // Of the model. Empty: unknown, plans are checked without it.
+  std::vector<model::OperationParts> operations;
   int32_t epochs = 1;        // passes over the data
   int32_t batch_size = 1;    // samples per step
   int lease_ahead = 8;       // steps leased beyond the committed one, >= 1

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "common/base/file.h"
@@ -53,6 +54,30 @@ TEST_F(GoldenTest, Pods) {
   ExpectGolden("server", MemberPod(job_, {"adult-server-0", Role::kServer, "v100-spot", 0, 0}, pool_, settings_,
                                    "10.0.0.7:7070", 3));
   ExpectGolden("profiler", ProfilerPod(job_, pool_, settings_));
+}
+
+std::string ThreadsOf(const kube::Object& pod) {
+  for (const Json& entry : pod.At("/spec/containers/0/env")) {
+    if (entry.at("name") == "OMP_NUM_THREADS") return entry.at("value");
+  }
+  return "";
+}
+
+TEST_F(GoldenTest, ProcessesThatComputeHaveAThreadForEachCpuOfTheirUnit) {
+  Json json = SampleJobJson();
+  json["spec"].erase("template");
+  const TrainingJob job = ReadJob(json);
+  const std::map<std::string, std::string> threads = {{"4", "4"}, {"500m", "1"}, {"2500m", "2"}, {"", "1"}};
+  for (const auto& [cpu, expected] : threads) {
+    pool_.unit_resources.erase("cpu");
+    if (!cpu.empty()) pool_.unit_resources["cpu"] = cpu;
+    const std::vector<kube::Object> pods = EachKindOfPod(job, pool_, settings_);
+    EXPECT_EQ(ThreadsOf(pods[0]), "1") << "the coordinator";
+    EXPECT_EQ(ThreadsOf(pods[1]), expected) << "a trainer with " << cpu;
+    EXPECT_EQ(ThreadsOf(pods[2]), "1") << "a server";
+    EXPECT_EQ(ThreadsOf(pods[3]), expected) << "the profiler with " << cpu;
+  }
+  EXPECT_EQ(ThreadsOf(EachKindOfPod(job_, pool_, settings_)[1]), "2") << "the template's value";
 }
 
 TEST_F(GoldenTest, Others) {

@@ -226,5 +226,47 @@ TEST(StageModelTest, ParametersDoNotDependOnTheRange) {
   EXPECT_TRUE(std::equal(found.weights.begin(), found.weights.end(), expected.weights.begin()));
 }
 
+// A plan with other units must not train other numbers.
+TEST(StageModelThreadsTest, TheNumberOfThreadsChangesNoBit) {
+  constexpr int kMany = 700;  // no multiple of 16
+  model::JobSpec job = Job("ctrdnn", "");
+  job.model.hidden = {130, 300, 64};
+  const Graph graph = *BuildGraph(job);
+  const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
+  const Batch few = Samples();
+  Batch batch{.shape = few.shape, .samples = kMany};
+  for (int i = 0; i < kMany; ++i) {
+    const size_t from = static_cast<size_t>(i % kSamples) * 2;
+    batch.ids.insert(batch.ids.end(), &few.ids[from], &few.ids[from] + 2);
+    batch.numerics.push_back(few.numerics[from] + static_cast<float>(i) * 0.001F);
+    batch.numerics.push_back(few.numerics[from + 1]);
+    batch.labels.push_back(few.labels[from / 2]);
+  }
+  std::vector<std::vector<float>> weights;
+  std::vector<double> losses;
+  for (const int threads : {1, 2, 3, 8}) {
+    const auto model = *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, kSeed,
+                                           std::make_shared<ComputeThreads>(threads));
+    for (int64_t step = 1; step <= 3; ++step) {
+      model->BeginStep({step, 2, kMany});
+      model->SetRows(0, Rows(kDim));
+      for (int micro = 0; micro < 2; ++micro) {
+        ASSERT_TRUE(model->Forward(micro, batch.View(micro * 350, 350), {}).ok());
+        ASSERT_TRUE(model->Backward(micro, {}).ok());
+      }
+      ASSERT_TRUE(model->ApplyUpdate(optimizer).ok());
+    }
+    losses.push_back(model->LossSum());
+    std::vector<float>& all = weights.emplace_back();
+    for (const DenseParameter& parameter : model->Parameters()) {
+      all.insert(all.end(), parameter.weights.begin(), parameter.weights.end());
+    }
+  }
+  for (size_t i = 1; i < weights.size(); ++i) {
+    EXPECT_EQ(weights[i], weights[0]);
+    EXPECT_EQ(losses[i], losses[0]);
+  }
+}
+
 }  // namespace
 }  // namespace medley::worker

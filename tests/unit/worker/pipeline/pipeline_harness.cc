@@ -58,7 +58,7 @@ absl::Status RunReplica(World& world, int stage, int replica, Part& part) {
   }
   if (world.test != nullptr) {
     const int64_t step = world.leases.empty() ? 0 : world.leases.back().step;
-    MEDLEY_ASSIGN_OR_RETURN(part.evaluation, executor.Evaluate(*world.test, step, 4096, limit));
+    MEDLEY_ASSIGN_OR_RETURN(part.evaluation, executor.Evaluate(*world.test, step, {.chunk = 4096, .stop = limit.stop}));
   }
   return absl::OkStatus();
 }

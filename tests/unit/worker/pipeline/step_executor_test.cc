@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "common/base/status.h"
+#include "common/base/testing/fake_clock.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 #include "worker/model/stage_model.h"
 #include "worker/pipeline/local_tables.h"
@@ -100,6 +101,46 @@ TEST_F(StepExecutorTest, AStopEndsAWaitForAPeer) {
   EXPECT_EQ(model_->AppliedStep(), 0);
   EXPECT_EQ(executor->RunStep({1, 0, 0, 16}, {{}, base::SteadyTime::min()}).status().code(),
             absl::StatusCode::kDeadlineExceeded);
+}
+
+// Rows whose pull takes an hour of the test's clock.
+class SlowRows final : public SparseParameters {
+ public:
+  SlowRows(SparseParameters& rows, base::FakeClock& clock) : rows_(rows), clock_(clock) {}
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit& limit) override {
+    left.push_back(limit.deadline - clock_.Steady());
+    clock_.Advance(std::chrono::hours(1));
+    if (stuck) return base::DeadlineExceeded("no rows");
+    return rows_.Pull(step, tables, rows, {limit.stop});
+  }
+  absl::Status Push(int64_t, std::span<const TableKeys>, std::span<const std::span<const float>>, int64_t,
+                    const WaitLimit&) override {
+    return absl::OkStatus();
+  }
+  std::vector<base::nanoseconds> left;  // the time that each pull had
+  bool stuck = false;
+
+ private:
+  SparseParameters& rows_;
+  base::FakeClock& clock_;
+};
+
+TEST_F(StepExecutorTest, AnEvaluationHasADeadlineForEachChunkOnly) {
+  base::FakeClock clock;
+  SlowRows rows(*tables_, clock);
+  StepExecutor executor({.shares = {{1.0}}}, {model_.get(), data_.get(), nullptr, &rows, nullptr, &clock}, optimizer_);
+  int chunks = 0;
+  const EvaluationOptions options{
+      .chunk = 4, .chunk_timeout = std::chrono::hours(2), .stop = {}, .on_chunk = [&] { ++chunks; }};
+  const auto result = executor.Evaluate(*data_, 0, options);
+  ASSERT_TRUE(result.ok()) << base::ToString(result.status());
+  EXPECT_EQ(result->samples, 40);
+  EXPECT_EQ(chunks, 10);
+  EXPECT_EQ(rows.left, std::vector<base::nanoseconds>(10, std::chrono::hours(2)));
+  rows.stuck = true;
+  EXPECT_EQ(executor.Evaluate(*data_, 0, options).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(chunks, 10);
 }
 
 TEST_F(StepExecutorTest, ThePlanDeterminesAReplicasPlace) {

@@ -2,13 +2,16 @@
 #include "worker/ps/parameter_server.h"
 
 #include <google/protobuf/descriptor.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
 #include "common/rpc/server.h"
-#include "medley/job/v1/parameter_server.pb.h"
+#include "medley/job/v1/parameter_server.grpc.pb.h"
 #include "tests/unit/worker/token_check.h"
 #include "worker/ps/client.h"
 
@@ -28,10 +31,10 @@ class PsTest : public testing::Test {
     std::shared_ptr<RowStore> store;
   };
 
-  void StartShards(int count, int trainers) {
+  void StartShards(int count, int trainers, const rpc::ServerOptions& options = {}) {
     for (int s = 0; s < count; ++s) {
       Shard shard{std::make_unique<ParameterServer>("token", clock_), nullptr, MakeStore()};
-      auto server = rpc::Server::Start({}, {&shard.service->service()});
+      auto server = rpc::Server::Start(options, {&shard.service->service()});
       ASSERT_THAT(server, IsOk());
       shard.server = *std::move(server);
       auto generation =
@@ -59,6 +62,38 @@ class PsTest : public testing::Test {
             .token = std::move(token),
             .timeout = base::seconds(20)};
   }
+
+  // Calls of Pull that run at the same time, each on a connection of its own.
+  struct Pulls {
+    struct One {
+      std::unique_ptr<job::v1::ParameterServerService::Stub> stub;
+      grpc::ClientContext context;
+      job::v1::PullResponse response;
+      grpc::Status status;
+      std::unique_ptr<grpc::ClientAsyncResponseReader<job::v1::PullResponse>> reader;
+    };
+    void Start(const std::string& address, int64_t step, base::nanoseconds timeout = base::seconds(60)) {
+      calls.push_back(std::make_unique<One>());
+      One& one = *calls.back();
+      one.stub = job::v1::ParameterServerService::NewStub(rpc::MakeChannel(address));
+      rpc::Prepare(one.context, {.token = "token", .timeout = timeout, .wait_for_ready = true});
+      job::v1::PullRequest request;
+      request.set_generation(5);
+      request.set_step(step);
+      one.reader = one.stub->AsyncPull(&one.context, request, &queue);
+      one.reader->Finish(&one.response, &one.status, &one);
+    }
+    // Waits for the end of some call.
+    One& Next() {
+      void* tag = nullptr;
+      bool ok = false;
+      EXPECT_TRUE(queue.Next(&tag, &ok));
+      return *static_cast<One*>(tag);
+    }
+    ~Pulls() { queue.Shutdown(); }
+    grpc::CompletionQueue queue;
+    std::vector<std::unique_ptr<One>> calls;
+  };
 
   base::SystemClock clock_;
   std::vector<Shard> shards_;
@@ -96,6 +131,94 @@ TEST_F(PsTest, StopAbortsAWaitingPull) {
   std::jthread stopper([&] { source.request_stop(); });
   std::vector<std::vector<float>> rows;
   EXPECT_THAT(client.Pull(2, {}, rows, {source.get_token()}), StatusIs(absl::StatusCode::kCancelled));
+}
+
+// As many trainers as a server has threads, and more, used to occupy them all.
+TEST_F(PsTest, WaitingPullsOccupyNoThreads) {
+  StartShards(1, 1, {.max_threads = 4});
+  constexpr int kPulls = 200;
+  Pulls waiting;
+  for (int i = 0; i < kPulls; ++i) waiting.Start(addresses_[0], 2);
+  PsClient trainer(Options(0), clock_);
+  const TableKeys table{.operation = kServedTable, .columns = 2, .keys = {7}};
+  const std::vector<float> gradient{1, 1};
+  const std::span<const float> view(gradient);
+  std::vector<std::vector<float>> rows;
+  while (shards_[0].service->Find(5)->WaitingPulls() < kPulls) std::this_thread::yield();
+  ASSERT_THAT(trainer.Pull(1, std::span(&table, 1), rows, {}), IsOk());
+  ASSERT_THAT(trainer.Push(1, std::span(&table, 1), std::span(&view, 1), 64, {}), IsOk());
+  for (int i = 0; i < kPulls; ++i) {
+    const grpc::Status status = waiting.Next().status;
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+}
+
+TEST_F(PsTest, APullThatWaitsTooLongLearnsForWhat) {
+  StartShards(1, 1);
+  shards_[0].service->Install(std::make_shared<ShardGeneration>(
+      ShardGenerationOptions{.generation = 5, .wait = base::milliseconds(100)}, shards_[0].store));
+  Pulls waiting;
+  waiting.Start(addresses_[0], 3);
+  const grpc::Status status = waiting.Next().status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(status.error_message(), "step 2 was not applied in time, the shard has applied step 0");
+}
+
+TEST_F(PsTest, AWaitingPullEndsWithItsGeneration) {
+  StartShards(1, 1);
+  Pulls waiting;
+  for (int i = 0; i < 10; ++i) waiting.Start(addresses_[0], 2);
+  while (shards_[0].service->Find(5)->WaitingPulls() < 10) std::this_thread::yield();
+  shards_[0].service->Retain(6, 6);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(waiting.Next().status.error_code(), grpc::StatusCode::ABORTED);
+}
+
+TEST_F(PsTest, ACancelledPullNoLongerWaits) {
+  StartShards(1, 1);
+  const std::shared_ptr<ShardGeneration> generation = shards_[0].service->Find(5);
+  Pulls waiting;
+  for (int i = 0; i < 3; ++i) waiting.Start(addresses_[0], 2);
+  while (generation->WaitingPulls() < 3) std::this_thread::yield();
+  waiting.calls[1]->context.TryCancel();
+  EXPECT_EQ(waiting.Next().status.error_code(), grpc::StatusCode::CANCELLED);
+  while (generation->WaitingPulls() != 2) std::this_thread::yield();
+  shards_[0].server->Stop(base::milliseconds(1));  // ends the others
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(waiting.Next().status.ok());
+  EXPECT_EQ(generation->WaitingPulls(), 0U);
+}
+
+// The server takes and sends messages of at most 4 KiB, so that anything larger fails.
+TEST_F(PsTest, LargePullsAndPushesAreSplit) {
+  constexpr int kKeys = 3000;  // 24 kB of keys, 24 kB of rows
+  std::vector<std::vector<float>> results;
+  for (const bool split : {false, true}) {
+    shards_.clear();
+    addresses_.clear();
+    rpc::ServerOptions server;
+    if (split) server.max_message_bytes = server.max_send_bytes = 4096;
+    StartShards(2, 1, server);
+    std::vector<TableKeys> tables(1, {.operation = kServedTable, .columns = 2});
+    for (uint64_t key = 0; key < kKeys; ++key) tables[0].keys.push_back(key);
+    std::vector<float> gradient;
+    for (int i = 0; i < 2 * kKeys; ++i) gradient.push_back(static_cast<float>(i));
+    const std::span<const float> view(gradient);
+    PsClientOptions options = Options(0);
+    if (split) options.message_bytes = 4000;
+    PsClient client(options, clock_);
+    std::vector<std::vector<float>> rows;
+    for (int64_t step = 1; step <= 2; ++step) {
+      ASSERT_THAT(client.Pull(step, tables, rows, {}), IsOk());
+      ASSERT_THAT(client.Push(step, tables, std::span(&view, 1), 64, {}), IsOk());
+    }
+    ASSERT_THAT(client.Pull(3, tables, rows, {}), IsOk());
+    results.push_back(rows[0]);
+    EXPECT_EQ(shards_[0].store->AppliedStep(), 2);
+    if (split) {  // the limit is real
+      PsClient whole(Options(0), clock_);
+      EXPECT_THAT(whole.Pull(3, tables, rows, {}), StatusIs(absl::StatusCode::kResourceExhausted));
+    }
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST_F(PsTest, EveryMethodNeedsTheToken) {

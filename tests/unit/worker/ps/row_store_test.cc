@@ -1,16 +1,14 @@
-// Tests RowStore and ShardGeneration without the network.
+// Tests RowStore.
 #include "worker/ps/row_store.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <map>
-#include <thread>
 
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 #include "worker/params/initialize.h"
-#include "worker/ps/shard_generation.h"
 #include "worker/ps/sharding.h"
 
 namespace medley::worker {
@@ -123,53 +121,6 @@ TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
     const auto shard = static_cast<size_t>(ShardOf(kTable, key, 3));
     ASSERT_EQ(Read(targets[shard], {key}), Read(source, {key})) << key;
   }
-}
-
-TEST(ShardGenerationTest, AStepIsAppliedWhenAllHavePushedAndItIsLeased) {
-  auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
-  std::vector<int64_t> applied;
-  ShardGeneration generation(
-      {.generation = 1, .trainers = 2, .on_applied = [&](int64_t step) { applied.push_back(step); }}, store);
-  const auto gradients = [] { return std::vector<Gradients>{{kTable, {1}, {1, 1, 1, 1}}}; };
-  ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());
-  ASSERT_THAT(generation.Push(1, 1, gradients(), 8), IsOk());  // a repeated push counts once
-  EXPECT_EQ(store->AppliedStep(), 0);
-  ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());
-  EXPECT_EQ(store->AppliedStep(), 0);  // not leased yet
-  ASSERT_THAT(generation.Allow(1), IsOk());
-  EXPECT_EQ(store->AppliedStep(), 1);
-  EXPECT_EQ(store->StateSamples(), 8);
-  ASSERT_THAT(generation.Push(1, 0, {}, 8), IsOk());  // a retry after a lost response
-  EXPECT_EQ(store->AppliedStep(), 1);
-  EXPECT_THAT(generation.Push(3, 0, {}, 8), StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(generation.Push(2, 2, {}, 8), StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(applied, std::vector<int64_t>{1});
-}
-
-TEST(ShardGenerationTest, TheOrderOfArrivalDoesNotChangeASingleBit) {
-  std::vector<std::vector<float>> results;
-  for (const bool reversed : {false, true}) {
-    auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
-    ShardGeneration generation({.generation = 1, .trainers = 3}, store);
-    ASSERT_THAT(generation.Allow(1), IsOk());
-    for (int i = 0; i < 3; ++i) {
-      const int trainer = reversed ? 2 - i : i;
-      base::Rng rng(static_cast<uint64_t>(trainer));
-      Gradients g{.table = kTable, .keys = {1, 2, 3}};
-      for (int v = 0; v < 12; ++v) g.values.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-      ASSERT_THAT(generation.Push(1, trainer, {std::move(g)}, 8), IsOk());
-    }
-    results.push_back(Read(*store, {1, 2, 3}));
-  }
-  EXPECT_EQ(results[0], results[1]);
-}
-
-TEST(ShardGenerationTest, CloseWakesAWaitingPull) {
-  auto store = std::make_shared<RowStore>(std::vector{Spec()}, Adagrad(), kSeed);
-  ShardGeneration generation({.generation = 1}, store);
-  std::jthread closer([&] { generation.Close(); });
-  EXPECT_THAT(generation.WaitForPull(2, {}, std::chrono::steady_clock::now()), StatusIs(absl::StatusCode::kAborted));
-  EXPECT_THAT(generation.Push(1, 0, {}, 1), StatusIs(absl::StatusCode::kAborted));
 }
 
 }  // namespace

@@ -368,6 +368,51 @@ TEST(ScoresTest, AucOfHandWorkedHistograms) {
   EXPECT_TRUE(Scores().Metrics().empty());
 }
 
+TEST_F(CoreTest, AnEvaluationTakesAsLongAsItMakesProgress) {
+  Start();
+  Ready(0);
+  for (int64_t step = 1; step <= 20; ++step) Progress(step, 0.5, 0.1);
+  ASSERT_EQ(Seen().phase(), job::v1::JOB_PHASE_EVALUATING);
+  const std::string member = plan_.slots(0).member();
+  const auto report = [&](int64_t generation, int64_t step) {
+    job::v1::SessionRequest message;
+    message.mutable_evaluating()->set_generation(generation);
+    message.mutable_evaluating()->set_step(step);
+    Say(member, message);
+  };
+  for (int hour = 0; hour < 24; ++hour) {  // much longer than the timeout
+    for (int i = 0; i < 12; ++i) {
+      Advance(base::seconds(300));
+      report(1, 20);
+    }
+    ASSERT_EQ(Seen().phase(), job::v1::JOB_PHASE_EVALUATING);
+  }
+  Advance(base::seconds(300));
+  report(1, 19);  // of an earlier order
+  report(7, 20);
+  Advance(base::seconds(300));
+  EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_RECOVERING);
+  EXPECT_TRUE(sent_[member].back().has_halt());
+  EXPECT_THAT(logs_, testing::Contains(HasSubstr("the evaluation made no progress for 600 s; unfinished members: ")));
+}
+
+TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
+  job::v1::ApplyPlanRequest request = sim::MakePlan(1, 1, 1, 1, "a");
+  request.mutable_plan()->mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_ASYNC_1F1B);
+  EXPECT_THAT(core_.ApplyPlan(request, Now()).status(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("plan.schedule.kind: ")));
+  request = sim::MakePlan(1, 1, 1, 1, "a");
+  request.mutable_plan()->set_job_uid("another");
+  EXPECT_THAT(core_.ApplyPlan(request, Now()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("plan.jobUid: ")));
+  CoreOptions options = Options();
+  options.operations = {{.dense = true}, {.dense = true}};  // a model without tables
+  CoordinatorCore core(options, Now(), std::nullopt);
+  EXPECT_THAT(core.ApplyPlan(sim::MakePlan(1, 1, 1, 1, "a"), Now()).status(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("plan.stages[0].syncs: ")));
+  EXPECT_TRUE(core_.TakeCommands().empty());
+}
+
 // G7: requests of an earlier leader change nothing.
 TEST_F(CoreTest, G7_AnOlderLeaderIsRefused) {
   job::v1::ApplyPlanRequest plan = sim::MakePlan(1, 1, 1, 1, "a");

@@ -1,0 +1,292 @@
+#include "common/model/executable.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/model/convert_enums.h"
+#include "medley/plan/v1/plan.pb.h"
+
+namespace medley::model {
+namespace {
+
+namespace plan_pb = plan::v1;
+namespace protobuf = google::protobuf;
+using protobuf::FieldDescriptor;
+
+struct FieldRule {
+  FieldUse use = FieldUse::kRefused;
+  const char* instead = "";  // kRefused: what the runtime does
+};
+
+constexpr FieldRule kExecuted{FieldUse::kExecuted};
+constexpr FieldRule kByParts{FieldUse::kByParts};
+constexpr FieldRule kDescription{FieldUse::kDescription};
+constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
+
+constexpr char kEveryReplica[] = "every step synchronises all replicas of a stage";
+constexpr char kFlat[] = "all replicas of a stage form one group";
+constexpr char kNoDetector[] = "slow members are not detected";
+constexpr char kInOrder[] = "operations run and communicate in topological order";
+
+// By full name without the package.
+const std::map<std::string_view, FieldRule>& Fields() {
+  static const std::map<std::string_view, FieldRule> fields = {
+      {"ExecutionPlan.job_uid", kExecuted},
+      {"ExecutionPlan.generation", kExecuted},
+      {"ExecutionPlan.stages", kByParts},
+      {"ExecutionPlan.servers", kByParts},
+      {"ExecutionPlan.schedule", kByParts},
+      {"ExecutionPlan.order", Refused(kInOrder)},
+      {"ExecutionPlan.estimate", kDescription},
+      {"ExecutionPlan.provenance", kDescription},
+      {"OperationRange.first", kExecuted},
+      {"OperationRange.end", kExecuted},
+      {"Stage.operations", kByParts},
+      {"Stage.groups", kByParts},
+      {"Stage.syncs", kByParts},
+      {"Stage.priority", Refused(kInOrder)},
+      {"Group.pool", kExecuted},
+      {"Group.units", kExecuted},
+      {"Group.share", kExecuted},
+      {"OperationSync.operations", kByParts},
+      {"OperationSync.sync", kByParts},
+      {"Sync.kind", kByParts},
+      {"Sync.algorithm", kByParts},
+      {"Sync.mode", kByParts},
+      {"Sync.fraction", Refused(kEveryReplica)},  // except 1
+      {"Sync.target_ratio", Refused(kEveryReplica)},
+      {"Sync.hierarchy", Refused(kFlat)},
+      {"Sync.anomaly", kByParts},
+      {"HierarchyLevel.group_ids", Refused(kFlat)},
+      {"AnomalyPolicy.detector", kByParts},
+      {"AnomalyPolicy.window", Refused(kNoDetector)},
+      {"AnomalyPolicy.threshold", Refused(kNoDetector)},
+      {"Servers.pool", kExecuted},
+      {"Servers.units", kExecuted},
+      {"Schedule.kind", kByParts},
+      {"Schedule.micro_batches", kExecuted},
+      {"Schedule.max_staleness", Refused("every gradient is computed from the newest weights")},
+  };
+  return fields;
+}
+
+struct ValueRule {
+  bool executed = true;
+  const char* instead = "";
+};
+
+const std::map<std::string_view, ValueRule>& Values() {
+  static const std::map<std::string_view, ValueRule> values = {
+      {"SYNC_KIND_UNSPECIFIED", {}},
+      {"SYNC_KIND_NONE", {}},
+      {"SYNC_KIND_ALLREDUCE", {}},
+      {"SYNC_KIND_PARAMETER_SERVER", {}},
+      {"ALLREDUCE_ALGORITHM_UNSPECIFIED", {}},
+      {"ALLREDUCE_ALGORITHM_AUTO", {}},
+      {"ALLREDUCE_ALGORITHM_CENTRALIZED", {}},
+      {"ALLREDUCE_ALGORITHM_RING", {}},
+      {"ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING", {}},
+      {"ALLREDUCE_ALGORITHM_LINEAR", {}},
+      {"SYNC_MODE_UNSPECIFIED", {}},
+      {"SYNC_MODE_FULL", {}},
+      {"SYNC_MODE_NONE", {false, kEveryReplica}},
+      {"SYNC_MODE_PERCENTAGE", {false, kEveryReplica}},
+      {"SYNC_MODE_FLEXIBLE", {false, kEveryReplica}},
+      {"ANOMALY_DETECTOR_UNSPECIFIED", {}},
+      {"ANOMALY_DETECTOR_RUNNING_MEAN", {false, kNoDetector}},
+      {"ANOMALY_DETECTOR_WINDOW", {false, kNoDetector}},
+      {"SCHEDULE_KIND_UNSPECIFIED", {}},
+      {"SCHEDULE_KIND_SYNC_1F1B", {}},
+      {"SCHEDULE_KIND_GPIPE", {}},
+      {"SCHEDULE_KIND_ASYNC_1F1B",
+       {false, "schedules are synchronous, with one update after the last micro-batch: SYNC_1F1B or GPIPE"}},
+  };
+  return values;
+}
+
+// "Sync.mode" of "medley.plan.v1.Sync.mode".
+std::string_view ShortName(const FieldDescriptor& field) {
+  const std::string_view name = field.full_name();
+  return name.substr(field.file()->package().size() + 1);
+}
+
+absl::Status NotExecuted(const std::string& path, const std::string& value, std::string_view instead) {
+  return base::Unimplemented("{}: the runtime does not execute {}{}{}", path, value, instead.empty() ? "" : ": ",
+                             instead);
+}
+
+std::string TextOf(const protobuf::Message& message, const FieldDescriptor& field) {
+  if (field.is_repeated()) return fmt::format("{} entries", message.GetReflection()->FieldSize(message, &field));
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return fmt::format("{}", message.GetReflection()->GetDouble(message, &field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return std::to_string(message.GetReflection()->GetInt32(message, &field));
+    default:
+      return "a value";
+  }
+}
+
+absl::Status CheckEnum(const protobuf::EnumDescriptor& type, int number, const std::string& path) {
+  const protobuf::EnumValueDescriptor* value = type.FindValueByNumber(number);
+  if (value == nullptr) return NotExecuted(path, fmt::format("value {}", number), "it does not know this value");
+  const auto rule = Values().find(value->name());
+  if (rule == Values().end()) return NotExecuted(path, value->name(), "it does not know this value");
+  return rule->second.executed ? absl::OkStatus() : NotExecuted(path, value->name(), rule->second.instead);
+}
+
+absl::Status CheckMessage(const protobuf::Message& message, const std::string& path);
+
+absl::Status CheckParts(const protobuf::Message& message, const FieldDescriptor& field, const std::string& path) {
+  const protobuf::Reflection& reflection = *message.GetReflection();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    return CheckEnum(*field.enum_type(), reflection.GetEnumValue(message, &field), path);
+  }
+  if (!field.is_repeated()) return CheckMessage(reflection.GetMessage(message, &field), path);
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    MEDLEY_RETURN_IF_ERROR(
+        CheckMessage(reflection.GetRepeatedMessage(message, &field, i), fmt::format("{}[{}]", path, i)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMessage(const protobuf::Message& message, const std::string& path) {
+  const protobuf::Reflection& reflection = *message.GetReflection();
+  if (const auto& unknown = reflection.GetUnknownFields(message); !unknown.empty()) {
+    return NotExecuted(path, fmt::format("field number {}", unknown.field(0).number()), "it does not know this field");
+  }
+  std::vector<const FieldDescriptor*> set;
+  reflection.ListFields(message, &set);
+  for (const FieldDescriptor* field : set) {
+    const std::string here = path + "." + field->json_name();
+    const auto rule = Fields().find(ShortName(*field));
+    if (rule == Fields().end()) return NotExecuted(here, TextOf(message, *field), "it does not know this field");
+    const bool whole = ShortName(*field) == "Sync.fraction" && reflection.GetDouble(message, field) == 1;
+    if (rule->second.use == FieldUse::kRefused && !whole) {
+      return NotExecuted(here, TextOf(message, *field), rule->second.instead);
+    }
+    if (rule->second.use == FieldUse::kByParts) MEDLEY_RETURN_IF_ERROR(CheckParts(message, *field, here));
+  }
+  return absl::OkStatus();
+}
+
+plan_pb::AllreduceAlgorithm Chosen(plan_pb::AllreduceAlgorithm algorithm) {
+  const bool automatic =
+      algorithm == plan_pb::ALLREDUCE_ALGORITHM_UNSPECIFIED || algorithm == plan_pb::ALLREDUCE_ALGORITHM_AUTO;
+  return automatic ? plan_pb::ALLREDUCE_ALGORITHM_RING : algorithm;
+}
+
+// A stage sums all its dense gradients at once, with one algorithm.
+absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
+  if (stage.operations_size() > 1) {
+    return NotExecuted(path + ".operations", fmt::format("{} ranges", stage.operations_size()),
+                       "a stage is one range of operations");
+  }
+  int units = 0;
+  for (const plan_pb::Group& group : stage.groups()) units += group.units();
+  const plan_pb::Sync* first = nullptr;
+  for (int i = 0; i < stage.syncs_size(); ++i) {
+    const plan_pb::Sync& sync = stage.syncs(i).sync();
+    const std::string here = fmt::format("{}.syncs[{}].sync", path, i);
+    const bool none = sync.kind() == plan_pb::SYNC_KIND_UNSPECIFIED || sync.kind() == plan_pb::SYNC_KIND_NONE;
+    if (none && units > 1) {
+      return NotExecuted(here + ".kind", fmt::format("SYNC_KIND_NONE with {} units", units),
+                         "replicas of a stage always agree on their parameters");
+    }
+    if (sync.kind() != plan_pb::SYNC_KIND_ALLREDUCE) continue;
+    if (first == nullptr) first = &sync;
+    if (Chosen(sync.algorithm()) != Chosen(first->algorithm())) {
+      return NotExecuted(here + ".algorithm",
+                         plan_pb::AllreduceAlgorithm_Name(sync.algorithm()) + " beside " +
+                             plan_pb::AllreduceAlgorithm_Name(first->algorithm()),
+                         "all operations of a stage use one algorithm");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// How the plan synchronises each operation; missing: it does not say.
+std::map<int, SyncKind> Kinds(const Stage& stage) {
+  std::map<int, SyncKind> kinds;
+  for (const OperationSync& sync : stage.syncs) {
+    for (const OperationRange& range : sync.operations) {
+      for (int op = range.first; op < range.end; ++op) kinds[op] = sync.sync.kind;
+    }
+  }
+  return kinds;
+}
+
+absl::Status CheckOperations(const ExecutionPlan& plan, const std::vector<OperationParts>& operations) {
+  MEDLEY_RETURN_IF_ERROR(Validate(plan, static_cast<int>(operations.size())));
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    const std::string path = fmt::format("plan.stages[{}].syncs", s);
+    const std::map<int, SyncKind> kinds = Kinds(stage);
+    for (int op = stage.operations.front().first; op < stage.operations.front().end; ++op) {
+      const OperationParts& parts = operations[static_cast<size_t>(op)];
+      const auto found = kinds.find(op);
+      const bool served = found != kinds.end() && found->second == SyncKind::kParameterServer;
+      if (served && !parts.tables) {
+        return NotExecuted(path, fmt::format("SYNC_KIND_PARAMETER_SERVER for operation {}", op),
+                           "only the rows of embedding tables are kept on parameter servers");
+      }
+      if (!parts.tables || served) continue;
+      if (plan.servers) {
+        return NotExecuted(path, fmt::format("operation {} without SYNC_KIND_PARAMETER_SERVER", op),
+                           "a plan with servers keeps every embedding table on them");
+      }
+      if (stage.Units() > 1) {
+        return NotExecuted(path, fmt::format("operation {} in {} units without servers", op, stage.Units()),
+                           "the embedding tables of several units are kept on parameter servers");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<FieldUse> UseOf(const FieldDescriptor& field) {
+  const auto rule = Fields().find(ShortName(field));
+  return rule == Fields().end() ? std::nullopt : std::optional(rule->second.use);
+}
+
+std::optional<bool> IsExecuted(const protobuf::EnumValueDescriptor& value) {
+  const auto rule = Values().find(value.name());
+  return rule == Values().end() ? std::nullopt : std::optional(rule->second.executed);
+}
+
+absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vector<OperationParts>& operations) {
+  MEDLEY_RETURN_IF_ERROR(CheckMessage(plan, "plan"));
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    MEDLEY_RETURN_IF_ERROR(CheckStage(plan.stages(s), fmt::format("plan.stages[{}]", s)));
+  }
+  if (plan.schedule().micro_batches() < 0) {
+    return base::InvalidArgument("plan.schedule.microBatches: must not be negative, is {}",
+                                 plan.schedule().micro_batches());
+  }
+  if (operations.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const ExecutionPlan domain, FromProto(plan));
+  return CheckOperations(domain, operations);
+}
+
+absl::Status CheckExecutable(const ExecutionPlan& plan) {
+  plan_pb::ExecutionPlan message;
+  ToProto(plan, message);
+  return CheckExecutable(message);
+}
+
+absl::Status CheckExecutable(ScheduleKind schedule, const std::string& path) {
+  const absl::Status status = CheckEnum(*plan_pb::ScheduleKind_descriptor(), ToProto(schedule), path);
+  return status.ok() ? status : base::InvalidArgument("{}", base::Message(status));
+}
+
+}  // namespace medley::model

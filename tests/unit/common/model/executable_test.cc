@@ -1,0 +1,229 @@
+// Walks the descriptors of the plan: every field and every value of an enumeration needs a decision, and the check must
+// act on it.
+#include "common/model/executable.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "common/base/testing/status_matchers.h"
+#include "medley/plan/v1/plan.pb.h"
+
+namespace medley::model {
+namespace {
+
+namespace plan_pb = plan::v1;
+using base::IsOk;
+using base::StatusIs;
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+
+// Two units with tables on servers, then one unit with a dense operation.
+plan_pb::ExecutionPlan GoodPlan() {
+  plan_pb::ExecutionPlan plan;
+  plan.set_job_uid("uid");
+  plan.set_generation(1);
+  for (int s = 0; s < 2; ++s) {
+    plan_pb::Stage& stage = *plan.add_stages();
+    plan_pb::OperationRange range;
+    range.set_first(s);
+    range.set_end(s + 1);
+    *stage.add_operations() = range;
+    plan_pb::Group& group = *stage.add_groups();
+    group.set_pool("cpu");
+    group.set_units(2 - s);
+    group.set_share(1);
+    plan_pb::OperationSync& sync = *stage.add_syncs();
+    *sync.add_operations() = range;
+    sync.mutable_sync()->set_kind(s == 0 ? plan_pb::SYNC_KIND_PARAMETER_SERVER : plan_pb::SYNC_KIND_ALLREDUCE);
+    sync.mutable_sync()->set_fraction(1);  // as the planners write it
+  }
+  plan.mutable_servers()->set_pool("cpu");
+  plan.mutable_servers()->set_units(1);
+  plan.mutable_schedule()->set_micro_batches(4);
+  plan.mutable_estimate()->set_throughput(1);
+  plan.mutable_provenance()->set_planner("exact");
+  return plan;
+}
+const std::vector<OperationParts> kOperations = {{.tables = true}, {.dense = true}};
+
+// Every message and enumeration that instructions of the plan consist of: not those of descriptions.
+void Collect(const Descriptor& type, std::set<const Descriptor*>& messages, std::set<const EnumDescriptor*>& enums) {
+  if (!messages.insert(&type).second) return;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (UseOf(field) == FieldUse::kDescription) continue;
+    if (field.enum_type() != nullptr) enums.insert(field.enum_type());
+    if (field.message_type() != nullptr) Collect(*field.message_type(), messages, enums);
+  }
+}
+
+// Calls `visit` for a message of each type of the plan, with its path; missing ones are added for the call.
+void Visit(Message& message, const std::string& path, const std::function<void(Message&, const std::string&)>& visit) {
+  visit(message, path);
+  const auto& reflection = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    if (field.message_type() == nullptr || UseOf(field) != FieldUse::kByParts) continue;
+    const std::string here = path + "." + field.json_name();
+    if (!field.is_repeated()) {
+      Visit(*reflection.MutableMessage(&message, &field), here, visit);
+    } else if (reflection.FieldSize(message, &field) > 0) {
+      Visit(*reflection.MutableRepeatedMessage(&message, &field, 0), here + "[0]", visit);
+    }
+  }
+}
+
+// Sets a field to a value that is not its default.
+void Set(Message& message, const FieldDescriptor& field) {
+  const auto& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return field.is_repeated() ? reflection.AddDouble(&message, &field, 0.25)
+                                 : reflection.SetDouble(&message, &field, 0.25);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return field.is_repeated() ? reflection.AddInt32(&message, &field, 7) : reflection.SetInt32(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      if (field.is_repeated()) reflection.AddMessage(&message, &field);
+      return;
+    default:
+      FAIL() << field.full_name() << ": no refused field had this type until now; the test cannot set it";
+  }
+}
+
+TEST(ExecutableTest, EveryFieldAndValueHasADecision) {
+  std::set<const Descriptor*> messages;
+  std::set<const EnumDescriptor*> enums;
+  Collect(*plan_pb::ExecutionPlan::descriptor(), messages, enums);
+  for (const Descriptor* type : messages) {
+    for (int i = 0; i < type->field_count(); ++i) {
+      EXPECT_TRUE(UseOf(*type->field(i)).has_value()) << type->field(i)->full_name();
+    }
+  }
+  for (const EnumDescriptor* type : enums) {
+    for (int i = 0; i < type->value_count(); ++i) {
+      EXPECT_TRUE(IsExecuted(*type->value(i)).has_value()) << type->value(i)->full_name();
+    }
+  }
+  EXPECT_GE(messages.size(), 8U);
+  EXPECT_EQ(enums.size(), 5U);
+}
+
+TEST(ExecutableTest, APlanOfThePlannersIsExecuted) {
+  EXPECT_THAT(CheckExecutable(GoodPlan()), IsOk());
+  EXPECT_THAT(CheckExecutable(GoodPlan(), kOperations), IsOk());
+}
+
+TEST(ExecutableTest, EveryRefusedFieldIsRefusedByName) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  int refused = 0;
+  Visit(plan, "plan", [&](Message& message, const std::string& path) {
+    for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+      const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+      if (UseOf(field) != FieldUse::kRefused) continue;
+      const std::unique_ptr<Message> before(message.New());
+      before->CopyFrom(message);
+      Set(message, field);
+      EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr(path + "." + field.json_name() + ": ")));
+      message.CopyFrom(*before);
+      ++refused;
+    }
+  });
+  EXPECT_EQ(refused, 8);
+  EXPECT_THAT(CheckExecutable(plan), IsOk());
+}
+
+TEST(ExecutableTest, EveryValueOfAnEnumerationIsExecutedOrRefusedByName) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  int values = 0;
+  Visit(plan, "plan", [&](Message& message, const std::string& path) {
+    for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+      const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+      if (field.enum_type() == nullptr || field.name() == "kind") continue;  // Sync.kind: below
+      for (int v = 0; v < field.enum_type()->value_count(); ++v, ++values) {
+        const auto& value = *field.enum_type()->value(v);
+        message.GetReflection()->SetEnum(&message, &field, &value);
+        const absl::Status status = CheckExecutable(plan);
+        if (IsExecuted(value).value_or(false)) {
+          EXPECT_THAT(status, IsOk()) << value.full_name();
+        } else {
+          EXPECT_THAT(status, StatusIs(kUnimplemented, AllOf(HasSubstr(path + "." + field.json_name() + ": "),
+                                                             HasSubstr(value.name()))));
+        }
+      }
+      message.GetReflection()->ClearField(&message, &field);
+    }
+  });
+  EXPECT_EQ(values, 6 + 5 + 3);
+}
+
+TEST(ExecutableTest, SchedulesThatAreNotSynchronousAreRefused) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  plan.mutable_schedule()->set_kind(plan_pb::SCHEDULE_KIND_GPIPE);
+  EXPECT_THAT(CheckExecutable(plan), IsOk());
+  plan.mutable_schedule()->set_kind(plan_pb::SCHEDULE_KIND_ASYNC_1F1B);
+  EXPECT_THAT(CheckExecutable(plan),
+              StatusIs(kUnimplemented,
+                       "plan.schedule.kind: the runtime does not execute SCHEDULE_KIND_ASYNC_1F1B: "
+                       "schedules are synchronous, with one update after the last micro-batch: "
+                       "SYNC_1F1B or GPIPE"));
+  EXPECT_THAT(CheckExecutable(ScheduleKind::kAsync1F1B, "planner.schedule"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("planner.schedule: ")));
+  EXPECT_THAT(CheckExecutable(ScheduleKind::kGpipe, "planner.schedule"), IsOk());
+}
+
+TEST(ExecutableTest, FieldsAndValuesOfANewerPlanAreRefused) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  plan.mutable_stages(1)->GetReflection()->MutableUnknownFields(plan.mutable_stages(1))->AddVarint(900, 1);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.stages[1]: the runtime does not execute "
+                                                                        "field number 900")));
+  plan = GoodPlan();
+  plan.mutable_estimate()->GetReflection()->MutableUnknownFields(plan.mutable_estimate())->AddVarint(900, 1);
+  EXPECT_THAT(CheckExecutable(plan), IsOk()) << "an estimate asks for nothing";
+  plan.mutable_schedule()->set_kind(static_cast<plan_pb::ScheduleKind>(77));
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("value 77")));
+}
+
+TEST(ExecutableTest, AStageHasOneRangeAndOneAlgorithm) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  *plan.mutable_stages(0)->add_operations() = plan.stages(1).operations(0);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.stages[0].operations: ")));
+  plan = GoodPlan();
+  plan_pb::Stage& stage = *plan.mutable_stages(1);
+  *stage.add_syncs() = stage.syncs(0);
+  stage.mutable_syncs(0)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_AUTO);
+  stage.mutable_syncs(1)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_RING);
+  EXPECT_THAT(CheckExecutable(plan), IsOk()) << "automatic is ring";
+  stage.mutable_syncs(1)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_LINEAR);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.stages[1].syncs[1].sync.algorithm: ")));
+}
+
+TEST(ExecutableTest, HowOperationsAreSynchronisedFitsWhatTheyConsistOf) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  plan.mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(plan_pb::SYNC_KIND_NONE);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("SYNC_KIND_NONE with 2 units")));
+  plan = GoodPlan();
+  plan.mutable_stages(1)->mutable_syncs(0)->mutable_sync()->set_kind(plan_pb::SYNC_KIND_PARAMETER_SERVER);
+  EXPECT_THAT(CheckExecutable(plan), IsOk()) << "only the model tells";
+  EXPECT_THAT(CheckExecutable(plan, kOperations), StatusIs(kUnimplemented, HasSubstr("plan.stages[1].syncs: ")));
+  plan = GoodPlan();
+  plan.mutable_stages(0)->clear_syncs();
+  plan.clear_servers();
+  EXPECT_THAT(CheckExecutable(plan, kOperations), StatusIs(kUnimplemented, HasSubstr("in 2 units without servers")));
+  plan.mutable_stages(0)->mutable_groups(0)->set_units(1);
+  EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
+  EXPECT_THAT(CheckExecutable(plan, {{.tables = true}, {.dense = true}, {.dense = true}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("operation 2 is in no stage")));
+}
+
+}  // namespace
+}  // namespace medley::model
