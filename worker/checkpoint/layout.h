@@ -42,7 +42,7 @@ struct CheckpointManifest {
 // What the name of a checkpoint's folder says. The order is that of age: of two checkpoints, the one of the newer
 // generation continues the training that counts, even if its step is smaller.
 struct CheckpointName {
-  int64_t generation = 0;  // 0: written by Medley 0.1, whose folders are named "step-N"
+  int64_t generation = 0;  // 0: written by an earlier version, whose folders are named "step-N"
   int64_t step = 0;
   int attempt = 0;  // counts the attempts of one generation to save one step
   auto operator<=>(const CheckpointName&) const = default;

@@ -279,7 +279,7 @@ TEST_F(CheckpointTest, FolderNamesAreParsed) {
   }
 }
 
-TEST_F(CheckpointTest, ReadsTheFoldersOfMedley01) {
+TEST_F(CheckpointTest, ReadsTheFoldersOfEarlierVersions) {
   CheckpointManifest manifest = Write(7);
   fs::rename(root_ / manifest.folder, root_ / "step-00000007");
   manifest.folder = "step-00000007";
