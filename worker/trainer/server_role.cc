@@ -82,7 +82,7 @@ class ServerRole::Rep {
       MEDLEY_ASSIGN_OR_RETURN(BackgroundWriter::File file,
                               Save(order.generation(), order.step(), order.export_folder()));
       MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(std::move(file), context_.export_timeout, StopToken(),
-                                                 [&report] { report.Progressed(); }));
+                                                  [&report] { report.Progressed(); }));
     }
     return pb::Evaluated();
   }
