@@ -8,6 +8,7 @@
 namespace medley::worker {
 namespace {
 constexpr size_t kPieceFloats = (size_t{1} << 20) / sizeof(float) - 4096;
+constexpr size_t kKeyFloats = sizeof(uint64_t) / sizeof(float);
 constexpr size_t kRowsPerLock = 65536;  // most rows that an export looks at while updates and pulls wait
 }  // namespace
 
@@ -151,7 +152,7 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
           const RowTable& t = tables_[table];
           piece.table = t.spec().operation;
           const size_t end = std::min<size_t>(t.size(), size_t{next} + kRowsPerLock);
-          for (; next < end && piece.values.size() < kPieceFloats; ++next) {
+          for (; next < end && piece.values.size() + kKeyFloats * piece.keys.size() < kPieceFloats; ++next) {
             if (t.Changed(next) <= since_step && since_step > 0) continue;
             if (!wanted(piece.table, t.Key(next))) continue;
             const auto row = t.Row(next);

@@ -123,5 +123,31 @@ TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
   }
 }
 
+// The pieces are messages: keys count, too, which are most of a row with one column.
+TEST(RowStoreTest, PiecesHaveAtMostOneMebibyteAndCoverEveryRow) {
+  constexpr uint64_t kRows = 300'000;
+  for (const int columns : {1, 64}) {
+    ParameterSpec spec = Spec();
+    spec.columns = columns;
+    RowStore store({spec}, Adagrad(), kSeed);
+    std::vector<uint64_t> keys(columns == 1 ? kRows : kRows / 64);
+    for (uint64_t key = 0; key < keys.size(); ++key) keys[key] = key;
+    Read(store, keys);
+    size_t rows = 0, pieces = 0;
+    EXPECT_THAT(store.Export(
+                    0, [](int, uint64_t) { return true; },
+                    [&](const RowPiece& piece) {
+                      const size_t bytes = piece.keys.size() * sizeof(uint64_t) + piece.values.size() * sizeof(float);
+                      EXPECT_LE(bytes, size_t{1} << 20);
+                      rows += piece.keys.size();
+                      ++pieces;
+                      return absl::OkStatus();
+                    }),
+                IsOk());
+    EXPECT_EQ(rows, keys.size());
+    EXPECT_GT(pieces, 2U);
+  }
+}
+
 }  // namespace
 }  // namespace medley::worker
