@@ -156,17 +156,17 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     if (back) return absl::OkStatus();
     // Make before break: the pods of the new plan first; the plan at once, since the coordinator waits for its
     // members; the pods of the old plan are deleted only when the new one is in force.
-    MEDLEY_RETURN_IF_ERROR(EnsurePodGroup(pass, job));
+    MEDLEY_RETURN_IF_ERROR(KeepPodGroup(pass, job));
     MEDLEY_RETURN_IF_ERROR(EnsureMembers(pass, job));
     if (pass.memory.status.current.finished()) return absl::OkStatus();
     MEDLEY_RETURN_IF_ERROR(ApplyPlan(pass, job));
-    if (IsInForce(pass)) MEDLEY_RETURN_IF_ERROR(EnsureBudget(pass, job));
     MEDLEY_RETURN_IF_ERROR(DrainLeaving(pass));
   }
   if (coordinator.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const bool released, ReleaseIfCoordinatorIsStuck(pass, job));
     if (released) return absl::OkStatus();
   }
+  MEDLEY_RETURN_IF_ERROR(KeepBudget(pass, job));
   MEDLEY_RETURN_IF_ERROR(DeleteLeftovers(pass));
   CheckPodsReady(pass);
   FillPlanStatus(pass);
