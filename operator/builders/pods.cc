@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/api/resources.h"
+#include "operator/builders/coordinator_resources.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/restricted.h"
 #include "operator/builders/template_overlay.h"
@@ -112,6 +113,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
   PinToZone(shape.zone, spec);
   for (Json& container : spec["containers"]) {
     if (container.value("name", "") != kWorkerContainer) continue;
+    if (shape.role == Role::kCoordinator) FillCoordinatorResources(container);
     Json& env = container["env"];
     if (!env.is_array()) env = Json::array();
     if (shape.pool != nullptr) {
@@ -167,9 +169,8 @@ std::string CoordinatorOf(const kube::Object& pod) {
 }
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
-  Shape shape{
+  const Shape shape{
       CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
-  shape.resources = {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}};
   return Build(job, settings, shape);
 }
 
