@@ -30,12 +30,11 @@ uint64_t DigestOf(const kube::Object& object, const std::string& owner_uid) {
 }
 
 // OK: the object is this job's. Otherwise it belongs to an earlier job of the same name, which is being deleted, or to
-// another user, who must be notified. `known_uid`: of the object that this process has written, which is the job's even
-// when another client has removed its owner.
-absl::Status CheckOwned(Pass& pass, const kube::Object& existing, const std::string& known_uid = "") {
+// another user, who must be notified. An object whose owner another client has removed is nobody's: to give it an owner
+// again, some API servers require the right to delete it (admission plugin OwnerReferencesPermissionEnforcement).
+absl::Status CheckOwned(Pass& pass, const kube::Object& existing) {
   const auto owner = existing.controller();
   if (owner && owner->uid == pass.object.uid()) return absl::OkStatus();
-  if (!owner && !known_uid.empty() && existing.uid() == known_uid) return absl::OkStatus();
   const std::string what = existing.kind() + " " + existing.key().ToString();
   if (owner && owner->kind == TrainingJobs().kind && owner->name == pass.object.key().name) {
     return base::Unavailable("{} still belongs to an earlier job of this name; waiting until it is deleted", what);
@@ -64,7 +63,7 @@ absl::Status Write(Pass& pass, const kube::Resource& resource, const kube::Objec
       Remember(pass, kept, *outcome.object);
       return absl::OkStatus();
     }
-    MEDLEY_RETURN_IF_ERROR(CheckOwned(pass, *outcome.object, kept.uid));
+    MEDLEY_RETURN_IF_ERROR(CheckOwned(pass, *outcome.object));
   }
   MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> applied, pass.Ask(ApplyObject{resource, object}));
   if (!applied.ok()) return base::Annotate(applied.status(), "apply " + what);
@@ -80,7 +79,7 @@ absl::Status Restore(Pass& pass, const kube::Resource& resource, const kube::Key
   if (!live.ok() && !absent) return base::Annotate(live.status(), "read " + resource.kind + " " + key.ToString());
   if (!absent) {
     if (live->deleting()) return absl::OkStatus();  // it is created again when it does not exist any more
-    MEDLEY_RETURN_IF_ERROR(CheckOwned(pass, *live, kept.uid));
+    MEDLEY_RETURN_IF_ERROR(CheckOwned(pass, *live));
     if (DigestOf(*live, pass.object.uid()) == kept.digest) return absl::OkStatus();  // the cache is behind, or none
   }
   MEDLEY_RETURN_IF_ERROR(Write(pass, resource, object(), !absent, kept));

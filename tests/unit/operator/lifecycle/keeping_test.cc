@@ -96,7 +96,6 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Edit{{"Service", "adult-coordinator"}, {{"spec", {{"selector", {{"app", "mine"}}}}}}},
                     Edit{{"Service", "adult-coordinator"},
                          {{"metadata", {{"labels", {{"medley.dev/job-name", nullptr}}}}}}},
-                    Edit{{"Service", "adult-coordinator"}, {{"metadata", {{"ownerReferences", nullptr}}}}},
                     Edit{{"NetworkPolicy", "adult"}, {{"spec", {{"ingress", Json::array({Json::object()})}}}}},
                     Edit{{"PodDisruptionBudget", "adult"}, {{"spec", {{"minAvailable", 0}}}}}));
 
@@ -135,6 +134,16 @@ TEST_F(KeepingTest, AnObjectOfAnotherOwnerIsNotTouchedAndTheJobGoesOn) {
   cluster_.DeletePod("adult-0-a-1");
   cluster_.PassFor(base::seconds(10));
   EXPECT_TRUE(cluster_.pod_names().contains("adult-0-a-1")) << "members are still replaced";
+}
+
+TEST_F(KeepingTest, AnObjectWithoutAnOwnerIsReportedAndCreatedAgainWhenItIsDeleted) {
+  cluster_.EditObject("Service", "adult-coordinator", {{"metadata", {{"ownerReferences", nullptr}}}});
+  cluster_.PassFor(base::seconds(5));
+  EXPECT_TRUE(cluster_.HasEvent("NameTaken", "Service")) << cluster_.trace();
+  cluster_.EraseObject("Service", "adult-coordinator");
+  cluster_.PassFor(base::seconds(61));
+  ASSERT_NE(cluster_.FindObject("Service", "adult-coordinator"), nullptr) << cluster_.trace();
+  EXPECT_TRUE(kube::Object(*cluster_.FindObject("Service", "adult-coordinator")).controller().has_value());
 }
 
 TEST_F(KeepingTest, AReplacedTokenIsReported) {
