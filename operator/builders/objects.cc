@@ -33,6 +33,7 @@ kube::Object CoordinatorService(const TrainingJob& job, const WorkerSettings& se
   service.mutable_json()["spec"] = {
       {"type", "ClusterIP"},
       {"clusterIP", "None"},
+      {"ipFamilyPolicy", "PreferDualStack"},  // also where the cluster has one family
       {"publishNotReadyAddresses", true},
       {"selector", {{kJobNameLabel, job.name()}, {kRoleLabel, ToString(Role::kCoordinator)}}},
       {"ports", {{{"name", "grpc"}, {"port", settings.listen_port}, {"protocol", "TCP"}}}}};

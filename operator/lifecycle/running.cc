@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/host_port.h"
 #include "common/base/status.h"
 #include "common/model/leader_term.h"
 #include "operator/api/resources.h"
@@ -30,7 +31,7 @@ constexpr base::nanoseconds kRefusedRetry = base::seconds(1);  // the coordinato
 std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
   const std::string ip = coordinator.String("/status/podIP");
   if (pass.IsTerminating(coordinator) || WorkerHasEnded(coordinator) || ip.empty()) return "";
-  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+  return base::JoinHostPort(ip, pass.options.worker.listen_port);
 }
 
 absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
