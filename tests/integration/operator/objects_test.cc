@@ -109,6 +109,14 @@ TEST_P(ObjectsTest, MembersJoinThePodGroupOfTheirScheduler) {
       EXPECT_EQ(pod.annotation("scheduling.k8s.io/group-name"), member && volcano ? name : "");
       EXPECT_EQ(pod.label("scheduling.x-k8s.io/pod-group"), member && !volcano ? name : "");
     }
+    ASSERT_THAT(client_->Patch(PodGroups(kind), {ns_, name}, kube::PatchType::kMerge, {{"spec", {{"minMember", 1}}}}),
+                base::IsOk());
+    EXPECT_TRUE(Eventually(
+        [&] {
+          clock_.Advance(base::seconds(1));  // it is looked at once a minute
+          return Get(PodGroups(kind), {ns_, name}).At("/spec/minMember") == 4;
+        },
+        "minMember is restored"));
     ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, name}), base::IsOk());
     ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, name}); }, "deleted"));
     coordinator_.Forget();
