@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/base/clock.h"
+#include "common/base/host_port.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/http_server/connection.h"
@@ -49,7 +50,7 @@ class HttpServer::Core {
     if (Bind(endpoint, error)) acceptor_.listen(kBacklog, error);
     if (error) {
       const bool used = error == asio::error::address_in_use;
-      return base::Unavailable("cannot listen: address {}:{} {}", options_.address, options_.port,
+      return base::Unavailable("cannot listen: address {} {}", base::JoinHostPort(options_.address, options_.port),
                                used ? "is in use" : Reason(error));
     }
     port_ = acceptor_.local_endpoint().port();

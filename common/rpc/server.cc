@@ -8,6 +8,7 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/time.h>
 
+#include "common/base/host_port.h"
 #include "common/base/status.h"
 #include "common/rpc/deadline.h"
 
@@ -44,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   quota.SetMaxThreads(options.max_threads);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.host + ":" + std::to_string(options.port), MakeCredentials(options.tls), &port);
+  builder.AddListeningPort(base::JoinHostPort(options.host, options.port), MakeCredentials(options.tls), &port);
   // Refuse to share the port: otherwise a second process on it would silently receive half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Clients ping idle connections. By default the server closes a connection after two such pings.
@@ -60,8 +61,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
-    return base::Unavailable("listening on {}:{}: the address is in use or cannot be bound", options.host,
-                             options.port);
+    return base::Unavailable("listening on {}: the address is in use or cannot be bound",
+                             base::JoinHostPort(options.host, options.port));
   }
   return std::unique_ptr<Server>(new Server(std::move(server), options.host, port));
 }
@@ -71,7 +72,7 @@ Server::Server(std::unique_ptr<grpc::Server> server, std::string host, int port)
 
 Server::~Server() { Stop(); }
 
-std::string Server::address() const { return host_ + ":" + std::to_string(port_); }
+std::string Server::address() const { return base::JoinHostPort(host_, port_); }
 
 void Server::Stop(base::nanoseconds grace) {
   server_->Shutdown(DeadlineIn(grace));

@@ -30,7 +30,7 @@ struct ServerTls {
 };
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";  // an address to listen on; "0.0.0.0" in pods
+  std::string host = "127.0.0.1";  // an address to listen on, IPv6 without brackets; "::": all of this machine
   int port = 0;                    // 0: the system chooses, see port()
   int max_threads = 128;
   int max_message_bytes = 64 << 20;
@@ -46,7 +46,7 @@ class Server {
   ~Server();  // calls Stop with the default grace period
 
   int port() const { return port_; }
-  std::string address() const;  // "host:port"
+  std::string address() const;  // "host:port", "[host]:port" for IPv6
   // Refuses new calls, waits up to `grace` for running calls, cancels the rest and joins the threads. Idempotent.
   void Stop(base::nanoseconds grace = base::milliseconds(500));
 

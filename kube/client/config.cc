@@ -271,7 +271,7 @@ absl::StatusOr<ClientConfig> InClusterConfig(const Environment& environment, con
   }
   const fs::path folder = root / "var/run/secrets/kubernetes.io/serviceaccount";
   ClientConfig config;
-  const bool ipv6 = host.find(':') != std::string::npos;
+  const bool ipv6 = host.find(':') != std::string::npos;  // the environment has it without brackets
   config.server = "https://" + (ipv6 ? "[" + host + "]" : host) + ":" + port;
   config.token_file = (folder / "token").string();
   MEDLEY_ASSIGN_OR_RETURN(config.token, base::ReadFile(config.token_file, kMaxFile));

@@ -30,6 +30,7 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
   pool.memory_bytes = spec.Quantity("memory", 0);
   pool.node_selector = spec.StringMap("nodeSelector");
   if (spec.Has("tolerations")) pool.tolerations = spec.Raw("tolerations");
+  pool.pod_template = ReadPodTemplate(spec.Child("template"));
   pool.limit = static_cast<int>(spec.Int("limit", 0));
   pool.scaling = spec.String("scaling", "Nodes") == "Autoscaled" ? PoolScaling::kAutoscaled : PoolScaling::kNodes;
   pool.provision_timeout_seconds = spec.Seconds("provisionTimeout", 900);

@@ -12,6 +12,7 @@
 
 #include "common/model/planning.h"
 #include "kube/object.h"
+#include "operator/api/pod_template.h"
 
 namespace medley::ops {
 
@@ -26,7 +27,8 @@ struct ResourcePool {
   double memory_bytes = 0;  // of one unit; 0: no limit
   std::map<std::string, std::string> node_selector;
   kube::Json tolerations = kube::Json::array();
-  int limit = 0;  // the most units that all jobs together may hold
+  PodTemplate pod_template;  // for every pod on the pool, under the templates of the job
+  int limit = 0;             // the most units that all jobs together may hold
   PoolScaling scaling = PoolScaling::kNodes;
   double provision_timeout_seconds = 900;  // of kAutoscaled: how long a pod may wait for a node
   std::vector<std::string> namespaces;     // empty: all

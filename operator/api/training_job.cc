@@ -146,8 +146,11 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   job.run_policy = ReadRunPolicy(spec.Child("runPolicy"));
   job.data_volume = ReadVolume(spec.Child("data"));
   job.checkpoint_volume = ReadVolume(spec.Child("checkpoint"));
-  job.template_metadata = spec.Child("template").Raw("metadata");
-  job.template_spec = spec.Child("template").Raw("spec");
+  const Reader templates = spec.Child("template");
+  job.pod_template = ReadPodTemplate(templates);
+  job.coordinator_template = ReadPodTemplate(templates.Child("coordinator"));
+  job.server_template = ReadPodTemplate(templates.Child("servers"));
+  job.trainer_template = ReadPodTemplate(templates.Child("trainers"));
   const Reader training = spec.Child("training");
   job.seed = static_cast<uint64_t>(training.Int("seed", 1));
   job.epochs = static_cast<int>(training.Int("epochs", 1));

@@ -11,6 +11,7 @@
 
 #include "common/model/execution_plan.h"
 #include "kube/object.h"
+#include "operator/api/pod_template.h"
 
 namespace medley::ops {
 
@@ -75,8 +76,11 @@ struct TrainingJob {
   RunPolicy run_policy;
   std::optional<VolumeMount> data_volume;
   std::optional<VolumeMount> checkpoint_volume;
-  kube::Json template_metadata;  // labels and annotations for the pods; may be empty
-  kube::Json template_spec;
+  PodTemplate pod_template;  // for every pod
+  // For the pods of one role, over the one for every pod. Profilers measure what trainers do, and take theirs.
+  PodTemplate coordinator_template;
+  PodTemplate server_template;
+  PodTemplate trainer_template;
   uint64_t seed = 1;
   int epochs = 1;
   int batch_size = 512;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <set>
 
 #include "common/base/clock.h"
@@ -49,8 +50,8 @@ std::set<int64_t> Columns(const Json& json, const char* pointer) {
 
 class Rules {
  public:
-  void Require(bool holds, const char* sentence) {
-    if (!holds) broken_.emplace_back(sentence);
+  void Require(bool holds, const std::string& sentence) {
+    if (!holds) broken_.push_back(sentence);
   }
   std::vector<std::string> Take() { return std::move(broken_); }
 
@@ -148,6 +149,28 @@ bool IsShared(const Json& volume) {
   return std::none_of(kPrivate.begin(), kPrivate.end(), [&](const char* source) { return volume.contains(source); });
 }
 
+bool AnyEntry(const Json& list, const std::function<bool(const Json&)>& is) {
+  return list.is_array() && std::any_of(list.begin(), list.end(), is);
+}
+
+// `path`: of a template with metadata and spec, as in "spec.template.servers".
+void CheckTemplate(Rules& rules, const Json& pod, const std::string& path) {
+  bool own_label = false;
+  if (const Json& labels = At(pod, "/metadata/labels"); labels.is_object()) {
+    for (const auto& [name, value] : labels.items()) own_label = own_label || name.starts_with("medley.dev/");
+  }
+  rules.Require(!own_label, path + ".metadata.labels must not begin with medley.dev/");
+  rules.Require(!Has(pod, "/spec/restartPolicy") && !Has(pod, "/spec/nodeName"),
+                path + ".spec must not set restartPolicy or nodeName: Medley and the scheduler decide them");
+  const auto is_worker = [](const Json& container) { return TextAt(container, "/name") == "worker"; };
+  rules.Require(
+      !AnyEntry(At(pod, "/spec/containers"),
+                [&](const Json& each) { return Has(each, "/args") && (!Has(each, "/name") || is_worker(each)); }),
+      path + ".spec.containers must not set args of the container worker: Medley does");
+  rules.Require(!AnyEntry(At(pod, "/spec/initContainers"), is_worker),
+                path + ".spec.initContainers must not hold a container named worker: that is Medley's");
+}
+
 void CheckRunPolicy(Rules& rules, const Json& spec) {
   rules.Require(TextAt(spec, "/runPolicy/managedBy").find('/') != std::string::npos,
                 "spec.runPolicy.managedBy must be a domain-prefixed name, as in medley.dev/operator");
@@ -164,6 +187,9 @@ void CheckRunPolicy(Rules& rules, const Json& spec) {
                 "downwardAPI, projected or image");
   rules.Require(!Has(spec, "/template/spec/restartPolicy") || TextAt(spec, "/template/spec/restartPolicy") == "Never",
                 "spec.template.spec.restartPolicy must be Never or absent: the operator replaces pods");
+  for (const char* role : {"coordinator", "servers", "trainers"}) {
+    CheckTemplate(rules, At(spec, ("/template/" + std::string(role)).c_str()), "spec.template." + std::string(role));
+  }
 }
 
 }  // namespace
@@ -193,6 +219,7 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
   rules.Require(
       std::none_of(env.begin(), env.end(), [](const Json& v) { return TextAt(v, "/name").rfind("MEDLEY_", 0) == 0; }),
       "spec.unit.env must not set a variable that begins with MEDLEY_");
+  CheckTemplate(rules, At(json, "/spec/template"), "spec.template");
   const double timeout = Has(json, "/spec/provisionTimeout") ? Seconds(json, "/spec/provisionTimeout") : 900;
   rules.Require(timeout >= 1 && timeout <= 86400, "spec.provisionTimeout must be at least 1s and at most 24h");
   rules.Require(Has(json, "/spec/price/usdPerUnitHour") != Has(json, "/spec/price/offering"),

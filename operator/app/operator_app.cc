@@ -51,7 +51,18 @@ constexpr base::seconds kPriorityPatience{2};
 
 // The kinds with at least as many objects as there are jobs; the informers keep these packed.
 std::set<kube::Resource> KindsWithManyObjects() {
-  return {TrainingJobs(), kube::resources::Pods(), kube::resources::ConfigMaps()};
+  return {TrainingJobs(),
+          kube::resources::Pods(),
+          kube::resources::ConfigMaps(),
+          kube::resources::Services(),
+          kube::resources::NetworkPolicies(),
+          kube::resources::PodDisruptionBudgets()};
+}
+
+// True for changes of what the operator writes; false for the status, as of a PodDisruptionBudget.
+bool OwnObjectChanged(const kube::Object& before, const kube::Object& now) {
+  return before.At("/spec") != now.At("/spec") || before.At("/metadata/labels") != now.At("/metadata/labels") ||
+         before.At("/metadata/ownerReferences") != now.At("/metadata/ownerReferences");
 }
 
 bool ReplansOnPriceChange(const kube::Object& job) {
@@ -123,6 +134,9 @@ class OperatorApp::Graph {
   kube::Informer& quotas_;
   kube::Informer& limit_ranges_;
   kube::Informer& config_maps_;
+  kube::Informer& services_;
+  kube::Informer& network_policies_;
+  kube::Informer& budgets_;
   kube::Informer priority_classes_;  // not waited for: a role may not allow it
   WaitingLine line_;
   CapacityWatch capacity_;
@@ -162,6 +176,9 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       limit_ranges_(informers_.For(LimitRanges(), options_.ns)),
       config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
+      services_(informers_.For(kube::resources::Services(), options_.ns, kOwnObjects)),
+      network_policies_(informers_.For(kube::resources::NetworkPolicies(), options_.ns, kOwnObjects)),
+      budgets_(informers_.For(kube::resources::PodDisruptionBudgets(), options_.ns, kOwnObjects)),
       priority_classes_(metered_, clock, {.reflector = {.resource = PriorityClasses()}}),
       line_(clock,
             [this](const kube::Key& job, base::nanoseconds delay) { job_controller_raw_->EnqueueAfter(job, delay); }),
@@ -211,7 +228,9 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
 }
 
 JobDeps OperatorApp::Graph::Deps() {
-  const JobStores stores{jobs_.store(), pools_.store(), pods_.store(), config_maps_.store(), priority_classes_.store()};
+  const JobStores stores{jobs_.store(),        pools_.store(),           pods_.store(),
+                         config_maps_.store(), services_.store(),        network_policies_.store(),
+                         budgets_.store(),     priority_classes_.store()};
   std::function<uint64_t()> entropy = options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
   return {client_,
           clock_,
@@ -277,7 +296,9 @@ std::string OperatorApp::Graph::MetricsPage() {
   metrics_.SetScheduler(scheduler_.connected(), catalog == nullptr ? 0 : catalog->revision);
   for (const auto& [resource, informer] :
        {std::pair("trainingjobs", &jobs_), std::pair("resourcepools", &pools_), std::pair("pods", &pods_),
-        std::pair("nodes", &nodes_), std::pair("resourcequotas", &quotas_), std::pair("configmaps", &config_maps_)}) {
+        std::pair("nodes", &nodes_), std::pair("resourcequotas", &quotas_), std::pair("configmaps", &config_maps_),
+        std::pair("services", &services_), std::pair("networkpolicies", &network_policies_),
+        std::pair("poddisruptionbudgets", &budgets_)}) {
     metrics_.SetCached(resource, informer->store().Size());
   }
   metrics_.SetLeader(manager_.leading());
@@ -299,6 +320,9 @@ absl::Status OperatorApp::Graph::AddSources() {
     const std::string hash = map.label(kProfileLabel);
     return hash.empty() ? owner(map) : JobsOf(map.key().ns, hash);
   }));
+  for (kube::Informer* own : {&services_, &network_policies_, &budgets_}) {
+    MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(*own, owner, OwnObjectChanged));
+  }
   MEDLEY_RETURN_IF_ERROR(job_controller_.AddSource(pools_, AllJobs(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(pool_controller_.AddSource(pools_, MapSelf(), PoolChanged));
   MEDLEY_RETURN_IF_ERROR(AddProfileSources());

@@ -31,7 +31,9 @@ Json Namespace(const std::string& name) {
 kube::Object CoordinatorService(const TrainingJob& job, const WorkerSettings& settings) {
   kube::Object service = Owned(job, kube::resources::Services(), CoordinatorName(job.name()));
   service.mutable_json()["spec"] = {
+      {"type", "ClusterIP"},
       {"clusterIP", "None"},
+      {"ipFamilyPolicy", "PreferDualStack"},  // also where the cluster has one family
       {"publishNotReadyAddresses", true},
       {"selector", {{kJobNameLabel, job.name()}, {kRoleLabel, ToString(Role::kCoordinator)}}},
       {"ports", {{{"name", "grpc"}, {"port", settings.listen_port}, {"protocol", "TCP"}}}}};
@@ -43,6 +45,7 @@ kube::Object SpecConfigMap(const TrainingJob& job) {
   Json spec = job.spec;
   spec.erase("template");
   map.mutable_json()["data"] = {{"spec.json", spec.dump(2)}};
+  map.mutable_json()["immutable"] = true;
   return map;
 }
 
@@ -50,6 +53,7 @@ kube::Object TokenSecret(const TrainingJob& job, const std::string& token) {
   kube::Object secret = Owned(job, kube::resources::Secrets(), TokenSecretName(job.name()));
   secret.mutable_json()["type"] = "Opaque";
   secret.mutable_json()["data"] = {{"token", absl::Base64Escape(token)}};
+  secret.mutable_json()["immutable"] = true;
   return secret;
 }
 

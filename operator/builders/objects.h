@@ -11,9 +11,9 @@ namespace medley::ops {
 // A headless Service, so that the name `JOB-coordinator` resolves to the coordinator's address.
 kube::Object CoordinatorService(const TrainingJob& job, const WorkerSettings& settings);
 // Holds "spec.json": the job's spec with defaults and without the pod template. Workers read it. The operator writes it
-// once, so that every process of the job reads the same spec.
+// once, so that every process of the job reads the same spec; it is immutable.
 kube::Object SpecConfigMap(const TrainingJob& job);
-// Holds "token": the bearer token with which the job's processes authenticate each other.
+// Holds "token": the bearer token with which the job's processes authenticate each other. Immutable.
 kube::Object TokenSecret(const TrainingJob& job, const std::string& token);
 // Restricts ingress: the job's pods accept connections from each other, from the operator and, on the metrics port
 // only, from scrapers. Egress is not restricted.

@@ -4,6 +4,8 @@
 
 #include "common/base/quantity.h"
 #include "operator/api/resources.h"
+#include "operator/builders/contract.h"
+#include "operator/builders/coordinator_resources.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/restricted.h"
 #include "operator/builders/template_overlay.h"
@@ -25,9 +27,36 @@ struct Shape {
   std::string zone = {};  // pinned to it; empty: any
 };
 
+const PodTemplate& TemplateOf(const TrainingJob& job, Role role) {
+  switch (role) {
+    case Role::kCoordinator:
+      return job.coordinator_template;
+    case Role::kServer:
+      return job.server_template;
+    case Role::kTrainer:
+    case Role::kProfiler:
+      break;
+  }
+  return job.trainer_template;
+}
+
+// The templates of the pod, lowest precedence first.
+std::vector<const PodTemplate*> TemplatesOf(const TrainingJob& job, const Shape& shape) {
+  std::vector<const PodTemplate*> templates;
+  if (shape.pool != nullptr) templates.push_back(&shape.pool->pod_template);
+  templates.push_back(&job.pod_template);
+  templates.push_back(&TemplateOf(job, shape.role));
+  return templates;
+}
+
+Json MetadataOf(const TrainingJob& job, const Shape& shape, const char* field) {
+  Json merged = Json::object();
+  for (const PodTemplate* each : TemplatesOf(job, shape)) merged.update(WithoutOwn(each->metadata, field));
+  return merged;
+}
+
 Json Labels(const TrainingJob& job, const Shape& shape) {
-  Json labels = Json::object();
-  if (job.template_metadata.contains("labels")) labels.update(job.template_metadata["labels"]);
+  Json labels = MetadataOf(job, shape, "labels");
   labels["app.kubernetes.io/name"] = "medley-worker";
   labels["app.kubernetes.io/managed-by"] = "medley-operator";
   labels[kJobNameLabel] = job.name();
@@ -51,14 +80,12 @@ Json Container(const WorkerSettings& settings, const Shape& shape) {
   return {
       {"name", kWorkerContainer},
       {"image", settings.image},
-      {"args", {"--role=" + std::string(ToString(shape.role))}},
       {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
       {"resources", shape.resources},
       {"securityContext",
        {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
-      {"volumeMounts",
-       {{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
-        {{"name", "tmp"}, {"mountPath", kTmpFolder}}}}};
+      {"volumeMounts", Json::array({{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
+                                    {{"name", "tmp"}, {"mountPath", kTmpFolder}}})}};
 }
 
 Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape) {
@@ -111,18 +138,18 @@ int ComputeThreads(const Shape& shape) {
   return cpus.ok() ? static_cast<int>(std::clamp(*cpus, 1.0, 1024.0)) : 1;
 }
 
-// Precedence, highest first: the variables of the worker's contract (worker_env.h), the pool, the user's template, the
-// operator's defaults.
+// Precedence, highest first: what Medley needs (contract.h, worker_env.h); the pool's selector, tolerations, unit and
+// unit.env; the template of the role; that of the job; that of the pool; the operator's defaults.
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
-  spec = OverlayPodSpec(std::move(spec), job.template_spec);
+  for (const PodTemplate* each : TemplatesOf(job, shape)) spec = OverlayPodSpec(std::move(spec), each->spec);
   FillRestricted(spec);
   spec["restartPolicy"] = shape.restart_policy;
-  if (shape.pool != nullptr) {
-    for (const auto& [key, value] : shape.pool->node_selector) spec["nodeSelector"][key] = value;
-  }
+  KeepContract(std::string(ToString(shape.role)), SpecConfigMapName(job.name()), spec);
+  if (shape.pool != nullptr) KeepPool(*shape.pool, spec);
   PinToZone(shape.zone, spec);
   for (Json& container : spec["containers"]) {
     if (container.value("name", "") != kWorkerContainer) continue;
+    if (shape.role == Role::kCoordinator) FillCoordinatorResources(container);
     Json& env = container["env"];
     if (!env.is_array()) env = Json::array();
     if (shape.pool != nullptr) {
@@ -144,9 +171,8 @@ kube::Object Build(const TrainingJob& job, const WorkerSettings& settings, const
   kube::Object pod(kube::resources::Pods(), {job.key().ns, shape.name});
   Json& json = pod.mutable_json();
   json["metadata"]["labels"] = Labels(job, shape);
-  if (job.template_metadata.contains("annotations")) {
-    json["metadata"]["annotations"] = job.template_metadata["annotations"];
-  }
+  Json annotations = MetadataOf(job, shape, "annotations");
+  if (!annotations.empty()) json["metadata"]["annotations"] = std::move(annotations);
   Json spec = PodSpec(job, settings, shape);
   Finish(job, settings, shape, spec);
   json["spec"] = std::move(spec);
@@ -159,6 +185,13 @@ Json UnitResources(const ResourcePool& pool) {
 }
 
 }  // namespace
+
+Json UnitPodSpec(const ResourcePool& pool) {
+  Json spec = {{"containers", Json::array({{{"name", kWorkerContainer}}})}};
+  spec = OverlayPodSpec(std::move(spec), pool.pod_template.spec);
+  KeepPool(pool, spec);
+  return spec;
+}
 
 std::string CheckpointDir(const TrainingJob& job) {
   if (!job.checkpoint_volume) return "";
@@ -178,9 +211,8 @@ std::string CoordinatorOf(const kube::Object& pod) {
 }
 
 kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
-  Shape shape{
+  const Shape shape{
       CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
-  shape.resources = {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}};
   return Build(job, settings, shape);
 }
 

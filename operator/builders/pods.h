@@ -23,6 +23,10 @@ kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const Res
 
 kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings);
 
+// The spec of a pod that holds a unit of the pool, as far as the pool alone decides it: what it requests, and on which
+// nodes. The templates of a job may request more.
+kube::Json UnitPodSpec(const ResourcePool& pool);
+
 // The folder of the job's checkpoints, the same in every pod; empty when the job has no checkpoint volume. Its name
 // contains the job's UID, so that jobs can share a volume.
 std::string CheckpointDir(const TrainingJob& job);

@@ -134,7 +134,18 @@ void TrimNode(kube::Object& node) {
   KeepList(status, "conditions", {"type", "status"});
 }
 
+void TrimOwn(kube::Object& object) {
+  Json& json = object.mutable_json();
+  KeepFields(json, {"metadata", "spec"});
+  KeepFields(json["metadata"],
+             {"name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp"});
+}
+
 void Trim(const kube::Resource& resource, kube::Object& object) {
+  if (resource == kube::resources::Services() || resource == kube::resources::NetworkPolicies() ||
+      resource == kube::resources::PodDisruptionBudgets()) {
+    return TrimOwn(object);
+  }
   if (resource == kube::resources::Pods()) return TrimPod(object);
   if (resource == kube::resources::Nodes()) return TrimNode(object);
   TrimAny(object);

@@ -11,6 +11,8 @@ namespace medley::ops {
 // Does not change what AmountsOf (pod_demand.h) returns.
 void TrimPod(kube::Object& pod);
 void TrimNode(kube::Object& node);
+// Of objects that the operator writes for a job: the spec, and what tells whose it is.
+void TrimOwn(kube::Object& object);
 // Trims by kind; the operator's informers apply it to every object.
 void Trim(const kube::Resource& resource, kube::Object& object);
 // Removes managedFields and kubectl's last-applied-configuration.

@@ -108,17 +108,17 @@ Answer JobActions::Carry(const EnsureObject& action) {
   const kube::Key key = action.object.key();
   if (action.probably_exists) {
     auto existing = deps_.client.Get(action.resource, key);
-    if (!kube::IsNotFound(existing.status())) return existing;
+    if (!kube::IsNotFound(existing.status())) return EnsureObject::Outcome{std::move(existing), false};
   }
   auto made = deps_.client.Create(action.resource, action.object);
-  return kube::IsAlreadyExists(made.status()) ? deps_.client.Get(action.resource, key) : made;
+  if (kube::IsAlreadyExists(made.status())) return EnsureObject::Outcome{deps_.client.Get(action.resource, key), false};
+  const bool created = made.ok();
+  return EnsureObject::Outcome{std::move(made), created};
 }
 
 Answer JobActions::Carry(const ApplyObject& action) {
-  return deps_.client
-      .Patch(action.resource, action.object.key(), kube::PatchType::kApply, action.object.json(),
-             {.field_manager = "medley-operator", .force = true})
-      .status();
+  return deps_.client.Patch(action.resource, action.object.key(), kube::PatchType::kApply, action.object.json(),
+                            {.field_manager = "medley-operator", .force = true});
 }
 
 Answer JobActions::Carry(const DeleteObject& action) {

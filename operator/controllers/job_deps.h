@@ -23,7 +23,11 @@ struct JobStores {
   const kube::Store& jobs;
   const kube::Store& pools;
   const kube::Store& pods;
-  const kube::Store& config_maps;  // those that this operator has created
+  // Those that this operator has created.
+  const kube::Store& config_maps;
+  const kube::Store& services;
+  const kube::Store& network_policies;
+  const kube::Store& budgets;
   const kube::Store& priority_classes;
 };
 

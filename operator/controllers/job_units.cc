@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "common/base/log.h"
@@ -60,8 +61,9 @@ void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object) {
 
 std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
                                       const std::vector<MemberSlot>& until_switch) {
-  std::map<std::string, std::shared_ptr<const ResourcePool>> pools;                         // null: it does not exist
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<const PodDemand>> demands;  // by pool and zone
+  std::map<std::string, std::shared_ptr<const ResourcePool>> pools;  // null: it does not exist
+  // By pool, zone and role, whose templates may differ.
+  std::map<std::tuple<std::string, std::string, Role>, std::shared_ptr<const PodDemand>> demands;
   std::set<std::string> members;
   std::vector<PlannedUnit> units;
   const auto add = [&](const MemberSlot& slot, bool leaves) {
@@ -69,7 +71,7 @@ std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& jo
     auto pool = pools.find(slot.pool);
     if (pool == pools.end()) pool = pools.emplace(slot.pool, PoolOf(deps, slot.pool)).first;
     if (pool->second == nullptr) return;
-    auto& demand = demands[{slot.pool, slot.zone}];
+    auto& demand = demands[{slot.pool, slot.zone, slot.role}];
     if (demand == nullptr) {
       demand = std::make_shared<const PodDemand>(
           deps.capacity.Demand(MemberPod(job, slot, *pool->second, deps.options.worker, "", 0)));

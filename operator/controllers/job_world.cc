@@ -28,6 +28,18 @@ std::string FreshToken(const JobDeps& deps) {
   return token;
 }
 
+std::map<std::string, kube::ObjectPtr> ReadObjects(const JobStores& stores, const kube::Key& job) {
+  std::map<std::string, kube::ObjectPtr> objects;
+  const auto read = [&](const kube::Resource& resource, const kube::Store& store, const std::string& name) {
+    if (kube::ObjectPtr object = store.Get({job.ns, name})) objects[resource.kind] = std::move(object);
+  };
+  read(kube::resources::ConfigMaps(), stores.config_maps, SpecConfigMapName(job.name));
+  read(kube::resources::Services(), stores.services, CoordinatorName(job.name));
+  read(kube::resources::NetworkPolicies(), stores.network_policies, job.name);
+  read(kube::resources::PodDisruptionBudgets(), stores.budgets, DisruptionBudgetName(job.name));
+  return objects;
+}
+
 // The prices and units of one pool for one job. Counting units takes long: each zone is counted at most once.
 class PoolReader {
  public:
@@ -103,6 +115,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
     if (auto notice = deps.capacity.NoticeOf(node)) world.node_notices[node] = *std::move(notice);
     if (deps.capacity.IsDown(node)) world.nodes_not_ready.insert(node);
   }
+  world.objects = ReadObjects(deps.stores, object->key());
   if (const auto link = deps.links.Find(object->key())) {
     world.connection = lifecycle::Connection{link->address(), link->token()};
     world.observed = link->latest();

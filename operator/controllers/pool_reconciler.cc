@@ -6,18 +6,15 @@
 #include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
+#include "operator/builders/pods.h"
 #include "operator/capacity/pod_demand.h"
 
 namespace medley::ops {
 namespace {
 
-// A unit as the pool alone describes it; the template of a job may request more.
 PodDemand UnitOf(const ResourcePool& pool) {
   kube::Object pod;
-  pod.mutable_json()["spec"] = {
-      {"nodeSelector", pool.node_selector},
-      {"tolerations", pool.tolerations},
-      {"containers", kube::Json::array({{{"resources", {{"requests", pool.unit_resources}}}}})}};
+  pod.mutable_json()["spec"] = UnitPodSpec(pool);
   return DemandOf(pod);
 }
 

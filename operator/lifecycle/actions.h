@@ -84,17 +84,21 @@ struct ReserveUnits {
 
 // --- Objects.
 
-// Creates the object unless one of its name exists. Answer: the object that exists now, which may have another owner.
+// Creates the object unless one of its name exists.
 struct EnsureObject {
-  using Answer = absl::StatusOr<kube::Object>;
+  struct Outcome {
+    absl::StatusOr<kube::Object> object;  // that exists now; it may have another owner
+    bool created = false;
+  };
+  using Answer = Outcome;
   kube::Resource resource;
   kube::Object object;
   bool probably_exists = false;  // true: read it first, which saves the attempt to create it
 };
 
-// Server-side apply.
+// Server-side apply. Answer: the object that results.
 struct ApplyObject {
-  using Answer = absl::Status;
+  using Answer = absl::StatusOr<kube::Object>;
   kube::Resource resource;
   kube::Object object;
 };
@@ -204,10 +208,11 @@ using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLo
                             SuspendTraining, DrainMembers, AskForPlan>;
 
 // The Answer types above, each once.
-using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>,
-                            absl::StatusOr<std::string>, TakeTurn::Turn, absl::Status, CreatePods::Outcomes,
-                            DeletePods::Outcome, SavePlan::Outcome, std::shared_ptr<const Observation>,
-                            absl::StatusOr<int64_t>, SuspendTraining::Outcome, AskForPlan::Outcome>;
+using Answer =
+    std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>, absl::StatusOr<std::string>,
+                 TakeTurn::Turn, EnsureObject::Outcome, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
+                 SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
+                 SuspendTraining::Outcome, AskForPlan::Outcome>;
 
 // One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
 std::string Describe(const Action& action);

@@ -29,7 +29,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
     return Finish(pass, job, false, "DeadlineExceeded",
                   "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
   }
-  MEDLEY_RETURN_IF_ERROR(EnsureBaseObjects(pass, job));
+  MEDLEY_RETURN_IF_ERROR(KeepBaseObjects(pass, job));
   MEDLEY_RETURN_IF_ERROR(pass.memory.planning.record ? RunPlan(pass, job) : MakeFirstPlan(pass, job));
   pass.RequeueAfter(IsSettled(pass, job) ? pass.options.settled_recheck : pass.options.recheck);
   return absl::OkStatus();

@@ -16,7 +16,7 @@ namespace {
 
 // A member that was released exits with 0 a moment before the coordinator's last observation arrives.
 constexpr base::nanoseconds kReleasedPatience = base::seconds(3);
-constexpr base::nanoseconds kPodCacheRetry = base::milliseconds(200);
+constexpr base::nanoseconds kStaleCacheRetry = base::milliseconds(200);
 
 absl::Status CountFailure(Pass& pass, const kube::Object& pod) {
   MembersState& state = pass.memory.members;
@@ -79,7 +79,7 @@ bool MustWait(Pass& pass, const std::string& member) {
 absl::Status CreateMembers(Pass& pass, const TrainingJob& job, const std::vector<MemberSlot>& slots) {
   if (slots.empty()) return absl::OkStatus();
   if (!pass.world.pods_are_current) {  // some of them may exist
-    pass.RequeueAfter(kPodCacheRetry);
+    pass.RequeueAfter(kStaleCacheRetry);
     return absl::OkStatus();
   }
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{{}, false, {}}));

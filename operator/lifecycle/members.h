@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "common/base/clock.h"
 #include "operator/api/training_job.h"
 
 namespace medley::ops::lifecycle {

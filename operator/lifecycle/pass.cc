@@ -55,6 +55,11 @@ kube::ObjectPtr Pass::Pod(const std::string& name) const {
   return pod == world.pods.end() ? nullptr : pod->second;
 }
 
+kube::ObjectPtr Pass::Cached(const kube::Resource& resource) const {
+  const auto found = world.objects.find(resource.kind);
+  return found == world.objects.end() ? nullptr : found->second;
+}
+
 bool Pass::IsTerminating(const kube::Object& pod) const {
   return pod.deleting() || memory.members.deleted.contains(pod.uid());
 }

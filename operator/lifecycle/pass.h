@@ -72,6 +72,8 @@ class Pass {
 
   // The job's pod of this name; null if it does not exist.
   kube::ObjectPtr Pod(const std::string& name) const;
+  // The job's object of this kind (World::objects); null if the cache does not hold it.
+  kube::ObjectPtr Cached(const kube::Resource& resource) const;
   // True when the pod is terminating. This operator's own deletions count before the cache shows them.
   bool IsTerminating(const kube::Object& pod) const;
 

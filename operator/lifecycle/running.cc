@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/host_port.h"
 #include "common/base/status.h"
 #include "common/model/leader_term.h"
 #include "operator/api/resources.h"
@@ -30,7 +31,7 @@ constexpr base::nanoseconds kRefusedRetry = base::seconds(1);  // the coordinato
 std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
   const std::string ip = coordinator.String("/status/podIP");
   if (pass.IsTerminating(coordinator) || WorkerHasEnded(coordinator) || ip.empty()) return "";
-  return ip + ":" + std::to_string(pass.options.worker.listen_port);
+  return base::JoinHostPort(ip, pass.options.worker.listen_port);
 }
 
 absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
@@ -156,17 +157,17 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     if (back) return absl::OkStatus();
     // Make before break: the pods of the new plan first; the plan at once, since the coordinator waits for its
     // members; the pods of the old plan are deleted only when the new one is in force.
-    MEDLEY_RETURN_IF_ERROR(EnsurePodGroup(pass, job));
+    MEDLEY_RETURN_IF_ERROR(KeepPodGroup(pass, job));
     MEDLEY_RETURN_IF_ERROR(EnsureMembers(pass, job));
     if (pass.memory.status.current.finished()) return absl::OkStatus();
     MEDLEY_RETURN_IF_ERROR(ApplyPlan(pass, job));
-    if (IsInForce(pass)) MEDLEY_RETURN_IF_ERROR(EnsureBudget(pass, job));
     MEDLEY_RETURN_IF_ERROR(DrainLeaving(pass));
   }
   if (coordinator.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const bool released, ReleaseIfCoordinatorIsStuck(pass, job));
     if (released) return absl::OkStatus();
   }
+  MEDLEY_RETURN_IF_ERROR(KeepBudget(pass, job));
   MEDLEY_RETURN_IF_ERROR(DeleteLeftovers(pass));
   CheckPodsReady(pass);
   FillPlanStatus(pass);

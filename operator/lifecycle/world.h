@@ -58,6 +58,9 @@ struct World {
   std::map<std::string, kube::ObjectPtr> pods;
   // False while pods that this operator has created may be missing in `pods`.
   bool pods_are_current = true;
+  // The other objects with a name that the job uses, by kind: Service, NetworkPolicy, PodDisruptionBudget, and the
+  // ConfigMap of the spec. As cached: those with the operator's label, whoever owns them.
+  std::map<std::string, kube::ObjectPtr> objects;
   // Of the nodes on which the job's pods run: those with a notice, and those that are not ready.
   std::map<std::string, Notice> node_notices;
   std::set<std::string> nodes_not_ready;

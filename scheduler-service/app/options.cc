@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/base/host_port.h"
 #include "common/base/status.h"
 
 namespace medley::sched {
@@ -75,18 +76,12 @@ void AddSecurity(CLI::App& app, Options& o) {
 
 }  // namespace
 
-bool Address::loopback() const { return host == "localhost" || host.starts_with("127."); }
+bool Address::loopback() const { return base::IsLoopback(host); }
 
 absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag) {
-  const size_t colon = text.rfind(':');
-  Address address;
-  if (colon != std::string::npos && colon + 1 < text.size() &&
-      text.find_first_not_of("0123456789", colon + 1) == std::string::npos && text.size() - colon <= 6) {
-    address.host = colon == 0 ? "0.0.0.0" : text.substr(0, colon);
-    address.port = std::stoi(text.substr(colon + 1));
-    if (address.port <= 65535) return address;
-  }
-  return base::InvalidArgument("{}: '{}' must have the form HOST:PORT", flag, text);
+  const auto parts = base::SplitHostPort(text);
+  if (!parts.ok()) return base::Annotate(parts.status(), flag);
+  return Address{parts->host, parts->port};
 }
 
 absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest) {

@@ -45,7 +45,8 @@ struct Address {
   bool loopback() const;
 };
 
-// Parses "HOST:PORT"; ":PORT" means all interfaces. Errors: InvalidArgument naming `flag`.
+// Parses "HOST:PORT", or "[ADDRESS]:PORT" for IPv6; ":PORT" means all interfaces. Errors: InvalidArgument naming
+// `flag`.
 absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag);
 
 // Checks that the security options are consistent: TLS needs a certificate and a key, and a non-loopback address needs

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/base/file.h"
+#include "common/base/host_port.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
@@ -40,7 +41,7 @@ Handlers::Options HandlerOptions(const Options& options) {
 
 RestOptions MakeRestOptions(const Options& options, const Address& address, const BearerTokens& tokens) {
   RestOptions out;
-  out.host = address.host;
+  out.host = address.host.empty() ? "0.0.0.0" : address.host;
   out.port = address.port;
   out.max_body_bytes = int64_t{options.max_body_kib} << 10;
   if (!options.tls_cert.empty()) out.tls = {options.tls_cert, options.tls_key, options.tls_client_ca};
@@ -55,7 +56,7 @@ RestOptions MakeRestOptions(const Options& options, const Address& address, cons
 
 rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& address) {
   rpc::ServerOptions out;
-  out.host = address.host;
+  out.host = address.host.empty() ? "::" : address.host;  // of both families
   out.port = address.port;
   out.max_message_bytes = options.max_body_kib << 10;
   if (!options.tls_cert.empty()) out.tls = {options.tls_cert, options.tls_key, options.tls_client_ca};
@@ -110,7 +111,7 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   serving = true;
   MEDLEY_RETURN_IF_ERROR(WritePorts(options.port_file, *grpc_server, *rest_server));
   log::Info("serving", {{"grpc", grpc_server->address()},
-                        {"rest", fmt::format("{}:{}", rest_at.host, rest_server->port())},
+                        {"rest", base::JoinHostPort(rest_at.host, rest_server->port())},
                         {"tls", options.tls_cert.empty() ? "false" : "true"},
                         {"token", tokens.required() ? "true" : "false"}});
   std::jthread learned_state_thread([&](std::stop_token token) { learned_state.Run(clock, std::move(token)); });

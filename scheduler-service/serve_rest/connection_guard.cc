@@ -35,12 +35,14 @@ class Duplicate {
 };
 
 bool IsConnectionOf(int fd, int port) {
-  sockaddr_in address{};
+  sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.sin_family != AF_INET ||
-      ntohs(address.sin_port) != port) {
-    return false;
-  }
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  const bool ours = (address.ss_family == AF_INET && ntohs(v4.sin_port) == port) ||
+                    (address.ss_family == AF_INET6 && ntohs(v6.sin6_port) == port);
+  if (!ours) return false;
   int listening = 0;
   size = sizeof listening;
   return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening == 0;

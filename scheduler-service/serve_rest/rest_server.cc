@@ -12,6 +12,7 @@
 #include <exception>
 #include <utility>
 
+#include "common/base/host_port.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "scheduler-service/serve_rest/connection_guard.h"
@@ -123,7 +124,7 @@ class Server final : public RestServer {
       listener_->open().wait();
     } catch (const std::exception& error) {
       listener_.reset();
-      return base::AlreadyExists("listening on {}:{}: {}", options_.host, port, error.what());
+      return base::AlreadyExists("listening on {}: {}", base::JoinHostPort(options_.host, port), error.what());
     }
     port_ = port;
     return absl::OkStatus();

@@ -196,6 +196,26 @@ class RbacTest(unittest.TestCase):
         self.assertLessEqual(set(UNSEEN), rules, "UNSEEN has rules that the chart does not grant")
         self.assertEqual(sorted(rule for rule in UNSEEN if rule in used), [], "the audit log has these rules of UNSEEN")
 
+    def test_6_admission_keeps_to_objects_of_jobs(self):
+        """The role allows changes of every ConfigMap and Service; the policy allows only those of Medley's own."""
+        self.cluster.make_namespace("jobs")
+        own = {"app.kubernetes.io/managed-by": "medley-operator"}
+        for name, more in (("theirs", {}), ("labelled", {"labels": own})):
+            self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                                "metadata": {"name": name, "namespace": "jobs", **more}, "data": {"a": "1"}})
+            allowed = name != "theirs"
+            for verb in (("replace", "--filename", "-"), ("delete", "configmap", name, "--wait=false")):
+                with self.subTest(name=name, verb=verb[0]):
+                    now = self.cluster.get("--namespace", "jobs", "configmap", name)
+                    done = self.cluster.kubectl(
+                        f"--as={USER}", "--namespace", "jobs", *verb, check=False,
+                        stdin=json.dumps({**now, "data": {"a": "2"}}) if verb[0] == "replace" else None)
+                    self.assertEqual(done.returncode == 0, allowed, done.stdout + done.stderr)
+                    if not allowed:
+                        self.assertIn("may change and delete only objects that it has created", done.stderr)
+        theirs = self.cluster.get("--namespace", "jobs", "configmap", "theirs")
+        self.assertEqual(theirs["data"], {"a": "1"})
+
     @contextlib.contextmanager
     def world(self, namespace):
         """Creates a node, a pool and a job until the end of the block."""

@@ -109,6 +109,14 @@ TEST_P(ObjectsTest, MembersJoinThePodGroupOfTheirScheduler) {
       EXPECT_EQ(pod.annotation("scheduling.k8s.io/group-name"), member && volcano ? name : "");
       EXPECT_EQ(pod.label("scheduling.x-k8s.io/pod-group"), member && !volcano ? name : "");
     }
+    ASSERT_THAT(client_->Patch(PodGroups(kind), {ns_, name}, kube::PatchType::kMerge, {{"spec", {{"minMember", 1}}}}),
+                base::IsOk());
+    EXPECT_TRUE(Eventually(
+        [&] {
+          clock_.Advance(base::seconds(1));  // it is looked at once a minute
+          return Get(PodGroups(kind), {ns_, name}).At("/spec/minMember") == 4;
+        },
+        "minMember is restored"));
     ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, name}), base::IsOk());
     ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, name}); }, "deleted"));
     coordinator_.Forget();
@@ -139,6 +147,148 @@ TEST_P(ObjectsTest, AForeignObjectOfTheNameIsNotTouchedAndIsReported) {
   // It is deleted, and the job runs with a token of its own.
   ASSERT_THAT(client_->Delete(kube::resources::Secrets(), {ns_, "adult-token"}), base::IsOk());
   EXPECT_TRUE(WaitForCondition("Running", "True"));
+}
+
+// The objects that a user may delete from a running job.
+const std::vector<std::pair<kube::Resource, std::string>>& KeptObjects() {
+  static const std::vector<std::pair<kube::Resource, std::string>> objects = {
+      {kube::resources::Services(), "adult-coordinator"},
+      {kube::resources::ConfigMaps(), "adult-spec"},
+      {kube::resources::Secrets(), "adult-token"},
+      {kube::resources::NetworkPolicies(), "adult"},
+      {kube::resources::PodDisruptionBudgets(), "adult"}};
+  return objects;
+}
+
+// What the operator writes: without what the API server adds to metadata, and without the status.
+Json Written(const kube::Object& object) {
+  Json json = object.json();
+  const Json metadata = json["metadata"];
+  json.erase("status");
+  json["metadata"] = {{"labels", metadata["labels"]}, {"ownerReferences", metadata["ownerReferences"]}};
+  return json;
+}
+
+TEST_P(ObjectsTest, DeletedObjectsAreCreatedAgainAsTheyWere) {
+  RunJob();
+  std::vector<kube::Object> before;
+  for (const auto& [resource, name] : KeptObjects()) {
+    before.push_back(Get(resource, {ns_, name}));
+    ASSERT_TRUE(before.back().controller().has_value());
+    ASSERT_THAT(client_->Delete(resource, {ns_, name}), base::IsOk());
+  }
+  for (size_t i = 0; i < before.size(); ++i) {
+    const auto& [resource, name] = KeptObjects()[i];
+    SCOPED_TRACE(resource.kind);
+    ASSERT_TRUE(Eventually(
+        [&] {
+          const auto now = client_->Get(resource, {ns_, name});
+          if (!now.ok()) clock_.Advance(base::seconds(1));  // the Secret is looked at once a minute
+          return now.ok() && now->uid() != before[i].uid();
+        },
+        resource.kind + " is created again"));
+    const kube::Object now = Get(resource, {ns_, name});
+    EXPECT_EQ(Written(now), Written(before[i]));
+  }
+  EXPECT_TRUE(Eventually([&] { return HasEvent("ObjectRestored", "Service adult-coordinator was deleted"); }, "event"));
+  EXPECT_EQ(Status().plan->generation, 1) << "the job trained on";
+}
+
+TEST_P(ObjectsTest, EditedObjectsAreRestoredAndFieldsOfOthersStay) {
+  RunJob();
+  const auto edit = [&](const kube::Resource& resource, const std::string& name, const Json& patch) {
+    ASSERT_THAT(client_->Patch(resource, {ns_, name}, kube::PatchType::kMerge, patch), base::IsOk());
+  };
+  const kube::Resource services = kube::resources::Services();
+  const kube::Resource policies = kube::resources::NetworkPolicies();
+  const kube::Resource budgets = kube::resources::PodDisruptionBudgets();
+  const Json selector = Get(services, {ns_, "adult-coordinator"}).At("/spec/selector");
+  const Json ingress = Get(policies, {ns_, "adult"}).At("/spec/ingress");
+  edit(services, "adult-coordinator",
+       {{"metadata", {{"labels", {{"team", "ads"}}}, {"annotations", {{"note", "x"}}}}},
+        {"spec", {{"selector", {{"app", "other"}}}}}});
+  edit(policies, "adult", {{"spec", {{"ingress", Json::array({Json::object()})}}}});
+  edit(budgets, "adult", {{"spec", {{"minAvailable", 0}}}, {"metadata", {{"labels", {{kJobNameLabel, nullptr}}}}}});
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return Get(services, {ns_, "adult-coordinator"}).At("/spec/selector") == selector;
+      },
+      "the selector"));
+  EXPECT_TRUE(Eventually([&] { return Get(policies, {ns_, "adult"}).At("/spec/ingress") == ingress; }, "ingress"));
+  EXPECT_TRUE(Eventually([&] { return Get(budgets, {ns_, "adult"}).At("/spec/minAvailable") == 4; }, "the budget"));
+  EXPECT_EQ(Get(budgets, {ns_, "adult"}).label(kJobNameLabel), "adult");
+  EXPECT_EQ(Get(services, {ns_, "adult-coordinator"}).label("team"), "ads");
+  EXPECT_EQ(Get(services, {ns_, "adult-coordinator"}).annotation("note"), "x");
+  // The label by which the operator finds it is restored as well.
+  edit(services, "adult-coordinator", {{"metadata", {{"labels", {{"app.kubernetes.io/managed-by", nullptr}}}}}});
+  EXPECT_TRUE(Eventually(
+      [&] {
+        clock_.Advance(base::seconds(1));
+        const kube::Object now = Get(services, {ns_, "adult-coordinator"});
+        return now.label("app.kubernetes.io/managed-by") == "medley-operator";
+      },
+      "the label"));
+  // At rest nothing is written.
+  Settle();
+  const std::string version = Get(services, {ns_, "adult-coordinator"}).resource_version();
+  Settle();
+  EXPECT_EQ(Get(services, {ns_, "adult-coordinator"}).resource_version(), version);
+}
+
+TEST_P(ObjectsTest, AnotherControllerThatEditsWithoutEndMakesNoHotLoop) {
+  RunJob();
+  const kube::Resource policies = kube::resources::NetworkPolicies();
+  const Json wanted = Get(policies, {ns_, "adult"}).At("/spec/ingress");
+  const Json open = {{"spec", {{"ingress", Json::array({Json::object()})}}}};
+  int restored = 0;
+  for (int i = 0; i < 100; ++i) {  // as fast as it can
+    restored += Get(policies, {ns_, "adult"}).At("/spec/ingress") == wanted ? 1 : 0;
+    ASSERT_THAT(client_->Patch(policies, {ns_, "adult"}, kube::PatchType::kMerge, open), base::IsOk());
+    Pump();
+  }
+  EXPECT_LE(restored, 8);
+  EXPECT_TRUE(Eventually(
+      [&] {
+        clock_.Advance(base::seconds(1));
+        return Get(policies, {ns_, "adult"}).At("/spec/ingress") == wanted;
+      },
+      "the last edit is undone"));
+}
+
+TEST_P(ObjectsTest, ObjectsOfOthersAreNotCreatedAgain) {
+  RunJob();
+  Json service = {{"apiVersion", "v1"},
+                  {"kind", "Service"},
+                  {"metadata", {{"name", "other-coordinator"}, {"namespace", ns_}}},
+                  {"spec", {{"clusterIP", "None"}, {"selector", {{"app", "x"}}}, {"ports", {{{"port", 1}}}}}}};
+  Apply(kube::resources::Services(), service);
+  // With the labels of the job, but without its owner and with another name.
+  service["metadata"]["name"] = "labelled";
+  service["metadata"]["labels"] = {{kJobNameLabel, "adult"}, {"app.kubernetes.io/managed-by", "medley-operator"}};
+  Apply(kube::resources::Services(), service);
+  for (const char* name : {"other-coordinator", "labelled"}) {
+    ASSERT_THAT(client_->Delete(kube::resources::Services(), {ns_, name}), base::IsOk());
+  }
+  Settle();
+  for (const char* name : {"other-coordinator", "labelled"}) {
+    EXPECT_FALSE(Exists(kube::resources::Services(), {ns_, name}));
+  }
+  EXPECT_FALSE(HasEvent("ObjectRestored"));
+}
+
+TEST_P(ObjectsTest, ADeletedPodGroupIsCreatedAgain) {
+  InstallPodGroups(PodGroupKind::kVolcano);
+  Apply(TrainingJobs(), Scheduled({{"schedulerName", "volcano"}}));
+  const kube::Resource groups = PodGroups(PodGroupKind::kVolcano);
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  ASSERT_THAT(client_->Delete(groups, {ns_, "adult"}), base::IsOk());
+  EXPECT_TRUE(Eventually(
+      [&] {
+        clock_.Advance(base::seconds(1));  // it is looked at once a minute
+        return Exists(groups, {ns_, "adult"});
+      },
+      "the group"));
+  RemovePodGroups();
 }
 
 // The operator creates no pods, and reads, checks, writes and reports nothing either.

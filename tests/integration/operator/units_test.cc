@@ -167,5 +167,36 @@ TEST_P(UnitsTest, WaitingJobsArePlannedByPriorityThenAge) {
   }
 }
 
+// The units of a pool that a job may hold are those that its own pods, with their templates, find room for.
+TEST_P(UnitsTest, TheTemplateOfARoleDecidesWhichNodesCount) {
+  AddNode("ssd", {{"cpu", "3"}, {"pods", "10"}});
+  PatchNode("ssd", {{"metadata", {{"labels", {{"disk", "ssd"}}}}}});
+  Json job = JobJson();
+  job["spec"]["template"]["trainers"]["spec"]["nodeSelector"] = {{"disk", "ssd"}};
+  job["spec"]["template"]["coordinator"]["spec"]["nodeSelector"] = {{"capacity", "on-demand"}};
+  Apply(TrainingJobs(), job);
+  const auto offered = [&] {
+    const model::PlanRequest request = scheduler_.last();
+    for (const model::Resource& resource : request.resources) {
+      if (resource.name == "cpu") return resource.limit;
+    }
+    return -1;
+  };
+  EXPECT_TRUE(Eventually([&] { return offered() == 3; }, "the three units of the node with the label"));
+  // The node of a pool's own template counts as well, in the pool's status.
+  ASSERT_THAT(client_->Patch(ResourcePools(), {"", "cpu"}, kube::PatchType::kMerge,
+                             {{"spec", {{"template", {{"spec", {{"nodeSelector", {{"disk", "ssd"}}}}}}}}}}),
+              base::IsOk());
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return Get(ResourcePools(), {"", "cpu"}).At("/status/units/capacity") == Json(3);
+      },
+      "capacity of the pool"));
+  if (Exists(kube::resources::Pods(), {ns_, "adult-coordinator"})) {
+    EXPECT_EQ(Get(kube::resources::Pods(), {ns_, "adult-coordinator"}).String("/spec/nodeSelector/capacity"),
+              "on-demand");
+  }
+}
+
 }  // namespace
 }  // namespace medley::ops

@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
+#include "common/base/host_port.h"
 #include "common/base/mutex.h"
 #include "common/base/testing/patience.h"
 #include "common/rpc/channel.h"
@@ -69,6 +72,7 @@ JobHarness::~JobHarness() {
 
 // Each harness has its own addresses, from the process id and a counter, so that tests can run in parallel.
 std::string JobHarness::AddressOf(const std::string& name) {
+  if (options_.ipv6) return "::1";
   const auto it = addresses_.find(name);
   if (it != addresses_.end()) return it->second;
   const int pid = getpid();
@@ -78,23 +82,44 @@ std::string JobHarness::AddressOf(const std::string& name) {
                                         1 + addresses_.size());
 }
 
+int FreeIpv6Port() {
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  socklen_t size = sizeof address;
+  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  if (fd >= 0) close(fd);
+  return bound ? ntohs(address.sin6_port) : 0;
+}
+
+// On ::1 the parameter servers listen on ports that the system chooses, and say so to the coordinator.
+int JobHarness::PortOf(const std::string& name) {
+  if (!options_.ipv6) return kPort;
+  if (name != "coordinator") return 0;
+  if (ipv6_port_ == 0) ipv6_port_ = FreeIpv6Port();
+  return ipv6_port_;
+}
+
 void JobHarness::Start(const std::string& name, const std::string& role) {
   const char* bin = std::getenv("MEDLEY_BIN_DIR");
   const std::string binary = std::string(bin == nullptr ? "build/bin" : bin) + "/medley-worker";
-  std::vector<std::string> env = {"MEDLEY_JOB_NAME=job",
-                                  "MEDLEY_JOB_UID=uid",
-                                  "MEDLEY_MEMBER=" + name,
-                                  "MEDLEY_POOL=cpu",
-                                  "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
-                                  std::string("MEDLEY_TOKEN=") + kToken,
-                                  "MEDLEY_POD_IP=" + AddressOf(name),
-                                  fmt::format("MEDLEY_LISTEN_PORT={}", kPort),
-                                  "MEDLEY_COORDINATOR=" + AddressOf("coordinator") + fmt::format(":{}", kPort),
-                                  "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
-                                  "OMP_NUM_THREADS=1",
-                                  "OPENBLAS_NUM_THREADS=1",
-                                  "MEDLEY_LOG_LEVEL=debug",
-                                  "PATH=/usr/bin:/bin"};
+  std::vector<std::string> env = {
+      "MEDLEY_JOB_NAME=job",
+      "MEDLEY_JOB_UID=uid",
+      "MEDLEY_MEMBER=" + name,
+      "MEDLEY_POOL=cpu",
+      "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
+      std::string("MEDLEY_TOKEN=") + kToken,
+      "MEDLEY_POD_IP=" + AddressOf(name),
+      fmt::format("MEDLEY_LISTEN_PORT={}", PortOf(name)),
+      "MEDLEY_COORDINATOR=" + base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")),
+      "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
+      "OMP_NUM_THREADS=1",
+      "OPENBLAS_NUM_THREADS=1",
+      "MEDLEY_LOG_LEVEL=debug",
+      "PATH=/usr/bin:/bin"};
   for (const char* options : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(options)) env.push_back(fmt::format("{}={}", options, value));
   }
@@ -124,8 +149,8 @@ void JobHarness::StartCoordinator() {
   Start("coordinator", "coordinator");
   rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20),
                               .connect_backoff_max = base::milliseconds(100)};
-  stub_ =
-      pb::CoordinatorService::NewStub(rpc::MakeChannel(AddressOf("coordinator") + fmt::format(":{}", kPort), options));
+  stub_ = pb::CoordinatorService::NewStub(
+      rpc::MakeChannel(base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")), options));
 }
 
 void JobHarness::StartMembers(const JobShape& shape) {

@@ -43,6 +43,7 @@ struct JobOptions {
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
+  bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =
       R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
@@ -88,6 +89,7 @@ class JobHarness {
   struct Process;
   void Start(const std::string& name, const std::string& role);
   std::string AddressOf(const std::string& name);
+  int PortOf(const std::string& name);
   void Reap(Process& process);
 
   const JobOptions options_;
@@ -96,10 +98,13 @@ class JobHarness {
   std::map<std::string, std::unique_ptr<Process>> processes_;
   std::map<std::string, std::string> wanted_;  // member of the last plan -> role
   std::map<std::string, std::string> addresses_;
+  int ipv6_port_ = 0;  // of the coordinator
   int64_t generation_ = 0;
   std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
 };
 
+// A port of ::1 that is free now; 0: this machine has no ::1.
+int FreeIpv6Port();
 // Copies the first `rows` lines of a CSV file.
 void CopyLines(const std::filesystem::path& from, const std::filesystem::path& to, int rows);
 // Returns the path of a file in examples/data.

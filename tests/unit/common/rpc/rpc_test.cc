@@ -1,6 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
+#include <iostream>
 #include <mutex>
 #include <thread>
 
@@ -69,6 +70,22 @@ TEST_F(RpcTest, OnlyTheRightTokenIsServed) {
   EXPECT_THAT(GetCatalog("secreT"), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("wrong token")));
   EXPECT_THAT(GetCatalog("secret2"), StatusIs(absl::StatusCode::kUnauthenticated));
   EXPECT_THAT(GetCatalog(""), StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no authorization")));
+}
+
+TEST_F(RpcTest, AnIpv6AddressIsListenedOnAndPrintedInBrackets) {
+  EchoScheduler service;
+  const auto server = Server::Start({.host = "::1"}, {&service});
+  if (!server.ok()) {
+    std::cerr << "[   NOTE   ] NOT RUN: this machine has no ::1: " << base::ToString(server.status()) << "\n";
+    return;
+  }
+  const std::string address = (*server)->address();
+  EXPECT_EQ(address, "[::1]:" + std::to_string((*server)->port()));
+  const auto stub = scheduler::v1::SchedulerService::NewStub(MakeChannel(address));
+  grpc::ClientContext context;
+  Prepare(context, {.token = "secret", .timeout = base::seconds(20), .wait_for_ready = true});
+  scheduler::v1::GetCatalogResponse response;
+  EXPECT_TRUE(stub->GetCatalog(&context, {}, &response).ok());
 }
 
 TEST_F(RpcTest, PortInUseIsAnErrorThatNamesIt) {

@@ -59,7 +59,7 @@ TEST(TrainingJobTest, ReadsEverything) {
   EXPECT_EQ(job->data_volume->source.dump(), R"({"persistentVolumeClaim":{"claimName":"d"}})");
   EXPECT_FALSE(job->checkpoint_volume.has_value());
   EXPECT_EQ(job->seed, 9u);
-  EXPECT_EQ(job->template_metadata["labels"]["team"], "ads");
+  EXPECT_EQ(job->pod_template.metadata["labels"]["team"], "ads");
 }
 
 TEST(TrainingJobTest, TheErrorHasThePathOfAWrongType) {

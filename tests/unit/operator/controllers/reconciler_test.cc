@@ -24,7 +24,7 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   profiling::Board profiles;
   EventRecorder events(client, clock, {});
   Expectations expectations(clock);
-  const JobStores stores{empty, empty, empty, empty, empty};
+  const JobStores stores{empty, empty, empty, empty, empty, empty, empty, empty};
   CapacityView capacity;
   WaitingLine line(clock, [](const kube::Key&, base::nanoseconds) {});
   const JobDeps deps{client,

@@ -138,6 +138,12 @@ World FakeCluster::Observe() const {
     if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);
   }
   world.pods_are_current = cache_is_current;
+  for (const char* id :
+       {"Service/adult-coordinator", "NetworkPolicy/adult", "PodDisruptionBudget/adult", "ConfigMap/adult-spec"}) {
+    const auto found = objects_.find(id);
+    if (found == objects_.end()) continue;
+    world.objects[found->second["kind"]] = std::make_shared<const kube::Object>(found->second);
+  }
   world.connection = connection_;
   if (connection_)
     world.observed = coordinator_ ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
@@ -210,12 +216,14 @@ struct FakeCluster::Hand {
   }
   Answer operator()(const EnsureObject& action) const {
     const std::string id = action.resource.kind + "/" + action.object.key().name;
-    if (!cluster.objects_.contains(id)) cluster.Store(action.resource.kind, action.object.json());
-    return absl::StatusOr<kube::Object>(kube::Object(cluster.objects_[id]));
+    const bool created = !cluster.objects_.contains(id);
+    if (created) cluster.Store(action.resource.kind, action.object.json());
+    return EnsureObject::Outcome{kube::Object(cluster.objects_[id]), created};
   }
   Answer operator()(const ApplyObject& action) const {
     cluster.Store(action.resource.kind, action.object.json());
-    return absl::OkStatus();
+    return absl::StatusOr<kube::Object>(
+        kube::Object(cluster.objects_[action.resource.kind + "/" + action.object.key().name]));
   }
   Answer operator()(const DeleteObject& action) const {
     if (action.resource.kind == "TrainingJob") {
@@ -317,6 +325,7 @@ struct Failure {
       MEDLEY_CHECK(false, "this action cannot fail");
     }
   }
+  Answer operator()(const EnsureObject&) const { return EnsureObject::Outcome{error, false}; }
   Answer operator()(const CreatePods&) const { return CreatePods::Outcomes{{error}}; }
   Answer operator()(const DeletePods&) const { return DeletePods::Outcome{{}, error}; }
   Answer operator()(const SavePlan&) const { return SavePlan::Outcome{error, "", false, nullptr}; }
@@ -337,10 +346,14 @@ Answer FakeCluster::Carry(const Action& action) {
 }
 
 void FakeCluster::Store(const std::string& kind, Json object) {
-  if (object["metadata"].value("uid", "").empty()) object["metadata"]["uid"] = NewUid();
+  const std::string id = kind + "/" + object["metadata"]["name"].get<std::string>();
+  const auto existing = objects_.find(id);
+  if (object["metadata"].value("uid", "").empty()) {
+    object["metadata"]["uid"] = existing == objects_.end() ? Json(NewUid()) : existing->second["metadata"]["uid"];
+  }
+  object["metadata"]["resourceVersion"] = std::to_string(++versions_);
   if (object.value("kind", "").empty()) object["kind"] = kind;
-  const std::string name = object["metadata"]["name"];
-  objects_[kind + "/" + name] = std::move(object);
+  objects_[id] = std::move(object);
 }
 
 PassLog FakeCluster::Pass() {

@@ -74,10 +74,15 @@ class FakeCluster {
   void SetSpec(const kube::Json& merge_patch);  // raises metadata.generation
   // A pod of any role ends. `code` 0: it succeeds.
   void FailPod(const std::string& name, int code);
-  void DeletePod(const std::string& name);                               // at once
-  void TerminatePod(const std::string& name, base::nanoseconds grace);   // it stays until then
-  void SetPodStatus(const std::string& name, const kube::Json& status);  // merged
-  Observation& coordinator();                                            // what it reports; it must run
+  // What another client does to an object of the job, as in ("Service", "adult-coordinator").
+  void EraseObject(const std::string& kind, const std::string& name) { objects_.erase(kind + "/" + name); }
+  void PutObject(const std::string& kind, const kube::Json& object) { Store(kind, object); }
+  void EditObject(const std::string& kind, const std::string& name, const kube::Json& merge_patch);
+  const kube::Json* FindObject(const std::string& kind, const std::string& name) const;  // null: it does not exist
+  void DeletePod(const std::string& name);                                               // at once
+  void TerminatePod(const std::string& name, base::nanoseconds grace);                   // it stays until then
+  void SetPodStatus(const std::string& name, const kube::Json& status);                  // merged
+  Observation& coordinator();                                                            // what it reports; it must run
   void Advance(base::nanoseconds by) { elapsed_ += by; }
   void RestartOperator();
 
@@ -158,6 +163,7 @@ class FakeCluster {
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};
   int uids_ = 0;
+  int versions_ = 0;
   int plans_asked_ = 0;
   model::PlanRequest last_request_;
   std::vector<std::string> events_;

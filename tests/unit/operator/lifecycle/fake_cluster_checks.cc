@@ -1,4 +1,4 @@
-// What must hold of every action of a pass.
+// What must hold of every action of a pass, and what another client does.
 #include <algorithm>
 
 #include "operator/api/names.h"
@@ -9,6 +9,17 @@
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
+
+void FakeCluster::EditObject(const std::string& kind, const std::string& name, const kube::Json& merge_patch) {
+  kube::Json object = objects_.at(kind + "/" + name);
+  kube::MergePatch(object, merge_patch);
+  Store(kind, std::move(object));
+}
+
+const kube::Json* FakeCluster::FindObject(const std::string& kind, const std::string& name) const {
+  const auto found = objects_.find(kind + "/" + name);
+  return found == objects_.end() ? nullptr : &found->second;
+}
 
 void FakeCluster::Violate(const std::string& what) { violations_.push_back(what + "\nafter\n" + trace()); }
 

@@ -3,6 +3,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "operator/api/resources.h"
+#include "operator/builders/pods.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -103,6 +104,12 @@ TEST_F(RunningTest, ProgressForgetsEarlierFailures) {
     ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
   }
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
+}
+
+TEST_F(RunningTest, TheAddressOfAnIpv6CoordinatorHasBrackets) {
+  cluster_.SetPodStatus("adult-coordinator", {{"podIP", "fd00::7"}});
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(CoordinatorOf(kube::Object(cluster_.pods().at("adult-0-a-1"))), "[fd00::7]:7070");
 }
 
 TEST_F(RunningTest, MembersAreNotCreatedFromAStaleCache) {

@@ -1,0 +1,75 @@
+#include "operator/builders/contract.h"
+
+#include <algorithm>
+
+#include "operator/api/resources.h"
+#include "operator/builders/worker_env.h"
+
+namespace medley::ops {
+namespace {
+
+using kube::Json;
+
+constexpr char kSpecVolume[] = "spec";
+
+// Replaces the entry of `list` with this value of `key`, or adds it.
+void SetEntry(Json& list, const char* key, const Json& entry) {
+  if (!list.is_array()) list = Json::array();
+  const auto same =
+      std::find_if(list.begin(), list.end(), [&](const Json& each) { return each.value(key, Json()) == entry[key]; });
+  if (same == list.end()) {
+    list.push_back(entry);
+  } else {
+    *same = entry;
+  }
+}
+
+Json* WorkerOf(Json& pod_spec) {
+  for (Json& container : pod_spec["containers"]) {
+    if (container.value("name", "") == kWorkerContainer) return &container;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void KeepContract(const std::string& role, const std::string& spec_map, Json& pod_spec) {
+  SetEntry(pod_spec["volumes"], "name", {{"name", kSpecVolume}, {"configMap", {{"name", spec_map}}}});
+  Json* worker = WorkerOf(pod_spec);
+  if (worker == nullptr) return;  // cannot be: a template cannot remove it
+  (*worker)["args"] = Json::array({"--role=" + role});
+  SetEntry((*worker)["volumeMounts"], "mountPath",
+           {{"name", kSpecVolume}, {"mountPath", kSpecFolder}, {"readOnly", true}});
+}
+
+void KeepPool(const ResourcePool& pool, Json& pod_spec) {
+  pod_spec.erase("nodeName");
+  if (!pool.node_selector.empty()) {
+    Json& selector = pod_spec["nodeSelector"];
+    if (!selector.is_object()) selector = Json::object();
+    for (const auto& [key, value] : pool.node_selector) selector[key] = value;
+  }
+  for (const Json& toleration : pool.tolerations) {
+    Json& present = pod_spec["tolerations"];
+    if (!present.is_array()) present = Json::array();
+    if (std::find(present.begin(), present.end(), toleration) == present.end()) present.push_back(toleration);
+  }
+  Json* worker = WorkerOf(pod_spec);
+  if (worker == nullptr) return;
+  for (const char* list : {"requests", "limits"}) {
+    Json& resources = (*worker)["resources"][list];
+    if (!resources.is_object()) resources = Json::object();
+    for (const auto& [name, amount] : pool.unit_resources) resources[name] = amount;
+  }
+}
+
+Json WithoutOwn(const Json& metadata, const char* field) {
+  Json kept = Json::object();
+  if (!metadata.is_object() || !metadata.contains(field) || !metadata[field].is_object()) return kept;
+  for (const auto& [name, value] : metadata[field].items()) {
+    if (!name.starts_with("medley.dev/")) kept[name] = value;
+  }
+  return kept;
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,23 @@
+// What a pod of a job needs whatever its templates say: of Medley, and of the pool whose unit it holds. Pure.
+#pragma once
+
+#include <string>
+
+#include "operator/api/resource_pool.h"
+#include "operator/api/training_job.h"
+
+namespace medley::ops {
+
+// `spec_map`: the ConfigMap of the job's spec. Sets the argument of the worker's container (--role) and the volume with
+// the spec.
+void KeepContract(const std::string& role, const std::string& spec_map, kube::Json& pod_spec);
+
+// Keeps a pod on the nodes of its pool and at the size of its unit: the pool's nodeSelector, tolerations and unit
+// resources win over the templates', and the pod names no node.
+void KeepPool(const ResourcePool& pool, kube::Json& pod_spec);
+
+// The labels or annotations of a template, without those of Medley ("medley.dev/..."): the operator finds and sorts its
+// pods by them.
+kube::Json WithoutOwn(const kube::Json& metadata, const char* field);
+
+}  // namespace medley::ops

@@ -1,0 +1,233 @@
+// Objects of the job that another client deletes or edits.
+#include <gmock/gmock.h>
+
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "operator/builders/objects.h"
+#include "tests/unit/operator/lifecycle/fake_cluster.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+using kube::Json;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class KeepingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+    cluster_.PassFor(base::seconds(70));  // everything has been looked at once
+  }
+  void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
+  Json Spec(const std::string& kind, const std::string& name) {
+    const Json* object = cluster_.FindObject(kind, name);
+    return object == nullptr ? Json() : object->value("spec", Json());
+  }
+  int CountEvents(const std::string& part) {
+    return static_cast<int>(std::count_if(cluster_.events().begin(), cluster_.events().end(),
+                                          [&](const auto& event) { return event.find(part) != std::string::npos; }));
+  }
+  FakeCluster cluster_;
+};
+
+TEST_F(KeepingTest, NothingIsWrittenWhileNobodyTouchesAnything) {
+  for (int i = 0; i < 200; ++i) {
+    cluster_.Advance(base::seconds(7));
+    cluster_.StepCluster();
+    EXPECT_THAT(cluster_.Pass().actions, Each(Not(testing::AnyOf(HasSubstr("apply"), HasSubstr("ensure")))));
+  }
+  EXPECT_EQ(CountEvents("ObjectRestored"), 0);
+}
+
+struct Named {
+  std::string kind;
+  std::string name;
+};
+
+class DeletedTest : public KeepingTest, public testing::WithParamInterface<Named> {};
+
+TEST_P(DeletedTest, IsCreatedAgainAsItWas) {
+  const auto& [kind, name] = GetParam();
+  Json before = *cluster_.FindObject(kind, name);
+  cluster_.EraseObject(kind, name);
+  cluster_.PassFor(base::seconds(70));
+  const Json* now = cluster_.FindObject(kind, name);
+  ASSERT_NE(now, nullptr) << cluster_.trace();
+  before["metadata"].erase("uid");
+  before["metadata"].erase("resourceVersion");
+  Json after = *now;
+  after["metadata"].erase("uid");
+  after["metadata"].erase("resourceVersion");
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(CountEvents("ObjectRestored: " + kind + " " + name + " was deleted"), 1) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeletedTest,
+                         testing::Values(Named{"Service", "adult-coordinator"}, Named{"NetworkPolicy", "adult"},
+                                         Named{"PodDisruptionBudget", "adult"}, Named{"ConfigMap", "adult-spec"},
+                                         Named{"Secret", "adult-token"}),
+                         [](const auto& each) { return each.param.kind; });
+
+struct Edit {
+  Named object;
+  Json patch;
+};
+
+class EditedTest : public KeepingTest, public testing::WithParamInterface<Edit> {};
+
+TEST_P(EditedTest, IsRestored) {
+  const auto& [object, patch] = GetParam();
+  const Json before = Spec(object.kind, object.name);
+  cluster_.EditObject(object.kind, object.name, patch);
+  EXPECT_THAT(cluster_.Pass().actions, Contains("apply " + object.kind + " " + object.name));
+  EXPECT_EQ(Spec(object.kind, object.name), before);
+  EXPECT_EQ(cluster_.FindObject(object.kind, object.name)->at("metadata").at("labels").at("medley.dev/job-name"),
+            "adult");
+  EXPECT_EQ(CountEvents("was changed by another client"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, EditedTest,
+    testing::Values(Edit{{"Service", "adult-coordinator"}, {{"spec", {{"selector", {{"app", "mine"}}}}}}},
+                    Edit{{"Service", "adult-coordinator"},
+                         {{"metadata", {{"labels", {{"medley.dev/job-name", nullptr}}}}}}},
+                    Edit{{"NetworkPolicy", "adult"}, {{"spec", {{"ingress", Json::array({Json::object()})}}}}},
+                    Edit{{"PodDisruptionBudget", "adult"}, {{"spec", {{"minAvailable", 0}}}}}));
+
+TEST_F(KeepingTest, LabelsAndAnnotationsOfOthersStay) {
+  cluster_.EditObject("Service", "adult-coordinator",
+                      {{"metadata", {{"labels", {{"team", "ads"}}}, {"annotations", {{"note", "x"}}}}}});
+  EXPECT_THAT(cluster_.Pass().actions, Not(Contains(HasSubstr("Service"))));
+}
+
+TEST_F(KeepingTest, AnotherControllerThatEditsWithoutEndMakesNoHotLoop) {
+  for (int second = 0; second < 600; ++second) {
+    cluster_.EditObject("NetworkPolicy", "adult", {{"spec", {{"ingress", Json::array({{{"n", second}}})}}}});
+    cluster_.PassFor(base::seconds(1));
+  }
+  const int restores = CountEvents("ObjectRestored");
+  EXPECT_GE(restores, 10) << "at least one a minute";
+  EXPECT_LE(restores, 16) << "1, 2, 4, ... 60 s";
+  cluster_.PassFor(base::seconds(61));
+  EXPECT_NE(Spec("NetworkPolicy", "adult")["ingress"].size(), 1u) << "the last edit is undone all the same";
+}
+
+TEST_F(KeepingTest, AnObjectOfAnotherOwnerIsNotTouchedAndTheJobGoesOn) {
+  Json theirs = *cluster_.FindObject("Service", "adult-coordinator");
+  theirs["metadata"]["uid"] = "theirs";
+  theirs["metadata"].erase("ownerReferences");
+  theirs["spec"] = {{"selector", {{"app", "theirs"}}}};
+  cluster_.EraseObject("Service", "adult-coordinator");
+  cluster_.PutObject("Service", theirs);
+  for (int i = 0; i < 30; ++i) {
+    cluster_.PassFor(base::seconds(10));
+    ASSERT_EQ(Spec("Service", "adult-coordinator"), theirs["spec"]);
+  }
+  EXPECT_TRUE(cluster_.HasEvent("NameTaken", "Service")) << cluster_.trace();
+  EXPECT_LE(CountEvents("NameTaken"), 7) << "reported at most once a minute";
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+  cluster_.DeletePod("adult-0-a-1");
+  cluster_.PassFor(base::seconds(10));
+  EXPECT_TRUE(cluster_.pod_names().contains("adult-0-a-1")) << "members are still replaced";
+}
+
+TEST_F(KeepingTest, AnObjectWithoutAnOwnerIsReportedAndCreatedAgainWhenItIsDeleted) {
+  cluster_.EditObject("Service", "adult-coordinator", {{"metadata", {{"ownerReferences", nullptr}}}});
+  cluster_.PassFor(base::seconds(5));
+  EXPECT_TRUE(cluster_.HasEvent("NameTaken", "Service")) << cluster_.trace();
+  cluster_.EraseObject("Service", "adult-coordinator");
+  cluster_.PassFor(base::seconds(61));
+  ASSERT_NE(cluster_.FindObject("Service", "adult-coordinator"), nullptr) << cluster_.trace();
+  EXPECT_TRUE(kube::Object(*cluster_.FindObject("Service", "adult-coordinator")).controller().has_value());
+}
+
+TEST_F(KeepingTest, AReplacedTokenIsReported) {
+  Json secret = *cluster_.FindObject("Secret", "adult-token");
+  secret["data"]["token"] = "b3RoZXI=";
+  cluster_.PutObject("Secret", secret);
+  cluster_.PassFor(base::seconds(61));
+  EXPECT_TRUE(cluster_.HasEvent("TokenReplaced", "adult-token")) << cluster_.trace();
+  cluster_.EraseObject("Secret", "adult-token");
+  cluster_.PassFor(base::seconds(61));
+  ASSERT_NE(cluster_.FindObject("Secret", "adult-token"), nullptr);
+  EXPECT_EQ(TokenOf(kube::Object(*cluster_.FindObject("Secret", "adult-token"))), "fresh");
+}
+
+TEST_F(KeepingTest, ACacheThatIsBehindCausesNoWrite) {
+  World world = cluster_.Observe();
+  world.steady += base::seconds(100);
+  world.objects.erase("Service");  // as if the watch had not delivered it yet
+  std::vector<std::string> actions;
+  const Respond respond = [&](const Action& action) {
+    if (!IsRead(action)) actions.push_back(Describe(action));
+    return cluster_.Carry(action);
+  };
+  const Decision decision = Decide(cluster_.Input(), world, cluster_.memory(), respond, cluster_.options);
+  EXPECT_THAT(actions, Not(Contains(HasSubstr("Service"))));
+  for (const Effect& effect : decision.effects) {
+    const auto* event = std::get_if<PublishEvent>(&effect);
+    EXPECT_TRUE(event == nullptr || event->reason != "ObjectRestored");
+  }
+}
+
+// Plans `units` units on pool b.
+std::function<AskForPlan::Outcome(const model::PlanRequest&)> PlanOnB(int units) {
+  return [units](const model::PlanRequest& request) {
+    AskForPlan::Outcome outcome = FakeCluster::FirstPoolWithRoom(request);
+    if (!outcome.result.ok() || !outcome.result->execution_plan) return outcome;
+    outcome.result->execution_plan->stages[0].groups[0] = {"b", units, 1};
+    outcome.result->plan->stages[0].resource_type = "b";
+    outcome.result->plan->stages[0].units = units;
+    return outcome;
+  };
+}
+
+TEST_F(KeepingTest, ThePodGroupNeverAsksForLessThanWhatRuns) {
+  cluster_.SetSpec({{"runPolicy", {{"schedulingPolicy", {{"schedulerName", "volcano"}}}}}});
+  cluster_.PassFor(base::seconds(3));
+  EXPECT_EQ(Spec("PodGroup", "adult")["minMember"], 2);
+  cluster_.blocked_nodes = {"b-0", "b-1"};
+  cluster_.planner = PlanOnB(1);
+  cluster_.SetSpec({{"objective", {{"minThroughput", 1500}}}});
+  cluster_.PassFor(base::seconds(20));
+  ASSERT_EQ(cluster_.stored_plan()->slots.size(), 1u) << cluster_.trace();
+  EXPECT_EQ(Spec("PodGroup", "adult")["minMember"], 2) << "two members train until the switch";
+  // A member in force is lost: a group that asked for more pods than exist would place none.
+  cluster_.DeletePod("adult-0-a-1");
+  cluster_.PassFor(base::seconds(3));
+  EXPECT_EQ(Spec("PodGroup", "adult")["minMember"], 1);
+  cluster_.blocked_nodes.clear();
+  cluster_.PassFor(base::seconds(20));
+  EXPECT_EQ(Spec("PodGroup", "adult")["minMember"], 1) << cluster_.trace();
+  cluster_.EraseObject("PodGroup", "adult");
+  cluster_.PassFor(base::seconds(61));
+  EXPECT_EQ(Spec("PodGroup", "adult")["minMember"], 1) << "restored within a minute";
+}
+
+TEST_F(KeepingTest, TheBudgetFollowsTheGenerationInForce) {
+  EXPECT_EQ(Spec("PodDisruptionBudget", "adult")["minAvailable"], 2);  // two members and the coordinator, less one
+  // Three units are planned, and their pods find no node: the old generation stays in force.
+  cluster_.pools["b"].price = 0.1;
+  cluster_.blocked_nodes = {"b-0", "b-1"};
+  cluster_.planner = PlanOnB(3);
+  cluster_.SetSpec({{"objective", {{"minThroughput", 1500}}}});
+  cluster_.PassFor(base::seconds(20));
+  ASSERT_EQ(cluster_.stored_plan()->slots.size(), 3u) << cluster_.trace();
+  EXPECT_EQ(Spec("PodDisruptionBudget", "adult")["minAvailable"], 2);
+  // Also when it is deleted meanwhile, and after a restart of the operator.
+  cluster_.EraseObject("PodDisruptionBudget", "adult");
+  cluster_.RestartOperator();
+  cluster_.PassFor(base::seconds(3));
+  EXPECT_EQ(Spec("PodDisruptionBudget", "adult")["minAvailable"], 2) << cluster_.trace();
+  cluster_.blocked_nodes.clear();
+  cluster_.PassFor(base::seconds(20));
+  EXPECT_EQ(Spec("PodDisruptionBudget", "adult")["minAvailable"], 3) << cluster_.trace();
+}
+
+}  // namespace
+}  // namespace medley::ops::lifecycle
