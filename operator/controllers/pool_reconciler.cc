@@ -32,9 +32,9 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   PoolStatus status = PoolStatus::FromJson(object->At("/status"));
   const PoolStatus before = status;
   status.observed_generation = object->generation();
-  std::vector<std::string> broken = ValidateResourcePool(*object);
   const auto pool = ResourcePool::FromObject(*object);
-  if (!pool.ok()) broken.push_back(base::Message(pool.status()));
+  const std::vector<std::string> broken =
+      pool.ok() ? ValidateResourcePool(*object) : std::vector{base::Message(pool.status())};
   if (!broken.empty()) {
     status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec", broken.front(),
                           object->generation(), deps_.clock.Now());

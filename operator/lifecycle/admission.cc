@@ -30,27 +30,28 @@ absl::Status PatchFinalizers(Pass& pass, kube::Json finalizers) {
 
 JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
   JobInput input;
-  input.problems = ValidateTrainingJob(*object);
   auto job = TrainingJob::FromObject(*object);
-  if (job.ok()) {
-    input.job = *std::move(job);
-    if (admitted_spec.is_object()) {
-      for (std::string& sentence : ValidateTrainingJobUpdate(admitted_spec, object->At("/spec"))) {
-        input.problems.push_back(std::move(sentence));
-      }
-    }
-    const auto spec = model::ParseJobSpec(input.job->spec.dump());
-    const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
-    if (spec.ok()) input.profile_hash = model::ProfileHash(*spec);
-    if (!input.problems.empty()) {
-      input.reason = "InvalidSpec";
-    } else if (!valid.ok()) {
-      input.reason = "InvalidModel";
-      input.problems.push_back(base::Message(valid));
-    }
-  } else {
+  if (!job.ok()) {
     input.problems.push_back(base::Message(job.status()));
     input.reason = "InvalidSpec";
+    input.object = std::move(object);
+    return input;
+  }
+  input.job = *std::move(job);
+  input.problems = ValidateTrainingJob(*object);
+  if (admitted_spec.is_object()) {
+    for (std::string& sentence : ValidateTrainingJobUpdate(admitted_spec, object->At("/spec"))) {
+      input.problems.push_back(std::move(sentence));
+    }
+  }
+  const auto spec = model::ParseJobSpec(kube::Dump(input.job->spec));
+  const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
+  if (spec.ok()) input.profile_hash = model::ProfileHash(*spec);
+  if (!input.problems.empty()) {
+    input.reason = "InvalidSpec";
+  } else if (!valid.ok()) {
+    input.reason = "InvalidModel";
+    input.problems.push_back(base::Message(valid));
   }
   input.object = std::move(object);
   return input;
