@@ -63,6 +63,13 @@ void RefuseSpec(Pass& pass, const JobInput& input) {
   SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, input.reason, Join(input.problems));
 }
 
+void AcceptSpec(Pass& pass) {
+  Conditions& conditions = pass.memory.status.current.conditions;
+  const Condition* planned = conditions.Find(kPlannedCondition);
+  const bool refused = planned != nullptr && (planned->reason == "InvalidSpec" || planned->reason == "InvalidModel");
+  if (refused) conditions.Remove(kPlannedCondition);
+}
+
 bool HasFinalizer(const kube::Object& job) {
   const kube::Json& finalizers = job.At("/metadata/finalizers");
   return finalizers.is_array() && std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();

@@ -5,8 +5,10 @@
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
+#include "localcluster/apiserver/validate.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/api/validate.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/pod_state.h"
@@ -30,6 +32,15 @@ std::string PinOf(const kube::Object& pod) {
       "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
       "matchExpressions/0/values/0");
   return zone.is_string() ? zone.get<std::string>() : "";
+}
+
+// What an API server finds wrong with the types of a pod's fields.
+absl::Status CheckPod(const kube::Object& pod) {
+  static const kube::apiserver::Definitions definitions;
+  kube::apiserver::FieldErrors errors;
+  kube::apiserver::Validate(pod.json(), definitions.Find("io.k8s.api.core.v1.Pod"), "", &errors);
+  if (errors.empty()) return absl::OkStatus();
+  return base::InvalidArgument("Pod \"{}\" is invalid: {}: {}", pod.key().name, errors[0].field, errors[0].what);
 }
 
 std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
@@ -155,7 +166,14 @@ kube::Object FakeCluster::PoolObject(const std::string& name) const {
     object["spec"]["scaling"] = "Autoscaled";
     object["spec"]["provisionTimeout"] = timeout;
   }
+  if (const auto patch = pool_patches.find(name); patch != pool_patches.end()) kube::MergePatch(object, patch->second);
   return kube::Object(object);
+}
+
+std::optional<ResourcePool> FakeCluster::ValidPool(const std::string& name) const {
+  const kube::Object object = PoolObject(name);
+  auto pool = ResourcePool::FromObject(object);
+  return pool.ok() && ValidateResourcePool(object).empty() ? std::optional(*std::move(pool)) : std::nullopt;
 }
 
 struct FakeCluster::Hand {
@@ -165,8 +183,9 @@ struct FakeCluster::Hand {
     PoolsView view;
     view.catalog_revision = cluster.catalog_revision;
     for (const auto& [name, pool] : cluster.pools) {
-      PoolView one{*ResourcePool::FromObject(cluster.PoolObject(name)), pool.price, cluster.FreeUnits(name, ""),
-                   "nodes of " + name};
+      const std::optional<ResourcePool> valid = cluster.ValidPool(name);
+      if (!valid) continue;
+      PoolView one{*valid, pool.price, cluster.FreeUnits(name, ""), "nodes of " + name};
       one.paid_usd_per_unit_hour = pool.price.value_or(0);
       one.units_where_held = one.units;
       one.why_unpriced =
@@ -238,8 +257,7 @@ struct FakeCluster::Hand {
         outcomes.tried.push_back(base::AlreadyExists("pod {}", name));
         continue;
       }
-      cluster.AddPod(pod);
-      outcomes.tried.push_back(absl::OkStatus());
+      outcomes.tried.push_back(cluster.AddPod(pod));
     }
     return outcomes;
   }
@@ -345,6 +363,7 @@ void FakeCluster::Store(const std::string& kind, Json object) {
 
 PassLog FakeCluster::Pass() {
   PassLog log;
+  if (!ManagedByThisOperator(kube::Object(job))) return log;
   const JobInput input = Input();
   seen_ = Observe();
   int actions = 0;
@@ -397,7 +416,8 @@ int FakeCluster::FreeUnits(const std::string& pool, const std::string& zone) con
     if (!zone.empty() && zone != ZoneOf(node)) continue;
     free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : UnitsOf(name);
   }
-  return std::min(free, pools.at(pool).limit);
+  const std::optional<ResourcePool> valid = ValidPool(pool);
+  return valid ? std::min(free, valid->limit) : 0;
 }
 
 void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
@@ -475,12 +495,14 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
   return false;
 }
 
-void FakeCluster::AddPod(const kube::Object& pod) {
+absl::Status FakeCluster::AddPod(const kube::Object& pod) {
+  MEDLEY_RETURN_IF_ERROR(CheckPod(pod));
   Json made = pod.json();
   made["metadata"]["uid"] = NewUid();
   made["metadata"]["creationTimestamp"] = base::FormatTime(now());
   made["status"] = {{"phase", "Pending"}};
   pods_[pod.key().name] = std::move(made);
+  return absl::OkStatus();
 }
 
 bool FakeCluster::StepCluster() {

@@ -48,6 +48,8 @@ class FakeCluster {
     bool HasPrice() const { return price || !zone_prices.empty(); }
   };
   std::map<std::string, Pool> pools;
+  // Merge patches of the ResourcePools, by name. A pool that is invalid with its patch does not exist for the job.
+  std::map<std::string, kube::Json> pool_patches;
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
@@ -129,8 +131,9 @@ class FakeCluster {
   base::WallTime now() const;
   bool StepPod(const std::string& name, kube::Json& pod);
   bool StepProfile(const std::string& pool);
-  void AddPod(const kube::Object& pod);
+  absl::Status AddPod(const kube::Object& pod);  // InvalidArgument as an API server says
   kube::Object PoolObject(const std::string& name) const;
+  std::optional<ResourcePool> ValidPool(const std::string& name) const;  // nullopt: the operator refuses it
   profiling::World ObserveProfile(const std::string& pool) const;
   bool MayWantProfiles() const;
   bool StepCoordinator();
@@ -139,6 +142,7 @@ class FakeCluster {
   int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty
   void ReadZones(const ZoneChoice& choice, PoolView& view) const;
   void Store(const std::string& kind, kube::Json object);
+  bool WantsSuspension() const;
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);
   bool HasReasonToDelete(const kube::Json& pod) const;
