@@ -27,6 +27,8 @@ struct PoolStatus {
   std::string price_source;
   std::string zone;  // of the cheapest available offering; empty: the price holds in every zone
   PoolUnits units;
+  std::string
+      unavailable_since;  // RFC 3339: no offering of the pool is available; empty: one is, or the price is fixed
 
   static PoolStatus FromJson(const kube::Json& status);
   kube::Json ToJson() const;

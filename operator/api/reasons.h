@@ -61,10 +61,10 @@ inline constexpr std::string_view kReasons[] = {
     "FixedPrice",
     "CatalogPrice",
     "NotInCatalog",
-    "OfferingUnavailable",
     // Available (pools)
     "UnitsExist",
     "NoNodes",
+    "OfferingUnavailable",
     // Profiled (pools); also ProfileFailed, as of Failed
     "Measured",
     "Measuring",

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
+#include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
 #include "operator/builders/pods.h"
@@ -34,7 +35,8 @@ class PoolReader {
   PoolReader(const JobDeps& deps, const TrainingJob& job, const ResourcePool& pool)
       : deps_(deps), job_(job), pool_(pool) {}
 
-  void Read(const PriceCatalog* catalog, const ZoneChoice& choice, lifecycle::PoolView& view) {
+  void Read(const PriceCatalog* catalog, const ZoneChoice& choice, const PoolStatus& status,
+            lifecycle::PoolView& view) {
     const auto has_units = [this](const std::string& zone) { return UnitsIn(zone).units > 0; };
     auto price = PriceForJob(pool_, catalog, deps_.capacity.ZonesOf(pool_, UnitIn("")), choice, has_units);
     if (!price) {
@@ -44,7 +46,10 @@ class PoolReader {
     view.usd_per_unit_hour = price->price.usd_per_unit_hour;
     view.paid_usd_per_unit_hour = price->paid;
     if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
-    view.only_held = price->only_held;
+    if (price->only_held) {
+      view.only_held = "no offering of the pool is available";
+      if (!status.unavailable_since.empty()) view.only_held += " since " + status.unavailable_since;
+    }
     view.zone = price->price.pin;
     view.units = UnitsIn(view.zone).units;
     view.bound = UnitsIn(view.zone).bound;
@@ -129,7 +134,8 @@ lifecycle::PoolsView ReadPoolsView(const JobDeps& deps, const TrainingJob& job, 
     if (query.with_prices_and_units && asked && pool->Allows(job.key().ns)) {
       const auto choice = query.zones.find(pool->name);
       PoolReader(deps, job, *pool)
-          .Read(catalog.get(), choice == query.zones.end() ? ZoneChoice() : choice->second, one);
+          .Read(catalog.get(), choice == query.zones.end() ? ZoneChoice() : choice->second,
+                PoolStatus::FromJson(object->At("/status")), one);
     }
     one.pool = *std::move(pool);
     view.pools.push_back(std::move(one));

@@ -43,6 +43,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   } else {
     Price(*pool, status);
     Units(*pool, status);
+    Available(*pool, status);
     Profiles(*pool, status);
     const PoolUnits& units = status.units;
     deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity, units.used, units.free});
@@ -66,15 +67,20 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   const auto price = PriceOf(pool, catalog.get(), deps_.capacity.ZonesOf(pool, UnitOf(pool)));
   const int64_t generation = pool.object.generation();
   const base::WallTime now = deps_.clock.Now();
-  if (price && price->available) {
-    status.zone = price->zone;
+  if (price) {
+    if (price->available) {
+      status.unavailable_since.clear();
+    } else if (status.unavailable_since.empty()) {
+      status.unavailable_since = base::FormatTime(now);
+    }
+    status.zone = price->available ? price->zone : "";
     status.usd_per_unit_hour = price->usd_per_unit_hour;
     status.price_time = price->price_time;
     status.price_source = price->source;
     status.conditions.Set(kPricedCondition, ConditionStatus::kTrue,
                           price->source == "spec" ? "FixedPrice" : "CatalogPrice",
-                          fmt::format("A unit costs {:g} USD per hour{}.", price->usd_per_unit_hour,
-                                      price->zone.empty() ? "" : " in zone " + price->zone),
+                          fmt::format("A unit {} {:g} USD per hour{}.", price->available ? "costs" : "last cost",
+                                      price->usd_per_unit_hour, price->zone.empty() ? "" : " in zone " + price->zone),
                           generation, now);
     return;
   }
@@ -85,7 +91,8 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   }
   status.usd_per_unit_hour = 0;
   status.zone.clear();
-  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, price ? "OfferingUnavailable" : "NotInCatalog",
+  status.unavailable_since.clear();
+  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
                         "The pool has no price: " + WhyUnpriced(pool, *catalog) + ".", generation, now);
 }
 
@@ -105,13 +112,26 @@ void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) cons
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
   status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
+}
+
+void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) const {
+  const int64_t generation = pool.object.generation();
+  if (!status.unavailable_since.empty()) {
+    status.units.free = 0;
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "OfferingUnavailable",
+                          fmt::format("The price catalog has had no available offering of the pool since {}. The last "
+                                      "price counts, and jobs get no more units than they hold.",
+                                      status.unavailable_since),
+                          generation, deps_.clock.Now());
+    return;
+  }
   const bool has_units = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
   status.conditions.Set(kAvailableCondition, has_units ? ConditionStatus::kTrue : ConditionStatus::kFalse,
                         has_units ? "UnitsExist" : "NoNodes",
                         has_units ? "nodes hold units of the pool, or an autoscaler brings them"
                                   : "no node that is ready, stays, and matches spec.nodeSelector and "
                                     "spec.tolerations holds a unit",
-                        pool.object.generation(), deps_.clock.Now());
+                        generation, deps_.clock.Now());
 }
 
 }  // namespace medley::ops

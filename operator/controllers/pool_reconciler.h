@@ -21,6 +21,7 @@ class PoolReconciler final : public Reconciler {
 
  private:
   void Price(const ResourcePool& pool, PoolStatus& status) const;
+  void Available(const ResourcePool& pool, PoolStatus& status) const;
   void Units(const ResourcePool& pool, PoolStatus& status) const;
   void Profiles(const ResourcePool& pool, PoolStatus& status) const;
 

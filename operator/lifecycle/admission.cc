@@ -66,7 +66,10 @@ void RefuseSpec(Pass& pass, const JobInput& input) {
 void AcceptSpec(Pass& pass) {
   Conditions& conditions = pass.memory.status.current.conditions;
   const Condition* planned = conditions.Find(kPlannedCondition);
-  const bool refused = planned != nullptr && (planned->reason == "InvalidSpec" || planned->reason == "InvalidModel");
+  if (planned == nullptr) return;
+  // The planner refuses models as well: that stands until it is asked again, or the spec is edited.
+  const bool edited = planned->observed_generation != pass.object.generation();
+  const bool refused = planned->reason == "InvalidSpec" || (planned->reason == "InvalidModel" && edited);
   if (refused) conditions.Remove(kPlannedCondition);
 }
 

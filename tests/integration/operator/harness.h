@@ -51,6 +51,8 @@ class FakeScheduler {
   void Publish(double gpu_price);
   // A catalog in which the offering has a price in each of these zones, and none for the region.
   void PublishZones(std::map<std::string, double> prices);
+  // The price of Publish, of an offering that is not available.
+  void PublishUnavailable(double gpu_price);
   void Kill();
   void Revive();
   int plans() const;

@@ -443,7 +443,7 @@ void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
   view.usd_per_unit_hour = price->price.usd_per_unit_hour;
   view.paid_usd_per_unit_hour = price->paid;
   if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
-  view.only_held = price->only_held;
+  if (price->only_held) view.only_held = "no offering of the pool is available since noon";
   view.zone = price->price.pin;
   view.units = FreeUnits(name, view.zone);
   view.units_where_held = FreeUnits(name, choice.held ? choice.held->zone : view.zone);
