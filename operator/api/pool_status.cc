@@ -15,6 +15,7 @@ PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   status.price_source = reader.String("priceSource");
   status.zone = reader.String("zone");
   status.unavailable_since = reader.String("unavailableSince");
+  status.outages = OutagesFromJson(reader.Raw("outages"));
   const document::Reader units = reader.Child("units");
   status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
@@ -31,6 +32,7 @@ kube::Json PoolStatus::ToJson() const {
   if (!price_source.empty()) json["priceSource"] = price_source;
   if (!zone.empty()) json["zone"] = zone;
   if (!unavailable_since.empty()) json["unavailableSince"] = unavailable_since;
+  if (!outages.empty()) json["outages"] = ops::ToJson(outages);
   return json;
 }
 

@@ -65,6 +65,7 @@ inline constexpr std::string_view kReasons[] = {
     "UnitsExist",
     "NoNodes",
     "OfferingUnavailable",
+    "ProvisioningFailed",
     // Profiled (pools); also ProfileFailed, as of Failed
     "Measured",
     "Measuring",

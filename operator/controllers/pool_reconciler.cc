@@ -7,6 +7,7 @@
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
 #include "operator/capacity/pod_demand.h"
+#include "operator/controllers/job_units.h"
 
 namespace medley::ops {
 namespace {
@@ -27,8 +28,10 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.pools.Get(key);
   if (object == nullptr || object->deleting()) {
     deps_.metrics.RemovePool(key.name);
+    deps_.outages.Forget(key.name);
     return Result{};
   }
+  Result result;
   PoolStatus status = PoolStatus::FromJson(object->At("/status"));
   const PoolStatus before = status;
   status.observed_generation = object->generation();
@@ -43,12 +46,13 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   } else {
     Price(*pool, status);
     Units(*pool, status);
+    result.requeue_after = Outages(*pool, status);
     Available(*pool, status);
     Profiles(*pool, status);
     const PoolUnits& units = status.units;
     deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity, units.used, units.free});
   }
-  if (status == before) return Result{};
+  if (status == before) return result;
   kube::Json patch = status.ToJson();
   const kube::Json present = before.ToJson();
   for (const auto& [field, value] : present.items()) {
@@ -59,7 +63,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   if (!written.ok() && !kube::IsNotFound(written.status())) {
     return base::Annotate(written.status(), "write the status of pool " + key.name);
   }
-  return Result{};
+  return result;
 }
 
 void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
@@ -114,6 +118,22 @@ void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
   status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
 }
 
+std::optional<base::nanoseconds> PoolReconciler::Outages(const ResourcePool& pool, PoolStatus& status) const {
+  status.outages.clear();
+  if (pool.scaling != PoolScaling::kAutoscaled) return std::nullopt;
+  if (deps_.outages.Of(pool.object).empty()) return std::nullopt;
+  deps_.outages.See(pool.object, PlacedPods(deps_, pool.name));
+  status.outages = deps_.outages.Of(pool.object);
+  std::optional<base::nanoseconds> next;
+  const base::WallTime now = deps_.clock.Now();
+  for (const PoolOutage& outage : status.outages) {
+    if (outage.until <= now) continue;
+    const base::nanoseconds left = outage.until - now;
+    next = next ? std::min(*next, left) : left;
+  }
+  return next;
+}
+
 void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) const {
   const int64_t generation = pool.object.generation();
   if (!status.unavailable_since.empty()) {
@@ -123,6 +143,19 @@ void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) con
                                       "price counts, and jobs get no more units than they hold.",
                                       status.unavailable_since),
                           generation, deps_.clock.Now());
+    return;
+  }
+  const base::WallTime now = deps_.clock.Now();
+  const auto outage = std::find_if(status.outages.begin(), status.outages.end(), [&](const PoolOutage& each) {
+    return FindActive({each}, generation, each.zone, now) != nullptr;
+  });
+  if (outage != status.outages.end()) {
+    if (outage->zone.empty()) status.units.free = 0;
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "ProvisioningFailed",
+                          fmt::format("The pool is {}. Jobs plan no new units of it until then, or until one of its "
+                                      "pods gets a node.",
+                                      InWords(*outage)),
+                          generation, now);
     return;
   }
   const bool has_units = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;

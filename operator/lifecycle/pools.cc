@@ -207,6 +207,21 @@ UsablePools UsablePools::Only(const std::set<std::string>& names) const {
   return some;
 }
 
+void LimitByOutages(const std::vector<PoolOutage>& outages, base::WallTime now, PoolView& view) {
+  if (view.pool.scaling != PoolScaling::kAutoscaled || !view.only_held.empty()) return;
+  const PoolOutage* active = FindActive(outages, view.pool.object.generation(), view.zone, now);
+  if (active != nullptr) view.only_held = ops::InWords(*active);
+}
+
+ZoneChoice AvoidOutages(ZoneChoice choice, const std::vector<PoolOutage>& outages, int64_t generation,
+                        base::WallTime now) {
+  for (const PoolOutage& outage : outages) {
+    if (outage.zone.empty() || (choice.held && choice.held->zone == outage.zone)) continue;
+    if (FindActive({outage}, generation, outage.zone, now) != nullptr) choice.avoid.insert(outage.zone);
+  }
+  return choice;
+}
+
 absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, ZonePreference preference) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
   PoolChoice choice = Select(all, job);

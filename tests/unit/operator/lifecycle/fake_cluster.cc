@@ -8,7 +8,6 @@
 #include "localcluster/apiserver/validate.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
-#include "operator/api/validate.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/pod_state.h"
@@ -117,6 +116,7 @@ Observation& FakeCluster::coordinator() {
 
 void FakeCluster::RestartOperator() {
   memory_ = Memory();
+  for (const auto& [name, pool] : pools) outages_.Forget(name);
   connection_.reset();
   heard_.reset();
   profile_memories_.clear();
@@ -157,30 +157,12 @@ World FakeCluster::Observe() const {
   return world;
 }
 
-kube::Object FakeCluster::PoolObject(const std::string& name) const {
-  Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
-                                "unit": {"resources": {"cpu": "1"}}}})");
-  object["metadata"]["name"] = name;
-  object["spec"]["limit"] = pools.at(name).limit;
-  if (const std::string& timeout = pools.at(name).provision_timeout; !timeout.empty()) {
-    object["spec"]["scaling"] = "Autoscaled";
-    object["spec"]["provisionTimeout"] = timeout;
-  }
-  if (const auto patch = pool_patches.find(name); patch != pool_patches.end()) kube::MergePatch(object, patch->second);
-  return kube::Object(object);
-}
-
-std::optional<ResourcePool> FakeCluster::ValidPool(const std::string& name) const {
-  const kube::Object object = PoolObject(name);
-  auto pool = ResourcePool::FromObject(object);
-  return pool.ok() && ValidateResourcePool(object).empty() ? std::optional(*std::move(pool)) : std::nullopt;
-}
-
 struct FakeCluster::Hand {
   FakeCluster& cluster;
 
   Answer operator()(const ReadPools& action) const {
     PoolsView view;
+    const base::WallTime now = cluster.now();
     view.catalog_revision = cluster.catalog_revision;
     for (const auto& [name, pool] : cluster.pools) {
       const std::optional<ResourcePool> valid = cluster.ValidPool(name);
@@ -191,9 +173,12 @@ struct FakeCluster::Hand {
       one.why_unpriced =
           fmt::format("the catalog (revision {}) does not hold it", cluster.catalog_revision.value_or(0));
       const auto choice = action.zones.find(name);
+      const std::vector<PoolOutage> outages = cluster.outages_.Of(valid->object);
       if (!pool.zone_prices.empty()) {
-        cluster.ReadZones(choice == action.zones.end() ? ZoneChoice() : choice->second, one);
+        const ZoneChoice wanted = choice == action.zones.end() ? ZoneChoice() : choice->second;
+        cluster.ReadZones(AvoidOutages(wanted, outages, valid->object.generation(), now), one);
       }
+      LimitByOutages(outages, now, one);
       view.pools.push_back(std::move(one));
     }
     return view;
@@ -380,6 +365,13 @@ PassLog FakeCluster::Pass() {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
     if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
+    if (const auto* report = std::get_if<ReportNoNode>(&effect)) {
+      const std::optional<ResourcePool> pool = ValidPool(report->pool);
+      if (pool && pool->scaling == PoolScaling::kAutoscaled) {
+        outages_.Fail(pool->object, report->zone, PlacedPods(report->pool), now());
+        StoreOutages(report->pool);
+      }
+    }
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();
@@ -510,6 +502,9 @@ bool FakeCluster::StepCluster() {
   for (const auto& [name, pool] : pools) changed = StepProfile(name) || changed;
   for (const std::string& name : pod_names()) {
     if (pods_.contains(name)) changed = StepPod(name, pods_[name]) || changed;
+  }
+  for (const auto& [name, pool] : pools) {
+    if (outages_.See(PoolObject(name), PlacedPods(name))) StoreOutages(name);
   }
   return StepCoordinator() || changed;
 }
