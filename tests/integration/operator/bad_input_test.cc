@@ -152,6 +152,52 @@ TEST_P(BadInputTest, AnUnavailableOfferingKeepsItsPriceAndGivesNoFurtherUnits) {
   EXPECT_EQ(pool().unavailable_since, "");
 }
 
+TEST_P(BadInputTest, AnAutoscaledPoolWithoutNodesIsUnavailableToEveryJobForAWhile) {
+  const auto pool = [&] { return PoolStatus::FromJson(Get(ResourcePools(), {"", "gpu"}).At("/status")); };
+  const auto patch = [&](const Json& spec) {
+    ASSERT_THAT(client_->Patch(ResourcePools(), {"", "gpu"}, kube::PatchType::kMerge, {{"spec", spec}}), base::IsOk());
+  };
+  pools_without_nodes_ = {"gpu"};
+  patch({{"scaling", "Autoscaled"}, {"provisionTimeout", "2m"}});
+  coordinator_.SetAutoCommit(false);
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-0"); }, "the plan's pods"));
+  Settle();
+  clock_.Advance(base::seconds(121));
+  ASSERT_TRUE(Eventually([&] { return !pool().outages.empty(); }, "the pool's status has the outage"));
+  const PoolStatus unavailable = pool();
+  EXPECT_EQ(unavailable.outages.front().failures, 1);
+  EXPECT_EQ(unavailable.units.free, 0);
+  const Condition* available = unavailable.conditions.Find(kAvailableCondition);
+  ASSERT_NE(available, nullptr);
+  EXPECT_EQ(available->reason, "ProvisioningFailed");
+  EXPECT_THAT(available->message,
+              HasSubstr("unavailable until " + base::FormatTime(unavailable.outages.front().until)));
+  // Another job hears of it at once, and so does one of the next operator.
+  scheduler_.SetPlanner([](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
+    model::PlanResult result;
+    result.reasons = {{"minThroughput", "", 9, 1, "no plan reaches it"}};
+    return result;
+  });
+  const auto planned = [&](const std::string& name) {
+    const auto status = JobStatus::FromJson(Get(TrainingJobs(), {ns_, name}).At("/status"));
+    const Condition* found = status.conditions.Find("Planned");
+    return found == nullptr ? "" : found->message;
+  };
+  for (const char* name : {"second", "third"}) {
+    Json other = JobJson();
+    other["metadata"]["name"] = name;
+    Apply(TrainingJobs(), other);
+    EXPECT_TRUE(Eventually([&] { return planned(name).find("pool gpu: unavailable until") != std::string::npos; },
+                           "it says why"));
+    StopOperator();
+    StartOperator();
+  }
+  patch({{"limit", 3}});  // an edit of the pool ends the outage
+  EXPECT_TRUE(Eventually([&] { return pool().outages.empty() && pool().conditions.IsTrue(kAvailableCondition); },
+                         "the pool is available"));
+}
+
 TEST_P(BadInputTest, AnUnknownPlanner) {
   scheduler_.SetPlanner([](const model::PlanRequest& request) -> absl::StatusOr<model::PlanResult> {
     return base::NotFound("planner '{}' is not in the registry", request.planner.name);
