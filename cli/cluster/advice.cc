@@ -71,7 +71,12 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"NotInCatalog",
        "correct spec.price.offering, add a feed that has a price for it, or set spec.price.usdPerUnitHour"},
       {"OfferingUnavailable",
-       "wait until a feed reports the offering as available, or set another offering or spec.price.usdPerUnitHour"},
+       "wait until a feed reports the offering as available, or set another offering or spec.price.usdPerUnitHour; "
+       "running jobs keep the units that they hold"},
+      {"ProvisioningFailed",
+       "find out why the autoscaler brings no node (its quota, the stock of the machine type, kubectl describe pod), "
+       "or "
+       "add another pool; the pool is tried again at the time in the message, and after an edit of it"},
       {"NoNodes", "add nodes that match spec.nodeSelector and have room for a unit, or set spec.scaling to Autoscaled"},
       {"PlanFound", ""},
       {"AllRunning", ""},

@@ -10,6 +10,7 @@
 #include "cli/cluster/top_view.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "operator/api/training_job.h"
 
@@ -96,11 +97,25 @@ std::string ProblemsHeading(const ops::JobStatus& status) {
   return trains ? "current state" : "why it does not train";
 }
 
-// A table of the pools, when the job is waiting.
+// The pools of which jobs get no further units, and why.
+std::vector<std::string> UnavailablePools(const Story& story) {
+  std::vector<std::string> lines;
+  for (const kube::Object& pool : story.pools) {
+    const ops::PoolStatus status = ops::PoolStatus::FromJson(pool.At("/status"));
+    const ops::Condition* available = status.conditions.Find(ops::kAvailableCondition);
+    if (available == nullptr || available->status != ops::ConditionStatus::kFalse) continue;
+    if (available->reason == "NoNodes" || available->reason == "InvalidSpec") continue;
+    lines.push_back(fmt::format("{}: {}", pool.key().name, available->message));
+  }
+  return lines;
+}
+
+// A table of the pools, when the job is waiting; else those that are unavailable.
 std::vector<std::string> PoolLines(const Story& story, const ops::JobStatus& status, base::WallTime now) {
   const bool waits = !status.finished() && !status.conditions.IsTrue(ops::kRunningCondition) &&
                      !status.conditions.IsTrue(ops::kSuspendedCondition);
-  if (!waits || story.pools.empty()) return {};
+  if (status.finished() || story.pools.empty()) return {};
+  if (!waits) return UnavailablePools(story);
   std::vector<std::string> lines = TopLines(TakeTop({}, story.pools, now), false, 0);
   // Drop the four lines before the pools: the sums, the line about jobs and two empty lines.
   lines.erase(lines.begin(), lines.begin() + 4);

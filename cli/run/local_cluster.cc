@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/run/crds.h"
 #include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
+#include "operator/api/crds.h"
 
 namespace medley::cli {
 namespace {
@@ -87,7 +87,7 @@ absl::Status LocalCluster::Start() {
 absl::Status LocalCluster::StartServer() {
   const auto crds = options_.run_folder / "crds";
   std::filesystem::create_directories(crds);
-  for (const auto& [name, text] : BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
+  for (const auto& [name, text] : ops::BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
   server_ =
       std::make_unique<kube::ApiServer>(clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
   MEDLEY_RETURN_IF_ERROR(server_->Start());

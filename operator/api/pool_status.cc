@@ -14,6 +14,8 @@ PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   status.price_time = reader.String("priceTime");
   status.price_source = reader.String("priceSource");
   status.zone = reader.String("zone");
+  status.unavailable_since = reader.String("unavailableSince");
+  status.outages = OutagesFromJson(reader.Raw("outages"));
   const document::Reader units = reader.Child("units");
   status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
@@ -29,6 +31,8 @@ kube::Json PoolStatus::ToJson() const {
   if (!price_time.empty()) json["priceTime"] = price_time;
   if (!price_source.empty()) json["priceSource"] = price_source;
   if (!zone.empty()) json["zone"] = zone;
+  if (!unavailable_since.empty()) json["unavailableSince"] = unavailable_since;
+  if (!outages.empty()) json["outages"] = ops::ToJson(outages);
   return json;
 }
 

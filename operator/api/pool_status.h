@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "operator/api/conditions.h"
+#include "operator/api/pool_outage.h"
 
 namespace medley::ops {
 
@@ -27,6 +29,9 @@ struct PoolStatus {
   std::string price_source;
   std::string zone;  // of the cheapest available offering; empty: the price holds in every zone
   PoolUnits units;
+  // RFC 3339: no offering of the pool is available; empty: one is, or the price is fixed.
+  std::string unavailable_since;
+  std::vector<PoolOutage> outages;
 
   static PoolStatus FromJson(const kube::Json& status);
   kube::Json ToJson() const;

@@ -61,10 +61,11 @@ inline constexpr std::string_view kReasons[] = {
     "FixedPrice",
     "CatalogPrice",
     "NotInCatalog",
-    "OfferingUnavailable",
     // Available (pools)
     "UnitsExist",
     "NoNodes",
+    "OfferingUnavailable",
+    "ProvisioningFailed",
     // Profiled (pools); also ProfileFailed, as of Failed
     "Measured",
     "Measuring",

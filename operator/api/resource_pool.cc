@@ -5,6 +5,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/document/reader.h"
+#include "operator/api/bounds.h"
 
 namespace medley::ops {
 
@@ -13,6 +14,7 @@ bool ResourcePool::Allows(std::string_view ns) const {
 }
 
 absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object) {
+  MEDLEY_RETURN_IF_ERROR(CheckSize(object.At("/spec")));
   ResourcePool pool;
   pool.object = object;
   pool.name = object.key().name;
@@ -43,7 +45,11 @@ absl::StatusOr<ResourcePool> ResourcePool::FromObject(const kube::Object& object
                                     offering.String("zone"),         offering.String("instanceType"),
                                     offering.String("capacityType"), offering.Number("unitsPerInstance", 1)};
   }
+  if (pool.provision_timeout_seconds > kLongestSeconds) {
+    spec.Fail("provisionTimeout", "must be at least 1s and at most 24h");
+  }
   MEDLEY_RETURN_IF_ERROR(spec.status());
+  MEDLEY_RETURN_IF_ERROR(CheckPoolBounds(object.At("/spec")));
   return pool;
 }
 

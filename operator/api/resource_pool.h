@@ -37,7 +37,7 @@ struct ResourcePool {
 
   bool Allows(std::string_view ns) const;
 
-  // Errors: InvalidArgument that names the field by its path.
+  // Errors: InvalidArgument that names the first field of a wrong type or form, or outside of its bounds (bounds.h).
   static absl::StatusOr<ResourcePool> FromObject(const kube::Object& object);
 };
 

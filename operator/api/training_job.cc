@@ -3,6 +3,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/document/reader.h"
+#include "operator/api/bounds.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
@@ -10,6 +11,14 @@ namespace {
 
 using document::Reader;
 using kube::Json;
+
+// A duration that time can be added to without an overflow.
+double Seconds(const Reader& reader, std::string_view field, double otherwise) {
+  const double seconds = reader.Seconds(field, otherwise);
+  if (seconds <= kLongestSeconds) return seconds;
+  reader.Fail(field, fmt::format("must be at most {:.0f}h", kLongestSeconds / 3600));
+  return otherwise;
+}
 
 // Adds the fields of `defaults` that `target` does not have, recursively through objects.
 void Fill(Json& target, const Json& defaults) {
@@ -98,7 +107,7 @@ Elasticity ReadElasticity(const Reader& reader, absl::Status& percent_status) {
   elasticity.max_units = static_cast<int>(reader.Int("maxUnits", 64));
   const Reader replan = reader.Child("replan");
   elasticity.on_price_change = replan.Bool("onPriceChange", true);
-  elasticity.cooldown_seconds = replan.Seconds("cooldown", 300);
+  elasticity.cooldown_seconds = Seconds(replan, "cooldown", 300);
   const auto saving = ParsePercent(replan.String("minSaving", "10%"));
   if (saving.ok()) {
     elasticity.min_saving = *saving;
@@ -126,18 +135,19 @@ bool ManagedByThisOperator(const kube::Object& job) {
 bool TrainingJob::managed_by_us() const { return run_policy.managed_by == kThisOperator; }
 
 absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) {
+  if (!object.At("/spec").is_object()) return base::InvalidArgument("spec must be an object");
+  MEDLEY_RETURN_IF_ERROR(CheckSize(object.At("/spec")));
   TrainingJob job;
   job.object = object;
   job.name_ = object.key().name;
   job.spec = object.At("/spec");
-  if (!job.spec.is_object()) return base::InvalidArgument("spec must be an object");
   ApplyJobDefaults(job.spec);
   const Reader spec(job.spec, "spec");
   const Reader objective = spec.Child("objective");
-  job.objective = {objective.Number("minThroughput", 0), objective.Seconds("deadline", 0),
+  job.objective = {objective.Number("minThroughput", 0), Seconds(objective, "deadline", 0),
                    objective.Quantity("budgetUsd", 0), objective.Quantity("maxUsdPerHour", 0)};
   const Reader planner = spec.Child("planner");
-  job.planner = {planner.String("name"), planner.Seconds("timeBudget", 5),
+  job.planner = {planner.String("name"), Seconds(planner, "timeBudget", 5),
                  ParseSchedule(planner.Child("parallelism").String("schedule"))};
   job.pools = spec.Child("resources").Strings("pools");
   job.server_pool = spec.Child("resources").String("serverPool");
@@ -156,9 +166,10 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   job.epochs = static_cast<int>(training.Int("epochs", 1));
   job.batch_size = static_cast<int>(training.Int("batchSize", 512));
   job.micro_batches = static_cast<int>(training.Int("microBatches", 4));
-  job.profiling_wait_seconds = spec.Child("profiling").Seconds("wait", 120);
+  job.profiling_wait_seconds = Seconds(spec.Child("profiling"), "wait", 120);
   MEDLEY_RETURN_IF_ERROR(spec.status());
   MEDLEY_RETURN_IF_ERROR(percent);
+  MEDLEY_RETURN_IF_ERROR(CheckJobBounds(job.spec));
   return job;
 }
 

@@ -92,7 +92,7 @@ struct TrainingJob {
   bool managed_by_us() const;
 
   // Applies the defaults, then reads the spec. Errors: InvalidArgument that names the first field of a wrong type or
-  // form by its path.
+  // form, or outside of its bounds (bounds.h), by its path.
   static absl::StatusOr<TrainingJob> FromObject(const kube::Object& object);
 
  private:

@@ -8,12 +8,16 @@
 
 #include "common/base/clock.h"
 #include "common/base/quantity.h"
+#include "operator/api/bounds.h"
 #include "operator/api/training_job.h"
 
 namespace medley::ops {
 namespace {
 
 using kube::Json;
+
+constexpr double kMostUsd = 1e9;
+constexpr double kLongestInterval = 8760.0 * 3600;  // a year
 
 // Returns null when the value is absent.
 const Json& At(const Json& json, const char* pointer) {
@@ -90,7 +94,8 @@ void CheckData(Rules& rules, const Json& spec) {
   const std::set<int64_t> numeric = Columns(spec, "/data/schema/numeric");
   rules.Require(Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema must name categorical or numeric columns");
-  const auto label = static_cast<int64_t>(Number(spec, "/data/schema/label/column", -1));
+  const Json& column = At(spec, "/data/schema/label/column");
+  const int64_t label = column.is_number_integer() ? column.get<int64_t>() : -1;
   rules.Require(!categorical.contains(label), "spec.data.schema.categorical must not hold the label's column");
   rules.Require(!numeric.contains(label), "spec.data.schema.numeric must not hold the label's column");
   rules.Require(std::none_of(categorical.begin(), categorical.end(), [&](int64_t c) { return numeric.contains(c); }),
@@ -106,13 +111,17 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.microBatches must not exceed spec.training.batchSize");
   rules.Require(Number(spec, "/training/optimizer/learningRate", 1) > 0,
                 "spec.training.optimizer.learningRate must be greater than 0");
-  rules.Require(Number(spec, "/objective/minThroughput", 0) >= 0, "spec.objective.minThroughput must not be negative");
-  rules.Require(!Has(spec, "/objective/deadline") || Seconds(spec, "/objective/deadline") > 0,
-                "spec.objective.deadline must be a duration greater than 0, as in 2h or 90m");
-  rules.Require(!Has(spec, "/objective/budgetUsd") || Number(spec, "/objective/budgetUsd", 0) > 0,
-                "spec.objective.budgetUsd must be greater than 0");
-  rules.Require(!Has(spec, "/objective/maxUsdPerHour") || Number(spec, "/objective/maxUsdPerHour", 0) > 0,
-                "spec.objective.maxUsdPerHour must be greater than 0");
+  const double deadline = Seconds(spec, "/objective/deadline");
+  rules.Require(!Has(spec, "/objective/deadline") || (deadline > 0 && deadline <= kLongestSeconds),
+                "spec.objective.deadline must be a duration greater than 0 and at most 87600h, as in 2h or 90m");
+  const auto is_amount = [&](const char* field) {
+    const double usd = Number(spec, field, 0);
+    return !Has(spec, field) || (usd > 0 && usd <= kMostUsd);
+  };
+  rules.Require(is_amount("/objective/budgetUsd"),
+                "spec.objective.budgetUsd must be greater than 0 and at most 1000000000");
+  rules.Require(is_amount("/objective/maxUsdPerHour"),
+                "spec.objective.maxUsdPerHour must be greater than 0 and at most 1000000000");
   const double wait = Seconds(spec, "/profiling/wait");
   rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
   rules.Require(
@@ -135,6 +144,8 @@ void CheckResources(Rules& rules, const Json& spec) {
                 "spec.resources.pools must not name a pool twice");
   rules.Require(Number(spec, "/elasticity/minUnits", 1) <= Number(spec, "/elasticity/maxUnits", 64),
                 "spec.elasticity.minUnits must not exceed spec.elasticity.maxUnits");
+  const double cooldown = Seconds(spec, "/elasticity/replan/cooldown");
+  rules.Require(cooldown >= 0 && cooldown <= kLongestInterval, "spec.elasticity.replan.cooldown must be at most 8760h");
   std::string saving = TextAt(spec, "/elasticity/replan/minSaving");
   if (!saving.empty() && saving.back() == '%') saving.pop_back();
   const auto percent = base::ParseQuantity(saving);
@@ -178,7 +189,9 @@ void CheckRunPolicy(Rules& rules, const Json& spec) {
   rules.Require(pod_group == "Auto" || pod_group == "None" || Has(spec, "/runPolicy/schedulingPolicy/schedulerName"),
                 "spec.runPolicy.schedulingPolicy.podGroup needs schedulerName: the default "
                 "scheduler knows no PodGroups");
-  rules.Require(Seconds(spec, "/checkpoint/interval") >= 1, "spec.checkpoint.interval must be at least 1s");
+  const double interval = Seconds(spec, "/checkpoint/interval");
+  rules.Require(interval >= 1 && interval <= kLongestInterval,
+                "spec.checkpoint.interval must be at least 1s and at most 8760h");
   rules.Require(!Has(spec, "/checkpoint/volume") || TextAt(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
                 "spec.checkpoint.volume.mountPath must be absolute");
   rules.Require(IsShared(At(spec, "/checkpoint/volume")),
@@ -224,8 +237,9 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
   rules.Require(timeout >= 1 && timeout <= 86400, "spec.provisionTimeout must be at least 1s and at most 24h");
   rules.Require(Has(json, "/spec/price/usdPerUnitHour") != Has(json, "/spec/price/offering"),
                 "spec.price must have exactly one of usdPerUnitHour and offering");
-  rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || Number(json, "/spec/price/usdPerUnitHour", 0) > 0,
-                "spec.price.usdPerUnitHour must be greater than 0");
+  const double usd = Number(json, "/spec/price/usdPerUnitHour", 0);
+  rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || (usd > 0 && usd <= kMostUsd),
+                "spec.price.usdPerUnitHour must be greater than 0 and at most 1000000000");
   rules.Require(Number(json, "/spec/price/offering/unitsPerInstance", 1) > 0,
                 "spec.price.offering.unitsPerInstance must be greater than 0");
   return rules.Take();

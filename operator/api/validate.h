@@ -11,7 +11,8 @@
 namespace medley::ops {
 
 // Returns the messages of the rules that the object breaks, in the order of the fields; empty: the object is valid.
-// Values of a wrong type break no rule here, because TrainingJob::FromObject and ResourcePool::FromObject refuse them.
+// Values of a wrong type or outside of their bounds break no rule here, because TrainingJob::FromObject and
+// ResourcePool::FromObject refuse them.
 std::vector<std::string> ValidateTrainingJob(const kube::Object& job);
 std::vector<std::string> ValidateResourcePool(const kube::Object& pool);
 

@@ -35,7 +35,14 @@ bool JobChanged(const kube::Object& before, const kube::Object& now) {
   return GenerationChanged()(before, now) || before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
 }
 
-bool PoolChanged(const kube::Object& before, const kube::Object& now) { return GenerationChanged()(before, now); }
+// What a job's view of a pool depends on.
+bool PoolChanged(const kube::Object& before, const kube::Object& now) {
+  const auto available = [](const kube::Object& pool) {
+    return Conditions::FromJson(pool.At("/status/conditions")).IsTrue(kAvailableCondition);
+  };
+  return GenerationChanged()(before, now) || before.At("/status/outages") != now.At("/status/outages") ||
+         available(before) != available(now);
+}
 
 // What decides which profiles a job wants.
 bool ProfilesChanged(const kube::Object& before, const kube::Object& now) {
@@ -139,6 +146,7 @@ class OperatorApp::Graph {
   kube::Informer& budgets_;
   kube::Informer priority_classes_;  // not waited for: a role may not allow it
   WaitingLine line_;
+  PoolOutages outages_;
   CapacityWatch capacity_;
   EventRecorder events_;
   Expectations expectations_;
@@ -237,6 +245,7 @@ JobDeps OperatorApp::Graph::Deps() {
           stores,
           capacity_.view(),
           line_,
+          outages_,
           scheduler_,
           links_,
           observations_,
@@ -247,6 +256,9 @@ JobDeps OperatorApp::Graph::Deps() {
           std::move(entropy),
           options_.job,
           [this] { return manager_.term(); },
+          [this](const std::string& pool) {
+            pool_controller_.Enqueue({"", pool});
+          },
           [this](int64_t term) { manager_.HeardOfTerm(term); }};
 }
 

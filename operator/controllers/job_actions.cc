@@ -38,6 +38,7 @@ using lifecycle::ReadPools;
 using lifecycle::ReadProfiles;
 using lifecycle::RecordSwitch;
 using lifecycle::ReportNewerTerm;
+using lifecycle::ReportNoNode;
 using lifecycle::ReserveUnits;
 using lifecycle::SavePlan;
 using lifecycle::SendPlan;
@@ -262,6 +263,14 @@ void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
 void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation); }
 
 void JobActions::Carry(const ReportNewerTerm& effect) { deps_.heard_of_term(effect.term); }
+
+void JobActions::Carry(const ReportNoNode& effect) {
+  const kube::ObjectPtr pool = deps_.stores.pools.Get({"", effect.pool});
+  const auto parsed = pool == nullptr ? base::NotFound("no such pool") : ResourcePool::FromObject(*pool);
+  if (!parsed.ok() || parsed->scaling != PoolScaling::kAutoscaled) return;
+  const bool is_new = deps_.outages.Fail(*pool, effect.zone, PlacedPods(deps_, effect.pool), deps_.clock.Now());
+  if (is_new) deps_.pool_changed(effect.pool);
+}
 
 void JobActions::Carry(const WriteLog& effect) {
   if (effect.warning) {

@@ -57,6 +57,7 @@ class JobActions {
   void Carry(const lifecycle::Disconnect& effect);
   void Carry(const lifecycle::OfferObservation& effect);
   void Carry(const lifecycle::ReportNewerTerm& effect);
+  void Carry(const lifecycle::ReportNoNode& effect);
   void Carry(const lifecycle::WriteLog& effect);
 
   absl::Status CreatePod(kube::Object pod, bool avoid_noticed_nodes);

@@ -7,6 +7,7 @@
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "operator/capacity/capacity_view.h"
+#include "operator/capacity/pool_outages.h"
 #include "operator/capacity/waiting_line.h"
 #include "operator/lifecycle/options.h"
 #include "operator/planning/coordinator_link.h"
@@ -37,6 +38,7 @@ struct JobDeps {
   JobStores stores;
   CapacityView& capacity;
   WaitingLine& line;
+  PoolOutages& outages;
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
   ObservationSender& observations;
@@ -48,6 +50,8 @@ struct JobDeps {
   JobOptions options;
   // The leader term of this process; 0 without leader election.
   std::function<int64_t()> leader_term = [] { return int64_t{0}; };
+  // Called when the status of the pool must be written again.
+  std::function<void(const std::string&)> pool_changed = [](const std::string&) {};
   // Called when a coordinator has served a leader with this newer term: this process may no longer lead.
   std::function<void(int64_t)> heard_of_term = [](int64_t) {};
 };

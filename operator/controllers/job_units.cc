@@ -83,6 +83,15 @@ std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& jo
   return units;
 }
 
+PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool) {
+  PoolOutages::Placed placed;
+  for (const kube::ObjectPtr& pod : deps.stores.pods.List()) {
+    if (pod->label(kPoolLabel) == pool && !pod->String("/spec/nodeName").empty())
+      placed[pod->uid()] = PinnedZone(DemandOf(*pod));
+  }
+  return placed;
+}
+
 WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const kube::Object& object) {
   return {object.key(), PriorityOf(deps, job.run_policy.priority_class), object.String("/metadata/creationTimestamp")};
 }

@@ -12,6 +12,9 @@ namespace medley::ops {
 std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
                                       const std::vector<MemberSlot>& until_switch);
 
+// The pods of the pool that have a node, profilers included.
+PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool);
+
 WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const kube::Object& object);
 
 // Wakes the jobs that wait for units, if something may have become free.

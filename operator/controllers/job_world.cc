@@ -46,7 +46,11 @@ class PoolReader {
   PoolReader(const JobDeps& deps, const TrainingJob& job, const ResourcePool& pool)
       : deps_(deps), job_(job), pool_(pool) {}
 
-  void Read(const PriceCatalog* catalog, const ZoneChoice& choice, lifecycle::PoolView& view) {
+  // `view` has the pool.
+  void Read(const PriceCatalog* catalog, const ZoneChoice& wanted, lifecycle::PoolView& view) {
+    const std::vector<PoolOutage> outages = deps_.outages.Of(pool_.object);
+    const base::WallTime now = deps_.clock.Now();
+    const ZoneChoice choice = lifecycle::AvoidOutages(wanted, outages, pool_.object.generation(), now);
     const auto has_units = [this](const std::string& zone) { return UnitsIn(zone).units > 0; };
     auto price = PriceForJob(pool_, catalog, deps_.capacity.ZonesOf(pool_, UnitIn("")), choice, has_units);
     if (!price) {
@@ -56,11 +60,16 @@ class PoolReader {
     view.usd_per_unit_hour = price->price.usd_per_unit_hour;
     view.paid_usd_per_unit_hour = price->paid;
     if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
-    view.only_held = price->only_held;
+    if (price->only_held) {
+      view.only_held = "no offering of the pool is available";
+      const std::string since = pool_.object.String("/status/unavailableSince");
+      if (!since.empty()) view.only_held += " since " + since;
+    }
     view.zone = price->price.pin;
     view.units = UnitsIn(view.zone).units;
     view.bound = UnitsIn(view.zone).bound;
     view.units_where_held = UnitsIn(choice.held ? choice.held->zone : view.zone).units;
+    lifecycle::LimitByOutages(outages, now, view);
   }
 
  private:
@@ -137,14 +146,14 @@ lifecycle::PoolsView ReadPoolsView(const JobDeps& deps, const TrainingJob& job, 
     auto pool = ResourcePool::FromObject(*object);
     if (!pool.ok() || !ValidateResourcePool(*object).empty() || object->deleting()) continue;
     lifecycle::PoolView one;
-    const bool asked =
-        query.names.empty() || std::find(query.names.begin(), query.names.end(), pool->name) != query.names.end();
-    if (query.with_prices_and_units && asked && pool->Allows(job.key().ns)) {
-      const auto choice = query.zones.find(pool->name);
-      PoolReader(deps, job, *pool)
-          .Read(catalog.get(), choice == query.zones.end() ? ZoneChoice() : choice->second, one);
-    }
     one.pool = *std::move(pool);
+    const ResourcePool& read = one.pool;
+    const bool asked =
+        query.names.empty() || std::find(query.names.begin(), query.names.end(), read.name) != query.names.end();
+    if (query.with_prices_and_units && asked && read.Allows(job.key().ns)) {
+      const auto choice = query.zones.find(read.name);
+      PoolReader(deps, job, read).Read(catalog.get(), choice == query.zones.end() ? ZoneChoice() : choice->second, one);
+    }
     view.pools.push_back(std::move(one));
   }
   return view;

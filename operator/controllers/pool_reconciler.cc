@@ -8,6 +8,7 @@
 #include "operator/api/validate.h"
 #include "operator/builders/pods.h"
 #include "operator/capacity/pod_demand.h"
+#include "operator/controllers/job_units.h"
 
 namespace medley::ops {
 namespace {
@@ -24,14 +25,16 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.pools.Get(key);
   if (object == nullptr || object->deleting()) {
     deps_.metrics.RemovePool(key.name);
+    deps_.outages.Forget(key.name);
     return Result{};
   }
+  Result result;
   PoolStatus status = PoolStatus::FromJson(object->At("/status"));
   const PoolStatus before = status;
   status.observed_generation = object->generation();
-  std::vector<std::string> broken = ValidateResourcePool(*object);
   const auto pool = ResourcePool::FromObject(*object);
-  if (!pool.ok()) broken.push_back(base::Message(pool.status()));
+  const std::vector<std::string> broken =
+      pool.ok() ? ValidateResourcePool(*object) : std::vector{base::Message(pool.status())};
   if (!broken.empty()) {
     status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec", broken.front(),
                           object->generation(), deps_.clock.Now());
@@ -40,11 +43,13 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   } else {
     Price(*pool, status);
     Units(*pool, status);
+    result.requeue_after = Outages(*pool, status);
+    Available(*pool, status);
     Profiles(*pool, status);
     const PoolUnits& units = status.units;
     deps_.metrics.SetPool(pool->name, {status.usd_per_unit_hour, units.limit, units.capacity, units.used, units.free});
   }
-  if (status == before) return Result{};
+  if (status == before) return result;
   kube::Json patch = status.ToJson();
   const kube::Json present = before.ToJson();
   for (const auto& [field, value] : present.items()) {
@@ -55,7 +60,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   if (!written.ok() && !kube::IsNotFound(written.status())) {
     return base::Annotate(written.status(), "write the status of pool " + key.name);
   }
-  return Result{};
+  return result;
 }
 
 void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
@@ -63,15 +68,20 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   const auto price = PriceOf(pool, catalog.get(), deps_.capacity.ZonesOf(pool, UnitOf(pool)));
   const int64_t generation = pool.object.generation();
   const base::WallTime now = deps_.clock.Now();
-  if (price && price->available) {
-    status.zone = price->zone;
+  if (price) {
+    if (price->available) {
+      status.unavailable_since.clear();
+    } else if (status.unavailable_since.empty()) {
+      status.unavailable_since = base::FormatTime(now);
+    }
+    status.zone = price->available ? price->zone : "";
     status.usd_per_unit_hour = price->usd_per_unit_hour;
     status.price_time = price->price_time;
     status.price_source = price->source;
     status.conditions.Set(kPricedCondition, ConditionStatus::kTrue,
                           price->source == "spec" ? "FixedPrice" : "CatalogPrice",
-                          fmt::format("A unit costs {:g} USD per hour{}.", price->usd_per_unit_hour,
-                                      price->zone.empty() ? "" : " in zone " + price->zone),
+                          fmt::format("A unit {} {:g} USD per hour{}.", price->available ? "costs" : "last cost",
+                                      price->usd_per_unit_hour, price->zone.empty() ? "" : " in zone " + price->zone),
                           generation, now);
     return;
   }
@@ -82,7 +92,8 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
   }
   status.usd_per_unit_hour = 0;
   status.zone.clear();
-  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, price ? "OfferingUnavailable" : "NotInCatalog",
+  status.unavailable_since.clear();
+  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
                         "The pool has no price: " + WhyUnpriced(pool, *catalog) + ".", generation, now);
 }
 
@@ -102,13 +113,55 @@ void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) cons
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
   status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
+}
+
+std::optional<base::nanoseconds> PoolReconciler::Outages(const ResourcePool& pool, PoolStatus& status) const {
+  status.outages.clear();
+  if (pool.scaling != PoolScaling::kAutoscaled) return std::nullopt;
+  if (deps_.outages.Of(pool.object).empty()) return std::nullopt;
+  deps_.outages.See(pool.object, PlacedPods(deps_, pool.name));
+  status.outages = deps_.outages.Of(pool.object);
+  std::optional<base::nanoseconds> next;
+  const base::WallTime now = deps_.clock.Now();
+  for (const PoolOutage& outage : status.outages) {
+    if (outage.until <= now) continue;
+    const base::nanoseconds left = outage.until - now;
+    next = next ? std::min(*next, left) : left;
+  }
+  return next;
+}
+
+void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) const {
+  const int64_t generation = pool.object.generation();
+  if (!status.unavailable_since.empty()) {
+    status.units.free = 0;
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "OfferingUnavailable",
+                          fmt::format("The price catalog has had no available offering of the pool since {}. The last "
+                                      "price counts, and jobs get no more units than they hold.",
+                                      status.unavailable_since),
+                          generation, deps_.clock.Now());
+    return;
+  }
+  const base::WallTime now = deps_.clock.Now();
+  const auto outage = std::find_if(status.outages.begin(), status.outages.end(), [&](const PoolOutage& each) {
+    return FindActive({each}, generation, each.zone, now) != nullptr;
+  });
+  if (outage != status.outages.end()) {
+    if (outage->zone.empty()) status.units.free = 0;
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "ProvisioningFailed",
+                          fmt::format("The pool is {}. Jobs plan no new units of it until then, or until one of its "
+                                      "pods gets a node.",
+                                      InWords(*outage)),
+                          generation, now);
+    return;
+  }
   const bool has_units = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
   status.conditions.Set(kAvailableCondition, has_units ? ConditionStatus::kTrue : ConditionStatus::kFalse,
                         has_units ? "UnitsExist" : "NoNodes",
                         has_units ? "nodes hold units of the pool, or an autoscaler brings them"
                                   : "no node that is ready, stays, and matches spec.nodeSelector and "
                                     "spec.tolerations holds a unit",
-                        pool.object.generation(), deps_.clock.Now());
+                        generation, deps_.clock.Now());
 }
 
 }  // namespace medley::ops

@@ -21,6 +21,9 @@ class PoolReconciler final : public Reconciler {
 
  private:
   void Price(const ResourcePool& pool, PoolStatus& status) const;
+  // Returns when it must be looked at again, at the latest; nullopt: after a change.
+  std::optional<base::nanoseconds> Outages(const ResourcePool& pool, PoolStatus& status) const;
+  void Available(const ResourcePool& pool, PoolStatus& status) const;
   void Units(const ResourcePool& pool, PoolStatus& status) const;
   void Profiles(const ResourcePool& pool, PoolStatus& status) const;
 

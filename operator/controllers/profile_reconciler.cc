@@ -56,7 +56,7 @@ int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string&
 std::string ProfileHashOf(const kube::Object& object) {
   const auto job = TrainingJob::FromObject(object);
   if (!job.ok()) return "";
-  const auto spec = model::ParseJobSpec(job->spec.dump());
+  const auto spec = model::ParseJobSpec(kube::Dump(job->spec));
   return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
 }
 

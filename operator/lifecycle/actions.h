@@ -260,6 +260,12 @@ struct ReportNewerTerm {
   int64_t term = 0;
 };
 
+// Pods of an autoscaled pool have found no node for longer than spec.provisionTimeout.
+struct ReportNoNode {
+  std::string pool;
+  std::string zone;  // that they are pinned to; empty: none
+};
+
 struct WriteLog {
   bool warning = false;
   std::string message;
@@ -267,6 +273,6 @@ struct WriteLog {
 };
 
 using Effect = std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch, Disconnect,
-                            OfferObservation, ReportNewerTerm, WriteLog>;
+                            OfferObservation, ReportNewerTerm, ReportNoNode, WriteLog>;
 
 }  // namespace medley::ops::lifecycle

@@ -30,27 +30,28 @@ absl::Status PatchFinalizers(Pass& pass, kube::Json finalizers) {
 
 JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
   JobInput input;
-  input.problems = ValidateTrainingJob(*object);
   auto job = TrainingJob::FromObject(*object);
-  if (job.ok()) {
-    input.job = *std::move(job);
-    if (admitted_spec.is_object()) {
-      for (std::string& sentence : ValidateTrainingJobUpdate(admitted_spec, object->At("/spec"))) {
-        input.problems.push_back(std::move(sentence));
-      }
-    }
-    const auto spec = model::ParseJobSpec(input.job->spec.dump());
-    const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
-    if (spec.ok()) input.profile_hash = model::ProfileHash(*spec);
-    if (!input.problems.empty()) {
-      input.reason = "InvalidSpec";
-    } else if (!valid.ok()) {
-      input.reason = "InvalidModel";
-      input.problems.push_back(base::Message(valid));
-    }
-  } else {
+  if (!job.ok()) {
     input.problems.push_back(base::Message(job.status()));
     input.reason = "InvalidSpec";
+    input.object = std::move(object);
+    return input;
+  }
+  input.job = *std::move(job);
+  input.problems = ValidateTrainingJob(*object);
+  if (admitted_spec.is_object()) {
+    for (std::string& sentence : ValidateTrainingJobUpdate(admitted_spec, object->At("/spec"))) {
+      input.problems.push_back(std::move(sentence));
+    }
+  }
+  const auto spec = model::ParseJobSpec(kube::Dump(input.job->spec));
+  const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
+  if (spec.ok()) input.profile_hash = model::ProfileHash(*spec);
+  if (!input.problems.empty()) {
+    input.reason = "InvalidSpec";
+  } else if (!valid.ok()) {
+    input.reason = "InvalidModel";
+    input.problems.push_back(base::Message(valid));
   }
   input.object = std::move(object);
   return input;
@@ -60,6 +61,16 @@ void RefuseSpec(Pass& pass, const JobInput& input) {
   pass.spec_is_valid = false;
   pass.memory.status.current.observed_generation = pass.object.generation();
   SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, input.reason, Join(input.problems));
+}
+
+void AcceptSpec(Pass& pass) {
+  Conditions& conditions = pass.memory.status.current.conditions;
+  const Condition* planned = conditions.Find(kPlannedCondition);
+  if (planned == nullptr) return;
+  // The planner refuses models as well: that stands until it is asked again, or the spec is edited.
+  const bool edited = planned->observed_generation != pass.object.generation();
+  const bool refused = planned->reason == "InvalidSpec" || (planned->reason == "InvalidModel" && edited);
+  if (refused) conditions.Remove(kPlannedCondition);
 }
 
 bool HasFinalizer(const kube::Object& job) {

@@ -31,6 +31,8 @@ JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec);
 
 // Reports the problems in the condition Planned.
 void RefuseSpec(Pass& pass, const JobInput& input);
+// Withdraws that report once the spec is valid: a job that is suspended, or waits for its turn, sets no other.
+void AcceptSpec(Pass& pass);
 
 // Whether the job has the operator's finalizer, which keeps a deleted job until its pods have been deleted.
 bool HasFinalizer(const kube::Object& job);

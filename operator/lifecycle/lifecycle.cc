@@ -17,6 +17,8 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
     MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
     // A job that has a plan goes on with the spec it was admitted with; only the edit is refused.
     if (!pass.memory.planning.record) return absl::OkStatus();
+  } else {
+    AcceptSpec(pass);
   }
   status.observed_generation = pass.object.generation();
   MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));

@@ -1,6 +1,8 @@
 #include "operator/lifecycle/placement.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "common/base/status.h"
 #include "operator/builders/pods.h"
@@ -77,6 +79,7 @@ absl::StatusOr<std::string> StuckPool(Pass& pass) {
   MEDLEY_ASSIGN_OR_RETURN(const auto windows, Windows(pass));
   std::map<std::string, base::SteadyTime> now;
   std::string stuck;
+  std::set<std::pair<std::string, std::string>> missing_nodes;  // pool and zone
   for (const MemberSlot* slot : waiting) {
     const kube::ObjectPtr pod = pass.Pod(slot->member);
     const std::string id = pod == nullptr ? slot->member : pod->uid();
@@ -86,8 +89,10 @@ absl::StatusOr<std::string> StuckPool(Pass& pass) {
     const auto window = windows.find(slot->pool);
     if (HasWaited(pass, start, window == windows.end() ? pass.options.schedule_window : window->second)) {
       stuck = slot->pool;
+      if (pod != nullptr) missing_nodes.insert({slot->pool, slot->zone});
     }
   }
+  for (const auto& [pool, zone] : missing_nodes) pass.Publish(ReportNoNode{pool, zone});
   since = std::move(now);
   return stuck;
 }

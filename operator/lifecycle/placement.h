@@ -3,7 +3,8 @@
 //
 // A member that has waited for its pool's time leads to another plan (replanning.h). If there is none, the job goes
 // back to the plan in force. A plan that has never run is released as a whole, so that its units serve other jobs, and
-// the job is planned again after a pause.
+// the job is planned again after a pause. Of an autoscaled pool that is an outage, in which no job plans new units
+// (operator/api/pool_outage.h).
 #pragma once
 
 #include <absl/status/statusor.h>

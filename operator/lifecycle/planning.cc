@@ -273,6 +273,10 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
     only_prices = only_prices && reason.constraint == "price";
     why += (why.empty() ? "" : "; ") + InWords(reason, pools);
   }
+  for (const PoolView& view : pools.pools) {
+    if (view.only_held.empty() || why.find(view.only_held) != std::string::npos) continue;
+    why += fmt::format("{}pool {}: {}", why.empty() ? "" : "; ", view.pool.name, view.only_held);
+  }
   if (why.empty()) why = "the scheduling service found no plan and gave no reason";
   if (pass.memory.planning.record) {
     PublishReplan(pass, "ReplanInfeasible", "No plan meets the goal now, so the job keeps its plan: " + why);

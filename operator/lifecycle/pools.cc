@@ -38,17 +38,24 @@ void Add(const PoolView& view, UsablePools& usable) {
   usable.pools.push_back(view);
 }
 
-// A pool whose offerings are all unavailable, or on which the last plan could not run, gives a job no more units than
-// it holds.
+int CountHeld(const Pass& pass, const std::string& pool) {
+  const auto& record = pass.memory.planning.record;
+  if (!record) return 0;
+  return static_cast<int>(std::count_if(record->slots.begin(), record->slots.end(),
+                                        [&](const MemberSlot& slot) { return slot.pool == pool; }));
+}
+
+// A pool that is unavailable, or on which the last plan could not run, gives a job no more units than it holds.
 void LimitToHeld(const Pass& pass, UsablePools& usable) {
-  const PlanRecord& record = *pass.memory.planning.record;
   for (PoolView& view : usable.pools) {
-    if (!view.only_held && !IsSetAside(pass, view.pool.name)) continue;
-    const auto held = static_cast<int>(std::count_if(record.slots.begin(), record.slots.end(),
-                                                     [&](const auto& slot) { return slot.pool == view.pool.name; }));
-    if (held >= view.units) continue;
-    view.units = held;
-    view.bound = "units that the job holds of pool " + view.pool.name;
+    const std::string& name = view.pool.name;
+    if (view.only_held.empty() && !IsSetAside(pass, name)) continue;
+    const int held = CountHeld(pass, name);
+    if (held >= view.units && view.only_held.empty()) continue;
+    view.units = std::min(view.units, held);
+    view.bound = view.only_held.empty()
+                     ? "units that the job holds of pool " + name
+                     : fmt::format("the {} units that the job holds of pool {}: {}", held, name, view.only_held);
   }
 }
 
@@ -200,15 +207,27 @@ UsablePools UsablePools::Only(const std::set<std::string>& names) const {
   return some;
 }
 
+void LimitByOutages(const std::vector<PoolOutage>& outages, base::WallTime now, PoolView& view) {
+  if (view.pool.scaling != PoolScaling::kAutoscaled || !view.only_held.empty()) return;
+  const PoolOutage* active = FindActive(outages, view.pool.object.generation(), view.zone, now);
+  if (active != nullptr) view.only_held = ops::InWords(*active);
+}
+
+ZoneChoice AvoidOutages(ZoneChoice choice, const std::vector<PoolOutage>& outages, int64_t generation,
+                        base::WallTime now) {
+  for (const PoolOutage& outage : outages) {
+    if (outage.zone.empty() || (choice.held && choice.held->zone == outage.zone)) continue;
+    if (FindActive({outage}, generation, outage.zone, now) != nullptr) choice.avoid.insert(outage.zone);
+  }
+  return choice;
+}
+
 absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, ZonePreference preference) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
   PoolChoice choice = Select(all, job);
   ReportPools(pass, job, choice);
-  if (pass.memory.planning.record) {
-    LimitToHeld(pass, choice.pools);
-  } else {
-    LimitToTogether(pass, choice.pools);
-  }
+  LimitToHeld(pass, choice.pools);
+  if (!pass.memory.planning.record) LimitToTogether(pass, choice.pools);
   return choice;
 }
 

@@ -10,10 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "operator/api/pool_outage.h"
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/status.h"
 #include "operator/lifecycle/world.h"
 #include "operator/records/plan_request.h"
+#include "operator/records/zone_choice.h"
 
 namespace medley::ops::lifecycle {
 
@@ -38,6 +40,12 @@ struct PoolChoice {
   std::optional<Unplanned> refusal;   // why the job cannot be planned; `pools` is incomplete then
   std::optional<Unplanned> left_out;  // which pools that the job names cannot be used, and why
 };
+
+// In an outage of the pool in the view's zone the job keeps what it holds and gets no others.
+void LimitByOutages(const std::vector<PoolOutage>& outages, base::WallTime now, PoolView& view);
+// `choice` without the zones of outages, but with the zone in which the job holds units.
+ZoneChoice AvoidOutages(ZoneChoice choice, const std::vector<PoolOutage>& outages, int64_t generation,
+                        base::WallTime now);
 
 // The zones whose prices a job looks at.
 enum class ZonePreference { kKeepHeld, kCheapest };

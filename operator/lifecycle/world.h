@@ -28,8 +28,9 @@ struct PoolView {
   double paid_usd_per_unit_hour = 0;        // what a unit that the job holds costs now
   int units_where_held = 0;                 // as `units`, in the zone where the job holds units
   std::optional<double> cheaper_usd_per_unit_hour;  // of another zone, when the job keeps a more expensive one
-  // No offering is available any more: the job may keep the units that it holds, and gets no others.
-  bool only_held = false;
+  // The job may keep the units that it holds, and gets no others: a clause that says why, such as "no offering of the
+  // pool is available". Empty: it may get others.
+  std::string only_held;
   std::string why_unpriced;  // a clause
 };
 

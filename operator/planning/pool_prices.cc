@@ -142,11 +142,14 @@ std::optional<JobPrice> PriceForJob(const ResourcePool& pool, const PriceCatalog
     return first ? first : Available(PriceOf(pool, catalog, usable));
   };
   std::optional<UnitPrice> best = cheapest();
+  std::optional<UnitPrice> last = best ? std::nullopt : PriceOf(pool, catalog, usable);
   const bool holds_zone = choice.held && !choice.held->zone.empty() && pool.usd_per_unit_hour <= 0;
   if (!holds_zone) {
+    const bool only_held = !best;
+    if (only_held) best = std::move(last);
     if (!best) return std::nullopt;
     const double paid = best->usd_per_unit_hour;
-    return JobPrice{*std::move(best), paid, std::nullopt, false};
+    return JobPrice{*std::move(best), paid, std::nullopt, only_held};
   }
   const std::string& zone = choice.held->zone;
   std::optional<UnitPrice> kept = PriceIn(zone, pool, catalog, zones);
@@ -157,8 +160,10 @@ std::optional<JobPrice> PriceForJob(const ResourcePool& pool, const PriceCatalog
     return JobPrice{*std::move(kept), paid, cheaper ? best : std::nullopt, false};
   }
   if (best) return JobPrice{*std::move(best), paid, std::nullopt, false};
-  if (kept) return JobPrice{*std::move(kept), paid, std::nullopt, true};
-  return std::nullopt;
+  if (!kept) kept = std::move(last);
+  if (!kept) return std::nullopt;
+  kept->pin = zone;
+  return JobPrice{*std::move(kept), paid, std::nullopt, true};
 }
 
 }  // namespace medley::ops

@@ -50,10 +50,10 @@ std::optional<UnitPrice> PriceOf(const ResourcePool& pool, const PriceCatalog* c
 std::string WhyUnpriced(const ResourcePool& pool, const PriceCatalog& catalog);
 
 struct JobPrice {
-  UnitPrice price;                   // to plan with
+  UnitPrice price;                   // to plan with; the last known one with `only_held`
   double paid = 0;                   // what a unit that the job holds costs now; without any: as `price`
   std::optional<UnitPrice> cheaper;  // of another zone, when `price` is that of the kept zone and higher
-  // No offering is available any more: the job may keep the units that it holds, and gets no others.
+  // No offering is available: the job may keep the units that it holds, and gets no others.
   bool only_held = false;
 };
 

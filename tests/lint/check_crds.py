@@ -33,6 +33,22 @@ def inner(schema, path):
     yield from fields(schema, path)
 
 
+def unbounded(field):
+    """What a field of a spec lacks. The status is not bounded, because only the operator writes it."""
+    kind = field.get("type")
+    if kind in ("integer", "number") and not {"minimum", "maximum"} <= field.keys():
+        yield f"{'an' if kind == 'integer' else 'a'} {kind} without minimum and maximum"
+    text = kind == "string" or field.get("x-kubernetes-int-or-string")
+    if text and not {"maxLength", "enum", "format"} & field.keys():
+        yield "a string without maxLength, enum or format"
+    if kind == "array" and "maxItems" not in field:
+        yield "an array without maxItems: rules over it could cost without bound"
+    # What Kubernetes defines (volume sources, pod templates) is bounded as a whole by operator/api/bounds.h as well.
+    is_map = "additionalProperties" in field or field.get("x-kubernetes-preserve-unknown-fields")
+    if is_map and "maxProperties" not in field:
+        yield "a map without maxProperties"
+
+
 def check_field(path, field):
     if path in ("apiVersion", "kind", "metadata"):
         return  # Kubernetes documents these
@@ -46,13 +62,8 @@ def check_field(path, field):
         yield f"description of {len(text)} characters; at most {LONGEST}"
     if "type" not in field and not field.get("x-kubernetes-int-or-string"):
         yield "no type"
-    spec = path.startswith("spec")
-    if spec and field.get("type") == "array" and "maxItems" not in field:
-        yield "an array without maxItems: rules over it could cost without bound"
-    if spec and field.get("type") == "string" and "maxLength" not in field and "enum" not in field and not path.endswith("{}"):
-        yield "a string without maxLength or enum"
-    if spec and field.get("type") == "integer" and "minimum" not in field and not path.endswith("tolerationSeconds"):
-        yield "an integer without minimum"
+    if path == "spec" or path.startswith("spec."):
+        yield from unbounded(field)
     for rule in field.get("x-kubernetes-validations", []):
         if not rule.get("message"):
             yield f"a rule without a sentence: {rule.get('rule')}"

@@ -3,6 +3,7 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "tests/integration/operator/harness.h"
 
@@ -102,6 +103,99 @@ TEST_P(BadInputTest, APoolWithoutPriceIsNamedAndRetriedWhenPricesCome) {
       "the pool says so as well"));
   scheduler_.Publish(0.5);
   EXPECT_TRUE(Eventually([&] { return scheduler_.plans() > 0; }, "asked for a plan on it"));
+}
+
+TEST_P(BadInputTest, AnUnavailableOfferingKeepsItsPriceAndGivesNoFurtherUnits) {
+  RunJob();
+  const auto pool = [&] { return PoolStatus::FromJson(Get(ResourcePools(), {"", "gpu"}).At("/status")); };
+  const auto units_offered = [&](const std::string& name) {
+    for (const model::Resource& resource : scheduler_.last().resources) {
+      if (resource.name == name) return resource.limit;
+    }
+    return -1;
+  };
+  ASSERT_TRUE(Eventually([&] { return pool().usd_per_unit_hour > 0; }, "the pool has a price"));
+  const double price = pool().usd_per_unit_hour;
+  scheduler_.PublishUnavailable(price);
+  ASSERT_TRUE(Eventually([&] { return !pool().unavailable_since.empty(); }, "the pool's status says since when"));
+  const PoolStatus unavailable = pool();
+  const Condition* available = unavailable.conditions.Find(kAvailableCondition);
+  ASSERT_NE(available, nullptr);
+  EXPECT_EQ(available->status, ConditionStatus::kFalse);
+  EXPECT_EQ(available->reason, "OfferingUnavailable");
+  EXPECT_THAT(available->message, HasSubstr(unavailable.unavailable_since));
+  EXPECT_EQ(pool().usd_per_unit_hour, price);
+  EXPECT_TRUE(pool().conditions.IsTrue(kPricedCondition));
+  EXPECT_EQ(pool().units.free, 0);
+  EXPECT_TRUE(Status().conditions.IsTrue("Running"));
+  // A second job is offered none of its units, and its condition says why.
+  scheduler_.SetPlanner([](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
+    model::PlanResult result;
+    result.reasons = {{"minThroughput", "", 9, 1, "no plan reaches it"}};
+    return result;
+  });
+  Json second = JobJson();
+  second["metadata"]["name"] = "second";
+  Apply(TrainingJobs(), second);
+  const auto planned = [&] {
+    const auto status = JobStatus::FromJson(Get(TrainingJobs(), {ns_, "second"}).At("/status"));
+    const Condition* found = status.conditions.Find("Planned");
+    return found != nullptr && found->reason == "Infeasible" ? found->message : "";
+  };
+  ASSERT_TRUE(Eventually([&] { return !planned().empty(); }, "the second job is planned in vain"));
+  EXPECT_EQ(planned(),
+            "no plan reaches it; pool gpu: no offering of the pool is available since " + pool().unavailable_since);
+  EXPECT_EQ(units_offered("gpu"), 0);
+  scheduler_.SetPlanner(nullptr);
+  scheduler_.Publish(price);
+  EXPECT_TRUE(Eventually([&] { return pool().conditions.IsTrue(kAvailableCondition); }, "the pool is available"));
+  EXPECT_EQ(pool().unavailable_since, "");
+}
+
+TEST_P(BadInputTest, AnAutoscaledPoolWithoutNodesIsUnavailableToEveryJobForAWhile) {
+  const auto pool = [&] { return PoolStatus::FromJson(Get(ResourcePools(), {"", "gpu"}).At("/status")); };
+  const auto patch = [&](const Json& spec) {
+    ASSERT_THAT(client_->Patch(ResourcePools(), {"", "gpu"}, kube::PatchType::kMerge, {{"spec", spec}}), base::IsOk());
+  };
+  pools_without_nodes_ = {"gpu"};
+  patch({{"scaling", "Autoscaled"}, {"provisionTimeout", "2m"}});
+  coordinator_.SetAutoCommit(false);
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-1-gpu-0"); }, "the plan's pods"));
+  Settle();
+  clock_.Advance(base::seconds(121));
+  ASSERT_TRUE(Eventually([&] { return !pool().outages.empty(); }, "the pool's status has the outage"));
+  const PoolStatus unavailable = pool();
+  EXPECT_EQ(unavailable.outages.front().failures, 1);
+  EXPECT_EQ(unavailable.units.free, 0);
+  const Condition* available = unavailable.conditions.Find(kAvailableCondition);
+  ASSERT_NE(available, nullptr);
+  EXPECT_EQ(available->reason, "ProvisioningFailed");
+  EXPECT_THAT(available->message,
+              HasSubstr("unavailable until " + base::FormatTime(unavailable.outages.front().until)));
+  // Another job hears of it at once, and so does one of the next operator.
+  scheduler_.SetPlanner([](const model::PlanRequest&) -> absl::StatusOr<model::PlanResult> {
+    model::PlanResult result;
+    result.reasons = {{"minThroughput", "", 9, 1, "no plan reaches it"}};
+    return result;
+  });
+  const auto planned = [&](const std::string& name) {
+    const auto status = JobStatus::FromJson(Get(TrainingJobs(), {ns_, name}).At("/status"));
+    const Condition* found = status.conditions.Find("Planned");
+    return found == nullptr ? "" : found->message;
+  };
+  for (const char* name : {"second", "third"}) {
+    Json other = JobJson();
+    other["metadata"]["name"] = name;
+    Apply(TrainingJobs(), other);
+    EXPECT_TRUE(Eventually([&] { return planned(name).find("pool gpu: unavailable until") != std::string::npos; },
+                           "it says why"));
+    StopOperator();
+    StartOperator();
+  }
+  patch({{"limit", 3}});  // an edit of the pool ends the outage
+  EXPECT_TRUE(Eventually([&] { return pool().outages.empty() && pool().conditions.IsTrue(kAvailableCondition); },
+                         "the pool is available"));
 }
 
 TEST_P(BadInputTest, AnUnknownPlanner) {

@@ -118,9 +118,10 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
     return grpc::Status::CANCELLED;
   }
 
-  void Publish(double price) {
+  void Publish(double price, bool available = true) {
     base::MutexLock lock(mutex_);
     gpu_price_ = price;
+    available_ = available;
     zones_.clear();
     ++revision_;
     changed_.NotifyAll();
@@ -151,6 +152,7 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
       for (const auto& [zone, price] : zones_) AddEntry(zone, price, catalog);
     } else if (gpu_price_ > 0) {
       AddEntry("", gpu_price_, catalog);
+      catalog.mutable_entries(catalog.entries_size() - 1)->set_available(available_);
     }
   }
   static void AddEntry(const std::string& zone, double price, sched_pb::Catalog& catalog) {
@@ -171,6 +173,7 @@ class FakeScheduler::Service final : public sched_pb::SchedulerService::Service 
   base::CondVar changed_;
   Planner planner_ ABSL_GUARDED_BY(mutex_);
   double gpu_price_ ABSL_GUARDED_BY(mutex_) = 0.5;
+  bool available_ ABSL_GUARDED_BY(mutex_) = true;
   std::map<std::string, double> zones_ ABSL_GUARDED_BY(mutex_);  // prices of zones, in place of gpu_price_
   int64_t revision_ ABSL_GUARDED_BY(mutex_) = 1;
   int plans_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -186,6 +189,7 @@ std::string FakeScheduler::address() const { return "127.0.0.1:" + std::to_strin
 void FakeScheduler::SetPlanner(Planner planner) { service_->SetPlanner(std::move(planner)); }
 void FakeScheduler::Publish(double gpu_price) { service_->Publish(gpu_price); }
 void FakeScheduler::PublishZones(std::map<std::string, double> prices) { service_->PublishZones(std::move(prices)); }
+void FakeScheduler::PublishUnavailable(double gpu_price) { service_->Publish(gpu_price, false); }
 void FakeScheduler::Kill() { server_.reset(); }
 void FakeScheduler::Revive() {
   auto server = rpc::Server::Start({.port = port_}, {service_.get()});

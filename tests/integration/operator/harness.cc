@@ -290,6 +290,11 @@ void OperatorHarness::Pump() {
       EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone) || kube::IsConflict(gone)) << base::ToString(gone);
       continue;
     }
+    if (pod.label(kRoleLabel) == "trainer" && pools_without_nodes_.contains(pod.label(kPoolLabel))) {
+      const Json waits = {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}};
+      if (pod.At("/status/conditions").empty()) SetPod(pod.key().name, {{"conditions", Json::array({waits})}});
+      continue;
+    }
     if (place_ && pod.String("/spec/nodeName").empty()) {
       if (const std::string node = place_(pod); !node.empty()) Bind(pod, node);
     }

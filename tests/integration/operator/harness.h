@@ -51,6 +51,8 @@ class FakeScheduler {
   void Publish(double gpu_price);
   // A catalog in which the offering has a price in each of these zones, and none for the region.
   void PublishZones(std::map<std::string, double> prices);
+  // The price of Publish, of an offering that is not available.
+  void PublishUnavailable(double gpu_price);
   void Kill();
   void Revive();
   int plans() const;
@@ -150,6 +152,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   base::nanoseconds over_window_ = base::milliseconds(500);  // of an operator that is started
   // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.
   std::function<std::string(const kube::Object&)> place_;
+  std::set<std::string> pools_without_nodes_;  // whose members find no node
 
  private:
   void Bind(const kube::Object& pod, const std::string& node);

@@ -117,6 +117,16 @@ TEST(StoryViewTest, Infeasible) {
   EXPECT_EQ(StoryExitStatus(story), 2);
 }
 
+TEST(StoryViewTest, ARunningJobsStoryNamesUnavailablePools) {
+  Story story = RunningStory();
+  EXPECT_THAT(Joined(StoryLines(story, Now())), Not(HasSubstr("pools\n")));
+  story.pools = Pools();
+  story.pools[0].mutable_json()["status"]["conditions"][1] =
+      Condition("Available", "False", "OfferingUnavailable", "No offering since 2026-11-21T11:00:00Z.");
+  EXPECT_THAT(Joined(StoryLines(story, Now())),
+              HasSubstr("pools\n  " + story.pools[0].key().name + ": No offering since 2026-11-21T11:00:00Z.\n"));
+}
+
 TEST(StoryViewTest, Failed) {
   Story story = RunningStory();
   story.job = Job(EndedStatus("Failed", "TrainingFailed", "/data/a.csv:17: column 2 is 'x', no number"));

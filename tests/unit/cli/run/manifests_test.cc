@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
-#include "cli/run/crds.h"
 #include "cli/run/local_cluster.h"
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "operator/api/crds.h"
 
 namespace medley::cli {
 namespace {
@@ -62,8 +62,8 @@ TEST_F(ManifestsTest, NodesHaveRoomForTheirPoolsAndMore) {
 
 TEST(BundledCrdsTest, AreTheFilesOfDeploy) {
   const std::filesystem::path root(std::getenv("MEDLEY_SOURCE_DIR"));
-  ASSERT_EQ(BundledCrds().size(), 2u);
-  for (const auto& [name, text] : BundledCrds()) {
+  ASSERT_EQ(ops::BundledCrds().size(), 2u);
+  for (const auto& [name, text] : ops::BundledCrds()) {
     EXPECT_EQ(*base::ReadFile(root / "deploy/crds" / name), text) << name;
   }
 }

@@ -21,6 +21,28 @@ const std::set<std::string>& Narrowed() {
       "spec.data.test.format: enum no longer holds \"libsvm\"",
       "spec.model.parameters.embeddingRows: maximum",
       "spec.data.schema.numericBuckets: maximum",
+      // No value beyond these bounds could work: sums overflowed, or the object was too large to store. Integers above
+      // 2^53 are rounded by JSON readers.
+      "spec.checkpoint.volume: maxProperties",
+      "spec.checkpoint.volume.configMap: maxProperties",
+      "spec.checkpoint.volume.downwardAPI: maxProperties",
+      "spec.checkpoint.volume.emptyDir: maxProperties",
+      "spec.checkpoint.volume.ephemeral: maxProperties",
+      "spec.checkpoint.volume.gitRepo: maxProperties",
+      "spec.checkpoint.volume.image: maxProperties",
+      "spec.checkpoint.volume.projected: maxProperties",
+      "spec.checkpoint.volume.secret: maxProperties",
+      "spec.data.volume: maxProperties",
+      "spec.objective.minThroughput: maximum",
+      "spec.objective.minThroughput: minimum",
+      "spec.price.offering.unitsPerInstance: maximum",
+      "spec.price.offering.unitsPerInstance: minimum",
+      "spec.template.spec: maxProperties",
+      "spec.tolerations[].tolerationSeconds: maximum",
+      "spec.tolerations[].tolerationSeconds: minimum",
+      "spec.training.optimizer.learningRate: maximum",
+      "spec.training.optimizer.learningRate: minimum",
+      "spec.training.seed: maximum",
   };
   return paths;
 }

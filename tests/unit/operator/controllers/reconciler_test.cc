@@ -27,19 +27,9 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   const JobStores stores{empty, empty, empty, empty, empty, empty, empty, empty};
   CapacityView capacity;
   WaitingLine line(clock, [](const kube::Key&, base::nanoseconds) {});
-  const JobDeps deps{client,
-                     clock,
-                     stores,
-                     capacity,
-                     line,
-                     scheduler,
-                     links,
-                     observations,
-                     profiles,
-                     events,
-                     expectations,
-                     metrics,
-                     [] { return uint64_t{1}; },
+  PoolOutages outages;
+  const JobDeps deps{client, clock,        stores,   capacity, line,         outages, scheduler,
+                     links,  observations, profiles, events,   expectations, metrics, [] { return uint64_t{1}; },
                      {}};
   const auto job = JobReconciler(deps, {}).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());

@@ -52,6 +52,31 @@ INSTANTIATE_TEST_SUITE_P(All, SpecTest,
                                                   "resnet"}),
                          [](const auto& each) { return each.param.name; });
 
+TEST(AdmissionTest, ARefusalIsWithdrawnWithTheEditAlsoWhileNothingIsPlanned) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  cluster.SetSpec({{"objective", {{"minThroughput", "fast"}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  ASSERT_EQ(cluster.Reason(kPlannedCondition), "False/InvalidSpec");
+  cluster.SetSpec({{"objective", nullptr}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "");
+  EXPECT_EQ(cluster.Reason(kSuspendedCondition), "True/Suspended");
+}
+
+TEST(AdmissionTest, AJobThatWaitsForItsTurnSaysSoAfterARefusal) {
+  FakeCluster cluster;
+  cluster.ahead = "ml/first";
+  cluster.SetSpec({{"model", {{"name", "resnet"}}}});
+  cluster.Pass();
+  ASSERT_EQ(cluster.Reason(kPlannedCondition), "False/InvalidModel");
+  cluster.SetSpec({{"model", {{"name", "ctrdnn"}}}});
+  cluster.Pass();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/WaitingForTurn");
+}
+
 // A spec of a wrong type gives no TrainingJob at all; one that is finished is still cleaned up.
 TEST(AdmissionTest, AFinishedJobWithAnUnreadableSpecIsCleanedUp) {
   FakeCluster cluster;

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
+#include "localcluster/apiserver/validate.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"
@@ -30,6 +31,15 @@ std::string PinOf(const kube::Object& pod) {
       "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
       "matchExpressions/0/values/0");
   return zone.is_string() ? zone.get<std::string>() : "";
+}
+
+// What an API server finds wrong with the types of a pod's fields.
+absl::Status CheckPod(const kube::Object& pod) {
+  static const kube::apiserver::Definitions definitions;
+  kube::apiserver::FieldErrors errors;
+  kube::apiserver::Validate(pod.json(), definitions.Find("io.k8s.api.core.v1.Pod"), "", &errors);
+  if (errors.empty()) return absl::OkStatus();
+  return base::InvalidArgument("Pod \"{}\" is invalid: {}: {}", pod.key().name, errors[0].field, errors[0].what);
 }
 
 std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
@@ -106,6 +116,7 @@ Observation& FakeCluster::coordinator() {
 
 void FakeCluster::RestartOperator() {
   memory_ = Memory();
+  for (const auto& [name, pool] : pools) outages_.Forget(name);
   connection_.reset();
   heard_.reset();
   profile_memories_.clear();
@@ -152,35 +163,28 @@ World FakeCluster::Observe() const {
   return world;
 }
 
-kube::Object FakeCluster::PoolObject(const std::string& name) const {
-  Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
-                                "unit": {"resources": {"cpu": "1"}}}})");
-  object["metadata"]["name"] = name;
-  object["spec"]["limit"] = pools.at(name).limit;
-  if (const std::string& timeout = pools.at(name).provision_timeout; !timeout.empty()) {
-    object["spec"]["scaling"] = "Autoscaled";
-    object["spec"]["provisionTimeout"] = timeout;
-  }
-  return kube::Object(object);
-}
-
 struct FakeCluster::Hand {
   FakeCluster& cluster;
 
   Answer operator()(const ReadPools& action) const {
     PoolsView view;
+    const base::WallTime now = cluster.now();
     view.catalog_revision = cluster.catalog_revision;
     for (const auto& [name, pool] : cluster.pools) {
-      PoolView one{*ResourcePool::FromObject(cluster.PoolObject(name)), pool.price, cluster.FreeUnits(name, ""),
-                   "nodes of " + name};
+      const std::optional<ResourcePool> valid = cluster.ValidPool(name);
+      if (!valid) continue;
+      PoolView one{*valid, pool.price, cluster.FreeUnits(name, ""), "nodes of " + name};
       one.paid_usd_per_unit_hour = pool.price.value_or(0);
       one.units_where_held = one.units;
       one.why_unpriced =
           fmt::format("the catalog (revision {}) does not hold it", cluster.catalog_revision.value_or(0));
       const auto choice = action.zones.find(name);
+      const std::vector<PoolOutage> outages = cluster.outages_.Of(valid->object);
       if (!pool.zone_prices.empty()) {
-        cluster.ReadZones(choice == action.zones.end() ? ZoneChoice() : choice->second, one);
+        const ZoneChoice wanted = choice == action.zones.end() ? ZoneChoice() : choice->second;
+        cluster.ReadZones(AvoidOutages(wanted, outages, valid->object.generation(), now), one);
       }
+      LimitByOutages(outages, now, one);
       view.pools.push_back(std::move(one));
     }
     return view;
@@ -246,8 +250,7 @@ struct FakeCluster::Hand {
         outcomes.tried.push_back(base::AlreadyExists("pod {}", name));
         continue;
       }
-      cluster.AddPod(pod);
-      outcomes.tried.push_back(absl::OkStatus());
+      outcomes.tried.push_back(cluster.AddPod(pod));
     }
     return outcomes;
   }
@@ -358,6 +361,7 @@ void FakeCluster::Store(const std::string& kind, Json object) {
 
 PassLog FakeCluster::Pass() {
   PassLog log;
+  if (!ManagedByThisOperator(kube::Object(job))) return log;
   const JobInput input = Input();
   seen_ = Observe();
   int actions = 0;
@@ -374,6 +378,13 @@ PassLog FakeCluster::Pass() {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
     if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
+    if (const auto* report = std::get_if<ReportNoNode>(&effect)) {
+      const std::optional<ResourcePool> pool = ValidPool(report->pool);
+      if (pool && pool->scaling == PoolScaling::kAutoscaled) {
+        outages_.Fail(pool->object, report->zone, PlacedPods(report->pool), now());
+        StoreOutages(report->pool);
+      }
+    }
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();
@@ -410,7 +421,8 @@ int FakeCluster::FreeUnits(const std::string& pool, const std::string& zone) con
     if (!zone.empty() && zone != ZoneOf(node)) continue;
     free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : UnitsOf(name);
   }
-  return std::min(free, pools.at(pool).limit);
+  const std::optional<ResourcePool> valid = ValidPool(pool);
+  return valid ? std::min(free, valid->limit) : 0;
 }
 
 void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
@@ -436,7 +448,7 @@ void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
   view.usd_per_unit_hour = price->price.usd_per_unit_hour;
   view.paid_usd_per_unit_hour = price->paid;
   if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
-  view.only_held = price->only_held;
+  if (price->only_held) view.only_held = "no offering of the pool is available since noon";
   view.zone = price->price.pin;
   view.units = FreeUnits(name, view.zone);
   view.units_where_held = FreeUnits(name, choice.held ? choice.held->zone : view.zone);
@@ -488,12 +500,14 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
   return false;
 }
 
-void FakeCluster::AddPod(const kube::Object& pod) {
+absl::Status FakeCluster::AddPod(const kube::Object& pod) {
+  MEDLEY_RETURN_IF_ERROR(CheckPod(pod));
   Json made = pod.json();
   made["metadata"]["uid"] = NewUid();
   made["metadata"]["creationTimestamp"] = base::FormatTime(now());
   made["status"] = {{"phase", "Pending"}};
   pods_[pod.key().name] = std::move(made);
+  return absl::OkStatus();
 }
 
 bool FakeCluster::StepCluster() {
@@ -501,6 +515,9 @@ bool FakeCluster::StepCluster() {
   for (const auto& [name, pool] : pools) changed = StepProfile(name) || changed;
   for (const std::string& name : pod_names()) {
     if (pods_.contains(name)) changed = StepPod(name, pods_[name]) || changed;
+  }
+  for (const auto& [name, pool] : pools) {
+    if (outages_.See(PoolObject(name), PlacedPods(name))) StoreOutages(name);
   }
   return StepCoordinator() || changed;
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/capacity/pool_outages.h"
 #include "operator/lifecycle/lifecycle.h"
 #include "operator/profiling/profiling.h"
 
@@ -48,6 +49,8 @@ class FakeCluster {
     bool HasPrice() const { return price || !zone_prices.empty(); }
   };
   std::map<std::string, Pool> pools;
+  // Merge patches of the ResourcePools, by name. A pool that is invalid with its patch does not exist for the job.
+  std::map<std::string, kube::Json> pool_patches;
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
@@ -84,6 +87,7 @@ class FakeCluster {
   void SetPodStatus(const std::string& name, const kube::Json& status);                  // merged
   Observation& coordinator();                                                            // what it reports; it must run
   void Advance(base::nanoseconds by) { elapsed_ += by; }
+  void FailOnPool(const std::string& pool);  // pods of another job found no node there
   void RestartOperator();
 
   // --- What happens.
@@ -107,6 +111,8 @@ class FakeCluster {
   Memory& memory() { return memory_; }
   const std::vector<std::string>& events() const { return events_; }  // of all passes
   bool HasEvent(const std::string& reason, const std::string& part = "") const;
+  // Of the pool, as its status stores them.
+  const std::vector<PoolOutage>& outages(const std::string& pool) { return stored_outages_[pool]; }
   int plans_asked() const { return plans_asked_; }
   const model::PlanRequest& last_request() const { return last_request_; }
   std::optional<PlanRecord> stored_plan() const;
@@ -134,8 +140,11 @@ class FakeCluster {
   base::WallTime now() const;
   bool StepPod(const std::string& name, kube::Json& pod);
   bool StepProfile(const std::string& pool);
-  void AddPod(const kube::Object& pod);
+  absl::Status AddPod(const kube::Object& pod);  // InvalidArgument as an API server says
+  PoolOutages::Placed PlacedPods(const std::string& pool) const;
+  void StoreOutages(const std::string& pool);
   kube::Object PoolObject(const std::string& name) const;
+  std::optional<ResourcePool> ValidPool(const std::string& name) const;  // nullopt: the operator refuses it
   profiling::World ObserveProfile(const std::string& pool) const;
   bool MayWantProfiles() const;
   bool StepCoordinator();
@@ -144,6 +153,7 @@ class FakeCluster {
   int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty
   void ReadZones(const ZoneChoice& choice, PoolView& view) const;
   void Store(const std::string& kind, kube::Json object);
+  bool WantsSuspension() const;
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);
   bool HasReasonToDelete(const kube::Json& pod) const;
@@ -157,6 +167,8 @@ class FakeCluster {
   std::map<std::string, profiling::Memory> profile_memories_;  // by pool
   std::map<std::string, ProfileProgress> open_profiles_;       // by pool
   std::set<std::string> measured_;                             // pools whose profile is stored
+  PoolOutages outages_;
+  std::map<std::string, std::vector<PoolOutage>> stored_outages_;  // in the statuses of pools
   std::set<std::string> reserved_;
   bool in_line_ = false;
   Memory memory_;

@@ -23,14 +23,17 @@ const kube::Json* FakeCluster::FindObject(const std::string& kind, const std::st
 
 void FakeCluster::Violate(const std::string& what) { violations_.push_back(what + "\nafter\n" + trace()); }
 
+bool FakeCluster::WantsSuspension() const {
+  return kube::Object(job).At("/spec/runPolicy/suspend") == kube::Json(true);
+}
+
 void FakeCluster::CheckAction(const Action& action) {
   const JobStatus current = status();
   const bool stopped = current.finished() || current.conditions.IsTrue(kSuspendedCondition) ||
                        job["metadata"].contains("deletionTimestamp");
   const bool starts = std::holds_alternative<CreatePods>(action) || std::holds_alternative<AskForPlan>(action) ||
                       std::holds_alternative<SavePlan>(action) || std::holds_alternative<SendPlan>(action);
-  const bool resumed = !job["spec"].value("/runPolicy/suspend"_json_pointer, false) && !current.finished() &&
-                       !job["metadata"].contains("deletionTimestamp");
+  const bool resumed = !WantsSuspension() && !current.finished() && !job["metadata"].contains("deletionTimestamp");
   if (stopped && starts && !resumed) Violate("a job that has ended or is suspended does: " + Describe(action));
   if (const auto* create = std::get_if<CreatePods>(&action)) {
     std::set<std::string> names;
@@ -48,7 +51,7 @@ bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
   const kube::Object object(pod);
   if (!IsMember(object) || WorkerHasEnded(object) || object.String("/status/phase") != "Running") return true;
   if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
-  if (job["spec"].value("/runPolicy/suspend"_json_pointer, false)) return true;
+  if (WantsSuspension()) return true;
   // Without a coordinator that trains, the job is restarted or at its end.
   const auto leader = pods_.find("adult-coordinator");
   const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() &&

@@ -37,9 +37,10 @@ profiling::World FakeCluster::ObserveProfile(const std::string& pool) const {
   world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
   const JobInput input = Input();
   world.stored = objects_.contains("ConfigMap/" + ProfileConfigMapName(input.profile_hash, pool));
-  if (!MayWantProfiles() || !pools.at(pool).HasPrice()) return world;
+  const std::optional<ResourcePool> valid = ValidPool(pool);
+  if (!MayWantProfiles() || !valid || !pools.at(pool).HasPrice()) return world;
   world.job = input.job;
-  world.pool = ResourcePool::FromObject(PoolObject(pool)).value();
+  world.pool = *valid;
   world.free_units = FreeUnits(pool, "");
   for (const auto& [name, pod] : pods_) {
     const kube::Object object(pod);
@@ -65,7 +66,7 @@ bool FakeCluster::StepProfile(const std::string& pool) {
   profile_memories_[pool] = decision.memory;
   for (const profiling::Event& event : decision.events) events_.push_back(event.reason + ": " + event.message);
   if (decision.step == Step::kCreatePod) {
-    AddPod(ProfilerPod(*world.job, *world.pool, options.worker));
+    if (!AddPod(ProfilerPod(*world.job, *world.pool, options.worker)).ok()) profile_memories_[pool] = {};
   } else if (decision.step == Step::kDeletePods) {
     TerminatePod(name, base::seconds(1));
   } else if (decision.step == Step::kStore) {

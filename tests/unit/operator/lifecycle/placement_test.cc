@@ -1,6 +1,8 @@
 // Pods that find no node although their units count as free.
 #include <gmock/gmock.h>
 
+#include <optional>
+
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -65,6 +67,75 @@ TEST(PlacementTest, AnAutoscaledPoolGetsTheTimeThatItsNodesNeed) {
   cluster.blocked_nodes.clear();
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
   EXPECT_EQ(cluster.plans_asked(), 1);
+}
+
+// Pool a is autoscaled and brings no nodes; other pools have no units.
+void WaitForOutage(FakeCluster& cluster) {
+  cluster.pools["a"].provision_timeout = "2m";
+  PlanOnBlockedNodes(cluster);
+  for (int i = 0; i < 200 && cluster.outages("a").empty(); ++i) cluster.PassFor(base::seconds(1));
+  ASSERT_EQ(cluster.outages("a").size(), 1u) << cluster.trace();
+}
+
+TEST(OutageTest, WithoutANodeInTimeAPoolIsUnavailableForAWhile) {
+  FakeCluster cluster;
+  WaitForOutage(cluster);
+  const PoolOutage outage = cluster.outages("a").front();
+  EXPECT_EQ(outage.failures, 1);
+  EXPECT_EQ(outage.until - outage.since, std::chrono::minutes(5));
+  cluster.PassFor(std::chrono::minutes(3));
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("because no node came for its pods"));
+  EXPECT_THAT(cluster.pod_names(), IsEmpty());
+  EXPECT_EQ(cluster.last_request().resources.front().limit, 0);
+}
+
+TEST(OutageTest, EachFailureInARowDoublesItAlsoAfterARestartOfTheOperator) {
+  FakeCluster cluster;
+  WaitForOutage(cluster);
+  cluster.RestartOperator();
+  EXPECT_EQ(cluster.outages("a").front().failures, 1);
+  for (int i = 0; i < 1200 && cluster.outages("a").front().failures == 1; ++i) cluster.PassFor(base::seconds(1));
+  const PoolOutage second = cluster.outages("a").front();
+  EXPECT_EQ(second.failures, 2);
+  const PoolOutage first = AfterFailure(std::nullopt, "", 0, second.since);
+  EXPECT_EQ(first.until - first.since, std::chrono::minutes(5));
+  EXPECT_GT(second.until - second.since, std::chrono::minutes(15));
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(OutageTest, ItEndsWhenAPodOfThePoolGetsANode) {
+  FakeCluster cluster;
+  WaitForOutage(cluster);
+  cluster.blocked_nodes.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();  // after the outage
+  EXPECT_THAT(cluster.outages("a"), IsEmpty());
+}
+
+TEST(OutageTest, AJobThatTrainsKeepsItsUnitsAndTakesNoMore) {
+  FakeCluster cluster;
+  for (const char* other : {"b", "c"}) cluster.pools[other].limit = 0;
+  cluster.pools["a"].provision_timeout = "2m";
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::set<std::string> pods = cluster.pod_names();
+  cluster.FailOnPool("a");  // of another job
+  cluster.SetSpec({{"objective", {{"minThroughput", 1}}}});
+  cluster.PassFor(base::seconds(30));
+  EXPECT_EQ(cluster.last_request().resources.front().limit, 2) << "what the job holds";
+  EXPECT_EQ(cluster.pod_names(), pods);
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
+  cluster.PassFor(std::chrono::minutes(10));
+  EXPECT_EQ(cluster.last_request().resources.front().limit, 4) << "the pool counts as grown after the outage";
+  EXPECT_EQ(cluster.pod_names(), pods);
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(OutageTest, AnEditOfThePoolEndsIt) {
+  FakeCluster cluster;
+  WaitForOutage(cluster);
+  cluster.pool_patches["a"] = {{"metadata", {{"generation", 2}}}};
+  cluster.blocked_nodes.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
 }
 
 TEST(PlacementTest, AJobThatTrainsGoesBackToItsPlan) {

@@ -22,6 +22,36 @@ std::string PlaceOf(const FakeCluster& cluster) {
   return places.size() == 1 ? *places.begin() : "in more than one place";
 }
 
+// Where every offering is unavailable, a running job keeps its units, and another job gets none and says why.
+TEST(UnavailableTest, ARunningJobKeepsItsUnits) {
+  FakeCluster cluster;
+  GiveZones(cluster, 1, 1.2);
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::set<std::string> pods = cluster.pod_names();
+  cluster.pools["a"].unavailable_zones = {"z0", "z1"};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(PlaceOf(cluster), "a/z0");
+  EXPECT_EQ(cluster.pod_names(), pods);
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
+}
+
+TEST(UnavailableTest, AJobThatHoldsNoUnitsGetsNoneAndSaysWhy) {
+  FakeCluster cluster;
+  GiveZones(cluster, 1, 1.2);
+  cluster.pools["a"].unavailable_zones = {"z0", "z1"};
+  for (const char* other : {"b", "c"}) cluster.pools[other].limit = 0;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition),
+              testing::HasSubstr("no offering of the pool is available since noon"));
+  ASSERT_EQ(cluster.last_request().resources.front().name, "a");
+  EXPECT_EQ(cluster.last_request().resources.front().limit, 0);
+  EXPECT_EQ(cluster.last_request().resources.front().price_per_unit_hour, 1);
+  cluster.pools["a"].unavailable_zones.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(PlaceOf(cluster), "a/z0");
+}
+
 struct ZoneCase {
   const char* name;
   std::function<void(FakeCluster&)> happens;

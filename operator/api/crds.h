@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace medley::cli {
+namespace medley::ops {
 
 // The (file name, text) of each definition.
 std::vector<std::pair<std::string_view, std::string_view>> BundledCrds();
 
-}  // namespace medley::cli
+}  // namespace medley::ops
