@@ -8,6 +8,7 @@
 #include "kube/client.h"
 #include "operator/capacity/capacity_view.h"
 #include "operator/capacity/waiting_line.h"
+#include "operator/controllers/slow_calls.h"
 #include "operator/lifecycle/options.h"
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
@@ -35,6 +36,7 @@ struct JobDeps {
   WaitingLine& line;
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
+  SlowCalls& calls;
   ObservationSender& observations;
   profiling::Board& profiles;
   EventRecorder& events;

@@ -14,20 +14,32 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
+constexpr char kSuspendingReason[] = "Suspending";
+
+// Before the coordinator is asked: a coordinator that ends then was suspended, also for the next leader.
+absl::Status StoreSuspending(Pass& pass) {
+  if (IsSuspending(pass)) return absl::OkStatus();
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kUnknown, kSuspendingReason,
+               "The coordinator takes a checkpoint and stops.");
+  return WriteStatus(pass);
+}
 
 // The checkpoint, and the conditions.
-absl::Status StopTraining(Pass& pass, const TrainingJob& job) {
+// False: the coordinator has not answered yet.
+absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
   std::string what = "nothing was running";
   // An operator that has just started is not connected yet.
   if (pass.memory.planning.record) MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
   if (!pass.coordinator.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Outcome outcome,
+    MEDLEY_RETURN_IF_ERROR(StoreSuspending(pass));
+    MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Answer outcome,
                             pass.Ask(SuspendTraining{"spec.runPolicy.suspend", pass.options.suspend_timeout}));
-    MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome.step.status(), "suspend the job"));
-    what = outcome.step.ok()
-               ? fmt::format("checkpoint at step {}", *outcome.step)
-               : "no checkpoint could be taken, so the last one counts: " + base::Message(outcome.step.status());
-    pass.observed = outcome.observed;
+    if (!outcome) return false;
+    MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome->step.status(), "suspend the job"));
+    what = outcome->step.ok()
+               ? fmt::format("checkpoint at step {}", *outcome->step)
+               : "no checkpoint could be taken, so the last one counts: " + base::Message(outcome->step.status());
+    pass.observed = outcome->observed;
   }
   if (pass.observed != nullptr) RecordObservation(pass);
   SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, "Suspended", what);
@@ -36,14 +48,22 @@ absl::Status StopTraining(Pass& pass, const TrainingJob& job) {
   pass.memory.status.current.conditions.Remove(kRescalingCondition);
   pass.memory.status.current.conditions.Remove(kRestartingCondition);
   pass.Event("Suspended", what);
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace
 
+bool IsSuspending(const Pass& pass) {
+  const Condition* suspended = pass.memory.status.current.conditions.Find(kSuspendedCondition);
+  return suspended != nullptr && suspended->reason == kSuspendingReason;
+}
+
 absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   JobStatus& status = pass.memory.status.current;
-  if (!status.conditions.IsTrue(kSuspendedCondition)) MEDLEY_RETURN_IF_ERROR(StopTraining(pass, job));
+  if (!status.conditions.IsTrue(kSuspendedCondition)) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool stopped, StopTraining(pass, job));
+    if (!stopped) return absl::OkStatus();
+  }
   status.start_time.clear();  // as Kubernetes does for its Jobs
   status.replicas = 0;
   ForgetCoordinator(pass);

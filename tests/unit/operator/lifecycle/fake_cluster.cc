@@ -112,6 +112,7 @@ void FakeCluster::RestartOperator() {
   open_profiles_.clear();
   reserved_.clear();
   in_line_ = false;
+  calls_.clear();
   trace_.push_back("--- the operator restarts");
 }
 
@@ -200,8 +201,8 @@ struct FakeCluster::Hand {
     if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
-  Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
-  Answer operator()(const TakeTurn&) const { return TakeTurn::Turn{cluster.ahead}; }
+  Answer operator()(const ReadLog&) const { return ReadLog::Answer(cluster.pod_log); }
+  Answer operator()(const TakeTurn&) const { return TakeTurn::Taken{cluster.ahead, 1}; }
   Answer operator()(const ReserveUnits& action) const {
     cluster.reserved_.clear();
     for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
@@ -267,22 +268,22 @@ struct FakeCluster::Hand {
     return std::make_shared<const Observation>(cluster.coordinator_->observation);
   }
   Answer operator()(const SendPlan& action) const {
-    if (!cluster.coordinator_) return absl::StatusOr<int64_t>(base::Unavailable("the coordinator does not answer"));
+    if (!cluster.coordinator_) return SendPlan::Answer(base::Unavailable("the coordinator does not answer"));
     Coordinator& coordinator = *cluster.coordinator_;
     const int64_t generation = action.plan.plan.generation;
     if (generation < coordinator.observation.generation) {
-      return absl::StatusOr<int64_t>(base::FailedPrecondition("generation {} is in force", generation));
+      return SendPlan::Answer(base::FailedPrecondition("generation {} is in force", generation));
     }
     const auto& refused = coordinator.observation.refused;
     if (refused && refused->generation == generation) {
-      return absl::StatusOr<int64_t>(base::FailedPrecondition("plan {} was given up", generation));
+      return SendPlan::Answer(base::FailedPrecondition("plan {} was given up", generation));
     }
     if (generation > coordinator.observation.generation) {
       coordinator.observation.refused.reset();
       coordinator.next = action.plan;
       coordinator.observation.next_generation = generation;
     }
-    return absl::StatusOr<int64_t>(generation);
+    return SendPlan::Answer(generation);
   }
   Answer operator()(const SuspendTraining&) const {
     SuspendTraining::Outcome outcome{int64_t{42}, nullptr};
@@ -292,17 +293,29 @@ struct FakeCluster::Hand {
     } else {
       outcome.step = base::Unavailable("the coordinator does not answer");
     }
-    return outcome;
+    return SuspendTraining::Answer(outcome);
   }
-  Answer operator()(const DrainMembers&) const { return absl::OkStatus(); }
+  Answer operator()(const DrainMembers&) const { return DrainMembers::Answer(absl::OkStatus()); }
   Answer operator()(const AskForPlan& action) const {
     ++cluster.plans_asked_;
-    cluster.last_request_ = action.request;
-    return cluster.planner ? cluster.planner(action.request) : FirstPoolWithRoom(action.request);
+    cluster.last_request_ = *action.request;
+    return AskForPlan::Answer(cluster.planner ? cluster.planner(*action.request) : FirstPoolWithRoom(*action.request));
   }
 };
 
 namespace {
+
+// The answer of an action that may take long.
+struct NotYet {
+  template <typename A>
+  Answer operator()(const A&) const {
+    if constexpr (std::is_constructible_v<typename A::Answer, std::nullopt_t>) {
+      return typename A::Answer(std::nullopt);
+    } else {
+      MEDLEY_CHECK(false, "this action is answered at once");
+    }
+  }
+};
 
 // The answer with which an action fails.
 struct Failure {
@@ -311,7 +324,7 @@ struct Failure {
   template <typename A>
   Answer operator()(const A&) const {
     using Result = typename A::Answer;
-    if constexpr (std::is_constructible_v<Result, absl::Status>) {
+    if constexpr (std::is_constructible_v<Result, absl::Status>) {  // also an optional
       return Result(error);
     } else {
       MEDLEY_CHECK(false, "this action cannot fail");
@@ -320,15 +333,32 @@ struct Failure {
   Answer operator()(const CreatePods&) const { return CreatePods::Outcomes{{error}}; }
   Answer operator()(const DeletePods&) const { return DeletePods::Outcome{{}, error}; }
   Answer operator()(const SavePlan&) const { return SavePlan::Outcome{error, "", false, nullptr}; }
-  Answer operator()(const SuspendTraining&) const { return SuspendTraining::Outcome{error, nullptr}; }
+  Answer operator()(const SuspendTraining&) const {
+    return SuspendTraining::Answer(SuspendTraining::Outcome{error, nullptr});
+  }
   Answer operator()(const AskForPlan&) const {
-    return AskForPlan::Outcome{error, error.code() == absl::StatusCode::kUnavailable};
+    return AskForPlan::Answer(AskForPlan::Outcome{error, error.code() == absl::StatusCode::kUnavailable});
   }
 };
 
 }  // namespace
 
+std::optional<Answer> FakeCluster::Delayed(const Action& action) {
+  const std::string what = Describe(action);
+  const auto delay =
+      std::find_if(delays.begin(), delays.end(), [&](const auto& each) { return what.starts_with(each.first); });
+  if (delay == delays.end()) return std::nullopt;
+  const auto* plan = std::get_if<AskForPlan>(&action);
+  const std::shared_ptr<const void> request = plan == nullptr ? nullptr : plan->request;
+  Call& call = calls_[delay->first];
+  if (call.question != what || call.request != request) call = {what, request, elapsed_ + delay->second};
+  if (elapsed_ < call.due) return std::visit(NotYet(), action);
+  calls_.erase(delay->first);
+  return std::nullopt;
+}
+
 Answer FakeCluster::Carry(const Action& action) {
+  if (auto not_yet = Delayed(action)) return *std::move(not_yet);
   const std::string what = Describe(action);
   for (const auto& [prefix, error] : failures) {
     if (what.starts_with(prefix)) return std::visit(Failure{error}, action);
@@ -356,7 +386,7 @@ PassLog FakeCluster::Pass() {
   };
   const Decision decision = Decide(input, seen_, memory_, respond, options);
   memory_ = decision.memory;
-  in_line_ = decision.waits_for_units;
+  in_line_ = decision.line != LinePlace::kNone;
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
@@ -502,8 +532,11 @@ bool FakeCluster::Settle() {
     const bool acted =
         !pass.events.empty() || std::any_of(pass.actions.begin(), pass.actions.end(),
                                             [](const std::string& action) { return action != "ask for a plan"; });
-    const base::nanoseconds wait =
-        std::clamp(pass.requeue_after.value_or(kLongestWait), base::nanoseconds(base::milliseconds(1)), kLongestWait);
+    base::nanoseconds wait = pass.requeue_after.value_or(kLongestWait);
+    for (const auto& [prefix, call] : calls_) {
+      if (call.due > elapsed_) wait = std::min(wait, call.due - elapsed_);
+    }
+    wait = std::clamp(wait, base::nanoseconds(base::milliseconds(1)), kLongestWait);
     quiet = stepped || acted ? base::nanoseconds(0) : quiet + wait;
     if (quiet >= std::chrono::minutes(10)) return true;
     Advance(wait);

@@ -71,6 +71,10 @@ class FakeCluster {
   // By Describe's prefix: the error with which the action fails. Nothing is done then.
   std::map<std::string, absl::Status> failures;
 
+  // By Describe's prefix: how long the answer takes, of actions that may take long. The same action asks for it again;
+  // the job gets a pass when it is there.
+  std::map<std::string, base::nanoseconds> delays;
+
   void SetSpec(const kube::Json& merge_patch);  // raises metadata.generation
   // A pod of any role ends. `code` 0: it succeeds.
   void FailPod(const std::string& name, int code);
@@ -143,6 +147,8 @@ class FakeCluster {
   void CheckDeletion(const DeletePods& action);
   bool HasReasonToDelete(const kube::Json& pod) const;
   void Violate(const std::string& what);
+  // The answer is not there yet: that which says so. nullopt: it is there, or the action has no delay.
+  std::optional<Answer> Delayed(const Action& action);
 
   std::map<std::string, kube::Json> pods_;     // by name
   std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
@@ -154,6 +160,12 @@ class FakeCluster {
   std::set<std::string> measured_;                             // pools whose profile is stored
   std::set<std::string> reserved_;
   bool in_line_ = false;
+  struct Call {
+    std::string question;
+    std::shared_ptr<const void> request;
+    base::nanoseconds due{0};  // on the clock of elapsed_
+  };
+  std::map<std::string, Call> calls_;  // whose answer is not there yet, by prefix
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};
