@@ -35,7 +35,7 @@ class SlowCalls {
     bool operator==(const Question&) const = default;
   };
   using Call = std::function<lifecycle::Answer(std::stop_token)>;
-  // Called from a thread of a pool when an answer is there.
+  // Called from a thread of a pool when an answer has come.
   using OnAnswer = std::function<void(const kube::Key& job)>;
 
   SlowCalls(Options options, OnAnswer on_answer);

@@ -1,8 +1,9 @@
 // Everything that the life of a job can do to the world, as values.
 //
-// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out at once, or begins
-// to where that may take long. Then the answer is nullopt; the job gets a pass when it is there, and the same action is
-// answered in that pass or a later one. An Effect has none: the shell carries out all effects, in order, when the pass has ended.
+// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out at once. Where
+// that may take long, it only begins, and the answer is nullopt; the job gets a pass when the answer has come, and the
+// same action is answered in that pass. An Effect has none: the shell carries out all effects, in order, when the pass
+// has ended.
 #pragma once
 
 #include <absl/status/status.h>

@@ -65,8 +65,8 @@ absl::Status DeletePlan(Pass& pass);
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job);
 
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools);
-// Makes the feasible result of a search the job's plan. False: its units are not available any more. Errors: the plan is invalid, or
-// could not be stored.
+// Makes the feasible result of a search the job's plan. False: its units are not available any more. Errors: the plan
+// is invalid, or could not be stored.
 absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch& search,
                             const model::PlanResult& result, const std::string& reason);
 // What a plan that replaces the present one falls back to: the plan in force; null: none is. Needs a plan.

@@ -72,7 +72,7 @@ class FakeCluster {
   std::map<std::string, absl::Status> failures;
 
   // By Describe's prefix: how long the answer takes, of actions that may take long. The same action asks for it again;
-  // the job gets a pass when it is there.
+  // the job gets a pass when it has come.
   std::map<std::string, base::nanoseconds> delays;
 
   void SetSpec(const kube::Json& merge_patch);  // raises metadata.generation
@@ -147,7 +147,7 @@ class FakeCluster {
   void CheckDeletion(const DeletePods& action);
   bool HasReasonToDelete(const kube::Json& pod) const;
   void Violate(const std::string& what);
-  // The answer is not there yet: that which says so. nullopt: it is there, or the action has no delay.
+  // The answer that says that the answer has not come yet. nullopt: it has come, or the action has no delay.
   std::optional<Answer> Delayed(const Action& action);
 
   std::map<std::string, kube::Json> pods_;     // by name

@@ -18,7 +18,7 @@ class SlowAnswersTest : public testing::Test {
  protected:
   void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
   void Train() { ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace(); }
-  // Pool a becomes too dear, so that another plan is asked for.
+  // Pool a becomes too expensive, so that another plan is asked for.
   void AskForAnotherPlan() {
     cluster_.delays["ask for a plan"] = kSlow;
     cluster_.pools["a"].price = 10;
