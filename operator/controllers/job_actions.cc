@@ -47,10 +47,20 @@ using lifecycle::SuspendTraining;
 using lifecycle::TakeTurn;
 using lifecycle::WriteLog;
 
+namespace {
+
+constexpr size_t kLongestLog = 1 << 20;  // bytes
+
+}  // namespace
+
 template <typename A, typename Call>
 Answer JobActions::Slow(const SlowCalls::Question& question, SlowCalls::Pool pool, Call call) {
   const auto answer = [call = std::move(call)](std::stop_token stop) -> Answer {
-    return typename A::Answer(call(std::move(stop)));
+    try {
+      return typename A::Answer(call(std::move(stop)));
+    } catch (const std::exception& error) {  // of a library; it must not end the process
+      return typename A::Answer(typename A::Answer::value_type{base::Internal("exception: {}", error.what())});
+    }
   };
   return deps_.calls.Ask(key_, question, pool, answer).value_or(Answer(typename A::Answer()));
 }
@@ -88,8 +98,15 @@ Answer JobActions::Carry(const ReadLog& action) {
   std::string path = kube::resources::Pods().Path(action.pod.ns, action.pod.name, "log");
   path += std::string("?container=") + kWorkerContainer;
   if (action.tail_lines > 0) path += "&tailLines=" + std::to_string(action.tail_lines);
-  return Slow<ReadLog>({"log of " + action.uid, path, nullptr}, SlowCalls::Pool::kPods,
-                       [&client = deps_.client, path](const std::stop_token&) { return client.GetRaw(path); });
+  const auto read = [&client = deps_.client, path](std::stop_token stop) -> absl::StatusOr<std::string> {
+    std::string log;
+    MEDLEY_RETURN_IF_ERROR(client.StreamRaw(path, std::move(stop), [&](std::string_view piece) {
+      log += piece;
+      return log.size() < kLongestLog;
+    }));
+    return log;
+  };
+  return Slow<ReadLog>({"log of " + action.uid, path, nullptr}, SlowCalls::Pool::kLogs, read);
 }
 
 Answer JobActions::Carry(const TakeTurn&) {
@@ -229,7 +246,7 @@ Answer JobActions::Carry(const SendPlan& action) {
   const auto link = deps_.links.Find(key_);
   if (link == nullptr) return SendPlan::Answer(base::Unavailable("not connected to the coordinator"));
   const std::string text = link->address() + " " + std::to_string(action.plan.plan.generation);
-  return Slow<SendPlan>({"send plan", text, nullptr}, SlowCalls::Pool::kPods,
+  return Slow<SendPlan>({"send plan", text, nullptr}, SlowCalls::Pool::kCoordinators,
                         [link, plan = action.plan, term = term_](std::stop_token stop) {
                           return link->ApplyPlan(plan, term, std::move(stop));
                         });
@@ -241,7 +258,7 @@ Answer JobActions::Carry(const SuspendTraining& action) {
   if (link == nullptr) {
     return SuspendTraining::Answer(Outcome{base::Unavailable("not connected to the coordinator"), nullptr});
   }
-  return Slow<SuspendTraining>({"suspend", link->address(), nullptr}, SlowCalls::Pool::kPods,
+  return Slow<SuspendTraining>({"suspend", link->address(), nullptr}, SlowCalls::Pool::kSuspensions,
                                [link, action, term = term_](std::stop_token stop) {
                                  auto step = link->Suspend(action.reason, action.timeout, term, std::move(stop));
                                  return Outcome{std::move(step), link->latest()};
@@ -252,14 +269,14 @@ Answer JobActions::Carry(const DrainMembers& action) {
   const auto link = deps_.links.Find(key_);
   if (link == nullptr) return DrainMembers::Answer(base::Unavailable("not connected to the coordinator"));
   const std::string text = fmt::format("{}: {}", link->address(), fmt::join(action.members, ","));
-  return Slow<DrainMembers>({"drain", text, nullptr}, SlowCalls::Pool::kPods,
+  return Slow<DrainMembers>({"drain", text, nullptr}, SlowCalls::Pool::kCoordinators,
                             [link, action, term = term_](std::stop_token stop) {
                               return link->Drain(action.members, action.notice, term, std::move(stop));
                             });
 }
 
 Answer JobActions::Carry(const AskForPlan& action) {
-  return Slow<AskForPlan>({"plan", "", action.request}, SlowCalls::Pool::kPlanner,
+  return Slow<AskForPlan>({"plan", "", action.request, static_cast<int>(action.urgency)}, SlowCalls::Pool::kPlanner,
                           [&scheduler = deps_.scheduler, request = action.request](std::stop_token stop) {
                             AskForPlan::Outcome outcome{scheduler.Plan(*request, std::move(stop)), false};
                             outcome.unavailable = !outcome.result.ok() && IsSchedulerAway(outcome.result.status());

@@ -44,7 +44,10 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
 
 absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lifecycle::Memory& memory) {
   const bool first = memory.uid != object->uid();
-  if (first && !memory.uid.empty()) deps_.capacity.Release(memory.uid);  // of an earlier job of this name
+  if (first && !memory.uid.empty()) {  // of an earlier job of this name
+    deps_.capacity.Release(memory.uid);
+    deps_.calls.Drop(object->key());
+  }
   const int64_t turn = deps_.line.turn();
   const lifecycle::JobInput input = ReadJobInput(deps_, object);
   const lifecycle::World world = ReadWorld(deps_, object, memory, first);

@@ -16,20 +16,44 @@ struct SlowCalls::State {
 class SlowCalls::Threads {
  public:
   explicit Threads(int count) : pool_(static_cast<size_t>(count)) {}
-  void Submit(std::function<void()> call) { boost::asio::post(pool_, std::move(call)); }
+
+  void Submit(int urgency, std::function<void()> call) {
+    {
+      base::MutexLock lock(mutex_);
+      waiting_.emplace(-urgency, std::move(call));
+    }
+    boost::asio::post(pool_, [this] { RunNext(); });
+  }
   void Stop() {
     pool_.stop();  // calls that have not begun are dropped
     pool_.join();
   }
 
  private:
-  boost::asio::thread_pool pool_;
+  void RunNext() {
+    std::function<void()> call;
+    {
+      base::MutexLock lock(mutex_);
+      call = std::move(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+    }
+    call();
+  }
+
+  base::Mutex mutex_;
+  std::multimap<int, std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);  // the most urgent first; else in order
+  boost::asio::thread_pool pool_;                                              // last: its threads use the above
 };
 
 SlowCalls::SlowCalls(Options options, OnAnswer on_answer)
-    : on_answer_(std::move(on_answer)),
-      planner_(std::make_unique<Threads>(options.planner_threads)),
-      pods_(std::make_unique<Threads>(options.pod_threads)) {}
+    : on_answer_(std::move(on_answer)), pools_([&options] {
+        std::map<Pool, std::unique_ptr<Threads>> pools;
+        pools[Pool::kPlanner] = std::make_unique<Threads>(options.planner_threads);
+        pools[Pool::kCoordinators] = std::make_unique<Threads>(options.coordinator_threads);
+        pools[Pool::kSuspensions] = std::make_unique<Threads>(options.suspension_threads);
+        pools[Pool::kLogs] = std::make_unique<Threads>(options.log_threads);
+        return pools;
+      }()) {}
 
 SlowCalls::~SlowCalls() { Stop(); }
 
@@ -47,8 +71,7 @@ std::optional<lifecycle::Answer> SlowCalls::Ask(const kube::Key& job, const Ques
   if (state != nullptr) state->stop.request_stop();
   state = std::make_shared<State>();
   state->question = question;
-  Threads& threads = pool == Pool::kPlanner ? *planner_ : *pods_;
-  threads.Submit([this, job, begun = state, call] { Run(job, begun, call); });
+  pools_.at(pool)->Submit(question.urgency, [this, job, begun = state, call] { Run(job, begun, call); });
   return std::nullopt;
 }
 
@@ -91,8 +114,7 @@ void SlowCalls::Stop() {
       for (auto& [kind, state] : calls) state->stop.request_stop();
     }
   }
-  planner_->Stop();
-  pods_->Stop();
+  for (const auto& [pool, threads] : pools_) threads->Stop();
 }
 
 }  // namespace medley::ops

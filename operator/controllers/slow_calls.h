@@ -23,16 +23,22 @@ namespace medley::ops {
 class SlowCalls {
  public:
   struct Options {
-    int planner_threads = 16;  // plans that are asked for at once, of all jobs; others wait for their turn
-    int pod_threads = 32;      // calls to coordinators and for logs at once
+    int planner_threads = 16;  // plans that are asked for at once, of all jobs; others wait
+    int coordinator_threads = 32;
+    int suspension_threads = 16;  // each lasts as long as a checkpoint
+    int log_threads = 8;          // a kubelet that does not answer holds one for the client's timeout
   };
-  enum class Pool { kPlanner, kPods };
-  // Two questions are the same if their texts and objects are.
+  // Each has threads of its own, so that slow calls of one kind do not delay urgent ones of another.
+  enum class Pool { kPlanner, kCoordinators, kSuspensions, kLogs };
+  // Two questions are the same if their kinds, texts and objects are.
   struct Question {
     std::string kind;
     std::string text;
     std::shared_ptr<const void> object;  // compared by address; may be null
-    bool operator==(const Question&) const = default;
+    int urgency = 0;                     // of calls that wait for a thread of their pool, higher ones are made first
+    bool operator==(const Question& other) const {
+      return kind == other.kind && text == other.text && object == other.object;
+    }
   };
   using Call = std::function<lifecycle::Answer(std::stop_token)>;
   // Called from a thread of a pool when an answer has come.
@@ -41,11 +47,11 @@ class SlowCalls {
   SlowCalls(Options options, OnAnswer on_answer);
   ~SlowCalls();  // Stop
 
-  // Hands over the answer of `call`, once; nullopt: it is not there yet. The call begins unless it runs already. A call
-  // of the same kind with another question is cancelled.
+  // Hands over the answer of `call`, once; nullopt: it has not come yet. The call begins unless it runs already. A call
+  // of the same kind with another question is cancelled. `call` throws nothing.
   std::optional<lifecycle::Answer> Ask(const kube::Key& job, const Question& question, Pool pool, const Call& call);
-  // Call it after each pass over a job. Drops the answers that were there during the whole pass and that it did not ask
-  // for: the job has changed its mind.
+  // Call it after each pass that succeeded. Drops the answers that had come before the pass began and that it did not
+  // ask for: the job does not need them any more.
   void EndPass(const kube::Key& job);
   // Cancels the calls of a job that does not exist any more.
   void Drop(const kube::Key& job);
@@ -61,8 +67,7 @@ class SlowCalls {
   base::Mutex mutex_;
   std::map<kube::Key, std::map<std::string, std::shared_ptr<State>>> calls_ ABSL_GUARDED_BY(mutex_);  // by kind
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  const std::unique_ptr<Threads> planner_;
-  const std::unique_ptr<Threads> pods_;
+  const std::map<Pool, std::unique_ptr<Threads>> pools_;
 };
 
 }  // namespace medley::ops

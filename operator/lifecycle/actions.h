@@ -201,6 +201,12 @@ struct DrainMembers {
 
 // --- The scheduling service.
 
+enum class Urgency {
+  kReplan,      // the job has a plan
+  kFirstPlan,   // it waits
+  kEvacuation,  // its nodes will be lost
+};
+
 struct AskForPlan {
   struct Outcome {
     absl::StatusOr<model::PlanResult> result;
@@ -208,6 +214,7 @@ struct AskForPlan {
   };
   using Answer = std::optional<Outcome>;
   std::shared_ptr<const model::PlanRequest> request;  // two questions are the same if they share the request
+  Urgency urgency = Urgency::kReplan;
 };
 
 using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits, EnsureObject,

@@ -168,11 +168,18 @@ absl::Status Pursue(Pass& pass, const TrainingJob& job, PlanSearch search) {
 }
 
 // What made a forced search necessary may be over when its answer comes.
-absl::StatusOr<bool> IsStillWanted(Pass& pass, const PlanSearch& search) {
+absl::StatusOr<bool> IsStillWanted(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
   if (search.reason == "PlanRefused") return IsRefused(pass);
-  if (search.reason != "MemberUnschedulable") return true;
-  MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
-  return !stuck.empty();
+  if (search.reason == "ThroughputBelowGoal") return IsBelowGoal(pass, job);
+  if (search.reason == "MemberUnschedulable") {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
+    return !stuck.empty();
+  }
+  if (search.reason == "CapacityLowered" || search.reason == "PoolUnusable") {
+    MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+    return choice.refusal.has_value() || !PlanFits(pass, choice.pools);  // a pool that cannot be used has no units
+  }
+  return true;
 }
 
 }  // namespace
@@ -188,27 +195,22 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what
   search.forced = what.forced;
   search.evacuates = what.evacuates;
   search.considered = what.inputs;
+  search.seen = what.seen;
   return Pursue(pass, job, std::move(search));
 }
 
 absl::Status ContinueSearch(Pass& pass, const TrainingJob& job) {
   const std::optional<PlanSearch> search = pass.memory.planning.search;
   if (!search) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const bool wanted, IsStillWanted(pass, *search));
+  MEDLEY_ASSIGN_OR_RETURN(const bool wanted, IsStillWanted(pass, job, *search));
   if (!wanted) {
     pass.memory.planning.search.reset();
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(Pursue(pass, job, *search));
-  // What has changed while the planner was asked is considered now.
-  const bool judged = pass.memory.planning.search == std::nullopt && pass.memory.planning.record &&
+  const bool judged = !pass.memory.planning.search && pass.memory.planning.record &&
                       pass.memory.replanning.considered == search->considered;
-  if (judged) {
-    MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
-    MEDLEY_ASSIGN_OR_RETURN(const ProfiledPools now, FindProfiledPools(pass, job, choice.pools));
-    if (InputsOf(job, now.pools) != search->considered) pass.RequeueAfter(base::nanoseconds(1));
-  }
-  return absl::OkStatus();
+  return judged ? LookAgainIfChanged(pass, job, *search) : absl::OkStatus();
 }
 
 }  // namespace medley::ops::lifecycle

@@ -18,6 +18,7 @@ struct Considered {
   std::string reason;
   bool forced = false;     // the job moves to a plan that does not pay as well
   PlanningInputs inputs;   // with the pools in the zones that the job keeps
+  PlanningInputs seen;     // as `inputs`, but with all units; differs where some are not offered to the planner
   bool evacuates = false;  // nodes that are about to be lost
 };
 

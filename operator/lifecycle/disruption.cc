@@ -157,6 +157,14 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
     PublishUnplanned(pass, *choice.refusal);
     return false;
   }
+  const int64_t before = pass.memory.planning.record->plan.generation;
+  const auto has_moved = [&] { return pass.memory.planning.record->plan.generation != before; };
+  // Before anything that may have to wait: the answer is kept for a pass or two only.
+  if (const auto& search = pass.memory.planning.search; search && search->evacuates) {
+    MEDLEY_RETURN_IF_ERROR(ContinueSearch(pass, job));
+    if (!pass.memory.planning.search) asked_at = pass.world.steady;
+    return has_moved();
+  }
   const bool can_relocate = std::none_of(disrupted.begin(), disrupted.end(), [&](const Disrupted& each) {
     return IsSetAside(pass, each.pod->label(kPoolLabel));
   });
@@ -169,12 +177,6 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   }
   if (!job.elasticity.enabled) return false;
   const base::SteadyTime now = pass.world.steady;
-  const int64_t before = pass.memory.planning.record->plan.generation;
-  const auto has_moved = [&] { return pass.memory.planning.record->plan.generation != before; };
-  if (const auto& search = pass.memory.planning.search; search && search->evacuates) {
-    MEDLEY_RETURN_IF_ERROR(ContinueSearch(pass, job));
-    return has_moved();
-  }
   if (asked_at && now - *asked_at < kAskAgain) {
     pass.RequeueAfter(*asked_at + kAskAgain - now);
     return false;
@@ -182,10 +184,11 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   asked_at = now;
   MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
   if (!profiled.profile) return false;
+  const PlanningInputs seen = InputsOf(job, profiled.pools);
   for (PoolView& view : profiled.pools.pools) {
     if (crowded || IsSetAside(pass, view.pool.name)) view.units -= CountOn(disrupted, view.pool.name);
   }
-  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, {reason, true, InputsOf(job, profiled.pools), true}, profiled));
+  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, {reason, true, InputsOf(job, profiled.pools), seen, true}, profiled));
   if (!has_moved()) pass.RequeueAfter(kAskAgain);
   return has_moved();
 }

@@ -14,24 +14,33 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
-constexpr char kSuspendingReason[] = "Suspending";
 
-// Before the coordinator is asked: a coordinator that ends then was suspended, also for the next leader.
-absl::Status StoreSuspending(Pass& pass) {
-  if (IsSuspending(pass)) return absl::OkStatus();
-  SetCondition(pass, kSuspendedCondition, ConditionStatus::kUnknown, kSuspendingReason,
+bool IsSuspending(const JobStatus& status) {
+  const Condition* suspended = status.conditions.Find(kSuspendedCondition);
+  return suspended != nullptr && suspended->reason == "Suspending";
+}
+
+// Before the coordinator is asked: a coordinator that ends then was suspended, also for the next leader. False: the
+// status could not be written yet.
+absl::StatusOr<bool> StoreSuspending(Pass& pass) {
+  const auto is_stored = [&] { return IsSuspending(JobStatus::FromJson(pass.memory.status.written->Unpack())); };
+  if (is_stored()) return true;
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kUnknown, "Suspending",
                "The coordinator takes a checkpoint and stops.");
-  return WriteStatus(pass);
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
+  return is_stored();
 }
 
 // The checkpoint, and the conditions.
 // False: the coordinator has not answered yet.
 absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
-  std::string what = "nothing was running";
+  std::string what =
+      IsSuspending(pass) ? "the coordinator has ended, after its last checkpoint" : "nothing was running";
   // An operator that has just started is not connected yet.
   if (pass.memory.planning.record) MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
   if (!pass.coordinator.empty()) {
-    MEDLEY_RETURN_IF_ERROR(StoreSuspending(pass));
+    MEDLEY_ASSIGN_OR_RETURN(const bool stored, StoreSuspending(pass));
+    if (!stored) return false;
     MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Answer outcome,
                             pass.Ask(SuspendTraining{"spec.runPolicy.suspend", pass.options.suspend_timeout}));
     if (!outcome) return false;
@@ -53,10 +62,7 @@ absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
 
 }  // namespace
 
-bool IsSuspending(const Pass& pass) {
-  const Condition* suspended = pass.memory.status.current.conditions.Find(kSuspendedCondition);
-  return suspended != nullptr && suspended->reason == kSuspendingReason;
-}
+bool IsSuspending(const Pass& pass) { return IsSuspending(pass.memory.status.current); }
 
 absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   JobStatus& status = pass.memory.status.current;
@@ -70,6 +76,7 @@ absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   // A resumed job is planned again: prices and capacity will have changed.
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
   pass.memory.replanning.considered.reset();
+  if (!job.run_policy.suspend) pass.RequeueAfter(base::nanoseconds(1));  // nobody wants it any more
   return DeletePodsOf(pass, WhichPods::kAll);
 }
 

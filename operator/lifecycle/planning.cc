@@ -88,15 +88,6 @@ void WaitForTurn(Pass& pass, const std::string& ahead) {
                "Job " + ahead + " waits for units with a higher priority or for longer, and is planned first.");
 }
 
-// A pool may have got its profile while the planner was asked without it.
-absl::Status LookAgainIfMeasured(Pass& pass, const TrainingJob& job, const ProfiledPools& offered) {
-  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
-  if (choice.refusal) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const ProfiledPools now, FindProfiledPools(pass, job, choice.pools));
-  if (now.pools.Names() != offered.pools.Names()) pass.RequeueAfter(base::nanoseconds(1));
-  return absl::OkStatus();
-}
-
 absl::Status JudgeFirstPlan(Pass& pass, const TrainingJob& job, const PlanSearch& search,
                             const model::PlanResult& result) {
   const ProfiledPools& offered = *search.offered;
@@ -104,12 +95,13 @@ absl::Status JudgeFirstPlan(Pass& pass, const TrainingJob& job, const PlanSearch
   const bool feasible = result.plan && result.execution_plan;
   if (!feasible && offered.measuring.empty()) {
     ExplainInfeasible(pass, result.reasons, offered.pools);
+    MEDLEY_RETURN_IF_ERROR(LookAgainIfChanged(pass, job, search));
     pass.memory.planning.together.clear();
     return absl::OkStatus();
   }
   if (!feasible || MustWaitForProfiles(pass, job, offered)) {
     SetUnplanned(pass, WaitingForProfiles(offered, feasible));
-    return LookAgainIfMeasured(pass, job, offered);
+    return LookAgainIfChanged(pass, job, search);
   }
   const bool resumed = pass.memory.status.current.plan.has_value();
   MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, result, resumed ? "Resumed" : "FirstPlan"));

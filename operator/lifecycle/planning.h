@@ -38,7 +38,7 @@ struct PlanningState {
   Pause after_refusal;
   // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
   std::map<std::string, int> together;
-  std::optional<PlanSearch> search;  // whose answer is not there yet
+  std::optional<PlanSearch> search;  // whose answer has not come yet
 };
 
 // Reads the stored plan unless the memory has it.

@@ -118,6 +118,13 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
   return !avoided.contains(pools.zones[pool]);
 }
 
+// An answer that is not judged when it comes would be judged by what was true long ago.
+absl::Status GiveUpSearch(Pass& pass) {
+  auto& search = pass.memory.planning.search;
+  if (search && !search->evacuates) search.reset();
+  return absl::OkStatus();
+}
+
 // True when a pool that the plan trains on has lost its profile: it is measured again before another plan is compared.
 bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
   const auto& slots = pass.memory.planning.record->slots;
@@ -165,12 +172,12 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
   const bool refused = IsRefused(pass);  // and there is no plan to go back to
   const bool must_move = !stuck.empty() || refused;
-  if (!job.elasticity.enabled && !must_move) return absl::OkStatus();
-  if (pass.Lasts(pass.memory.planning.after_refusal)) return absl::OkStatus();
+  if (!job.elasticity.enabled && !must_move) return GiveUpSearch(pass);
+  if (pass.Lasts(pass.memory.planning.after_refusal)) return GiveUpSearch(pass);
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
-  if (!stable && !must_move) return absl::OkStatus();
+  if (!stable && !must_move) return GiveUpSearch(pass);
   if (pass.memory.planning.search) return ContinueSearch(pass, job);
   if (IsInForce(pass)) {
     pass.memory.replanning.avoided_zones.clear();
@@ -185,7 +192,8 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (!profiled.profile) return absl::OkStatus();
   if (!must_move && LacksProfile(pass, choice.pools, profiled.pools)) return absl::OkStatus();
   UsablePools& pools = profiled.pools;
-  PlanningInputs now = InputsOf(job, pools);
+  const PlanningInputs seen = InputsOf(job, pools);
+  PlanningInputs now = seen;
   bool forced = false;
   std::string reason = job.elasticity.enabled ? ReplanReason(pass, job, pools, now, &forced) : "";
   if (reason.empty() && !stuck.empty()) {
@@ -212,7 +220,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
         forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.paid) > most);
     pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
-  return Consider(pass, job, {reason, forced, now}, profiled);
+  return Consider(pass, job, {reason, forced, now, seen}, profiled);
 }
 
 }  // namespace medley::ops::lifecycle

@@ -34,6 +34,11 @@ int64_t PlanGeneration(const Pass& pass) {
   return record ? record->plan.generation : 0;
 }
 
+Urgency UrgencyOf(const PlanSearch& search) {
+  if (search.evacuates) return Urgency::kEvacuation;
+  return search.plan_generation == 0 ? Urgency::kFirstPlan : Urgency::kReplan;
+}
+
 std::shared_ptr<const model::PlanRequest> RequestFor(const TrainingJob& job, const model::Profile& profile,
                                                      const UsablePools& pools, const JobProgress& progress) {
   return std::make_shared<const model::PlanRequest>(BuildPlanRequest(job, profile, pools.Offers(), progress));
@@ -48,6 +53,7 @@ PlanSearch NewSearch(const Pass& pass, const TrainingJob& job, ProfiledPools off
   search.progress = progress;
   search.spec_generation = pass.object.generation();
   search.plan_generation = PlanGeneration(pass);
+  search.seen = InputsOf(job, search.offered->pools);
   return search;
 }
 
@@ -68,7 +74,8 @@ PlanSearch WithProfile(const PlanSearch& search, const TrainingJob& job, const m
 }
 
 absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome, pass.Ask(AskForPlan{search.request}));
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
+                          pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
   if (!outcome) {
     pass.memory.planning.search = search;
     return SearchAnswer{true, std::nullopt};
@@ -77,6 +84,13 @@ absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, cons
   if (outcome->result.ok()) return SearchAnswer{false, *outcome->result};
   ExplainRefusal(pass, job, *outcome);
   return SearchAnswer();
+}
+
+absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const ProfiledPools now, FindProfiledPools(pass, job, choice.pools));
+  if (InputsOf(job, now.pools) != search.seen) pass.RequeueAfter(base::nanoseconds(1));
+  return absl::OkStatus();
 }
 
 void DropStaleSearch(Pass& pass) {

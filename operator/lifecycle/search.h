@@ -32,11 +32,12 @@ struct PlanSearch {
   int64_t spec_generation = 0;  // of the TrainingJob
   int64_t plan_generation = 0;  // of the job's plan; 0: it had none
   int64_t turn = 0;             // of a job without a plan: in which its units were counted (WaitingLine)
+  PlanningInputs seen;          // when the search began; what differs when it ends is looked at then
   // Of a job with a plan:
   std::string reason;
   bool forced = false;
-  bool evacuates = false;  // nodes that are about to be lost
-  PlanningInputs considered;
+  bool evacuates = false;     // nodes that are about to be lost
+  PlanningInputs considered;  // as `seen`, or with fewer units
   // The answer to the question before, by which no plan reaches the goal: this one asks what uncorrected profiles
   // promise.
   std::shared_ptr<const model::PlanResult> corrected;
@@ -54,6 +55,9 @@ struct SearchAnswer {
                                            // Event, a condition or a retry has been arranged
 };
 absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search);
+
+// Requests a pass if prices, units or pools are not as they were when the search began.
+absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search);
 
 // Forgets a search whose answer is of no use any more: the spec or the plan has changed.
 void DropStaleSearch(Pass& pass);

@@ -18,7 +18,8 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   ASSERT_THAT(empty.AddIndex(kProfileIndex, ProfileOfPod), base::IsOk());
   SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
   CoordinatorLinks links(1, [](const kube::Key&, bool) {});
-  SlowCalls calls({.planner_threads = 1, .pod_threads = 1}, [](const kube::Key&) {});
+  SlowCalls calls({.planner_threads = 1, .coordinator_threads = 1, .suspension_threads = 1, .log_threads = 1},
+                  [](const kube::Key&) {});
   ObservationSender observations(
       {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("no service"); },
       [](const absl::StatusOr<model::Prediction>&) {});

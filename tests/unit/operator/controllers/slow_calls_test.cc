@@ -87,7 +87,7 @@ class SlowCallsTest : public testing::Test {
  protected:
   std::optional<Answer> Ask(const std::string& text, const SlowCalls::Call& call, const std::string& kind = "log",
                             const kube::Key& job = kJob) {
-    return calls_.Ask(job, {kind, text, nullptr}, SlowCalls::Pool::kPods, call);
+    return calls_.Ask(job, {kind, text, nullptr}, SlowCalls::Pool::kCoordinators, call);
   }
   static SlowCalls::Call Says(const std::string& text) {
     return [text](const std::stop_token&) { return Log(text); };
@@ -95,7 +95,8 @@ class SlowCallsTest : public testing::Test {
 
   Answers answers_;
   Gate gate_;  // before calls_, whose threads use it
-  SlowCalls calls_{{.planner_threads = 1, .pod_threads = 2}, [this](const kube::Key& job) { answers_.Count(job); }};
+  SlowCalls calls_{{.planner_threads = 1, .coordinator_threads = 2, .suspension_threads = 1, .log_threads = 1},
+                   [this](const kube::Key& job) { answers_.Count(job); }};
 };
 
 TEST_F(SlowCallsTest, AnAnswerIsHandedOverOnce) {
@@ -159,6 +160,29 @@ TEST_F(SlowCallsTest, AnAnswerThatAWholePassDidNotAskForIsDropped) {
   EXPECT_EQ(TextOf(Ask("a", Says("new"))), "no answer");
   ASSERT_TRUE(answers_.Wait(3));
   EXPECT_EQ(TextOf(Ask("a", Says("x"))), "new");
+}
+
+TEST_F(SlowCallsTest, AmongWaitingCallsTheMostUrgentIsMadeFirst) {
+  base::Mutex mutex;
+  std::vector<std::string> order;
+  const auto ask = [&](const std::string& job, int urgency) {
+    calls_.Ask({"ns", job}, {"plan", "", nullptr, urgency}, SlowCalls::Pool::kPlanner,
+               [&, job](const std::stop_token&) {
+                 base::MutexLock lock(mutex);
+                 order.push_back(job);
+                 return Log(job);
+               });
+  };
+  calls_.Ask(kJob, {"plan", "", nullptr}, SlowCalls::Pool::kPlanner, gate_.Call("holds the only thread"));
+  ASSERT_TRUE(gate_.WaitUntilRunning(1));
+  ask("replan", 0);
+  ask("evacuation", 2);
+  ask("first", 1);
+  ask("second", 1);
+  gate_.Open();
+  ASSERT_TRUE(answers_.Wait(5));
+  base::MutexLock lock(mutex);
+  EXPECT_THAT(order, testing::ElementsAre("evacuation", "first", "second", "replan"));
 }
 
 TEST_F(SlowCallsTest, ADeletedJobCancelsItsCalls) {

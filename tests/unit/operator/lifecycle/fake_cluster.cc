@@ -18,6 +18,7 @@ namespace {
 using kube::Json;
 
 constexpr int kUnits = 2;                                      // of a plan, and of a node
+constexpr int kMostPlans = 1000;                               // that a cluster asks for before it rests
 constexpr base::nanoseconds kLongestWait = base::seconds(30);  // between two passes of Settle
 constexpr char kNamespace[] = "ml";
 constexpr char kNodesOfPool[][2] = {"0", "1"};
@@ -361,6 +362,7 @@ PassLog FakeCluster::Pass() {
   const Decision decision = Decide(input, seen_, memory_, respond, options);
   memory_ = decision.memory;
   in_line_ = decision.line != LinePlace::kNone;
+  if (decision.status.ok()) DropUnwanted();
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
@@ -499,7 +501,9 @@ bool FakeCluster::StepCluster() {
 bool FakeCluster::Settle() {
   base::nanoseconds quiet{0};
   const base::nanoseconds start = elapsed_;
+  const int plans_before = plans_asked_;
   while (elapsed_ - start < std::chrono::hours(2)) {
+    if (plans_asked_ - plans_before > kMostPlans) return false;
     const bool stepped = StepCluster();
     const PassLog pass = Pass();
     // A question to the planner changes nothing, and is asked again at intervals while a goal is missed.

@@ -149,6 +149,8 @@ class FakeCluster {
   void Violate(const std::string& what);
   // The answer that says that the answer has not come yet. nullopt: it has come, or the action has no delay.
   std::optional<Answer> Delayed(const Action& action);
+  // Drops the answers that two passes did not ask for, as SlowCalls does.
+  void DropUnwanted();
 
   std::map<std::string, kube::Json> pods_;     // by name
   std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
@@ -164,6 +166,7 @@ class FakeCluster {
     std::string question;
     std::shared_ptr<const void> request;
     base::nanoseconds due{0};  // on the clock of elapsed_
+    bool was_offered = false;  // a pass has ended since
   };
   std::map<std::string, Call> calls_;  // whose answer is not there yet, by prefix
   Memory memory_;

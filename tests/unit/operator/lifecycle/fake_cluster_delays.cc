@@ -1,5 +1,6 @@
 // Answers that take long.
 #include <algorithm>
+#include <iterator>
 
 #include "common/base/status.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -29,10 +30,18 @@ std::optional<Answer> FakeCluster::Delayed(const Action& action) {
   const auto* plan = std::get_if<AskForPlan>(&action);
   const std::shared_ptr<const void> request = plan == nullptr ? nullptr : plan->request;
   Call& call = calls_[delay->first];
-  if (call.question != what || call.request != request) call = {what, request, elapsed_ + delay->second};
+  if (call.question != what || call.request != request) call = {what, request, elapsed_ + delay->second, false};
   if (elapsed_ < call.due) return std::visit(NotYet(), action);
   calls_.erase(delay->first);
   return std::nullopt;
+}
+
+void FakeCluster::DropUnwanted() {
+  for (auto call = calls_.begin(); call != calls_.end();) {
+    const bool drop = call->second.due <= elapsed_ && call->second.was_offered;
+    if (call->second.due <= elapsed_) call->second.was_offered = true;
+    call = drop ? calls_.erase(call) : std::next(call);
+  }
 }
 
 }  // namespace medley::ops::lifecycle

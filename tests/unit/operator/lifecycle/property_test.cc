@@ -129,7 +129,7 @@ Event RandomZoneEvent(std::mt19937& random) {
 // A slow planner, slow coordinators, slow logs.
 void SlowDown(std::mt19937& random, FakeCluster& cluster) {
   for (const char* what : {"ask for a plan", "send plan", "suspend training", "drain", "read log"}) {
-    if (random() % 2 == 0) cluster.delays[what] = base::milliseconds(random() % 40000);
+    if (random() % 2 == 0) cluster.delays[what] = base::milliseconds(1 + random() % 40000);
   }
 }
 

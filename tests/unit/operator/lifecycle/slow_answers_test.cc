@@ -1,6 +1,7 @@
 // Answers that take long: the planner, coordinators, logs. The job goes on meanwhile.
 #include <gmock/gmock.h>
 
+#include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "operator/api/resources.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -103,6 +104,79 @@ TEST_F(SlowAnswersTest, AnEvacuationIsAskedForOnceAndGivenUpWithTheNotice) {
   EXPECT_TRUE(!cluster_.memory().planning.search || !cluster_.memory().planning.search->evacuates);
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
   EXPECT_EQ(PoolOfPlan(), "a");
+}
+
+// No unit is free beside those that will be lost, so every attempt to relocate makes the job pause.
+TEST_F(SlowAnswersTest, AnEvacuationOfACrowdedPoolGetsItsAnswer) {
+  Train();
+  cluster_.delays["ask for a plan"] = base::seconds(5);
+  cluster_.failures["reserve 2 units"] = base::FailedPrecondition("the units are not free yet");
+  cluster_.noticed_nodes = {"a-0"};
+  cluster_.PassFor(base::seconds(20));
+  EXPECT_TRUE(cluster_.HasEvent("ReplanConsidered", "SpotNotice: move (Forced)")) << cluster_.trace();
+}
+
+TEST_F(SlowAnswersTest, AMemberWithoutANodeAsksForOnePlanAPass) {
+  cluster_.pools.erase("b");
+  cluster_.pools.erase("c");
+  Train();
+  cluster_.delays["ask for a plan"] = base::milliseconds(10);
+  cluster_.blocked_nodes = {"a-0", "a-1"};
+  cluster_.FailPod("adult-0-a-1", 137);
+  cluster_.PassFor(cluster_.options.schedule_window + base::seconds(5));
+  ASSERT_TRUE(cluster_.HasEvent("ReplanInfeasible")) << cluster_.trace();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_GT(*cluster_.Pass().requeue_after, base::milliseconds(100)) << cluster_.trace();
+    cluster_.Advance(base::milliseconds(10));
+  }
+}
+
+TEST_F(SlowAnswersTest, AGoalThatIsReachedAgainNeedsNoMove) {
+  cluster_.SetSpec({{"objective", {{"minThroughput", 1000}}}});
+  Train();
+  cluster_.delays["ask for a plan"] = kSlow;
+  cluster_.coordinator().throughput = 100;
+  cluster_.PassFor(cluster_.options.goal_window + base::seconds(5));
+  ASSERT_TRUE(cluster_.memory().planning.search.has_value()) << cluster_.trace();
+  cluster_.coordinator().throughput = 2000;
+  cluster_.PassFor(kSlow);
+  EXPECT_FALSE(cluster_.memory().planning.search.has_value());
+  EXPECT_FALSE(cluster_.HasEvent("ReplanConsidered", "ThroughputBelowGoal")) << cluster_.trace();
+}
+
+TEST_F(SlowAnswersTest, ASearchIsGivenUpWhenTheJobStopsToTrain) {
+  Train();
+  AskForAnotherPlan();
+  cluster_.coordinator().phase = JobPhase::kRecovering;
+  cluster_.Pass();
+  EXPECT_FALSE(cluster_.memory().planning.search.has_value());
+}
+
+TEST_F(SlowAnswersTest, APriceThatChangesDuringTheFirstPlanIsLookedAt) {
+  cluster_.planner = [](const model::PlanRequest&) {
+    AskForPlan::Outcome outcome;
+    outcome.result = model::PlanResult();
+    return outcome;
+  };
+  cluster_.PassFor(base::seconds(5));
+  cluster_.delays["ask for a plan"] = kSlow;
+  cluster_.Pass();
+  ASSERT_TRUE(cluster_.memory().planning.search.has_value()) << cluster_.trace();
+  cluster_.pools["a"].price = 10;
+  cluster_.Advance(kSlow);
+  EXPECT_LE(*cluster_.Pass().requeue_after, base::milliseconds(1));
+  cluster_.Pass();
+  cluster_.Advance(kSlow);
+  EXPECT_GT(*cluster_.Pass().requeue_after, base::milliseconds(1));
+}
+
+TEST_F(SlowAnswersTest, TheCoordinatorIsNotAskedToSuspendBeforeThatIsStored) {
+  Train();
+  cluster_.failures["patch status"] = base::Unavailable("the API server does not answer");
+  cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(cluster_.Pass().actions, Not(Contains("suspend training")));
+  cluster_.failures.clear();
+  EXPECT_THAT(cluster_.Pass().actions, Contains("suspend training"));
 }
 
 TEST_F(SlowAnswersTest, PodsStayUntilTheCheckpointOfASuspension) {
