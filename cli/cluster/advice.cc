@@ -53,6 +53,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"PriceChanged", ""},
       {"ObjectiveChanged", ""},
       {"FirstPlan", ""},
+      {"Suspending", "wait: the coordinator takes a checkpoint and stops"},
       {"Suspended",
        "set spec.runPolicy.suspend to false; the job then continues, from its last checkpoint if it has one"},
       {"Resumed", "wait: the job is being planned again"},

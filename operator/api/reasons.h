@@ -44,6 +44,7 @@ inline constexpr std::string_view kReasons[] = {
     "NodeLost",
     "Rescaled",
     // Suspended
+    "Suspending",
     "Suspended",
     "Resumed",
     // Restarting

@@ -42,7 +42,10 @@ int RestartCount(const kube::Object& pod) {
   return count.is_number_integer() ? count.get<int>() : 0;
 }
 
-std::string DescribeEnd(const kube::Object& pod, std::string_view last_line) {
+namespace {
+
+// nullopt: the worker has ended with an exit code of its own.
+std::optional<std::string> EndByOthers(const kube::Object& pod) {
   const kube::Object worker = WorkerStatus(pod);
   const kube::Object state(worker.At("/state/terminated"));
   if (state.String("/reason") == "OOMKilled") return "ran out of memory";
@@ -57,7 +60,16 @@ std::string DescribeEnd(const kube::Object& pod, std::string_view last_line) {
     const std::string reason = pod.String("/status/reason");
     return reason.empty() ? "failed" : "failed: " + reason;
   }
-  return fmt::format("failed with exit code {}{}{}", exit, last_line.empty() ? "" : ": ", last_line);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool LogTellsEnd(const kube::Object& pod) { return !EndByOthers(pod); }
+
+std::string DescribeEnd(const kube::Object& pod, std::string_view last_line) {
+  if (auto known = EndByOthers(pod)) return *std::move(known);
+  return fmt::format("failed with exit code {}{}{}", ExitCode(pod), last_line.empty() ? "" : ": ", last_line);
 }
 
 }  // namespace medley::ops

@@ -27,5 +27,7 @@ int RestartCount(const kube::Object& pod);
 // How the worker has failed: "ran out of memory", "was killed by signal 9", "failed with exit code 2: the last line".
 // `last_line` of its log; may be empty.
 std::string DescribeEnd(const kube::Object& pod, std::string_view last_line);
+// True when DescribeEnd says more with the last line of the log.
+bool LogTellsEnd(const kube::Object& pod);
 
 }  // namespace medley::ops

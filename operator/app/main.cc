@@ -97,6 +97,9 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--warm-up-seconds", o.job.default_warm_up_seconds,
                  "Assumed seconds from the creation of a pod to its first step")
       ->capture_default_str();
+  app.add_option("--plan-calls", o.plan_calls, "Plans that are asked for at the same time, of all jobs")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option("--max-profilers", o.max_profilers,
                  "Most profiler pods at the same time, of all jobs; 0: no bound. For pools that share machines")
       ->check(CLI::NonNegativeNumber)

@@ -92,10 +92,10 @@ class OperatorApp::Graph {
   absl::Status Wait(std::stop_token stop) { return manager_.Wait(std::move(stop)); }
   bool leading() const { return manager_.leading(); }
   void Stop() {
-    stopping_.request_stop();
     capacity_.Stop();  // its handlers call the controllers, also where Start failed
     const absl::Status stopped = manager_.Stop();
     StopCaches();  // where Start failed, their handlers must not call what is destroyed
+    calls_.Stop();
     if (!stopped.ok()) log::Warn("stop", {{"error", base::ToString(stopped)}});
   }
   int http_port() const { return endpoints_.port(); }
@@ -121,7 +121,6 @@ class OperatorApp::Graph {
   const OperatorOptions options_;
   base::Clock& clock_;
   Manager manager_;
-  std::stop_source stopping_;
   metrics::Registry registry_;
   MeteredClient metered_;      // reads, for the informers
   kube::FencedClient client_;  // writes, refused when this replica does not lead
@@ -154,6 +153,7 @@ class OperatorApp::Graph {
   ObservationSender observations_;
   profiling::Board profiles_;
   CoordinatorLinks links_;
+  SlowCalls calls_;
   JobReconciler job_reconciler_;
   PoolReconciler pool_reconciler_;
   ProfileReconciler profile_reconciler_;
@@ -212,7 +212,9 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
              [this](const kube::Key& job, bool news) {
                job_controller_raw_->EnqueueAfter(job, news ? base::nanoseconds(0) : options_.job.progress_interval);
              }),
-      job_reconciler_(Deps(), stopping_.get_token()),
+      calls_({.planner_threads = options_.plan_calls},
+             [this](const kube::Key& job) { job_controller_raw_->Enqueue(job); }),
+      job_reconciler_(Deps()),
       pool_reconciler_(Deps()),
       profile_reconciler_(Deps(), {.worker = options_.job.worker, .max_pods = options_.max_profilers},
                           [this](const ProfileId& id) { OnProfileProgress(id); }),
@@ -248,6 +250,7 @@ JobDeps OperatorApp::Graph::Deps() {
           outages_,
           scheduler_,
           links_,
+          calls_,
           observations_,
           profiles_,
           events_,

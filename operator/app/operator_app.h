@@ -28,6 +28,7 @@ namespace medley::ops {
 
 struct OperatorOptions {
   std::string scheduler_address = "127.0.0.1:7100";
+  int plan_calls = 16;                          // SlowCalls::Options::planner_threads
   int max_profilers = 0;                        // profiling::Options::max_pods
   std::string scheduler_token;                  // bearer token for the scheduling service; empty: none
   std::optional<rpc::ClientTls> scheduler_tls;  // absent: plain text

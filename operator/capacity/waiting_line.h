@@ -48,7 +48,8 @@ class WaitingLine {
   std::optional<kube::Key> Take(const Job& job);
   // The job that is planned first because units have become free since `turn`, when `job` counted; nullopt: none.
   std::optional<kube::Key> Ahead(const kube::Key& job, int64_t turn) const;
-  // The job has no units yet. Call it after each pass over the job, with the turn in which the pass began.
+  // The job has no units yet. Call it after each pass over the job, unless its planner has not answered yet, with the
+  // turn in which the job counted units or else the pass began.
   void Wait(const kube::Key& job, int64_t turn);
   // The job has units, or does not want any.
   void Leave(const kube::Key& job);

@@ -1,5 +1,7 @@
 #include "operator/controllers/job_actions.h"
 
+#include <fmt/ranges.h>
+
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -46,6 +48,24 @@ using lifecycle::SuspendTraining;
 using lifecycle::TakeTurn;
 using lifecycle::WriteLog;
 
+namespace {
+
+constexpr size_t kLongestLog = 1 << 20;  // bytes
+
+}  // namespace
+
+template <typename A, typename Call>
+Answer JobActions::Slow(const SlowCalls::Question& question, SlowCalls::Pool pool, Call call) {
+  const auto answer = [call = std::move(call)](std::stop_token stop) -> Answer {
+    try {
+      return typename A::Answer(call(std::move(stop)));
+    } catch (const std::exception& error) {  // of a library; it must not end the process
+      return typename A::Answer(typename A::Answer::value_type{base::Internal("exception: {}", error.what())});
+    }
+  };
+  return deps_.calls.Ask(key_, question, pool, answer).value_or(Answer(typename A::Answer()));
+}
+
 Answer JobActions::Do(const Action& action) {
   return std::visit([this](const auto& each) { return Carry(each); }, action);
 }
@@ -79,13 +99,22 @@ Answer JobActions::Carry(const ReadLog& action) {
   std::string path = kube::resources::Pods().Path(action.pod.ns, action.pod.name, "log");
   path += std::string("?container=") + kWorkerContainer;
   if (action.tail_lines > 0) path += "&tailLines=" + std::to_string(action.tail_lines);
-  return deps_.client.GetRaw(path);
+  const auto read = [&client = deps_.client, path](std::stop_token stop) -> absl::StatusOr<std::string> {
+    std::string log;
+    MEDLEY_RETURN_IF_ERROR(client.StreamRaw(path, std::move(stop), [&](std::string_view piece) {
+      log += piece;
+      return log.size() < kLongestLog;
+    }));
+    return log;
+  };
+  return Slow<ReadLog>({"log of " + action.uid, path, nullptr}, SlowCalls::Pool::kLogs, read);
 }
 
 Answer JobActions::Carry(const TakeTurn&) {
-  if (!input_.job) return TakeTurn::Turn();
+  const int64_t turn = deps_.line.turn();
+  if (!input_.job) return TakeTurn::Taken{"", turn};
   const auto ahead = deps_.line.Take(PlaceInLine(deps_, *input_.job, *input_.object));
-  return TakeTurn::Turn{ahead ? ahead->ToString() : ""};
+  return TakeTurn::Taken{ahead ? ahead->ToString() : "", turn};
 }
 
 Answer JobActions::Carry(const ReserveUnits& action) {
@@ -95,7 +124,7 @@ Answer JobActions::Carry(const ReserveUnits& action) {
   absl::Status done;
   if (action.is_stored) {
     deps_.capacity.Restore(owner, units);
-  } else if (const auto ahead = deps_.line.Ahead(key_, turn_)) {
+  } else if (const auto ahead = deps_.line.Ahead(key_, action.turn)) {
     done = base::ResourceExhausted("units have become free, and job {}, which waits for them, is planned first",
                                    ahead->ToString());
   } else {
@@ -216,27 +245,44 @@ Answer JobActions::Carry(const Connect& action) {
 
 Answer JobActions::Carry(const SendPlan& action) {
   const auto link = deps_.links.Find(key_);
-  if (link == nullptr) return absl::StatusOr<int64_t>(base::Unavailable("not connected to the coordinator"));
-  return link->ApplyPlan(action.plan, term_, stop_);
+  if (link == nullptr) return SendPlan::Answer(base::Unavailable("not connected to the coordinator"));
+  const std::string text = link->address() + " " + std::to_string(action.plan.plan.generation);
+  return Slow<SendPlan>({"send plan", text, nullptr}, SlowCalls::Pool::kCoordinators,
+                        [link, plan = action.plan, term = term_](std::stop_token stop) {
+                          return link->ApplyPlan(plan, term, std::move(stop));
+                        });
 }
 
 Answer JobActions::Carry(const SuspendTraining& action) {
+  using Outcome = SuspendTraining::Outcome;
   const auto link = deps_.links.Find(key_);
-  if (link == nullptr) return SuspendTraining::Outcome{base::Unavailable("not connected to the coordinator"), nullptr};
-  auto step = link->Suspend(action.reason, action.timeout, term_, stop_);
-  return SuspendTraining::Outcome{std::move(step), link->latest()};
+  if (link == nullptr) {
+    return SuspendTraining::Answer(Outcome{base::Unavailable("not connected to the coordinator"), nullptr});
+  }
+  return Slow<SuspendTraining>({"suspend", link->address(), nullptr}, SlowCalls::Pool::kSuspensions,
+                               [link, action, term = term_](std::stop_token stop) {
+                                 auto step = link->Suspend(action.reason, action.timeout, term, std::move(stop));
+                                 return Outcome{std::move(step), link->latest()};
+                               });
 }
 
 Answer JobActions::Carry(const DrainMembers& action) {
   const auto link = deps_.links.Find(key_);
-  if (link == nullptr) return absl::Status(base::Unavailable("not connected to the coordinator"));
-  return link->Drain(action.members, action.notice, term_, stop_);
+  if (link == nullptr) return DrainMembers::Answer(base::Unavailable("not connected to the coordinator"));
+  const std::string text = fmt::format("{}: {}", link->address(), fmt::join(action.members, ","));
+  return Slow<DrainMembers>({"drain", text, nullptr}, SlowCalls::Pool::kCoordinators,
+                            [link, action, term = term_](std::stop_token stop) {
+                              return link->Drain(action.members, action.notice, term, std::move(stop));
+                            });
 }
 
 Answer JobActions::Carry(const AskForPlan& action) {
-  AskForPlan::Outcome outcome{deps_.scheduler.Plan(action.request, stop_), false};
-  outcome.unavailable = !outcome.result.ok() && IsSchedulerAway(outcome.result.status());
-  return outcome;
+  return Slow<AskForPlan>({"plan", "", action.request, static_cast<int>(action.urgency)}, SlowCalls::Pool::kPlanner,
+                          [&scheduler = deps_.scheduler, request = action.request](std::stop_token stop) {
+                            AskForPlan::Outcome outcome{scheduler.Plan(*request, std::move(stop)), false};
+                            outcome.unavailable = !outcome.result.ok() && IsSchedulerAway(outcome.result.status());
+                            return outcome;
+                          });
 }
 
 void JobActions::Carry(const PublishEvent& effect) {

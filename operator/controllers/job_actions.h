@@ -2,8 +2,6 @@
 // thread-safe.
 #pragma once
 
-#include <stop_token>
-
 #include "operator/controllers/job_deps.h"
 #include "operator/lifecycle/lifecycle.h"
 
@@ -11,17 +9,9 @@ namespace medley::ops {
 
 class JobActions {
  public:
-  // `first`: this is the first pass of this process over this job. `turn`: of the line of waiting jobs when the pass
-  // began. `stop` ends calls to the scheduling service and to the coordinator.
-  JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first, int64_t turn,
-             std::stop_token stop)
-      : deps_(deps),
-        input_(input),
-        key_(input.object->key()),
-        term_(leader_term),
-        first_(first),
-        turn_(turn),
-        stop_(std::move(stop)) {}
+  // `first`: this is the first pass of this process over this job.
+  JobActions(const JobDeps& deps, const lifecycle::JobInput& input, int64_t leader_term, bool first)
+      : deps_(deps), input_(input), key_(input.object->key()), term_(leader_term), first_(first) {}
 
   lifecycle::Answer Do(const lifecycle::Action& action);
   void Do(const lifecycle::Effect& effect);
@@ -60,6 +50,9 @@ class JobActions {
   void Carry(const lifecycle::ReportNoNode& effect);
   void Carry(const lifecycle::WriteLog& effect);
 
+  // Begins a call that may take long, or hands over its answer.
+  template <typename A, typename Call>
+  lifecycle::Answer Slow(const SlowCalls::Question& question, SlowCalls::Pool pool, Call call);
   absl::Status CreatePod(kube::Object pod, bool avoid_noticed_nodes);
   // Reads the ConfigMap that exists: another operator has written it, or it belongs to an earlier job of this name and
   // may be replaced.
@@ -70,8 +63,6 @@ class JobActions {
   const kube::Key key_;
   const int64_t term_;
   const bool first_;
-  const int64_t turn_;
-  const std::stop_token stop_;
 };
 
 }  // namespace medley::ops

@@ -9,6 +9,7 @@
 #include "operator/capacity/capacity_view.h"
 #include "operator/capacity/pool_outages.h"
 #include "operator/capacity/waiting_line.h"
+#include "operator/controllers/slow_calls.h"
 #include "operator/lifecycle/options.h"
 #include "operator/planning/coordinator_link.h"
 #include "operator/planning/observation_sender.h"
@@ -41,6 +42,7 @@ struct JobDeps {
   PoolOutages& outages;
   SchedulerClient& scheduler;
   CoordinatorLinks& links;
+  SlowCalls& calls;
   ObservationSender& observations;
   profiling::Board& profiles;
   EventRecorder& events;

@@ -18,6 +18,7 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
   const kube::ObjectPtr object = deps_.stores.jobs.Get(key);
   if (object == nullptr) {
     deps_.links.Drop(key);
+    deps_.calls.Drop(key);
     deps_.metrics.jobs().Remove(key);
     deps_.expectations.Forget(key);
     deps_.line.Leave(key);
@@ -43,11 +44,14 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
 
 absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lifecycle::Memory& memory) {
   const bool first = memory.uid != object->uid();
-  if (first && !memory.uid.empty()) deps_.capacity.Release(memory.uid);  // of an earlier job of this name
+  if (first && !memory.uid.empty()) {  // of an earlier job of this name
+    deps_.capacity.Release(memory.uid);
+    deps_.calls.Drop(object->key());
+  }
   const int64_t turn = deps_.line.turn();
   const lifecycle::JobInput input = ReadJobInput(deps_, object);
   const lifecycle::World world = ReadWorld(deps_, object, memory, first);
-  JobActions actions(deps_, input, world.leader_term, first, turn, stop_);
+  JobActions actions(deps_, input, world.leader_term, first);
   int carried_out = 0;
   const auto respond = [&](const lifecycle::Action& action) -> std::optional<lifecycle::Answer> {
     if (++carried_out > kMaxActions) return std::nullopt;
@@ -61,12 +65,13 @@ absl::StatusOr<Result> JobReconciler::RunPass(const kube::ObjectPtr& object, lif
   memory = std::move(decision.memory);
   for (const lifecycle::Effect& effect : decision.effects) actions.Do(effect);
   deps_.metrics.jobs().Set(object->key(), SnapshotOf(input, memory, decision.observed.get()), world.now);
-  if (decision.waits_for_units) {
-    deps_.line.Wait(object->key(), turn);
-  } else {
+  if (decision.line == lifecycle::LinePlace::kWaits) {
+    deps_.line.Wait(object->key(), decision.turn.value_or(turn));
+  } else if (decision.line == lifecycle::LinePlace::kNone) {
     deps_.line.Leave(object->key());
   }
   MEDLEY_RETURN_IF_ERROR(decision.status);
+  deps_.calls.EndPass(object->key());
   return Result{decision.requeue_after};
 }
 

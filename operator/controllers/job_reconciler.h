@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <stop_token>
 
 #include "common/base/mutex.h"
 #include "operator/controllers/job_deps.h"
@@ -15,15 +14,13 @@ namespace medley::ops {
 
 class JobReconciler final : public Reconciler {
  public:
-  // `stop` cancels calls to the scheduling service and to coordinators.
-  JobReconciler(JobDeps deps, std::stop_token stop) : deps_(std::move(deps)), stop_(std::move(stop)) {}
+  explicit JobReconciler(JobDeps deps) : deps_(std::move(deps)) {}
   absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
  private:
   absl::StatusOr<Result> RunPass(const kube::ObjectPtr& object, lifecycle::Memory& memory);
 
   const JobDeps deps_;
-  const std::stop_token stop_;
   base::Mutex mutex_;
   // Each is used by one pass at a time: a controller never reconciles a key twice at once.
   std::map<kube::Key, std::shared_ptr<lifecycle::Memory>> memories_ ABSL_GUARDED_BY(mutex_);

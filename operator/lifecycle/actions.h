@@ -1,7 +1,9 @@
 // Everything that the life of a job can do to the world, as values.
 //
-// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out at once. An
-// Effect has none: the shell carries out all effects, in order, when the pass has ended.
+// An Action has an answer, on which later decisions of the same pass depend: the shell carries it out at once. Where
+// that may take long, it only begins, and the answer is nullopt; the job gets a pass when the answer has come, and the
+// same action is answered in that pass. An Effect has none: the shell carries out all effects, in order, when the pass
+// has ended.
 #pragma once
 
 #include <absl/status/status.h>
@@ -57,20 +59,28 @@ struct GetObject {
 };
 
 struct ReadLog {
-  using Answer = absl::StatusOr<std::string>;
+  using Answer = std::optional<absl::StatusOr<std::string>>;
   kube::Key pod;
+  std::string uid;
   int tail_lines = 0;  // 0: the whole log
 };
 
 // --- Units.
 
-// Asks whether it is the job's turn to be planned among the jobs that wait for units (WaitingLine::Take). Answer: the
-// job that is planned first, as NAMESPACE/NAME; empty: none.
+// Of a job among those that wait for units (WaitingLine).
+enum class LinePlace {
+  kNone,    // the job has a plan, or does not want one
+  kAsking,  // the planner has not answered yet
+  kWaits,   // the job was planned in vain, or it is not its turn
+};
+
+// Asks whether it is the job's turn to be planned among the jobs that wait for units (WaitingLine::Take).
 struct TakeTurn {
-  struct Turn {
-    std::string ahead;
+  struct Taken {
+    std::string ahead;  // the job that is planned first, as NAMESPACE/NAME; empty: none
+    int64_t turn = 0;   // the units that are counted from now on are those of this turn
   };
-  using Answer = Turn;
+  using Answer = Taken;
 };
 
 // Reserves the units of a plan instead of those that the job has reserved before (CapacityView::Reserve). Errors:
@@ -80,6 +90,7 @@ struct ReserveUnits {
   std::vector<MemberSlot> slots;         // none: what is reserved is released
   std::vector<MemberSlot> until_switch;  // of the plan in force
   bool is_stored = false;                // the plan was accepted before: its units are reserved in any case
+  int64_t turn = 0;                      // in which the units were counted; of a job without a plan
 };
 
 // --- Objects.
@@ -170,7 +181,7 @@ struct Connect {
 
 // Answer: the number of the generation that the coordinator has accepted.
 struct SendPlan {
-  using Answer = absl::StatusOr<int64_t>;
+  using Answer = std::optional<absl::StatusOr<int64_t>>;
   PlanRecord plan;
 };
 
@@ -180,27 +191,34 @@ struct SuspendTraining {
     absl::StatusOr<int64_t> step;  // of the checkpoint
     std::shared_ptr<const Observation> observed;
   };
-  using Answer = Outcome;
+  using Answer = std::optional<Outcome>;
   std::string reason;
   base::nanoseconds timeout{};
 };
 
 // Notifies the coordinator of members that leave within `notice`.
 struct DrainMembers {
-  using Answer = absl::Status;
+  using Answer = std::optional<absl::Status>;
   std::vector<std::string> members;
   base::nanoseconds notice{};
 };
 
 // --- The scheduling service.
 
+enum class Urgency {
+  kReplan,      // the job has a plan
+  kFirstPlan,   // it waits
+  kEvacuation,  // its nodes will be lost
+};
+
 struct AskForPlan {
   struct Outcome {
     absl::StatusOr<model::PlanResult> result;
     bool unavailable = false;  // the service did not answer, as opposed to refusing
   };
-  using Answer = Outcome;
-  model::PlanRequest request;
+  using Answer = std::optional<Outcome>;
+  std::shared_ptr<const model::PlanRequest> request;  // two questions are the same if they share the request
+  Urgency urgency = Urgency::kReplan;
 };
 
 using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits, EnsureObject,
@@ -208,11 +226,10 @@ using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLo
                             SuspendTraining, DrainMembers, AskForPlan>;
 
 // The Answer types above, each once.
-using Answer =
-    std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>, absl::StatusOr<std::string>,
-                 TakeTurn::Turn, EnsureObject::Outcome, absl::Status, CreatePods::Outcomes, DeletePods::Outcome,
-                 SavePlan::Outcome, std::shared_ptr<const Observation>, absl::StatusOr<int64_t>,
-                 SuspendTraining::Outcome, AskForPlan::Outcome>;
+using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>, ReadLog::Answer,
+                            TakeTurn::Taken, EnsureObject::Outcome, absl::Status, CreatePods::Outcomes,
+                            DeletePods::Outcome, SavePlan::Outcome, std::shared_ptr<const Observation>,
+                            SendPlan::Answer, SuspendTraining::Answer, DrainMembers::Answer, AskForPlan::Answer>;
 
 // One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
 std::string Describe(const Action& action);

@@ -6,11 +6,11 @@
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/builders/slots.h"
+#include "operator/lifecycle/consider.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/refusal.h"
-#include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 
 namespace medley::ops::lifecycle {
@@ -146,6 +146,8 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   const std::vector<Disrupted> disrupted = DisruptedMembers(pass);
   if (disrupted.empty()) {
     asked_at.reset();
+    auto& search = pass.memory.planning.search;
+    if (search && search->evacuates) search.reset();
     return false;
   }
   const std::string reason = PublishNotices(pass, disrupted);
@@ -154,6 +156,14 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   if (choice.refusal) {
     PublishUnplanned(pass, *choice.refusal);
     return false;
+  }
+  const int64_t before = pass.memory.planning.record->plan.generation;
+  const auto has_moved = [&] { return pass.memory.planning.record->plan.generation != before; };
+  // Before anything that may have to wait: the answer is kept for a pass or two only.
+  if (const auto& search = pass.memory.planning.search; search && search->evacuates) {
+    MEDLEY_RETURN_IF_ERROR(ContinueSearch(pass, job));
+    if (!pass.memory.planning.search) asked_at = pass.world.steady;
+    return has_moved();
   }
   const bool can_relocate = std::none_of(disrupted.begin(), disrupted.end(), [&](const Disrupted& each) {
     return IsSetAside(pass, each.pod->label(kPoolLabel));
@@ -172,39 +182,43 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
     return false;
   }
   asked_at = now;
-  const int64_t before = pass.memory.planning.record->plan.generation;
   MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
   if (!profiled.profile) return false;
+  const PlanningInputs seen = InputsOf(job, profiled.pools);
   for (PoolView& view : profiled.pools.pools) {
     if (crowded || IsSetAside(pass, view.pool.name)) view.units -= CountOn(disrupted, view.pool.name);
   }
-  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, reason, true, profiled, InputsOf(job, profiled.pools)));
-  const bool moved = pass.memory.planning.record->plan.generation != before;
-  if (!moved) pass.RequeueAfter(kAskAgain);
-  return moved;
+  MEDLEY_RETURN_IF_ERROR(Consider(pass, job, {reason, true, InputsOf(job, profiled.pools), seen, true}, profiled));
+  if (!has_moved()) pass.RequeueAfter(kAskAgain);
+  return has_moved();
 }
 
 absl::Status DrainLeaving(Pass& pass) {
   std::set<std::string> in_plan;
   for (const MemberSlot& slot : pass.memory.planning.record->slots) in_plan.insert(slot.member);
   std::vector<std::string> leaving;
+  std::vector<std::string> uids;
   std::map<std::string, base::SteadyTime> noticed;
   double notice = kShortestNotice;
   for (const auto& [name, pod] : pass.world.pods) {
     const bool released = !in_plan.contains(name) && IsInForce(pass);
     if (!IsMember(*pod) || WorkerHasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
     if (!MustDrain(pass, *pod, noticed)) continue;
-    if (!pass.memory.disruption.drained.insert(pod->uid()).second) continue;
+    if (pass.memory.disruption.drained.contains(pod->uid())) continue;
     leaving.push_back(name);
+    uids.push_back(pod->uid());
     const kube::Json& grace = pod->At("/metadata/deletionGracePeriodSeconds");
     if (grace.is_number()) notice = std::min(notice, grace.get<double>());
   }
   pass.memory.disruption.noticed_since = std::move(noticed);
   if (leaving.empty()) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const absl::Status drained, pass.Ask(DrainMembers{leaving, base::FromSeconds(notice)}));
-  if (!drained.ok()) {
+  MEDLEY_ASSIGN_OR_RETURN(const DrainMembers::Answer drained,
+                          pass.Ask(DrainMembers{leaving, base::FromSeconds(notice)}));
+  if (!drained) return absl::OkStatus();
+  pass.memory.disruption.drained.insert(uids.begin(), uids.end());
+  if (!drained->ok()) {
     pass.Publish(WriteLog{true, "the coordinator of " + pass.object.key().ToString() + " did not take a drain",
-                          base::ToString(drained)});
+                          base::ToString(*drained)});
   }
   return absl::OkStatus();
 }

@@ -15,19 +15,40 @@ namespace {
 
 constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
 
+bool IsSuspending(const JobStatus& status) {
+  const Condition* suspended = status.conditions.Find(kSuspendedCondition);
+  return suspended != nullptr && suspended->reason == "Suspending";
+}
+
+// Before the coordinator is asked: a coordinator that ends then was suspended, also for the next leader. False: the
+// status could not be written yet.
+absl::StatusOr<bool> StoreSuspending(Pass& pass) {
+  const auto is_stored = [&] { return IsSuspending(JobStatus::FromJson(pass.memory.status.written->Unpack())); };
+  if (is_stored()) return true;
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kUnknown, "Suspending",
+               "The coordinator takes a checkpoint and stops.");
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
+  return is_stored();
+}
+
 // The checkpoint, and the conditions.
-absl::Status StopTraining(Pass& pass, const TrainingJob& job) {
-  std::string what = "nothing was running";
+// False: the coordinator has not answered yet.
+absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
+  std::string what =
+      IsSuspending(pass) ? "the coordinator has ended, after its last checkpoint" : "nothing was running";
   // An operator that has just started is not connected yet.
   if (pass.memory.planning.record) MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
   if (!pass.coordinator.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Outcome outcome,
+    MEDLEY_ASSIGN_OR_RETURN(const bool stored, StoreSuspending(pass));
+    if (!stored) return false;
+    MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Answer outcome,
                             pass.Ask(SuspendTraining{"spec.runPolicy.suspend", pass.options.suspend_timeout}));
-    MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome.step.status(), "suspend the job"));
-    what = outcome.step.ok()
-               ? fmt::format("checkpoint at step {}", *outcome.step)
-               : "no checkpoint could be taken, so the last one counts: " + base::Message(outcome.step.status());
-    pass.observed = outcome.observed;
+    if (!outcome) return false;
+    MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome->step.status(), "suspend the job"));
+    what = outcome->step.ok()
+               ? fmt::format("checkpoint at step {}", *outcome->step)
+               : "no checkpoint could be taken, so the last one counts: " + base::Message(outcome->step.status());
+    pass.observed = outcome->observed;
   }
   if (pass.observed != nullptr) RecordObservation(pass);
   SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, "Suspended", what);
@@ -36,20 +57,26 @@ absl::Status StopTraining(Pass& pass, const TrainingJob& job) {
   pass.memory.status.current.conditions.Remove(kRescalingCondition);
   pass.memory.status.current.conditions.Remove(kRestartingCondition);
   pass.Event("Suspended", what);
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace
 
+bool IsSuspending(const Pass& pass) { return IsSuspending(pass.memory.status.current); }
+
 absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   JobStatus& status = pass.memory.status.current;
-  if (!status.conditions.IsTrue(kSuspendedCondition)) MEDLEY_RETURN_IF_ERROR(StopTraining(pass, job));
+  if (!status.conditions.IsTrue(kSuspendedCondition)) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool stopped, StopTraining(pass, job));
+    if (!stopped) return absl::OkStatus();
+  }
   status.start_time.clear();  // as Kubernetes does for its Jobs
   status.replicas = 0;
   ForgetCoordinator(pass);
   // A resumed job is planned again: prices and capacity will have changed.
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
   pass.memory.replanning.considered.reset();
+  if (!job.run_policy.suspend) pass.RequeueAfter(base::nanoseconds(1));  // nobody wants it any more
   return DeletePodsOf(pass, WhichPods::kAll);
 }
 

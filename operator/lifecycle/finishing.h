@@ -11,8 +11,11 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
-// Takes a checkpoint, deletes the pods and the plan. Idempotent.
+// Takes a checkpoint, then deletes the pods and the plan. Idempotent; takes several passes.
 absl::Status Suspend(Pass& pass, const TrainingJob& job);
+// True while the coordinator takes the checkpoint: the suspension goes on even if nobody wants it any more, because the
+// coordinator ends.
+bool IsSuspending(const Pass& pass);
 // Ends a suspension, if there is one.
 void Resume(Pass& pass);
 

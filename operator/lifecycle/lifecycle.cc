@@ -24,7 +24,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
   MEDLEY_RETURN_IF_ERROR(EnsureFinalizer(pass));
   MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
   MEDLEY_RETURN_IF_ERROR(KeepUnitsReserved(pass));
-  if (job.run_policy.suspend) return Suspend(pass, job);
+  if (job.run_policy.suspend || IsSuspending(pass)) return Suspend(pass, job);
   Resume(pass);
   if (status.start_time.empty()) status.start_time = base::FormatTime(pass.world.now);
   if (IsPastDeadline(pass, job)) {
@@ -71,7 +71,8 @@ Decision Decide(const JobInput& input, const World& world, Memory memory, const 
   decision.memory = std::move(pass.memory);
   decision.effects = pass.TakeEffects();
   decision.observed = pass.observed;
-  decision.waits_for_units = pass.waits_for_units;
+  decision.line = pass.line;
+  decision.turn = pass.turn;
   return decision;
 }
 

@@ -36,7 +36,8 @@ struct Decision {
   Memory memory;
   std::vector<Effect> effects;
   std::optional<base::nanoseconds> requeue_after;
-  bool waits_for_units = false;                 // the job has no plan and wants one
+  LinePlace line = LinePlace::kNone;
+  std::optional<int64_t> turn;                  // in which the job was planned in vain; absent: that of the pass
   std::shared_ptr<const Observation> observed;  // by which the pass was decided; null: none
 };
 

@@ -18,10 +18,16 @@ namespace {
 constexpr base::nanoseconds kReleasedPatience = base::seconds(3);
 constexpr base::nanoseconds kStaleCacheRetry = base::milliseconds(200);
 
-absl::Status CountFailure(Pass& pass, const kube::Object& pod) {
+// False: what its log says of it is not known yet.
+absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
   MembersState& state = pass.memory.members;
-  if (state.failures[pod.key().name].last_uid == pod.uid()) return absl::OkStatus();
+  if (state.failures[pod.key().name].last_uid == pod.uid()) return true;
   const bool released = WorkerHasSucceeded(pod);
+  if (!released) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> how, HowItEnded(pass, pod));
+    if (!how) return false;
+    pass.Warning("MemberFailed", fmt::format("pod {} {} and is replaced", pod.key().name, *how));
+  }
   const int64_t samples = pass.observed != nullptr ? pass.observed->samples_done : 0;
   if (samples > state.samples_at_failure) {
     state.failures.clear();
@@ -33,16 +39,14 @@ absl::Status CountFailure(Pass& pass, const kube::Object& pod) {
   base::nanoseconds delay = failures.count == 1 ? base::seconds(0) : base::seconds(BackoffSeconds(failures.count - 1));
   if (released) delay = kReleasedPatience;
   failures.retry_at = pass.world.steady + delay;
-  if (released) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const std::string how, HowItEnded(pass, pod));
-  pass.Warning("MemberFailed", fmt::format("pod {} {} and is replaced", pod.key().name, how));
-  return absl::OkStatus();
+  return true;
 }
 
 // `deletions`: pods to be deleted, so that a later pass creates their replacement.
 absl::Status ReplaceMember(Pass& pass, const TrainingJob& job, const kube::ObjectPtr& pod,
                            std::vector<kube::ObjectPtr>& deletions) {
-  MEDLEY_RETURN_IF_ERROR(CountFailure(pass, *pod));
+  MEDLEY_ASSIGN_OR_RETURN(const bool counted, CountFailure(pass, *pod));
+  if (!counted) return absl::OkStatus();
   const PodFailures& failures = pass.memory.members.failures[pod->key().name];
   if (failures.count > job.run_policy.backoff_limit + 1) {
     return Finish(pass, job, false, "BackoffLimitExceeded",
@@ -94,6 +98,7 @@ void ForgetDeletedPods(Pass& pass) {
   std::set<std::string> existing;
   for (const auto& [name, pod] : pass.world.pods) existing.insert(pod->uid());
   std::erase_if(pass.memory.members.deleted, [&](const std::string& uid) { return !existing.contains(uid); });
+  std::erase_if(pass.memory.members.log_asked, [&](const auto& asked) { return !existing.contains(asked.first); });
 }
 
 absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {

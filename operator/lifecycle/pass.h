@@ -87,7 +87,8 @@ class Pass {
   std::string profile_hash;  // of the job's model; empty: the model is invalid
   // False: the spec is invalid now; a job that has a plan continues with it.
   bool spec_is_valid = true;
-  bool waits_for_units = false;                 // the job has no plan and wants one (WaitingLine)
+  LinePlace line = LinePlace::kNone;
+  std::optional<int64_t> turn;                  // in which the units were counted, of a job without a plan
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   std::string coordinator;                      // the address to which this pass is connected; empty: none
 

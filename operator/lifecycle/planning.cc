@@ -25,7 +25,7 @@ constexpr base::nanoseconds kTurnRetry = base::seconds(1);
 constexpr base::nanoseconds kFirstRefusal = base::milliseconds(100);
 constexpr base::nanoseconds kLongestRefusal = base::seconds(30);  // of a job without a plan
 constexpr base::nanoseconds kLongestReplanRefusal = std::chrono::minutes(10);
-constexpr base::nanoseconds kPodCacheRetry = base::milliseconds(200);
+constexpr base::nanoseconds kPodCountRetry = base::milliseconds(200);
 
 std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
   std::vector<PlanStatus::Alternative> alternatives;
@@ -41,28 +41,6 @@ std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& res
   return alternatives;
 }
 
-void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcome& outcome) {
-  const absl::Status& status = outcome.result.status();
-  const std::string why = base::Message(status);
-  const bool has_plan = pass.memory.planning.record.has_value();
-  if (outcome.unavailable) {
-    pass.Publish(CountPlan{"unavailable"});
-    pass.RequeueAfter(pass.options.scheduler_retry);
-    if (has_plan) return;  // a running job goes on with its plan
-    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "SchedulerUnavailable", why);
-    return;
-  }
-  pass.Publish(CountPlan{"refused"});
-  const bool planner = status.code() == absl::StatusCode::kNotFound || why.find("planner") != std::string::npos;
-  const std::string message =
-      planner ? fmt::format("spec.planner.name: '{}': {}", job.planner.name, why) : "spec.model: " + why;
-  if (has_plan) {
-    PublishReplan(pass, "ReplanRefused", message);
-    return;
-  }
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, planner ? "UnknownPlanner" : "InvalidModel", message);
-}
-
 std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   std::string words = reason.message;
   if (words.empty()) {
@@ -76,26 +54,17 @@ std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   return words;
 }
 
-// Tries the zones of the pools one after the other. nullopt as AskPlanner.
-absl::StatusOr<std::optional<model::PlanResult>> FindFirstPlan(Pass& pass, const TrainingJob& job,
-                                                               ProfiledPools& profiled) {
+// Of a job that was suspended, only what is left.
+JobProgress ProgressOfWaiting(const Pass& pass) {
   const JobStatus& status = pass.memory.status.current;
   JobProgress progress;
-  if (status.observed && status.observed->samples_total > 0) {  // the job was suspended
+  if (status.observed && status.observed->samples_total > 0) {
     progress.remaining_samples =
         static_cast<double>(std::max<int64_t>(1, status.observed->samples_total - status.observed->samples));
   }
   progress.elapsed_seconds = SecondsSince(status.start_time, pass.world.now);
   progress.spent_usd = status.cost ? status.cost->spent_usd : 0;
-  MEDLEY_ASSIGN_OR_RETURN(std::optional<model::PlanResult> result,
-                          AskPlanner(pass, job, profiled.pools, *profiled.profile, progress));
-  while (result && !result->plan) {
-    MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, profiled.pools));
-    if (!others) break;
-    profiled.pools = *std::move(others);
-    MEDLEY_ASSIGN_OR_RETURN(result, AskPlanner(pass, job, profiled.pools, *profiled.profile, progress));
-  }
-  return result;
+  return progress;
 }
 
 absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& profile, const UsablePools& pools) {
@@ -114,8 +83,52 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
   return absl::OkStatus();
 }
 
-absl::Status PlanAndRun(Pass& pass, const TrainingJob& job) {
+void WaitForTurn(Pass& pass, const std::string& ahead) {
+  pass.RequeueAfter(kTurnRetry);
+  if (pass.memory.status.current.conditions.Find(kPlannedCondition) != nullptr) return;
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "WaitingForTurn",
+               "Job " + ahead + " waits for units with a higher priority or for longer, and is planned first.");
+}
+
+absl::Status JudgeFirstPlan(Pass& pass, const TrainingJob& job, const PlanSearch& search,
+                            const model::PlanResult& result) {
+  const ProfiledPools& offered = *search.offered;
+  RememberFirstPlan(pass, offered, result.plan.has_value());
+  const bool feasible = result.plan && result.execution_plan;
+  if (!feasible && offered.measuring.empty()) {
+    ExplainInfeasible(pass, result.reasons, offered.pools);
+    MEDLEY_RETURN_IF_ERROR(LookAgainIfChanged(pass, job, search));
+    pass.memory.planning.together.clear();
+    return absl::OkStatus();
+  }
+  if (!feasible || MustWaitForProfiles(pass, job, offered)) {
+    SetUnplanned(pass, WaitingForProfiles(offered, feasible));
+    return LookAgainIfChanged(pass, job, search);
+  }
   const bool resumed = pass.memory.status.current.plan.has_value();
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, result, resumed ? "Resumed" : "FirstPlan"));
+  if (!accepted) return absl::OkStatus();
+  pass.memory.profiling = ProfilingState();
+  return RunPlan(pass, job);
+}
+
+// Asks until an answer is missing, or a plan is found or none is left to ask for: the zones of the pools are tried one
+// after the other.
+absl::Status PursueFirstPlan(Pass& pass, const TrainingJob& job, PlanSearch search) {
+  while (true) {
+    MEDLEY_ASSIGN_OR_RETURN(const SearchAnswer answer, AskPlanner(pass, job, search));
+    pass.turn = search.turn;
+    if (!answer.found) return absl::OkStatus();
+    std::optional<UsablePools> others;
+    if (!answer.found->plan) {
+      MEDLEY_ASSIGN_OR_RETURN(others, PoolsInOtherZones(pass, job, search.offered->pools));
+    }
+    if (!others) return JudgeFirstPlan(pass, job, search, *answer.found);
+    search = WithPools(search, job, *std::move(others));
+  }
+}
+
+absl::Status BeginFirstPlan(Pass& pass, const TrainingJob& job, int64_t turn) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
     SetUnplanned(pass, *choice.refusal);
@@ -126,24 +139,9 @@ absl::Status PlanAndRun(Pass& pass, const TrainingJob& job) {
   if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
   if (profiled.why) SetUnplanned(pass, *profiled.why);
   if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<model::PlanResult> result, FindFirstPlan(pass, job, profiled));
-  if (!result) return absl::OkStatus();
-  RememberFirstPlan(pass, profiled, result->plan.has_value());
-  const bool feasible = result->plan && result->execution_plan;
-  if (!feasible && profiled.measuring.empty()) {
-    ExplainInfeasible(pass, result->reasons, profiled.pools);
-    pass.memory.planning.together.clear();
-    return absl::OkStatus();
-  }
-  if (!feasible || MustWaitForProfiles(pass, job, profiled)) {
-    SetUnplanned(pass, WaitingForProfiles(profiled, feasible));
-    return absl::OkStatus();
-  }
-  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, *result, profiled.pools, *profiled.profile,
-                                                      resumed ? "Resumed" : "FirstPlan"));
-  if (!accepted) return absl::OkStatus();
-  pass.memory.profiling = ProfilingState();
-  return RunPlan(pass, job);
+  PlanSearch search = NewSearch(pass, job, std::move(profiled), ProgressOfWaiting(pass));
+  search.turn = turn;
+  return PursueFirstPlan(pass, job, std::move(search));
 }
 
 }  // namespace
@@ -169,7 +167,7 @@ absl::Status ReadStoredPlan(Pass& pass) {
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   PlanningState& state = pass.memory.planning;
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved,
-                          pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), false}));
+                          pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), false, pass.turn.value_or(0)}));
   if (reserved.ok()) {
     state.reserved = {-1, false};  // until the plan is stored
     state.refusals = 0;
@@ -214,7 +212,7 @@ absl::Status ReleaseUnits(Pass& pass) {
   PlanningState& state = pass.memory.planning;
   if (state.reserved == PlanningState::Reserved()) return absl::OkStatus();
   if (!pass.world.pods_are_current) {  // pods that were created just now do not count yet
-    pass.RequeueAfter(kPodCacheRetry);
+    pass.RequeueAfter(kPodCountRetry);
     return absl::OkStatus();
   }
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(ReserveUnits{{}, {}, true}));
@@ -255,16 +253,6 @@ absl::Status DeletePlan(Pass& pass) {
   return KeepUnitsReserved(pass);
 }
 
-absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
-                                                            const UsablePools& pools, const model::Profile& profile,
-                                                            const JobProgress& progress) {
-  MEDLEY_ASSIGN_OR_RETURN(const AskForPlan::Outcome outcome,
-                          pass.Ask(AskForPlan{BuildPlanRequest(job, profile, pools.Offers(), progress)}));
-  if (outcome.result.ok()) return std::optional<model::PlanResult>(*outcome.result);
-  ExplainRefusal(pass, job, outcome);
-  return std::optional<model::PlanResult>();
-}
-
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools) {
   pass.Publish(CountPlan{"infeasible"});
   std::string why;
@@ -286,19 +274,25 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
+  DropStaleSearch(pass);
   if (pass.Lasts(pass.memory.placement.after_release)) return absl::OkStatus();
-  pass.waits_for_units = true;
-  if (pass.Lasts(pass.memory.planning.after_refusal)) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Turn turn, pass.Ask(TakeTurn{}));
-  if (!turn.ahead.empty()) {
-    pass.RequeueAfter(kTurnRetry);
-    if (pass.memory.status.current.conditions.Find(kPlannedCondition) != nullptr) return absl::OkStatus();
-    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "WaitingForTurn",
-                 "Job " + turn.ahead + " waits for units with a higher priority or for longer, and is planned first.");
-    return absl::OkStatus();
+  pass.line = LinePlace::kWaits;
+  if (const auto search = pass.memory.planning.search) {
+    MEDLEY_RETURN_IF_ERROR(PursueFirstPlan(pass, job, *search));
+  } else {
+    if (pass.Lasts(pass.memory.planning.after_refusal)) return absl::OkStatus();
+    MEDLEY_ASSIGN_OR_RETURN(const TakeTurn::Taken taken, pass.Ask(TakeTurn{}));
+    if (!taken.ahead.empty()) {
+      WaitForTurn(pass, taken.ahead);
+      return absl::OkStatus();
+    }
+    MEDLEY_RETURN_IF_ERROR(BeginFirstPlan(pass, job, taken.turn));
   }
-  MEDLEY_RETURN_IF_ERROR(PlanAndRun(pass, job));
-  pass.waits_for_units = !pass.memory.planning.record && !pass.memory.status.current.finished();
+  if (pass.memory.planning.record || pass.memory.status.current.finished()) {
+    pass.line = LinePlace::kNone;
+  } else if (pass.memory.planning.search) {
+    pass.line = LinePlace::kAsking;
+  }
   return absl::OkStatus();
 }
 
@@ -330,8 +324,10 @@ std::vector<std::string> PodNames(const Pass& pass) {
   return names;
 }
 
-absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result,
-                            const UsablePools& pools, const model::Profile& profile, const std::string& reason) {
+absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch& search,
+                            const model::PlanResult& result, const std::string& reason) {
+  const UsablePools& pools = search.offered->pools;
+  const model::Profile& profile = *search.offered->profile;
   const std::optional<PlanRecord>& before = pass.memory.planning.record;
   PlanRecord record;
   record.plan = *result.execution_plan;

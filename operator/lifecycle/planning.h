@@ -1,5 +1,4 @@
-// Planning: reads and stores the plan, asks the scheduling service, and turns its response into a new plan or a
-// condition.
+// Planning: reads and stores the plan, and turns what the scheduling service has found into a new plan or a condition.
 #pragma once
 
 #include <absl/status/status.h>
@@ -15,6 +14,7 @@
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/pause.h"
 #include "operator/lifecycle/pools.h"
+#include "operator/lifecycle/search.h"
 #include "operator/records/plan_record.h"
 #include "operator/records/plan_request.h"
 
@@ -38,6 +38,7 @@ struct PlanningState {
   Pause after_refusal;
   // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
   std::map<std::string, int> together;
+  std::optional<PlanSearch> search;  // whose answer has not come yet
 };
 
 // Reads the stored plan unless the memory has it.
@@ -60,18 +61,14 @@ absl::Status ReleaseUnits(Pass& pass);
 absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
 absl::Status DeletePlan(Pass& pass);
 
-// Plans a job that has no plan, and starts to run the plan.
+// Plans a job that has no plan, and starts to run the plan. It takes several passes where the planner is slow.
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job);
 
-// nullopt: the service is unavailable or has refused. An Event, a condition or a retry has been arranged then.
-absl::StatusOr<std::optional<model::PlanResult>> AskPlanner(Pass& pass, const TrainingJob& job,
-                                                            const UsablePools& pools, const model::Profile& profile,
-                                                            const JobProgress& progress);
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools);
-// Makes a feasible result the job's plan. False: its units are not available any more. Errors: the plan is invalid, or
-// could not be stored.
-absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const model::PlanResult& result,
-                            const UsablePools& pools, const model::Profile& profile, const std::string& reason);
+// Makes the feasible result of a search the job's plan. False: its units are not available any more. Errors: the plan
+// is invalid, or could not be stored.
+absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch& search,
+                            const model::PlanResult& result, const std::string& reason);
 // What a plan that replaces the present one falls back to: the plan in force; null: none is. Needs a plan.
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass);
 // A generation that no plan or recovery of this job has had.

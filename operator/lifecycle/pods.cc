@@ -15,6 +15,7 @@ namespace {
 
 constexpr base::nanoseconds kQuotaRetry = base::seconds(5);
 constexpr base::nanoseconds kExistingPodRetry = base::seconds(1);
+constexpr base::nanoseconds kLogPatience = base::seconds(2);
 constexpr int kLogLines = 20;
 
 // The messages of ResourceQuota's admission: "exceeded quota: q, requested: ...", "failed quota: q: must specify".
@@ -92,14 +93,27 @@ absl::Status DeletePodsOf(Pass& pass, WhichPods which) {
   return DeleteSome(pass, pods);
 }
 
-absl::StatusOr<std::string> LogOf(Pass& pass, const kube::Object& pod) {
-  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<std::string> log, pass.Ask(ReadLog{pod.key(), kLogLines}));
-  return log.ok() ? *log : "";
+absl::StatusOr<std::optional<std::string>> LastLineOf(Pass& pass, const kube::Object& pod) {
+  auto& asked = pass.memory.members.log_asked;
+  const base::SteadyTime since = asked.try_emplace(pod.uid(), pass.world.steady).first->second;
+  MEDLEY_ASSIGN_OR_RETURN(const ReadLog::Answer log, pass.Ask(ReadLog{pod.key(), pod.uid(), kLogLines}));
+  const base::nanoseconds left = since + kLogPatience - pass.world.steady;
+  if (!log &&
+      left > base::nanoseconds(0)) {  // a kubelet that does not answer must not keep the pod from being replaced
+    pass.RequeueAfter(left);
+    return std::optional<std::string>();
+  }
+  asked.erase(pod.uid());
+  return std::optional<std::string>(log && log->ok() ? LastLine(**log) : "");
 }
 
-absl::StatusOr<std::string> HowItEnded(Pass& pass, const kube::Object& pod) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
-  return DescribeEnd(pod, LastLine(log));
+absl::StatusOr<std::optional<std::string>> HowItEnded(Pass& pass, const kube::Object& pod) {
+  std::optional<std::string> last_line = "";
+  if (LogTellsEnd(pod)) {
+    MEDLEY_ASSIGN_OR_RETURN(last_line, LastLineOf(pass, pod));
+  }
+  if (!last_line) return std::optional<std::string>();
+  return std::optional<std::string>(DescribeEnd(pod, *last_line));
 }
 
 int BackoffSeconds(int failures) { return std::min(60, 1 << std::min(6, failures)); }

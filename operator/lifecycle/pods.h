@@ -25,10 +25,11 @@ absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods);
 enum class WhichPods { kAll, kRunning };
 absl::Status DeletePodsOf(Pass& pass, WhichPods which);
 
-// The end of the pod's log; empty when it cannot be read. An error means that the shell has not read it yet.
-absl::StatusOr<std::string> LogOf(Pass& pass, const kube::Object& pod);
-// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its log".
-absl::StatusOr<std::string> HowItEnded(Pass& pass, const kube::Object& pod);
+// The last line of the pod's log; empty when it cannot be read, or not in time. nullopt: not read yet; the job gets a
+// pass when it is.
+absl::StatusOr<std::optional<std::string>> LastLineOf(Pass& pass, const kube::Object& pod);
+// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its log". nullopt as above.
+absl::StatusOr<std::optional<std::string>> HowItEnded(Pass& pass, const kube::Object& pod);
 
 // How long to wait after so many failures: 2 s, 4 s, ... up to a minute.
 int BackoffSeconds(int failures);

@@ -11,23 +11,12 @@
 
 #include "common/base/clock.h"
 #include "operator/api/training_job.h"
-#include "operator/lifecycle/pools.h"
+#include "operator/lifecycle/planning_inputs.h"
 #include "operator/lifecycle/profiling.h"
 
 namespace medley::ops::lifecycle {
 
 class Pass;
-
-// What a plan was last considered with. When a part changes, another plan is considered.
-struct PlanningInputs {
-  std::map<std::string, double> prices;
-  std::map<std::string, double> cheaper;  // of other zones than those that the job keeps, by pool
-  std::map<std::string, int> units;
-  std::string policy;  // objective, elasticity, planner and resources of the spec
-  std::string PolicyHash() const;
-  bool operator==(const PlanningInputs&) const = default;
-};
-PlanningInputs InputsOf(const TrainingJob& job, const UsablePools& pools);
 
 struct ReplanningState {
   std::optional<PlanningInputs> considered;
@@ -48,12 +37,6 @@ struct ReplanningState {
 // Considers another plan if something asks for one. Without a coordinator that reports, it does nothing. A job without
 // elasticity gets another plan only when pods of its own cannot be scheduled.
 absl::Status Replan(Pass& pass, const TrainingJob& job);
-
-// Asks for a plan because of `reason` and moves to it if that pays, or if it is `forced`. Where the zones of `profiled`
-// give no plan, or none that is worth a move, other zones are considered. `profiled` has a profile. `considered`: the
-// inputs with the pools in the zones that the job keeps.
-absl::Status Consider(Pass& pass, const TrainingJob& job, const std::string& reason, bool forced,
-                      const ProfiledPools& profiled, const PlanningInputs& considered);
 
 // True when the measured throughput is below the goal by more than measurements vary. Needs `pass.observed`.
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job);

@@ -9,7 +9,6 @@
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/running.h"
-#include "operator/records/profile_store.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -53,18 +52,18 @@ absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& p
     // It exits with 0 only when everything is trained, or when it was suspended, which nobody asks for here.
     return Finish(pass, job, true, "TrainingComplete", "the coordinator ended: all samples are trained");
   }
-  MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
-  const std::string why = LastLine(log);
-  if (ExitCode(pod) == kPermanentFailure) return Finish(pass, job, false, "TrainingFailed", why);
-  return Restart(pass, job, "CoordinatorFailed", why.empty() ? "the coordinator's pod failed" : why);
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, LastLineOf(pass, pod));
+  if (!why) return absl::OkStatus();
+  if (ExitCode(pod) == kPermanentFailure) return Finish(pass, job, false, "TrainingFailed", *why);
+  return Restart(pass, job, "CoordinatorFailed", why->empty() ? "the coordinator's pod failed" : *why);
 }
 
 absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube::Object& pod, bool* over) {
   if (ExitCode(pod, "lastState") == kPermanentFailure) {
     *over = true;
-    MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
-    return Finish(pass, job, false, "TrainingFailed",
-                  "the coordinator failed, and a restart will not help: " + LastLine(log));
+    MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, LastLineOf(pass, pod));
+    if (!why) return absl::OkStatus();
+    return Finish(pass, job, false, "TrainingFailed", "the coordinator failed, and a restart will not help: " + *why);
   }
   const int restarts = RestartCount(pod);
   const int more = restarts - pass.memory.planning.record->coordinator_restarts;

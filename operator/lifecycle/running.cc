@@ -74,7 +74,9 @@ absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
     state.sent_generation = generation;
     return absl::OkStatus();
   }
-  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<int64_t> answer, pass.Ask(SendPlan{record}));
+  MEDLEY_ASSIGN_OR_RETURN(const SendPlan::Answer answered, pass.Ask(SendPlan{record}));
+  if (!answered) return absl::OkStatus();
+  const absl::StatusOr<int64_t>& answer = *answered;
   MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, answer.status(), "apply the plan"));
   if (answer.status().code() == absl::StatusCode::kFailedPrecondition && observed != nullptr &&
       observed->generation >= generation) {

@@ -139,7 +139,7 @@ void SchedulerClient::Follow(std::stop_token stop) {
 
 bool IsSchedulerAway(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded ||
-         status.code() == absl::StatusCode::kCancelled;
+         status.code() == absl::StatusCode::kCancelled || status.code() == absl::StatusCode::kResourceExhausted;
 }
 
 }  // namespace medley::ops

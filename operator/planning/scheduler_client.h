@@ -67,7 +67,7 @@ class SchedulerClient {
   std::jthread thread_;
 };
 
-// True when the scheduling service did not respond; false when it refused the request.
+// True when the scheduling service did not respond, or has too much to do; false when it refused the request.
 bool IsSchedulerAway(const absl::Status& status);
 
 }  // namespace medley::ops

@@ -25,7 +25,7 @@ Json JobSpec() {
     "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
              "schema": {"label": {"column": 0}, "categorical": [1, 2], "numeric": [3]}},
     "objective": {"minThroughput": 45000},
-    "planner": {"name": "exact"},
+    "planner": {"name": "exact", "timeBudget": "60s"},
     "resources": {"pools": ["cpu", "gpu"]},
     "runPolicy": {"suspend": true}})");
 }

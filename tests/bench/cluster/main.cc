@@ -24,6 +24,7 @@
 #include "tests/bench/cluster/bench_jobs.h"
 #include "tests/bench/cluster/coordinators.h"
 #include "tests/bench/cluster/kubelet.h"
+#include "tests/bench/cluster/slow_planner.h"
 #include "tests/bench/cluster/usage.h"
 
 namespace medley::bench {
@@ -33,12 +34,15 @@ using kube::Json;
 
 constexpr int kClients = 8;  // concurrent writers of the benchmark
 constexpr base::seconds kPatience{600};
+constexpr base::seconds kSlowPlan{30};
 constexpr double kExpensive = 10.0, kCheap = 0.001;  // USD per hour of a unit of "gpu"
 
 struct Flags {
   std::string kubeconfig;
   std::string prices;
   std::vector<std::string> pids;  // NAME=PID
+  std::string planner;            // address of the scheduling service
+  int planner_port = 0;           // on which the operator reaches it, through SlowPlanner
   int worker_port = 7070;
   std::string pod_ip = "127.0.0.1";
   int jobs = 1000;
@@ -47,6 +51,7 @@ struct Flags {
   int rest_seconds = 60;
   int following = 10;  // number of jobs that are replanned on price changes
   int rounds = 50;
+  int slow_plans = 100;  // number of jobs that ask for plans that take kSlowPlan each
 };
 
 double Percentile(std::vector<double> values, double share) {
@@ -86,6 +91,7 @@ class Bench {
     MEDLEY_ASSIGN_OR_RETURN(out["rest"], Rest());
     MEDLEY_ASSIGN_OR_RETURN(out["killed"], Killed());
     MEDLEY_ASSIGN_OR_RETURN(out["prices"], Prices());
+    MEDLEY_ASSIGN_OR_RETURN(out["killedWhilePlansAreSlow"], KilledWhilePlansAreSlow());
     out["kubeletFailures"] = kubelet_->failures();
     return out;
   }
@@ -132,6 +138,7 @@ class Bench {
 
   absl::Status Begin() {
     MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags_.prices, PriceFile(kExpensive)));
+    MEDLEY_ASSIGN_OR_RETURN(planner_, SlowPlanner::Start(flags_.planner_port, flags_.planner, clock_));
     MEDLEY_ASSIGN_OR_RETURN(
         coordinators_, Coordinators::Start(flags_.pod_ip, flags_.worker_port, clock_,
                                            [this](const std::string& member, int64_t generation, base::SteadyTime at) {
@@ -244,38 +251,73 @@ class Bench {
   // Lets a trainer fail and measures the time until its replacement is created.
   absl::StatusOr<Json> Killed() {
     Say("killing trainers");
-    std::vector<double> seconds;
-    for (int round = 0; round < flags_.rounds; ++round) {
-      const int job = flags_.following + round * 7 % std::max(1, flags_.jobs - flags_.following);
-      std::string victim, uid;
-      for (const kube::ObjectPtr& pod : pods_.store().List(NamespaceName(job))) {
-        if (JobIndex(pod->key().name) != job || pod->label(ops::kRoleLabel) != "trainer" || pod->deleting()) continue;
-        victim = pod->key().name;
-        uid = pod->uid();
-        break;
-      }
-      if (victim.empty()) return base::NotFound("job {} has no trainer", JobName(job));
-      const Json failed = {
-          {"status",
-           {{"phase", "Failed"},
-            {"containerStatuses",
-             Json::array({{{"name", ops::kWorkerContainer},
-                           {"image", "i"},
-                           {"imageID", ""},
-                           {"ready", false},
-                           {"restartCount", 0},
-                           {"state", {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}}}}})}}}};
-      const base::SteadyTime begin = clock_.Steady();
-      MEDLEY_RETURN_IF_ERROR(client_
-                                 .Patch(kube::resources::Pods(), {NamespaceName(job), victim},
-                                        kube::PatchType::kStrategicMerge, failed, {}, "status")
-                                 .status());
-      MEDLEY_RETURN_IF_ERROR(Wait("the replacement of " + victim,
-                                  [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return created_at_[victim].first != uid; }));
-      base::MutexLock lock(mutex_);
-      seconds.push_back(base::ToSeconds(created_at_[victim].second - begin));
-    }
+    MEDLEY_ASSIGN_OR_RETURN(const std::vector<double> seconds, KillTrainers(flags_.rounds));
     return Summary(seconds);
+  }
+
+  // The same while many jobs, the killed ones among them, ask for plans that take long.
+  absl::StatusOr<Json> KilledWhilePlansAreSlow() {
+    Say("killing trainers while plans are slow");
+    planner_->SetDelay(kSlowPlan);
+    const int asking = std::min(flags_.slow_plans, flags_.jobs - flags_.following);
+    MEDLEY_RETURN_IF_ERROR(ForEach(asking, [this](int i) {
+      return client_
+          .Patch(ops::TrainingJobs(), JobKey(flags_.following + i), kube::PatchType::kMerge,
+                 {{"spec", {{"objective", {{"minThroughput", 44000}}}}}})
+          .status();
+    }));
+    const base::SteadyTime end = clock_.Steady() + kSlowPlan;
+    while (planner_->held() < asking && clock_.Steady() < end) clock_.SleepFor(base::milliseconds(20), {});
+    const int before = planner_->held();
+    std::vector<double> seconds;
+    for (int round = 0; round < flags_.rounds && clock_.Steady() < end; ++round) {
+      MEDLEY_ASSIGN_OR_RETURN(const double one, KillTrainer(flags_.following + round % asking));
+      seconds.push_back(one);
+    }
+    Json out = Summary(seconds);
+    out["slowPlans"] = {{"seconds", kSlowPlan.count()}, {"before", before}, {"after", planner_->held()}};
+    planner_->SetDelay(base::nanoseconds(0));
+    return out;
+  }
+
+  absl::StatusOr<std::vector<double>> KillTrainers(int rounds) {
+    std::vector<double> seconds;
+    for (int round = 0; round < rounds; ++round) {
+      const int job = flags_.following + round * 7 % std::max(1, flags_.jobs - flags_.following);
+      MEDLEY_ASSIGN_OR_RETURN(const double one, KillTrainer(job));
+      seconds.push_back(one);
+    }
+    return seconds;
+  }
+
+  // Returns the seconds until the replacement is created.
+  absl::StatusOr<double> KillTrainer(int job) {
+    std::string victim, uid;
+    for (const kube::ObjectPtr& pod : pods_.store().List(NamespaceName(job))) {
+      if (JobIndex(pod->key().name) != job || pod->label(ops::kRoleLabel) != "trainer" || pod->deleting()) continue;
+      victim = pod->key().name;
+      uid = pod->uid();
+      break;
+    }
+    if (victim.empty()) return base::NotFound("job {} has no trainer", JobName(job));
+    const Json failed = {{"status",
+                          {{"phase", "Failed"},
+                           {"containerStatuses",
+                            Json::array({{{"name", ops::kWorkerContainer},
+                                          {"image", "i"},
+                                          {"imageID", ""},
+                                          {"ready", false},
+                                          {"restartCount", 0},
+                                          {"state", {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}}}}})}}}};
+    const base::SteadyTime begin = clock_.Steady();
+    MEDLEY_RETURN_IF_ERROR(client_
+                               .Patch(kube::resources::Pods(), {NamespaceName(job), victim},
+                                      kube::PatchType::kStrategicMerge, failed, {}, "status")
+                               .status());
+    MEDLEY_RETURN_IF_ERROR(Wait("the replacement of " + victim,
+                                [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return created_at_[victim].first != uid; }));
+    base::MutexLock lock(mutex_);
+    return base::ToSeconds(created_at_[victim].second - begin);
   }
 
   // Lowers and raises the price of "gpu", and measures the time until each job that follows prices gets its new plan.
@@ -314,6 +356,7 @@ class Bench {
   std::map<std::string, std::string> phases_ ABSL_GUARDED_BY(mutex_);                                   // of jobs
   std::map<int, std::pair<int64_t, base::SteadyTime>> plans_ ABSL_GUARDED_BY(mutex_);  // job -> generation, when
   std::unique_ptr<Coordinators> coordinators_;
+  std::unique_ptr<SlowPlanner> planner_;
 };
 
 int Main(int argc, char** argv) {
@@ -322,6 +365,10 @@ int Main(int argc, char** argv) {
   app.add_option("--kubeconfig", flags.kubeconfig, "of the cluster")->required();
   app.add_option("--prices", flags.prices, "file that the scheduling service watches")->required();
   app.add_option("--pid", flags.pids, "NAME=PID of a process to account for");
+  app.add_option("--planner", flags.planner, "address of the scheduling service")->required();
+  app.add_option("--planner-port", flags.planner_port, "on which the operator reaches it through this program")
+      ->required();
+  app.add_option("--slow-plans", flags.slow_plans, "jobs that ask for slow plans at once")->capture_default_str();
   app.add_option("--worker-port", flags.worker_port, "of the coordinators")->capture_default_str();
   app.add_option("--pod-ip", flags.pod_ip, "of every pod, an address of this machine")->capture_default_str();
   app.add_option("--jobs", flags.jobs)->capture_default_str();

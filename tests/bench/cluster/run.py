@@ -26,6 +26,7 @@ ARGUMENTS = {"MEDLEY_CONTROLLER_MANAGER_ARGS": "--node-monitor-grace-period=10h 
              "MEDLEY_SCHEDULER_ARGS": "--kube-api-qps=1000 --kube-api-burst=2000"}
 PATIENCE = 60
 POD_IP = "198.18.0.1"  # from the address range for benchmarks (RFC 2544)
+PLANNER_PORT = 7078  # of cluster_bench, which forwards to the scheduling service
 IN_NAMESPACE = "MEDLEY_BENCH_IN_NAMESPACE"
 
 
@@ -116,9 +117,11 @@ def main():
                           "127.0.0.1:0", "--port-file", ports, "--poll-seconds", "0.05", "--prices", prices)
         port = wait_for("the scheduling service", lambda: os.path.exists(ports) and json.loads(read(ports)))["grpc"]
         operator = start("operator", f"{BIN}/medley-operator", "--kubeconfig", token_kubeconfig(folder, kubeconfig),
-                         "--scheduler", f"127.0.0.1:{port}", "--worker-port", "7079", "--warm-up-seconds", "0")
+                         "--scheduler", f"127.0.0.1:{PLANNER_PORT}", "--plan-calls", "100", "--worker-port", "7079",
+                         "--warm-up-seconds", "0")
         pids.update({"operator": operator.pid, "planner": scheduler.pid})
-        command = [f"{BIN}/cluster_bench", "--kubeconfig", kubeconfig, "--prices", prices, "--worker-port", "7079"]
+        command = [f"{BIN}/cluster_bench", "--kubeconfig", kubeconfig, "--prices", prices, "--worker-port", "7079",
+                   "--planner", f"127.0.0.1:{port}", "--planner-port", str(PLANNER_PORT)]
         for name, pid in pids.items():
             command += ["--pid", f"{name}={pid}"]
         done = subprocess.run(command + rest, stdout=subprocess.PIPE, text=True, check=False)

@@ -234,6 +234,17 @@ void JobHarness::Kill(const std::string& name, bool restart) {
   process.running = false;
 }
 
+void JobHarness::Pause(const std::string& name) {
+  Process& process = *processes_.at(name);
+  Reap(process);
+  if (process.running) kill(process.pid, SIGSTOP);
+}
+
+void JobHarness::Resume(const std::string& name) {
+  const Process& process = *processes_.at(name);
+  if (process.running) kill(process.pid, SIGCONT);
+}
+
 int JobHarness::Terminate(const std::string& name, base::seconds timeout) {
   Process& process = *processes_.at(name);
   process.restart = false;

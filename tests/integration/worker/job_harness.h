@@ -66,6 +66,9 @@ class JobHarness {
   void Apply(const JobShape& shape, const std::string& reason);
   // Sends SIGKILL. With `restart` the next Poll starts the process again.
   void Kill(const std::string& name, bool restart = true);
+  // SIGSTOP and SIGCONT: the process does not run in between. A process that has ended is left alone.
+  void Pause(const std::string& name);
+  void Resume(const std::string& name);
   // Sends SIGTERM and waits; returns the exit code, or -1 when a signal ended the process. It is not started again.
   int Terminate(const std::string& name, base::seconds timeout = base::seconds(30));
   std::vector<std::string> Running() const;  // names of running members

@@ -18,6 +18,8 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   ASSERT_THAT(empty.AddIndex(kProfileIndex, ProfileOfPod), base::IsOk());
   SchedulerClient scheduler({.address = "127.0.0.1:1"}, clock);
   CoordinatorLinks links(1, [](const kube::Key&, bool) {});
+  SlowCalls calls({.planner_threads = 1, .coordinator_threads = 1, .suspension_threads = 1, .log_threads = 1},
+                  [](const kube::Key&) {});
   ObservationSender observations(
       {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("no service"); },
       [](const absl::StatusOr<model::Prediction>&) {});
@@ -28,10 +30,11 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   CapacityView capacity;
   WaitingLine line(clock, [](const kube::Key&, base::nanoseconds) {});
   PoolOutages outages;
-  const JobDeps deps{client, clock,        stores,   capacity, line,         outages, scheduler,
-                     links,  observations, profiles, events,   expectations, metrics, [] { return uint64_t{1}; },
+  const JobDeps deps{client,   clock,     stores,       capacity, line,
+                     outages,  scheduler, links,        calls,    observations,
+                     profiles, events,    expectations, metrics,  [] { return uint64_t{1}; },
                      {}};
-  const auto job = JobReconciler(deps, {}).Reconcile({"ns", "absent"});
+  const auto job = JobReconciler(deps).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());
   const auto pool = PoolReconciler(deps).Reconcile({"", "absent"});

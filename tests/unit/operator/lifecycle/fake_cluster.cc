@@ -18,10 +18,9 @@ namespace {
 
 using kube::Json;
 
-constexpr int kUnits = 2;                                      // of a plan, and of a node
+constexpr int kMostPlans = 1000;                               // that a cluster asks for before it rests
 constexpr base::nanoseconds kLongestWait = base::seconds(30);  // between two passes of Settle
 constexpr char kNamespace[] = "ml";
-constexpr char kNodesOfPool[][2] = {"0", "1"};
 
 std::string ZoneOf(const std::string& node) { return "z" + node; }
 
@@ -123,6 +122,7 @@ void FakeCluster::RestartOperator() {
   open_profiles_.clear();
   reserved_.clear();
   in_line_ = false;
+  calls_.clear();
   trace_.push_back("--- the operator restarts");
 }
 
@@ -210,8 +210,8 @@ struct FakeCluster::Hand {
     if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
-  Answer operator()(const ReadLog&) const { return absl::StatusOr<std::string>(cluster.pod_log); }
-  Answer operator()(const TakeTurn&) const { return TakeTurn::Turn{cluster.ahead}; }
+  Answer operator()(const ReadLog&) const { return ReadLog::Answer(cluster.pod_log); }
+  Answer operator()(const TakeTurn&) const { return TakeTurn::Taken{cluster.ahead, 1}; }
   Answer operator()(const ReserveUnits& action) const {
     cluster.reserved_.clear();
     for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
@@ -278,22 +278,22 @@ struct FakeCluster::Hand {
     return std::make_shared<const Observation>(cluster.coordinator_->observation);
   }
   Answer operator()(const SendPlan& action) const {
-    if (!cluster.coordinator_) return absl::StatusOr<int64_t>(base::Unavailable("the coordinator does not answer"));
+    if (!cluster.coordinator_) return SendPlan::Answer(base::Unavailable("the coordinator does not answer"));
     Coordinator& coordinator = *cluster.coordinator_;
     const int64_t generation = action.plan.plan.generation;
     if (generation < coordinator.observation.generation) {
-      return absl::StatusOr<int64_t>(base::FailedPrecondition("generation {} is in force", generation));
+      return SendPlan::Answer(base::FailedPrecondition("generation {} is in force", generation));
     }
     const auto& refused = coordinator.observation.refused;
     if (refused && refused->generation == generation) {
-      return absl::StatusOr<int64_t>(base::FailedPrecondition("plan {} was given up", generation));
+      return SendPlan::Answer(base::FailedPrecondition("plan {} was given up", generation));
     }
     if (generation > coordinator.observation.generation) {
       coordinator.observation.refused.reset();
       coordinator.next = action.plan;
       coordinator.observation.next_generation = generation;
     }
-    return absl::StatusOr<int64_t>(generation);
+    return SendPlan::Answer(generation);
   }
   Answer operator()(const SuspendTraining&) const {
     SuspendTraining::Outcome outcome{int64_t{42}, nullptr};
@@ -303,13 +303,13 @@ struct FakeCluster::Hand {
     } else {
       outcome.step = base::Unavailable("the coordinator does not answer");
     }
-    return outcome;
+    return SuspendTraining::Answer(outcome);
   }
-  Answer operator()(const DrainMembers&) const { return absl::OkStatus(); }
+  Answer operator()(const DrainMembers&) const { return DrainMembers::Answer(absl::OkStatus()); }
   Answer operator()(const AskForPlan& action) const {
     ++cluster.plans_asked_;
-    cluster.last_request_ = action.request;
-    return cluster.planner ? cluster.planner(action.request) : FirstPoolWithRoom(action.request);
+    cluster.last_request_ = *action.request;
+    return AskForPlan::Answer(cluster.planner ? cluster.planner(*action.request) : FirstPoolWithRoom(*action.request));
   }
 };
 
@@ -322,7 +322,7 @@ struct Failure {
   template <typename A>
   Answer operator()(const A&) const {
     using Result = typename A::Answer;
-    if constexpr (std::is_constructible_v<Result, absl::Status>) {
+    if constexpr (std::is_constructible_v<Result, absl::Status>) {  // also an optional
       return Result(error);
     } else {
       MEDLEY_CHECK(false, "this action cannot fail");
@@ -332,15 +332,18 @@ struct Failure {
   Answer operator()(const CreatePods&) const { return CreatePods::Outcomes{{error}}; }
   Answer operator()(const DeletePods&) const { return DeletePods::Outcome{{}, error}; }
   Answer operator()(const SavePlan&) const { return SavePlan::Outcome{error, "", false, nullptr}; }
-  Answer operator()(const SuspendTraining&) const { return SuspendTraining::Outcome{error, nullptr}; }
+  Answer operator()(const SuspendTraining&) const {
+    return SuspendTraining::Answer(SuspendTraining::Outcome{error, nullptr});
+  }
   Answer operator()(const AskForPlan&) const {
-    return AskForPlan::Outcome{error, error.code() == absl::StatusCode::kUnavailable};
+    return AskForPlan::Answer(AskForPlan::Outcome{error, error.code() == absl::StatusCode::kUnavailable});
   }
 };
 
 }  // namespace
 
 Answer FakeCluster::Carry(const Action& action) {
+  if (auto not_yet = Delayed(action)) return *std::move(not_yet);
   const std::string what = Describe(action);
   for (const auto& [prefix, error] : failures) {
     if (what.starts_with(prefix)) return std::visit(Failure{error}, action);
@@ -373,7 +376,8 @@ PassLog FakeCluster::Pass() {
   };
   const Decision decision = Decide(input, seen_, memory_, respond, options);
   memory_ = decision.memory;
-  in_line_ = decision.waits_for_units;
+  in_line_ = decision.line != LinePlace::kNone;
+  if (decision.status.ok()) DropUnwanted();
   for (const Effect& effect : decision.effects) {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
@@ -407,51 +411,6 @@ void FakeCluster::PassFor(base::nanoseconds time) {
     Pass();
     Advance(base::seconds(1));
   }
-}
-
-int FakeCluster::UnitsOf(const std::string& node) const {
-  const auto units = node_units.find(node);
-  return units == node_units.end() ? kUnits : units->second;
-}
-
-int FakeCluster::FreeUnits(const std::string& pool, const std::string& zone) const {
-  int free = 0;
-  for (const char* node : kNodesOfPool) {
-    const std::string name = pool + "-" + node;
-    if (!zone.empty() && zone != ZoneOf(node)) continue;
-    free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : UnitsOf(name);
-  }
-  const std::optional<ResourcePool> valid = ValidPool(pool);
-  return valid ? std::min(free, valid->limit) : 0;
-}
-
-void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
-  const std::string name = view.pool.name;
-  const Pool& pool = pools.at(name);
-  view.pool.usd_per_unit_hour = 0;
-  view.pool.offering = model::Offering{"aws", "r", "", "m5-" + name, "spot", 1};
-  PriceCatalog catalog;
-  PoolZones zones{true, {}};
-  for (const char* node : kNodesOfPool) zones.zones.insert(ZoneOf(node));
-  for (const auto& [zone, price] : pool.zone_prices) {
-    PriceEntry entry;
-    entry.offering = view.pool.offering;
-    entry.offering->zone = zone;
-    entry.usd_per_instance_hour = price;
-    entry.available = !pool.unavailable_zones.contains(zone);
-    catalog.entries.push_back(entry);
-  }
-  const auto has_units = [&](const std::string& zone) { return FreeUnits(name, zone) > 0; };
-  const auto price = PriceForJob(view.pool, &catalog, zones, choice, has_units);
-  view.usd_per_unit_hour.reset();
-  if (!price) return;
-  view.usd_per_unit_hour = price->price.usd_per_unit_hour;
-  view.paid_usd_per_unit_hour = price->paid;
-  if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
-  if (price->only_held) view.only_held = "no offering of the pool is available since noon";
-  view.zone = price->price.pin;
-  view.units = FreeUnits(name, view.zone);
-  view.units_where_held = FreeUnits(name, choice.held ? choice.held->zone : view.zone);
 }
 
 bool FakeCluster::StepPod(const std::string& name, Json& pod) {
@@ -525,15 +484,20 @@ bool FakeCluster::StepCluster() {
 bool FakeCluster::Settle() {
   base::nanoseconds quiet{0};
   const base::nanoseconds start = elapsed_;
+  const int plans_before = plans_asked_;
   while (elapsed_ - start < std::chrono::hours(2)) {
+    if (plans_asked_ - plans_before > kMostPlans) return false;
     const bool stepped = StepCluster();
     const PassLog pass = Pass();
     // A question to the planner changes nothing, and is asked again at intervals while a goal is missed.
     const bool acted =
         !pass.events.empty() || std::any_of(pass.actions.begin(), pass.actions.end(),
                                             [](const std::string& action) { return action != "ask for a plan"; });
-    const base::nanoseconds wait =
-        std::clamp(pass.requeue_after.value_or(kLongestWait), base::nanoseconds(base::milliseconds(1)), kLongestWait);
+    base::nanoseconds wait = pass.requeue_after.value_or(kLongestWait);
+    for (const auto& [prefix, call] : calls_) {
+      if (call.due > elapsed_) wait = std::min(wait, call.due - elapsed_);
+    }
+    wait = std::clamp(wait, base::nanoseconds(base::milliseconds(1)), kLongestWait);
     quiet = stepped || acted ? base::nanoseconds(0) : quiet + wait;
     if (quiet >= std::chrono::minutes(10)) return true;
     Advance(wait);

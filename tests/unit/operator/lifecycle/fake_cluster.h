@@ -34,6 +34,9 @@ struct PassLog {
 
 class FakeCluster {
  public:
+  static constexpr int kUnits = 2;  // of a plan, and of a node
+  static constexpr const char* kNodesOfPool[] = {"0", "1"};
+
   // A job "adult" of two units and three pools, a, b and c, with two nodes each: "a-0", "a-1", ...
   FakeCluster();
 
@@ -73,6 +76,10 @@ class FakeCluster {
   std::string ahead;
   // By Describe's prefix: the error with which the action fails. Nothing is done then.
   std::map<std::string, absl::Status> failures;
+
+  // By Describe's prefix: how long the answer takes, of actions that may take long. The same action asks for it again;
+  // the job gets a pass when it has come.
+  std::map<std::string, base::nanoseconds> delays;
 
   void SetSpec(const kube::Json& merge_patch);  // raises metadata.generation
   // A pod of any role ends. `code` 0: it succeeds.
@@ -158,6 +165,10 @@ class FakeCluster {
   void CheckDeletion(const DeletePods& action);
   bool HasReasonToDelete(const kube::Json& pod) const;
   void Violate(const std::string& what);
+  // The answer that says that the answer has not come yet. nullopt: it has come, or the action has no delay.
+  std::optional<Answer> Delayed(const Action& action);
+  // Drops the answers that two passes did not ask for, as SlowCalls does.
+  void DropUnwanted();
 
   std::map<std::string, kube::Json> pods_;     // by name
   std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
@@ -171,6 +182,13 @@ class FakeCluster {
   std::map<std::string, std::vector<PoolOutage>> stored_outages_;  // in the statuses of pools
   std::set<std::string> reserved_;
   bool in_line_ = false;
+  struct Call {
+    std::string question;
+    std::shared_ptr<const void> request;
+    base::nanoseconds due{0};  // on the clock of elapsed_
+    bool was_offered = false;  // a pass has ended since
+  };
+  std::map<std::string, Call> calls_;  // whose answer is not there yet, by prefix
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};

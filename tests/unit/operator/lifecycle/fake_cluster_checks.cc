@@ -52,6 +52,7 @@ bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
   if (!IsMember(object) || WorkerHasEnded(object) || object.String("/status/phase") != "Running") return true;
   if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
   if (WantsSuspension()) return true;
+  if (Reason(kSuspendedCondition) == "Unknown/Suspending") return true;  // and the coordinator has stopped
   // Without a coordinator that trains, the job is restarted or at its end.
   const auto leader = pods_.find("adult-coordinator");
   const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() &&

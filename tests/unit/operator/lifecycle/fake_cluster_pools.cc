@@ -46,4 +46,49 @@ std::optional<ResourcePool> FakeCluster::ValidPool(const std::string& name) cons
   return pool.ok() && ValidateResourcePool(object).empty() ? std::optional(*std::move(pool)) : std::nullopt;
 }
 
+int FakeCluster::UnitsOf(const std::string& node) const {
+  const auto units = node_units.find(node);
+  return units == node_units.end() ? kUnits : units->second;
+}
+
+int FakeCluster::FreeUnits(const std::string& pool, const std::string& zone) const {
+  int free = 0;
+  for (const char* node : kNodesOfPool) {
+    const std::string name = pool + "-" + node;
+    if (!zone.empty() && zone != ZoneOf(node)) continue;
+    free += noticed_nodes.contains(name) || nodes_not_ready.contains(name) ? 0 : UnitsOf(name);
+  }
+  const std::optional<ResourcePool> valid = ValidPool(pool);
+  return valid ? std::min(free, valid->limit) : 0;
+}
+
+void FakeCluster::ReadZones(const ZoneChoice& choice, PoolView& view) const {
+  const std::string name = view.pool.name;
+  const Pool& pool = pools.at(name);
+  view.pool.usd_per_unit_hour = 0;
+  view.pool.offering = model::Offering{"aws", "r", "", "m5-" + name, "spot", 1};
+  PriceCatalog catalog;
+  PoolZones zones{true, {}};
+  for (const char* node : kNodesOfPool) zones.zones.insert(ZoneOf(node));
+  for (const auto& [zone, price] : pool.zone_prices) {
+    PriceEntry entry;
+    entry.offering = view.pool.offering;
+    entry.offering->zone = zone;
+    entry.usd_per_instance_hour = price;
+    entry.available = !pool.unavailable_zones.contains(zone);
+    catalog.entries.push_back(entry);
+  }
+  const auto has_units = [&](const std::string& zone) { return FreeUnits(name, zone) > 0; };
+  const auto price = PriceForJob(view.pool, &catalog, zones, choice, has_units);
+  view.usd_per_unit_hour.reset();
+  if (!price) return;
+  view.usd_per_unit_hour = price->price.usd_per_unit_hour;
+  view.paid_usd_per_unit_hour = price->paid;
+  if (price->cheaper) view.cheaper_usd_per_unit_hour = price->cheaper->usd_per_unit_hour;
+  if (price->only_held) view.only_held = "no offering of the pool is available since noon";
+  view.zone = price->price.pin;
+  view.units = FreeUnits(name, view.zone);
+  view.units_where_held = FreeUnits(name, choice.held ? choice.held->zone : view.zone);
+}
+
 }  // namespace medley::ops::lifecycle

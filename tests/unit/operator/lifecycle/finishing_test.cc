@@ -21,7 +21,7 @@ class FinishingTest : public testing::Test {
 TEST_F(FinishingTest, SuspendTakesACheckpointAndGivesUpPodsAndPlan) {
   cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
   EXPECT_THAT(cluster_.Pass().actions,
-              ElementsAre("suspend training", "delete ConfigMap adult-plan",
+              ElementsAre("patch status", "suspend training", "delete ConfigMap adult-plan",
                           "delete pods adult-0-a-0, adult-0-a-1, adult-coordinator", "patch status"));
   EXPECT_EQ(cluster_.Message(kSuspendedCondition), "checkpoint at step 42");
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();

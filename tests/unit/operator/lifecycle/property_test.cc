@@ -126,6 +126,13 @@ Event RandomZoneEvent(std::mt19937& random) {
   }
 }
 
+// A slow planner, slow coordinators, slow logs.
+void SlowDown(std::mt19937& random, FakeCluster& cluster) {
+  for (const char* what : {"ask for a plan", "send plan", "suspend training", "drain", "read log"}) {
+    if (random() % 2 == 0) cluster.delays[what] = base::milliseconds(1 + random() % 40000);
+  }
+}
+
 // Passes and steps of the cluster in a random order.
 void RunForAWhile(FakeCluster& cluster, std::mt19937& random) {
   for (auto left = random() % 6; left > 0; --left) {
@@ -163,6 +170,7 @@ class LifecycleProperty : public testing::TestWithParam<uint32_t> {
       if (random() % 6 == 0) cluster.RestartOperator();
     }
     cluster.failures.clear();
+    cluster.delays.clear();
     cluster.blocked_nodes.clear();
     cluster.planner = nullptr;
     EXPECT_TRUE(cluster.Settle()) << "seed " << GetParam() << ": " << names << "\n" << cluster.trace();
@@ -211,6 +219,29 @@ TEST_P(LifecycleProperty, AnyEventsComeToRestSafely) {
   FakeCluster cluster;
   std::mt19937 random(GetParam());
   ComeToRestAfter(RandomEvent, random, cluster);
+}
+
+TEST_P(LifecycleProperty, AnyEventsComeToRestSafelyWhereAnswersAreSlow) {
+  FakeCluster cluster;
+  std::mt19937 random(GetParam());
+  SlowDown(random, cluster);
+  ComeToRestAfter(RandomEvent, random, cluster);
+}
+
+TEST_P(LifecycleProperty, SlowAnswersEndInTheSameClusterAsFastOnes) {
+  std::mt19937 random(GetParam());
+  std::vector<Event> events;
+  for (int i = 0; i < 6; ++i) events.push_back(RandomLoss(random));
+  std::string names;
+  for (const Event& event : events) names += event.first + "; ";
+  FakeCluster fast;
+  const std::string end = EndOf(events, random, false, fast);
+  for (const bool restarts : {false, true}) {
+    FakeCluster slow;
+    SlowDown(random, slow);
+    EXPECT_EQ(EndOf(events, random, restarts, slow), end) << "seed " << GetParam() << ": " << names << "\n"
+                                                          << slow.trace();
+  }
 }
 
 TEST_P(LifecycleProperty, AnyEventsOfZonesComeToRestSafely) {

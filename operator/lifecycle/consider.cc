@@ -1,0 +1,216 @@
+#include "operator/lifecycle/consider.h"
+
+#include <utility>
+
+#include "common/base/status.h"
+#include "operator/builders/slots.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/placement.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/refusal.h"
+#include "operator/lifecycle/replan_decision.h"
+#include "operator/lifecycle/replanning.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+// The service does not correct a profile that says it was calibrated.
+model::Profile Uncorrected(model::Profile profile) {
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& p : layer.profiles) p.origin = "calibrated";
+  }
+  return profile;
+}
+
+JobProgress ProgressOf(const Pass& pass) {
+  JobProgress progress;
+  progress.elapsed_seconds = SecondsSince(pass.memory.status.current.start_time, pass.world.now);
+  progress.remaining_samples =
+      static_cast<double>(std::max<int64_t>(0, pass.observed->samples_total - pass.observed->samples_done));
+  progress.spent_usd = pass.observed->usd_spent;
+  return progress;
+}
+
+// What a search has found, and what the same profiles promise for the present plan, to compare with.
+struct Candidate {
+  model::PlanResult result;
+  double present_estimate = 0;  // samples/s
+};
+
+MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const PlanSearch& search,
+                        const Candidate& candidate) {
+  const UsablePools& pools = search.offered->pools;
+  const JobProgress& progress = search.progress;
+  const model::PlanResult& result = candidate.result;
+  const PlanRecord& record = *pass.memory.planning.record;
+  const auto& last_rescale = pass.memory.status.current.last_rescale;
+  MoveInputs inputs;
+  inputs.remaining_samples = pass.observed->samples_total > 0
+                                 ? progress.remaining_samples
+                                 : static_cast<double>(search.offered->profile->samples_per_epoch) * job.epochs;
+  inputs.current_usd_per_hour = record.UsdPerHour(pools.paid);
+  inputs.current_throughput = pass.observed->throughput;
+  inputs.current_estimated_throughput = candidate.present_estimate;
+  inputs.candidate_usd_per_hour = result.plan->cost_per_hour;
+  inputs.candidate_estimated_throughput =
+      result.plan->throughput / (progress.calibration > 0 ? progress.calibration : 1);
+  inputs.same_plan = SameShape(record.plan, *result.execution_plan) && SameZones(record.slots, pools.zones);
+  inputs.pause_seconds = last_rescale ? last_rescale->pause_seconds : pass.options.default_pause_seconds;
+  inputs.warm_up_seconds = pass.options.default_warm_up_seconds;
+  inputs.min_saving = job.elasticity.min_saving;
+  inputs.cooldown_seconds = job.elasticity.cooldown_seconds;
+  const bool never_moved = record.reason == "FirstPlan" || record.reason == "Resumed";
+  inputs.seconds_since_last_move = never_moved ? 1e9 : SecondsSince(record.accepted_at, pass.world.now);
+  inputs.forced = search.forced;
+  return inputs;
+}
+
+// Stores the hash of the policy that was considered, so that the next leader does not consider the same edit again.
+absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInputs& considered) {
+  PlanRecord record = *pass.memory.planning.record;
+  if (record.policy == considered.PolicyHash()) return absl::OkStatus();
+  record.policy = considered.PolicyHash();
+  return StorePlan(pass, job, record);
+}
+
+// The answer with which the search is judged; nullopt: there is none, or not yet.
+absl::StatusOr<std::optional<Candidate>> FindCandidate(Pass& pass, const TrainingJob& job, PlanSearch& search) {
+  const double estimated = pass.memory.planning.record->plan.estimate.throughput;
+  const double measured = pass.observed->throughput;
+  if (search.corrected == nullptr) {
+    MEDLEY_ASSIGN_OR_RETURN(const SearchAnswer answer, AskPlanner(pass, job, search));
+    if (!answer.found) return std::optional<Candidate>();
+    const auto& prediction = answer.found->prediction;
+    if (answer.found->plan || !IsCorrected(prediction)) {
+      return std::optional(Candidate{*answer.found, PresentEstimate(estimated, measured, prediction)});
+    }
+    // With the measured corrections no plan reaches the goal. What the uncorrected profiles promise may still be better
+    // than to stay; the job was planned with them before anything was measured.
+    search = WithProfile(search, job, Uncorrected(*search.offered->profile));
+    search.corrected = std::make_shared<const model::PlanResult>(*answer.found);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const SearchAnswer promised, AskPlanner(pass, job, search));
+  if (promised.pending) return std::optional<Candidate>();
+  const auto& prediction = search.corrected->prediction;
+  if (!promised.found || !promised.found->plan) {
+    return std::optional(Candidate{*search.corrected, PresentEstimate(estimated, measured, prediction)});
+  }
+  const double ratio = prediction->ratio_uncorrected;
+  return std::optional(Candidate{*promised.found, ratio > 0 ? measured / ratio : estimated});
+}
+
+absl::Status Pursue(Pass& pass, const TrainingJob& job, PlanSearch search);
+
+// No plan meets the goal in the zones of the search.
+absl::Status HandleInfeasible(Pass& pass, const TrainingJob& job, const PlanSearch& search,
+                              const std::vector<model::Reason>& reasons) {
+  MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, search.offered->pools));
+  if (others) return Pursue(pass, job, WithPools(search, job, *std::move(others)));
+  if (search.reason == "MemberUnschedulable") {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
+    MEDLEY_ASSIGN_OR_RETURN(const bool left, GiveUpPlacement(pass, job, stuck));
+    if (left) return absl::OkStatus();
+  }
+  if (search.reason == "CapacityLowered") pass.memory.units.infeasible_units = search.considered.units;
+  ExplainInfeasible(pass, reasons, search.offered->pools);
+  return StorePolicy(pass, job, search.considered);
+}
+
+// Not worth a move in the zones that the job keeps: perhaps in the cheapest ones.
+absl::Status TryCheapestZones(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  const UsablePools& pools = search.offered->pools;
+  if (pools.cheaper.empty()) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job, ZonePreference::kCheapest));
+  if (choice.refusal) return absl::OkStatus();
+  return Pursue(pass, job, WithPools(search, job, choice.pools.Only(pools.Names())));
+}
+
+absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search, const Candidate& candidate) {
+  ReplanningState& state = pass.memory.replanning;
+  const std::optional<PlanningInputs> before = std::exchange(state.considered, search.considered);
+  state.delayed.reset();
+  if (!candidate.result.plan || !candidate.result.execution_plan) {
+    return HandleInfeasible(pass, job, search, candidate.result.reasons);
+  }
+  const MoveInputs inputs = InputsOfMove(pass, job, search, candidate);
+  const MoveDecision decision = DecideMove(inputs);
+  pass.Publish(CountReplan{decision.reason});
+  PublishReplan(pass, "ReplanConsidered",
+                fmt::format("{}: {} ({}): {}", search.reason, decision.move ? "move" : "stay", decision.reason,
+                            decision.sentence));
+  if (decision.reason == "Cooldown") {
+    const base::nanoseconds left = base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move);
+    state.delayed = {search.reason, pass.world.steady + left};
+    pass.RequeueAfter(left);
+  }
+  if (!decision.move) {
+    MEDLEY_RETURN_IF_ERROR(StorePolicy(pass, job, search.considered));
+    return TryCheapestZones(pass, job, search);
+  }
+  const int64_t from = pass.memory.planning.record->plan.generation;
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, candidate.result, search.reason));
+  if (!accepted) {
+    state.considered = before;  // asked again later
+    return absl::OkStatus();
+  }
+  state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
+  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, search.reason,
+               fmt::format("from generation {} to generation {}: {}", from,
+                           pass.memory.planning.record->plan.generation, decision.sentence));
+  pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
+  return absl::OkStatus();
+}
+
+absl::Status Pursue(Pass& pass, const TrainingJob& job, PlanSearch search) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<Candidate> candidate, FindCandidate(pass, job, search));
+  if (!candidate) return absl::OkStatus();  // asked again later, because ReplanningState::considered is unchanged
+  return Judge(pass, job, search, *candidate);
+}
+
+// What made a forced search necessary may be over when its answer comes.
+absl::StatusOr<bool> IsStillWanted(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  if (search.reason == "PlanRefused") return IsRefused(pass);
+  if (search.reason == "ThroughputBelowGoal") return IsBelowGoal(pass, job);
+  if (search.reason == "MemberUnschedulable") {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
+    return !stuck.empty();
+  }
+  if (search.reason == "CapacityLowered" || search.reason == "PoolUnusable") {
+    MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+    return choice.refusal.has_value() || !PlanFits(pass, choice.pools);  // a pool that cannot be used has no units
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what, const ProfiledPools& profiled) {
+  JobProgress progress = ProgressOf(pass);
+  const double estimated = pass.memory.planning.record->plan.estimate.throughput;
+  if (what.reason == "ThroughputBelowGoal" && estimated > 0) {
+    progress.calibration = pass.observed->throughput / estimated;
+  }
+  PlanSearch search = NewSearch(pass, job, profiled, progress);
+  search.reason = what.reason;
+  search.forced = what.forced;
+  search.evacuates = what.evacuates;
+  search.considered = what.inputs;
+  search.seen = what.seen;
+  return Pursue(pass, job, std::move(search));
+}
+
+absl::Status ContinueSearch(Pass& pass, const TrainingJob& job) {
+  const std::optional<PlanSearch> search = pass.memory.planning.search;
+  if (!search) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const bool wanted, IsStillWanted(pass, job, *search));
+  if (!wanted) {
+    pass.memory.planning.search.reset();
+    return absl::OkStatus();
+  }
+  MEDLEY_RETURN_IF_ERROR(Pursue(pass, job, *search));
+  const bool judged = !pass.memory.planning.search && pass.memory.planning.record &&
+                      pass.memory.replanning.considered == search->considered;
+  return judged ? LookAgainIfChanged(pass, job, *search) : absl::OkStatus();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,33 @@
+// Whether a running job moves to another plan: asks for one, compares it with the present plan, and publishes the
+// decision either way.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "operator/api/training_job.h"
+#include "operator/lifecycle/planning_inputs.h"
+#include "operator/lifecycle/profiling.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+struct Considered {
+  std::string reason;
+  bool forced = false;     // the job moves to a plan that does not pay as well
+  PlanningInputs inputs;   // with the pools in the zones that the job keeps
+  PlanningInputs seen;     // as `inputs`, but with all units; differs where some are not offered to the planner
+  bool evacuates = false;  // nodes that are about to be lost
+};
+
+// Asks for a plan with the pools of `profiled`, which has a profile. Where their zones give no plan, or none that is
+// worth a move, other zones are considered. If the planner has not answered in this pass, PlanningState::search is set,
+// and ContinueSearch goes on; a search that the job has already is given up.
+absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what, const ProfiledPools& profiled);
+
+// Goes on with the search of a job with a plan. Without a search it does nothing.
+absl::Status ContinueSearch(Pass& pass, const TrainingJob& job);
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,104 @@
+#include "operator/lifecycle/search.h"
+
+#include "common/base/status.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/replanning.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcome& outcome) {
+  const absl::Status& status = outcome.result.status();
+  const std::string why = base::Message(status);
+  const bool has_plan = pass.memory.planning.record.has_value();
+  if (outcome.unavailable) {
+    pass.Publish(CountPlan{"unavailable"});
+    pass.RequeueAfter(pass.options.scheduler_retry);
+    if (has_plan) return;  // a running job goes on with its plan
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "SchedulerUnavailable", why);
+    return;
+  }
+  pass.Publish(CountPlan{"refused"});
+  const bool planner = status.code() == absl::StatusCode::kNotFound || why.find("planner") != std::string::npos;
+  const std::string message =
+      planner ? fmt::format("spec.planner.name: '{}': {}", job.planner.name, why) : "spec.model: " + why;
+  if (has_plan) {
+    PublishReplan(pass, "ReplanRefused", message);
+    return;
+  }
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, planner ? "UnknownPlanner" : "InvalidModel", message);
+}
+
+int64_t PlanGeneration(const Pass& pass) {
+  const auto& record = pass.memory.planning.record;
+  return record ? record->plan.generation : 0;
+}
+
+Urgency UrgencyOf(const PlanSearch& search) {
+  if (search.evacuates) return Urgency::kEvacuation;
+  return search.plan_generation == 0 ? Urgency::kFirstPlan : Urgency::kReplan;
+}
+
+std::shared_ptr<const model::PlanRequest> RequestFor(const TrainingJob& job, const model::Profile& profile,
+                                                     const UsablePools& pools, const JobProgress& progress) {
+  return std::make_shared<const model::PlanRequest>(BuildPlanRequest(job, profile, pools.Offers(), progress));
+}
+
+}  // namespace
+
+PlanSearch NewSearch(const Pass& pass, const TrainingJob& job, ProfiledPools offered, const JobProgress& progress) {
+  PlanSearch search;
+  search.request = RequestFor(job, *offered.profile, offered.pools, progress);
+  search.offered = std::make_shared<const ProfiledPools>(std::move(offered));
+  search.progress = progress;
+  search.spec_generation = pass.object.generation();
+  search.plan_generation = PlanGeneration(pass);
+  search.seen = InputsOf(job, search.offered->pools);
+  return search;
+}
+
+PlanSearch WithPools(const PlanSearch& search, const TrainingJob& job, UsablePools pools) {
+  PlanSearch other = search;
+  auto offered = std::make_shared<ProfiledPools>(*search.offered);
+  offered->pools = std::move(pools);
+  other.request = RequestFor(job, *offered->profile, offered->pools, search.progress);
+  other.offered = std::move(offered);
+  other.corrected = nullptr;
+  return other;
+}
+
+PlanSearch WithProfile(const PlanSearch& search, const TrainingJob& job, const model::Profile& profile) {
+  PlanSearch other = search;
+  other.request = RequestFor(job, profile, search.offered->pools, search.progress);
+  return other;
+}
+
+absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
+                          pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
+  if (!outcome) {
+    pass.memory.planning.search = search;
+    return SearchAnswer{true, std::nullopt};
+  }
+  pass.memory.planning.search.reset();
+  if (outcome->result.ok()) return SearchAnswer{false, *outcome->result};
+  ExplainRefusal(pass, job, *outcome);
+  return SearchAnswer();
+}
+
+absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const ProfiledPools now, FindProfiledPools(pass, job, choice.pools));
+  if (InputsOf(job, now.pools) != search.seen) pass.RequeueAfter(base::nanoseconds(1));
+  return absl::OkStatus();
+}
+
+void DropStaleSearch(Pass& pass) {
+  std::optional<PlanSearch>& search = pass.memory.planning.search;
+  if (!search) return;
+  const bool current =
+      search->spec_generation == pass.object.generation() && search->plan_generation == PlanGeneration(pass);
+  if (!current) search.reset();
+}
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,132 @@
+// A job whose processes of every role are killed and stopped at random moments, during switches to other plans too,
+// trains every sample exactly once.
+//
+// MEDLEY_CHAOS_SEEDS=50 build/tests/worker_chaos_test: the figure in docs/design/figures.md. ctest runs two seeds.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "common/base/rng.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+constexpr int kRows = 1600;
+constexpr int kEpochs = 30;
+constexpr int kBatch = 16;
+constexpr int kActions = 20;
+constexpr size_t kSteps = size_t{kRows} / kBatch * kEpochs;
+
+const std::vector<JobShape>& Shapes() {
+  static const std::vector<JobShape> shapes = {
+      {.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2},
+      {.stages = {{0, 4, 2}}, .servers = 1, .micro_batches = 2},
+      {.stages = {{0, 2, 1}, {2, 4, 1}}, .servers = 2, .micro_batches = 4},
+  };
+  return shapes;
+}
+
+struct Counts {
+  int kills = 0, stops = 0, coordinators = 0, plans = 0;
+};
+
+class Chaos {
+ public:
+  Chaos(uint64_t seed, JobHarness& job) : random_(seed), job_(job) {}
+
+  void Begin() {
+    job_.StartCoordinator();
+    job_.Apply(Shapes()[0], "start");
+  }
+  // Something happens, and then nothing for a random time: often less than a recovery or a switch takes.
+  void Act() {
+    switch (random_.Below(8)) {
+      case 0:
+        KillCoordinator();
+        break;
+      case 1:
+        Stop("coordinator");
+        break;
+      case 2:
+      case 3:
+        Stop(AnyMember());
+        break;
+      case 4:
+      case 5:
+        job_.Apply(Shapes()[random_.Below(Shapes().size())], "chaos");
+        ++counts_.plans;
+        break;
+      default:
+        job_.Kill(AnyMember());
+        ++counts_.kills;
+    }
+    const auto begin = clock_.Steady();
+    const base::nanoseconds calm = base::milliseconds(random_.Below(1200));
+    do {
+      EXPECT_TRUE(job_.Poll()) << "a process failed for good" << job_.AllLogs();
+      clock_.SleepFor(base::milliseconds(5), {});
+    } while (clock_.Steady() - begin < calm);
+  }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  std::string AnyMember() {
+    job_.Poll();
+    const std::vector<std::string> members = job_.Running();
+    return members[random_.Below(members.size())];
+  }
+  void KillCoordinator() {
+    job_.Kill("coordinator");
+    job_.StartCoordinator();
+    ++counts_.coordinators;
+  }
+  // SIGSTOP for a while: the process does not notice, the others may take it for lost.
+  void Stop(const std::string& name) {
+    job_.Pause(name);
+    clock_.SleepFor(base::milliseconds(random_.Below(2500)), {});
+    job_.Resume(name);
+    ++counts_.stops;
+  }
+
+  base::SystemClock clock_;
+  base::Rng random_;
+  JobHarness& job_;
+  Counts counts_;
+};
+
+TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
+  const char* wanted = std::getenv("MEDLEY_CHAOS_SEEDS");
+  const uint64_t seeds = wanted == nullptr ? 2 : std::strtoull(wanted, nullptr, 10);
+  const auto data = std::filesystem::temp_directory_path() / ("medley-chaos-" + std::to_string(getpid()) + ".csv");
+  CopyLines(ExampleData("adult.train.csv"), data, kRows);
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    JobHarness job({.train = data,
+                    .hidden = {8},
+                    .embedding_rows = 512,
+                    .epochs = kEpochs,
+                    .batch_size = kBatch,
+                    .checkpoint_interval = "1s"});
+    Chaos chaos(seed, job);
+    chaos.Begin();
+    int actions = 0;
+    for (; actions < kActions && job.Observe().phase() != pb::JOB_PHASE_COMPLETE; ++actions) chaos.Act();
+    const pb::Observation end = job.WaitForEnd(base::seconds(180));
+    ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+    EXPECT_EQ(end.samples_done(), int64_t{kRows} * kEpochs);
+    EXPECT_EQ(job.Losses().size(), kSteps);  // none of them twice
+    EXPECT_EQ(actions, kActions) << "the job is too short for its kills";
+    const Counts& counts = chaos.counts();
+    std::printf("seed %lu: %d members killed, %d processes stopped, %d coordinators killed, %d plans; %d recoveries\n",
+                static_cast<unsigned long>(seed), counts.kills, counts.stops, counts.coordinators, counts.plans,
+                static_cast<int>(end.restarts()));
+    std::fflush(stdout);
+  }
+  std::filesystem::remove(data);
+}
+
+}  // namespace
+}  // namespace medley::worker
