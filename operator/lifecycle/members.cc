@@ -23,6 +23,12 @@ absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
   MembersState& state = pass.memory.members;
   if (state.failures[pod.key().name].last_uid == pod.uid()) return true;
   const bool released = WorkerHasSucceeded(pod);
+  if (WasDisrupted(pod)) {  // its log is on a node that may not answer
+    state.failures[pod.key().name].last_uid = pod.uid();
+    pass.Warning("MemberDisrupted", fmt::format("pod {} was lost through no fault of its own ({}) and is replaced",
+                                                pod.key().name, DisruptionOf(pod)));
+    return true;
+  }
   if (!released) {
     MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> how, HowItEnded(pass, pod));
     if (!how) return false;
