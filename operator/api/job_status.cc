@@ -159,6 +159,8 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.replicas = static_cast<int>(reader.Int("replicas", 0));
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
+  status.counted_restarts = static_cast<int>(reader.Int("countedRestarts", 0));
+  status.restart_progress = reader.Int("restartProgress", 0);
   if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
   for (const Reader& rescale : reader.List("rescales")) status.rescales.push_back(ReadRescale(rescale));
   status.start_time = reader.String("startTime");
@@ -172,7 +174,9 @@ Json JobStatus::ToJson() const {
                {"conditions", conditions.ToJson()},
                {"replicas", replicas},
                {"selector", selector},
-               {"restarts", restarts}};
+               {"restarts", restarts},
+               {"countedRestarts", counted_restarts}};
+  if (restart_progress > 0) json["restartProgress"] = restart_progress;
   if (plan) json["plan"] = PlanJson(*plan);
   if (observed) json["observed"] = ObservedJson(*observed);
   if (cost) {

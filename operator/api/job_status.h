@@ -101,7 +101,11 @@ struct JobStatus {
   std::optional<CostStatus> cost;
   int replicas = 0;
   std::string selector;
-  int restarts = 0;
+  int restarts = 0;          // of the whole job, for any reason
+  int counted_restarts = 0;  // of them, those that count towards runPolicy.backoffLimit
+  // How far the job had come at the last of those: the step of its last checkpoint or, without a checkpoint volume,
+  // samples.
+  int64_t restart_progress = 0;
   std::optional<RescaleStatus> last_rescale;
   std::vector<RescaleStatus> rescales;  // the last 32 generation switches, from Observation.switches
   std::string start_time;               // RFC 3339 or empty

@@ -29,6 +29,11 @@ absl::Status CountFailure(Pass& pass, const kube::Object& pod) {
   }
   PodFailures& failures = state.failures[pod.key().name];
   failures.last_uid = pod.uid();
+  if (WasDisrupted(pod)) {
+    pass.Warning("MemberDisrupted", fmt::format("pod {} was lost through no fault of its own ({}) and is replaced",
+                                                pod.key().name, DisruptionOf(pod)));
+    return absl::OkStatus();
+  }
   failures.count += 1;
   base::nanoseconds delay = failures.count == 1 ? base::seconds(0) : base::seconds(BackoffSeconds(failures.count - 1));
   if (released) delay = kReleasedPatience;

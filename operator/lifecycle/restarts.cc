@@ -1,5 +1,7 @@
 #include "operator/lifecycle/restarts.h"
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "operator/api/names.h"
 #include "operator/lifecycle/finishing.h"
@@ -16,27 +18,46 @@ namespace {
 
 constexpr base::nanoseconds kRestartDelay = base::seconds(1);
 
+// Why a restart is necessary. A disruption does not count towards the backoff limit.
+enum class Fault { kJob, kDisruption };
+
+// A crash that happens again and again at one place brings the job as far each time. Without checkpoints a restart
+// begins anew, so only more samples than ever are progress.
+int64_t ProgressOf(const TrainingJob& job, const JobStatus& status) {
+  if (!status.observed) return 0;
+  return job.checkpoint_volume ? status.observed->last_checkpoint_step : status.observed->samples;
+}
+
 // `failed`: the job has had more restarts than it may have, and is finished now.
-absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, const std::string& message, bool* failed) {
+absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, Fault fault, const std::string& message,
+                              bool* failed) {
   JobStatus& status = pass.memory.status.current;
   status.restarts += count;
   pass.Publish(CountRestarts{count});
-  const int limit = job.run_policy.backoff_limit;
-  if (status.restarts > limit) {
-    *failed = true;
-    return Finish(
-        pass, job, false, "BackoffLimitExceeded",
-        fmt::format("{} restarts, spec.runPolicy.backoffLimit allows {}; last: {}", status.restarts, limit, message));
-  }
   SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, "CoordinatorRestarted", message);
-  pass.Warning("Restarting", fmt::format("restart {} of at most {}: {}", status.restarts, limit, message));
+  if (fault == Fault::kDisruption) {
+    pass.Warning("Restarting", message + "; a disruption does not count towards spec.runPolicy.backoffLimit");
+    return absl::OkStatus();
+  }
+  status.counted_restarts += count;
+  status.restart_progress = std::max(status.restart_progress, ProgressOf(job, status));
+  const int limit = job.run_policy.backoff_limit;
+  if (status.counted_restarts > limit) {
+    *failed = true;
+    return Finish(pass, job, false, "BackoffLimitExceeded",
+                  fmt::format("{} restarts without progress, spec.runPolicy.backoffLimit allows {}; last: {}",
+                              status.counted_restarts, limit, message));
+  }
+  pass.Warning("Restarting",
+               fmt::format("restart {} of at most {} without progress: {}", status.counted_restarts, limit, message));
   return absl::OkStatus();
 }
 
 // All pods are deleted, and created again under the same plan; training resumes from the last checkpoint.
-absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reason, const std::string& message) {
+absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reason, Fault fault,
+                     const std::string& message) {
   bool failed = false;
-  MEDLEY_RETURN_IF_ERROR(CountJobRestarts(pass, job, 1, message, &failed));
+  MEDLEY_RETURN_IF_ERROR(CountJobRestarts(pass, job, 1, fault, message, &failed));
   if (failed) return absl::OkStatus();
   SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, reason, message);
   SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, message);
@@ -56,7 +77,11 @@ absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& p
   MEDLEY_ASSIGN_OR_RETURN(const std::string log, LogOf(pass, pod));
   const std::string why = LastLine(log);
   if (ExitCode(pod) == kPermanentFailure) return Finish(pass, job, false, "TrainingFailed", why);
-  return Restart(pass, job, "CoordinatorFailed", why.empty() ? "the coordinator's pod failed" : why);
+  if (WasDisrupted(pod)) {
+    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
+                   fmt::format("the coordinator's pod was lost: {}", DisruptionOf(pod)));
+  }
+  return Restart(pass, job, "CoordinatorFailed", Fault::kJob, why.empty() ? "the coordinator's pod failed" : why);
 }
 
 absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube::Object& pod, bool* over) {
@@ -69,10 +94,18 @@ absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube
   const int restarts = RestartCount(pod);
   const int more = restarts - pass.memory.planning.record->coordinator_restarts;
   MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, pod.uid(), restarts));
-  return CountJobRestarts(pass, job, more, "the coordinator was restarted in place", over);
+  if (WasRebooted(pod)) {
+    return CountJobRestarts(pass, job, more, Fault::kDisruption, "the coordinator's node was started again", over);
+  }
+  return CountJobRestarts(pass, job, more, Fault::kJob, "the coordinator was restarted in place", over);
 }
 
 }  // namespace
+
+void ForgetRestartsAfterProgress(Pass& pass, const TrainingJob& job) {
+  JobStatus& status = pass.memory.status.current;
+  if (status.counted_restarts > 0 && ProgressOf(job, status) > status.restart_progress) status.counted_restarts = 0;
+}
 
 absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
   MEDLEY_RETURN_IF_ERROR(CheckObservedLeader(pass));
@@ -86,12 +119,12 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
     RecordObservation(pass);
     const std::string why = pass.observed->message.empty() ? "the coordinator gave no reason" : pass.observed->message;
     if (!pass.observed->retryable) return Finish(pass, job, false, "TrainingFailed", why);
-    return Restart(pass, job, "TrainingFailed", why);
+    return Restart(pass, job, "TrainingFailed", Fault::kJob, why);
   }
   const PlanRecord& record = *pass.memory.planning.record;
   const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
   if (pod == nullptr && !record.coordinator_uid.empty()) {
-    return Restart(pass, job, "CoordinatorLost", "the coordinator's pod was deleted");
+    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption, "the coordinator's pod was deleted");
   }
   if (pod != nullptr && !pass.IsTerminating(*pod) && WorkerHasEnded(*pod)) return HandleEnd(pass, job, *pod);
   *over = false;

@@ -149,6 +149,7 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     MEDLEY_RETURN_IF_ERROR(ConnectTo(pass, job, coordinator));
     MEDLEY_RETURN_IF_ERROR(CheckObservedLeader(pass));
     if (pass.observed != nullptr) RecordObservation(pass);
+    ForgetRestartsAfterProgress(pass, job);
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
     if (over) return absl::OkStatus();
     // Before anything is done for a plan that will not run.
