@@ -24,7 +24,8 @@ struct Environment {
   std::string pod_ip;
   std::string coordinator;  // host:port
   int listen_port = 7070;
-  int metrics_port = -1;  // -1: none
+  int metrics_port = -1;         // -1: none
+  int64_t coordinator_term = 0;  // of this coordinator; 0: none
   std::filesystem::path checkpoint_root;
   model::JobSpec spec;  // URIs rewritten by MEDLEY_PATH_MAP
   std::string spec_json;

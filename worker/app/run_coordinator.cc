@@ -13,6 +13,8 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);
   options.host = env.pod_ip;
   options.port = env.listen_port;
+  options.term = env.coordinator_term;
+  options.address = env.pod_ip + ":" + std::to_string(env.listen_port);
   options.token = env.token;
   options.checkpoint_root = env.checkpoint_root;
   options.keep_checkpoints = env.spec.checkpoint.keep;

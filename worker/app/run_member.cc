@@ -23,6 +23,7 @@ constexpr base::seconds kNotice{25};  // less than a pod's default termination g
 SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::string address) {
   SessionOptions session;
   session.coordinator = env.coordinator;
+  session.address_book = std::make_shared<CoordinatorAddress>(env.coordinator, env.checkpoint_root);
   session.token = env.token;
   session.member = env.member;
   session.role = role;

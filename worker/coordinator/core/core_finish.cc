@@ -53,7 +53,7 @@ void CoordinatorCore::AdvanceCheckpoint(Instant now) {
 void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status, Instant now) {
   Hold(now);
   if (writing_manifest_ == step) writing_manifest_ = 0;
-  if (over()) return;
+  if (over() || handed_over_) return;
   if (status.ok()) {
     last_checkpoint_ = step;
     Journal(now);
@@ -68,7 +68,7 @@ void CoordinatorCore::OnManifestWritten(int64_t step, const absl::Status& status
 }
 
 void CoordinatorCore::AdvanceEnding(Instant now) {
-  if (over() || mode_ != Mode::kTraining || next_) return;
+  if (over() || mode_ != Mode::kTraining || next_ || successor_) return;
   const int64_t committed = ledger_->committed();
   const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
   const bool all = ledger_->AllCommitted();

@@ -5,24 +5,32 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "worker/checkpoint/reader.h"
-#include "worker/checkpoint/store.h"
+#include "worker/coordinator/server/hand_over.h"
 
 namespace medley::worker {
 
 using base::MutexLock;
 
-Engine::Engine(CoordinatorOptions options, base::Clock& clock) : options_(std::move(options)), clock_(clock) {}
+Engine::Engine(CoordinatorOptions options, base::Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      claims_(options_.term > 0 && !options_.checkpoint_root.empty() ? std::optional<Claims>(options_.checkpoint_root)
+                                                                     : std::nullopt) {}
 
-absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock) {
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock,
+                                                      std::stop_token stop) {
   options.core.checkpoints = !options.checkpoint_root.empty();
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
+  bool former_may_run = false;
+  if (engine->claims_) {
+    MEDLEY_ASSIGN_OR_RETURN(former_may_run, TakeLead(*engine->claims_, engine->options_, std::move(stop)));
+  }
   std::optional<job::v1::CoordinatorState> restored;
   {
     MutexLock lock(engine->mutex_);
     if (const auto& root = engine->options_.checkpoint_root; !root.empty()) {
-      MEDLEY_ASSIGN_OR_RETURN(engine->journal_, Journal::Open(root));
-      MEDLEY_ASSIGN_OR_RETURN(engine->steps_, StepLog::Open(root / "steps.jsonl"));
+      MEDLEY_ASSIGN_OR_RETURN(engine->journal_, Journal::Open(root, engine->options_.term));
+      MEDLEY_ASSIGN_OR_RETURN(engine->steps_, StepLog::Open(root / "steps.jsonl", former_may_run));
       restored = engine->journal_->restored();
       const std::string& uid = engine->options_.core.job_uid;
       if (restored && !uid.empty() && !restored->desired().plan().job_uid().empty() &&
@@ -36,9 +44,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
     engine->Carry();
   }
   Engine* const self = engine.get();
-  engine->file_thread_ = std::jthread([self](std::stop_token stop) { self->RunFiles(stop); });
-  engine->timer_ = std::jthread([self](std::stop_token stop) {
-    while (self->clock_.SleepFor(self->options_.tick, stop)) self->Tick();
+  engine->file_thread_ = std::jthread([self](std::stop_token end) { self->RunFiles(end); });
+  engine->timer_ = std::jthread([self](std::stop_token end) {
+    while (self->clock_.SleepFor(self->options_.tick, end)) self->Tick();
   });
   return engine;
 }
@@ -62,6 +70,7 @@ absl::StatusOr<int64_t> Engine::ApplyPlan(const job::v1::ApplyPlanRequest& reque
   MutexLock lock(mutex_);
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(request, Now());
   Carry();
+  MEDLEY_RETURN_IF_ERROR(Refusal());
   return generation;
 }
 
@@ -69,7 +78,33 @@ absl::Status Engine::Drain(const std::vector<std::string>& members, int64_t lead
   MutexLock lock(mutex_);
   const absl::Status status = core_->Drain(members, leader_term, Now());
   Carry();
+  MEDLEY_RETURN_IF_ERROR(Refusal());
   return status;
+}
+
+absl::Status Engine::Refusal() const {
+  return ends_early() ? base::Unavailable("the coordinator is stopping") : absl::OkStatus();
+}
+
+absl::Status Engine::HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled) {
+  MutexLock lock(mutex_);
+  if (to.term() <= options_.term) {
+    return base::FailedPrecondition("the coordinator of term {} leads; term {} is not newer", options_.term, to.term());
+  }
+  MEDLEY_RETURN_IF_ERROR(core_->HandOver(to, Now()));
+  Carry();
+  while (!core_->handed_over()) {
+    MEDLEY_RETURN_IF_ERROR(Refusal());
+    if (core_->over()) return base::FailedPrecondition("the job is over");
+    if (stop_.stop_requested() || cancelled()) {
+      core_->CancelHandOver(Now());
+      Carry();
+      return base::Cancelled("the wait for the open steps was stopped");
+    }
+    changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
+                     [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->handed_over() || core_->over(); });
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leader_term,
@@ -79,6 +114,7 @@ absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leade
   Carry();
   if (!status.ok()) return status;
   while (!core_->over()) {
+    MEDLEY_RETURN_IF_ERROR(Refusal());
     if (stop_.stop_requested() || cancelled()) return base::Cancelled("the wait for the job's suspension was stopped");
     changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
                      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->over(); });
@@ -92,7 +128,9 @@ absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leade
 
 job::v1::Observation Engine::Observe() {
   MutexLock lock(mutex_);
-  return core_->Observe(Now());
+  job::v1::Observation observation = core_->Observe(Now());
+  observation.set_coordinator_term(options_.term);
+  return observation;
 }
 
 bool Engine::over() {
@@ -108,7 +146,15 @@ void Engine::FinalObservationRead() {
 
 void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& hello) {
   MutexLock lock(mutex_);
-  if (stop_.stop_requested()) return session->Cancel();
+  if (hello.hello().coordinator_term() > options_.term) {
+    CheckClaim(Claim{hello.hello().coordinator_term(), "another address"});
+  }
+  if (stop_.stop_requested() || ends_early()) return session->Cancel();
+  if (options_.term > 0) {
+    job::v1::SessionResponse welcome;
+    welcome.mutable_welcome()->set_term(options_.term);
+    session->Push(std::move(welcome));
+  }
   Link& link = links_[session->member];
   if (link.session) link.session->Cancel();
   link = {session, session->instance, {}};
@@ -147,6 +193,10 @@ void Engine::Close(const std::shared_ptr<Session>& session) {
 void Engine::Tick() {
   MutexLock lock(mutex_);
   const base::SteadyTime now = clock_.Steady();
+  if (claims_ && now >= next_claim_check_) {
+    next_claim_check_ = now + options_.claim_interval;
+    Later([this] { StillLeads(); });
+  }
   for (auto at = links_.begin(); at != links_.end();) {
     if (at->second.session || now - at->second.broken_at < options_.session_grace) {
       ++at;
@@ -162,67 +212,25 @@ void Engine::Tick() {
   Carry();
 }
 
-void Engine::Carry() {
-  for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
-    for (Command& command : commands) {
-      // No later command may be carried out when a journal record could not be written.
-      if (exit_code_ && *exit_code_ != 0 && !core_->over()) return;
-      Carry(command);
-    }
-    changed_.NotifyAll();
-  }
-}
-
-void Engine::Carry(Command& command) {
-  if (auto* send = std::get_if<SendCommand>(&command)) {
-    const auto link = links_.find(send->member);
-    if (link == links_.end() || link->second.instance != send->instance || !link->second.session) return;
-    if (!link->second.session->Push(std::move(send->message))) link->second.session->Cancel();
-  } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
-    if (!journal_) return;
-    if (const absl::Status status = journal_->Append(journal->state); !status.ok()) Finish(1, status);
-  } else if (auto* step = std::get_if<StepCommand>(&command)) {
-    if (!steps_) return;
-    if (const absl::Status status = steps_->Add(*step); !status.ok()) log::Error(base::Message(status));
-  } else if (auto* rollback = std::get_if<RollbackCommand>(&command)) {
-    if (!steps_) return;
-    if (const absl::Status status = steps_->Rollback(*rollback); !status.ok()) log::Error(base::Message(status));
-  } else if (std::holds_alternative<FindCheckpointCommand>(command)) {
-    Later([this] { LookForCheckpoint(); });
-  } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
-    Later([this, order = std::move(*manifest)] { CompleteManifest(order); });
-  } else if (auto* drop = std::get_if<DropCommand>(&command)) {
-    const auto link = links_.find(drop->member);
-    if (link == links_.end() || link->second.instance != drop->instance) return;
-    if (link->second.session) link->second.session->Cancel();
-    links_.erase(link);
-  } else if (auto* fence = std::get_if<FenceCommand>(&command)) {
-    rendezvous_.Fence(fence->oldest);
-  } else if (auto* line = std::get_if<LogCommand>(&command)) {
-    log::Write(line->warning ? log::Level::kWarn : log::Level::kInfo, line->message, {});
-  } else if (auto* finish = std::get_if<FinishCommand>(&command)) {
-    Finish(finish->exit_code, absl::OkStatus());
-  }
-}
-
-void Engine::Finish(int exit_code, const absl::Status& why) {
-  if (!why.ok()) log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
-  if (!exit_code_ || *exit_code_ == 0) exit_code_ = exit_code;
-  changed_.NotifyAll();
-}
-
 int Engine::Wait(std::stop_token stop) {
   const std::stop_callback forward(stop, [this] { stop_.request_stop(); });
   MutexLock lock(mutex_);
   const std::stop_token stopped = stop_.get_token();
   changed_.Wait(mutex_, stopped, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return exit_code_.has_value(); });
   if (!exit_code_) return -1;
+  if (*exit_code_ == kSuperseded) {  // members are redirected; nobody reads a last observation
+    changed_.WaitFor(mutex_, stopped, std::min<base::nanoseconds>(options_.linger, base::seconds(1)),
+                     [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return Quiet(); });
+    return kSuperseded;
+  }
   // Lets members receive their Release and the operator read the last observation.
-  changed_.WaitFor(mutex_, stopped, options_.linger, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const bool quiet = std::none_of(links_.begin(), links_.end(), [](const auto& at) { return at.second.session; });
-    return quiet && final_read_;
-  });
+  changed_.WaitFor(mutex_, stopped, options_.linger,
+                   [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return Quiet() && final_read_; });
   return *exit_code_;
+}
+
+bool Engine::Quiet() const {
+  return std::none_of(links_.begin(), links_.end(), [](const auto& at) { return at.second.session != nullptr; });
 }
 
 void Engine::Later(std::function<void()> work) {
@@ -242,53 +250,6 @@ void Engine::RunFiles(std::stop_token stop) {
     }
     work();
   }
-}
-
-void Engine::LookForCheckpoint() {
-  std::optional<CheckpointPosition> position;
-  absl::StatusOr<FoundCheckpoint> found =
-      FindCheckpoint(options_.checkpoint_root, options_.core.job_uid, options_.model_fingerprint);
-  if (!found.ok())
-    log::Error("searching for a checkpoint failed, the job starts from the seed",
-               {{"error", base::Message(found.status())}});
-  if (found.ok()) {
-    for (const RejectedCheckpoint& rejected : found->rejected) {
-      log::Warn("skipped a checkpoint", {{"reason", rejected.reason}});
-    }
-    if (const auto& manifest = found->manifest) {
-      position = CheckpointPosition{manifest->folder, manifest->step, {}};
-      position->ledger.set_rows(manifest->rows);
-      position->ledger.set_epochs(manifest->data_epochs);
-      position->ledger.set_batch_size(manifest->batch_size);
-      position->ledger.set_committed_step(manifest->step);
-    }
-  }
-  MutexLock lock(mutex_);
-  core_->OnCheckpointFound(position, Now());
-  Carry();
-}
-
-void Engine::CompleteManifest(const WriteManifestCommand& command) {
-  CheckpointManifest manifest;
-  manifest.job_uid = options_.core.job_uid;
-  manifest.model_fingerprint = options_.model_fingerprint;
-  manifest.generation = command.generation;
-  manifest.step = command.step;
-  manifest.rows = command.ledger.rows();
-  manifest.data_epochs = command.ledger.epochs();
-  manifest.batch_size = command.ledger.batch_size();
-  manifest.folder = command.folder;
-  for (const job::v1::CheckpointFile& file : command.files) {
-    manifest.files.push_back({file.name(), file.bytes(), file.crc32()});
-  }
-  const absl::Status status = CompleteCheckpoint(options_.checkpoint_root, manifest);
-  if (status.ok()) {
-    const absl::Status pruned = PruneCheckpoints(options_.checkpoint_root, options_.keep_checkpoints);
-    if (!pruned.ok()) log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
-  }
-  MutexLock lock(mutex_);
-  core_->OnManifestWritten(command.step, status, Now());
-  Carry();
 }
 
 }  // namespace medley::worker

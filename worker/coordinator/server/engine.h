@@ -18,6 +18,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "worker/claim/claims.h"
 #include "worker/coordinator/core/core.h"
 #include "worker/coordinator/server/journal.h"
 #include "worker/coordinator/server/rendezvous.h"
@@ -29,7 +30,8 @@ namespace medley::worker {
 
 class Engine {
  public:
-  static absl::StatusOr<std::unique_ptr<Engine>> Start(CoordinatorOptions options, base::Clock& clock);
+  static absl::StatusOr<std::unique_ptr<Engine>> Start(CoordinatorOptions options, base::Clock& clock,
+                                                       std::stop_token stop);
   ~Engine();  // Stop
 
   // For the operator.
@@ -39,6 +41,9 @@ class Engine {
   // in another way, or the leader term is too old), Cancelled.
   absl::StatusOr<int64_t> Suspend(const std::string& reason, int64_t leader_term,
                                   const std::function<bool()>& cancelled);
+  // Waits until the job is handed over. Errors: FailedPrecondition (the job is over or being suspended, or the term is
+  // not larger), Cancelled.
+  absl::Status HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
   void FinalObservationRead();  // a client has read the last observation: Wait no longer lingers for it
@@ -68,6 +73,15 @@ class Engine {
   void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Later(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the process when a newer coordinator has claimed the job, or nobody can tell.
+  void CheckClaim(const absl::StatusOr<Claim>& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StillLeads();
+  // The process ends although the job is not over: the core's commands are not carried out any more.
+  bool ends_early() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return exit_code_ && *exit_code_ != 0 && !core_->over();
+  }
+  absl::Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Quiet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // no member is connected
   void LookForCheckpoint();
   void CompleteManifest(const WriteManifestCommand& command);
   void Tick();
@@ -75,6 +89,7 @@ class Engine {
 
   const CoordinatorOptions options_;
   base::Clock& clock_;
+  const std::optional<Claims> claims_;  // of a coordinator with a term and a checkpoint folder
   RendezvousStore rendezvous_;
   std::stop_source stop_;
 
@@ -87,6 +102,7 @@ class Engine {
   std::deque<std::function<void()>> files_ ABSL_GUARDED_BY(mutex_);
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
+  base::SteadyTime next_claim_check_ ABSL_GUARDED_BY(mutex_){};
 
   std::jthread timer_;
   std::jthread file_thread_;

@@ -5,7 +5,9 @@
 #include <zlib.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <map>
 #include <system_error>
 
 #include "common/base/file.h"
@@ -55,25 +57,52 @@ std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool
   return last;
 }
 
+constexpr char kName[] = "journal";
+
+std::string FileName(int64_t term) { return term == 0 ? kName : fmt::format("{}-{:08}", kName, term); }
+
+using JournalFiles = std::map<int64_t, std::filesystem::path>;  // by term
+
+absl::StatusOr<JournalFiles> JournalsUpTo(const std::filesystem::path& folder, int64_t term) {
+  JournalFiles files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    int64_t of_term = 0;
+    if (name != kName) {
+      const size_t digits = sizeof(kName);  // after "journal-"
+      if (!name.starts_with(std::string(kName) + "-") || name.size() == digits) continue;
+      const auto [last, bad] = std::from_chars(name.data() + digits, name.data() + name.size(), of_term);
+      if (bad != std::errc() || last != name.data() + name.size()) continue;  // a temporary file
+    }
+    if (of_term <= term) files[of_term] = at->path();
+  }
+  if (error) return base::ErrnoStatus(error.value(), "listing " + folder.string());
+  return files;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::filesystem::path& folder) {
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::filesystem::path& folder, int64_t term) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return base::ErrnoStatus(error.value(), "creating " + folder.string());
-  std::unique_ptr<Journal> journal(new Journal(folder / "journal"));
-  absl::StatusOr<std::string> bytes = base::ReadFile(journal->path_);
-  if (!bytes.ok() && !absl::IsNotFound(bytes.status())) return bytes.status();
-  if (bytes.ok()) {
+  std::unique_ptr<Journal> journal(new Journal(folder / FileName(term)));
+  MEDLEY_ASSIGN_OR_RETURN(const JournalFiles files, JournalsUpTo(folder, term));
+  for (auto file = files.rbegin(); file != files.rend() && !journal->restored_; ++file) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(file->second));
     bool torn = false;
-    journal->restored_ = LastRecord(*bytes, &torn);
-    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", journal->path_.string()}});
+    journal->restored_ = LastRecord(bytes, &torn);
+    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", file->second.string()}});
   }
   if (journal->restored_) {
     MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));
   } else {
     MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(journal->path_, ""));
     MEDLEY_RETURN_IF_ERROR(journal->Reopen());
+  }
+  for (const auto& [of_term, path] : files) {
+    if (of_term < term) std::filesystem::remove(path, error);  // best effort: it is not read any more
   }
   return journal;
 }

@@ -1,6 +1,9 @@
 // The coordinator's journal: a file of records, of which only the last complete one matters (docs/design/runtime.md,
 // "Coordinator restart").
 //
+// Every coordinator with a term has a file of its own, journal-TERM, so that whatever a former one still writes touches
+// no other's record (docs/adr/0015-the-coordinator-moves.md); without a term it is `journal`.
+//
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
 //
 // Not thread-safe: the engine calls it under its lock.
@@ -20,9 +23,10 @@ namespace medley::worker {
 
 class Journal {
  public:
-  // Creates the folder if necessary, reads an existing journal (dropping an incomplete last record), compacts it to one
-  // record and opens it for appending.
-  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::filesystem::path& folder);
+  // Creates the folder if necessary, reads the journal of the largest term up to `term` that has a complete record
+  // (dropping an incomplete last one), writes that record to the journal of `term`, opens it for appending and removes
+  // the older ones. A coordinator with a term must have claimed it (worker/claim).
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::filesystem::path& folder, int64_t term = 0);
   ~Journal();
 
   // The state that Open read; nullopt for a new journal.

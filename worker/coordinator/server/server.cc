@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
+#include "worker/claim/claims.h"
 #include "worker/coordinator/server/engine.h"
 #include "worker/coordinator/server/metrics_page.h"
 #include "worker/coordinator/server/services.h"
@@ -23,14 +24,17 @@ struct CoordinatorServer::State {
 };
 
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(CoordinatorOptions options,
-                                                                            base::Clock& clock) {
+                                                                            base::Clock& clock, std::stop_token stop) {
   if (options.token.empty()) return base::InvalidArgument("the coordinator needs the job's token");
   if (options.core.epochs < 1 || options.core.batch_size < 1) {
     return base::InvalidArgument("the coordinator needs epochs and batch size above 0, not {} and {}",
                                  options.core.epochs, options.core.batch_size);
   }
+  if (options.term < 0 || (options.term > 0 && options.address.empty())) {
+    return base::InvalidArgument("a coordinator of term {} needs an address, not '{}'", options.term, options.address);
+  }
   auto state = std::make_unique<State>();
-  MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock));
+  MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock, std::move(stop)));
   Engine& engine = *state->engine;
   state->coordinator = MakeCoordinatorService(engine, options.token);
   state->member = MakeMemberService(engine, options.token);
@@ -60,8 +64,14 @@ void CoordinatorServer::Stop() {
 }
 
 absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& clock, std::stop_token stop) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorServer> server,
-                          CoordinatorServer::Start(std::move(options), clock));
+  absl::StatusOr<std::unique_ptr<CoordinatorServer>> started =
+      CoordinatorServer::Start(std::move(options), clock, stop);
+  if (absl::IsAborted(started.status())) {
+    log::Warn(base::Message(started.status()));
+    return kSuperseded;
+  }
+  if (!started.ok()) return started.status();
+  const std::unique_ptr<CoordinatorServer> server = *std::move(started);
   const int exit_code = server->Wait(stop);
   server->Stop();
   return exit_code;
