@@ -22,6 +22,7 @@ struct Shape {
   Json resources = Json::object();
   const char* restart_policy = "Never";
   std::string zone = {};  // pinned to it; empty: any
+  int64_t term = 0;       // of a coordinator
 };
 
 Json Labels(const TrainingJob& job, const Shape& shape) {
@@ -117,9 +118,9 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
     if (shape.pool != nullptr) {
       for (const auto& [name, value] : shape.pool->unit_env) SetEnv(env, {{"name", name}, {"value", value}});
     }
-    const WorkerIdentity identity{job.name(),        job.object.uid(),
-                                  shape.name,        shape.pool != nullptr ? shape.pool->name : "",
-                                  shape.coordinator, CheckpointDir(job)};
+    const WorkerIdentity identity{
+        job.name(),        job.object.uid(),   shape.name, shape.pool != nullptr ? shape.pool->name : "",
+        shape.coordinator, CheckpointDir(job), shape.term};
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // OMP_NUM_THREADS is only a default: pool and template may set it.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";
@@ -166,9 +167,16 @@ std::string CoordinatorOf(const kube::Object& pod) {
   return "";
 }
 
-kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
-  Shape shape{
-      CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
+kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings, const std::string& name,
+                            int64_t term) {
+  Shape shape{name.empty() ? CoordinatorName(job.name()) : name,
+              Role::kCoordinator,
+              nullptr,
+              "",
+              Json::object(),
+              Json::object(),
+              "OnFailure"};
+  shape.term = term;
   shape.resources = {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}};
   return Build(job, settings, shape);
 }

@@ -15,6 +15,8 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.port = env.listen_port;
   options.term = env.coordinator_term;
   options.address = env.pod_ip + ":" + std::to_string(env.listen_port);
+  // Nobody can take over without a term and a journal.
+  if (options.term > 0 && !env.checkpoint_root.empty()) options.notice = kStopNotice;
   options.token = env.token;
   options.checkpoint_root = env.checkpoint_root;
   options.keep_checkpoints = env.spec.checkpoint.keep;

@@ -75,17 +75,31 @@ TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
   std::printf("%s\n", log.substr(at, 30).c_str());
 }
 
-TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
-  JobHarness job(Job(12));
+// A drain evicts the pod before the second coordinator has started.
+TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
+  JobHarness job(Job(8));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
-  for (int term = 2; term <= 5; ++term) {
+  RunTo(job, 40);
+  job.Signal("coordinator", SIGTERM);
+  RunTo(job, 80);
+  job.StartCoordinator(2);
+  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
+  job.Follow(2);
+  EXPECT_EQ(ExpectComplete(job, 8).restarts(), 0);
+}
+
+TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
+  JobHarness job(Job(30));
+  job.StartCoordinator(1);
+  job.Apply(shape_, "start");
+  for (int term = 2; term <= 4; ++term) {
     RunTo(job, 40 * (term - 1));
     job.StartCoordinator(term);
     EXPECT_EQ(job.WaitForExit(JobHarness::CoordinatorName(term - 1)), kSupersededExit) << job.AllLogs();
     job.Follow(term);
   }
-  EXPECT_EQ(ExpectComplete(job, 12).restarts(), 0);
+  EXPECT_EQ(ExpectComplete(job, 30).restarts(), 0);
 }
 
 // As behind a partition, or on a node that hangs: it wakes when another one has led for some time.

@@ -58,8 +58,8 @@ class JobHarness {
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
 
-  // Without a term, the coordinator cannot be replaced by another one. A second one with a larger term has a name and an
-  // address of its own ("coordinator-2"); Follow says when the harness talks to it. One with a term is started again
+  // Without a term, the coordinator cannot be replaced by another one. A second one with a larger term has a name and
+  // an address of its own ("coordinator-2"); Follow says when the harness talks to it. One with a term is started again
   // when it ends with exit code 1, as by a kubelet.
   void StartCoordinator(int term = 0);
   void Follow(int term);

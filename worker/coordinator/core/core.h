@@ -65,6 +65,8 @@ class CoordinatorCore {
   std::vector<Command> TakeCommands() { return std::exchange(commands_, {}); }
   job::v1::Observation Observe(Instant now) const;
 
+  // False: every connected member leaves, or none is connected.
+  bool any_member_stays() const;
   bool handed_over() const { return handed_over_; }  // further input has no effect
   bool over() const { return outcome_ != job::v1::JOB_PHASE_UNSPECIFIED; }
   int64_t active_generation() const { return active_ ? active_->generation : 0; }

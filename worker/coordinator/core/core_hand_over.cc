@@ -31,6 +31,10 @@ void CoordinatorCore::CancelHandOver(Instant now) {
   Advance(now);
 }
 
+bool CoordinatorCore::any_member_stays() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& at) { return !at.second.leaving; });
+}
+
 // Returns true when the job has been handed over: nothing may follow.
 bool CoordinatorCore::AdvanceHandOver(Instant now) {
   if (next_ && next_->switching) return false;  // ends soon, in force or halted

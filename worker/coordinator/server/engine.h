@@ -46,6 +46,7 @@ class Engine {
   absl::Status HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
+  bool trains();                // the job is not over, and some member stays
   void FinalObservationRead();  // a client has read the last observation: Wait no longer lingers for it
 
   // For members.

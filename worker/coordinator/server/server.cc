@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <thread>
 #include <utility>
 
 #include "common/base/log.h"
@@ -14,6 +15,10 @@
 #include "worker/coordinator/server/services.h"
 
 namespace medley::worker {
+
+namespace {
+constexpr base::nanoseconds kStopPoll = base::milliseconds(100);
+}  // namespace
 
 struct CoordinatorServer::State {
   std::unique_ptr<Engine> engine;
@@ -56,6 +61,8 @@ int CoordinatorServer::port() const { return state_->server->port(); }
 
 int CoordinatorServer::metrics_port() const { return state_->metrics ? state_->metrics->port() : 0; }
 
+bool CoordinatorServer::trains() const { return state_->engine->trains(); }
+
 int CoordinatorServer::Wait(std::stop_token stop) { return state_->engine->Wait(stop); }
 
 void CoordinatorServer::Stop() {
@@ -64,6 +71,7 @@ void CoordinatorServer::Stop() {
 }
 
 absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& clock, std::stop_token stop) {
+  const base::nanoseconds notice = options.notice;
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> started =
       CoordinatorServer::Start(std::move(options), clock, stop);
   if (absl::IsAborted(started.status())) {
@@ -72,7 +80,16 @@ absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& cloc
   }
   if (!started.ok()) return started.status();
   const std::unique_ptr<CoordinatorServer> server = *std::move(started);
-  const int exit_code = server->Wait(stop);
+  std::stop_source end;
+  const std::jthread leave([&](std::stop_token over) {
+    while (!stop.stop_requested() && clock.SleepFor(kStopPoll, over)) {
+    }
+    const base::SteadyTime deadline = clock.Steady() + notice;
+    while (clock.Steady() < deadline && server->trains() && clock.SleepFor(kStopPoll, over)) {
+    }
+    end.request_stop();
+  });
+  const int exit_code = server->Wait(end.get_token());
   server->Stop();
   return exit_code;
 }

@@ -39,6 +39,8 @@ struct CoordinatorOptions {
   base::nanoseconds claim_interval = base::seconds(1);  // between two looks for a newer claim
   // Longest wait for the coordinator before to hand the job over. After that the job is taken over without it.
   base::nanoseconds hand_over_timeout = base::seconds(20);
+  // After a stop signal: how long the job trains on, so that another coordinator can take over. 0: not at all.
+  base::nanoseconds notice{0};
   // After the job's end: longest wait for the operator to read the last observation and for members to disconnect.
   base::nanoseconds linger = base::seconds(10);
 };
@@ -56,6 +58,7 @@ class CoordinatorServer {
   int metrics_port() const;  // 0: none
   // Waits until the job is over and the linger time has passed; returns the exit code, or -1 when `stop` came first.
   int Wait(std::stop_token stop);
+  bool trains() const;  // the job is not over, and some member stays
   // Stops at once without informing members, as a crash would; they keep their state. Idempotent; joins every thread.
   void Stop();
 
