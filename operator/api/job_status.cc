@@ -160,6 +160,7 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
   status.counted_restarts = static_cast<int>(reader.Int("countedRestarts", 0));
+  status.coordinator_term = reader.Int("coordinatorTerm", 0);
   status.restart_progress = reader.Int("restartProgress", 0);
   if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
   for (const Reader& rescale : reader.List("rescales")) status.rescales.push_back(ReadRescale(rescale));
@@ -176,6 +177,7 @@ Json JobStatus::ToJson() const {
                {"selector", selector},
                {"restarts", restarts},
                {"countedRestarts", counted_restarts}};
+  if (coordinator_term > 0) json["coordinatorTerm"] = coordinator_term;
   if (restart_progress > 0) json["restartProgress"] = restart_progress;
   if (plan) json["plan"] = PlanJson(*plan);
   if (observed) json["observed"] = ObservedJson(*observed);

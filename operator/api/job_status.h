@@ -106,6 +106,7 @@ struct JobStatus {
   // How far the job had come at the last of those: the step of its last checkpoint or, without a checkpoint volume,
   // samples.
   int64_t restart_progress = 0;
+  int64_t coordinator_term = 0;  // the largest that a coordinator of the job was given
   std::optional<RescaleStatus> last_rescale;
   std::vector<RescaleStatus> rescales;  // the last 32 generation switches, from Observation.switches
   std::string start_time;               // RFC 3339 or empty

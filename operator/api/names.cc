@@ -18,7 +18,9 @@ std::string_view ToString(Role role) {
   return "";
 }
 
-std::string CoordinatorName(std::string_view job) { return fmt::format("{}-coordinator", job); }
+std::string CoordinatorName(std::string_view job, int64_t term) {
+  return term <= 1 ? fmt::format("{}-coordinator", job) : fmt::format("{}-coordinator-{}", job, term);
+}
 std::string ServerName(std::string_view job, int index) { return fmt::format("{}-server-{}", job, index); }
 std::string TrainerName(std::string_view job, int stage, std::string_view pool, int index) {
   return fmt::format("{}-{}-{}-{}", job, stage, pool, index);

@@ -1,6 +1,7 @@
 // The names of the objects that the operator creates for a job. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,7 +10,8 @@ namespace medley::ops {
 enum class Role { kCoordinator, kServer, kTrainer, kProfiler };
 std::string_view ToString(Role role);  // value of label medley.dev/role and of flag --role
 
-std::string CoordinatorName(std::string_view job);
+// `term`: of the coordinator; the first has no number in its name.
+std::string CoordinatorName(std::string_view job, int64_t term = 1);
 std::string ServerName(std::string_view job, int index);
 std::string TrainerName(std::string_view job, int stage, std::string_view pool, int index);
 std::string ProfilerName(std::string_view job, std::string_view pool);

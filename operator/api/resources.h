@@ -20,6 +20,8 @@ inline constexpr char kGenerationLabel[] = "medley.dev/generation";  // the gene
 inline constexpr char kProfileLabel[] = "medley.dev/profile";        // on ConfigMaps with a profile: its hash
 // On pods and plans: the term of the leader that created them (common/model/leader_term.h).
 inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
+// Of a member that follows when another coordinator takes over: the term of the coordinator for which it was created.
+inline constexpr char kCoordinatorTermAnnotation[] = "medley.dev/coordinator-term";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 

@@ -11,6 +11,8 @@ namespace medley::ops {
 
 // Exit code of a worker whose failure a retry will not cure.
 inline constexpr int kPermanentFailure = 2;
+// Exit code of a coordinator that another one has replaced.
+inline constexpr int kSuperseded = 3;
 
 // The worker's entry of status.containerStatuses; empty: the kubelet has not reported it.
 kube::Object WorkerStatus(const kube::Object& pod);

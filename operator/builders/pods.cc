@@ -25,6 +25,7 @@ struct Shape {
   Json resources = Json::object();
   const char* restart_policy = "Never";
   std::string zone = {};  // pinned to it; empty: any
+  int64_t term = 0;       // of a coordinator
 };
 
 const PodTemplate& TemplateOf(const TrainingJob& job, Role role) {
@@ -155,9 +156,14 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
     if (shape.pool != nullptr) {
       for (const auto& [name, value] : shape.pool->unit_env) SetEnv(env, {{"name", name}, {"value", value}});
     }
-    const WorkerIdentity identity{
-        job.name(),        job.object.uid(),   shape.name,           shape.pool != nullptr ? shape.pool->name : "",
-        shape.coordinator, CheckpointDir(job), ComputeThreads(shape)};
+    const WorkerIdentity identity{job.name(),
+                                  job.object.uid(),
+                                  shape.name,
+                                  shape.pool != nullptr ? shape.pool->name : "",
+                                  shape.coordinator,
+                                  CheckpointDir(job),
+                                  ComputeThreads(shape),
+                                  shape.term};
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // OMP_NUM_THREADS is only a default: pool and template may set it.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";
@@ -210,9 +216,16 @@ std::string CoordinatorOf(const kube::Object& pod) {
   return "";
 }
 
-kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings) {
-  const Shape shape{
-      CoordinatorName(job.name()), Role::kCoordinator, nullptr, "", Json::object(), Json::object(), "OnFailure"};
+kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings, const std::string& name,
+                            int64_t term) {
+  Shape shape{name.empty() ? CoordinatorName(job.name()) : name,
+              Role::kCoordinator,
+              nullptr,
+              "",
+              Json::object(),
+              Json::object(),
+              "OnFailure"};
+  shape.term = term;
   return Build(job, settings, shape);
 }
 

@@ -14,7 +14,9 @@
 
 namespace medley::ops {
 
-kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings);
+// `name` empty: CoordinatorName(job). `term`: docs/adr/0015-the-coordinator-moves.md; 0: none.
+kube::Object CoordinatorPod(const TrainingJob& job, const WorkerSettings& settings, const std::string& name = "",
+                            int64_t term = 0);
 
 // `coordinator`: "ip:port". `generation`: the generation for which the pod is created. The pod of a slot with a zone
 // is pinned to that zone (zone_pin.h).

@@ -22,6 +22,7 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set(kCoordinatorVariable, identity.coordinator);
   set("MEDLEY_LISTEN_PORT", std::to_string(settings.listen_port));
   set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);
+  if (identity.coordinator_term > 0) set("MEDLEY_COORDINATOR_TERM", std::to_string(identity.coordinator_term));
   set("MEDLEY_METRICS_PORT", std::to_string(settings.metrics_port));
   set("TMPDIR", kTmpFolder);
   set("OMP_NUM_THREADS", std::to_string(identity.threads));

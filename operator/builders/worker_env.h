@@ -30,7 +30,8 @@ struct WorkerIdentity {
   std::string pool;         // empty for the coordinator
   std::string coordinator;  // "ip:port"; empty for coordinator and profiler
   std::string checkpoint_dir;
-  int threads = 1;  // that the process computes with: whole CPUs of its unit
+  int threads = 1;               // that the process computes with: whole CPUs of its unit
+  int64_t coordinator_term = 0;  // of a coordinator; 0: none
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";

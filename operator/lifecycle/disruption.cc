@@ -12,6 +12,7 @@
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -33,26 +34,6 @@ Notice NoticeOfDeletion(Pass& pass, const kube::Object& pod) {
   if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "deletion overdue"};
   pass.RequeueAfter(left);
   return Notice{Notice::Kind::kDisrupted, true, "deletion"};
-}
-
-// Why the pod will be lost soon; nothing: it will not.
-std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
-  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
-  const std::string node = pod.String("/spec/nodeName");
-  const auto of_node = pass.world.node_notices.find(node);
-  if (of_node != pass.world.node_notices.end()) return of_node->second;
-  if (auto notice = PodNoticeOf(pod)) return notice;
-  if (pod.deleting()) return NoticeOfDeletion(pass, pod);
-  auto& not_ready = pass.memory.disruption.not_ready_since;
-  if (!pass.world.nodes_not_ready.contains(node)) {
-    not_ready.erase(node);
-    return std::nullopt;
-  }
-  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
-  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
-  if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "not ready"};
-  pass.RequeueAfter(left);
-  return std::nullopt;
 }
 
 std::vector<Disrupted> DisruptedMembers(Pass& pass) {
@@ -133,6 +114,25 @@ bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::
 
 }  // namespace
 
+std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
+  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
+  const std::string node = pod.String("/spec/nodeName");
+  const auto of_node = pass.world.node_notices.find(node);
+  if (of_node != pass.world.node_notices.end()) return of_node->second;
+  if (auto notice = PodNoticeOf(pod)) return notice;
+  if (pod.deleting()) return NoticeOfDeletion(pass, pod);
+  auto& not_ready = pass.memory.disruption.not_ready_since;
+  if (!pass.world.nodes_not_ready.contains(node)) {
+    not_ready.erase(node);
+    return std::nullopt;
+  }
+  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
+  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
+  if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "not ready"};
+  pass.RequeueAfter(left);
+  return std::nullopt;
+}
+
 std::vector<MemberSlot> StayingSlots(Pass& pass) {
   std::vector<MemberSlot> staying = pass.memory.planning.record->slots;
   for (const Disrupted& each : DisruptedMembers(pass)) {
@@ -202,7 +202,7 @@ absl::Status DrainLeaving(Pass& pass) {
   double notice = kShortestNotice;
   for (const auto& [name, pod] : pass.world.pods) {
     const bool released = !in_plan.contains(name) && IsInForce(pass);
-    if (!IsMember(*pod) || WorkerHasEnded(*pod) || released || CoordinatorOf(*pod) != pass.coordinator) continue;
+    if (!IsMember(*pod) || WorkerHasEnded(*pod) || released || !Follows(pass, *pod)) continue;
     if (!MustDrain(pass, *pod, noticed)) continue;
     if (pass.memory.disruption.drained.contains(pod->uid())) continue;
     leaving.push_back(name);

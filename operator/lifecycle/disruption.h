@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "operator/api/training_job.h"
 #include "operator/records/member_slot.h"
+#include "operator/records/notices.h"
 
 namespace medley::ops::lifecycle {
 
@@ -32,6 +33,9 @@ struct DisruptionState {
   std::optional<base::SteadyTime> evacuation_asked_at;      // when a plan without the nodes was last asked for
   std::set<std::string> drained;                            // pod UIDs that the coordinator was asked to drain
 };
+
+// Why the pod, of a member or a coordinator, will be lost soon; nothing: it will not.
+std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod);
 
 // Returns true if a plan without the nodes that are about to be lost was accepted.
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);

@@ -10,6 +10,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/pods.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -75,6 +76,9 @@ void BuildMember(Pass& pass, const TrainingJob& job, const MemberSlot& slot, con
   if (view == pools.end()) return;  // Replan finds another place for it
   kube::Object pod = MemberPod(job, slot, view->pool, pass.options.worker, pass.coordinator,
                                pass.memory.planning.record->plan.generation);
+  if (CanTakeOver(job, *pass.memory.planning.record)) {
+    pod.SetAnnotation(kCoordinatorTermAnnotation, std::to_string(pass.memory.planning.record->coordinator_term));
+  }
   if (const auto kind = pass.memory.objects.joined) JoinPodGroup(job, *kind, pod);
   missing.push_back(std::move(pod));
 }
@@ -122,7 +126,7 @@ absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
     } else if (WorkerHasEnded(*pod)) {
       MEDLEY_RETURN_IF_ERROR(ReplaceMember(pass, job, pod, deletions));
       if (pass.memory.status.current.finished()) return absl::OkStatus();
-    } else if (CoordinatorOf(*pod) != pass.coordinator) {
+    } else if (!Follows(pass, *pod)) {
       deletions.push_back(pod);  // it would call the address of an earlier coordinator without end
     }
   }

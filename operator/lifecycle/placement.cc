@@ -115,7 +115,7 @@ absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const s
 }
 
 absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job) {
-  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  const kube::ObjectPtr pod = pass.Pod(pass.memory.planning.record->CoordinatorPodName(job.name()));
   if (pod == nullptr || pod->deleting() || !IsUnschedulable(*pod)) return false;
   auto& since = pass.memory.placement.unschedulable_since;
   const base::SteadyTime start = since.try_emplace(pod->uid(), pass.world.steady).first->second;

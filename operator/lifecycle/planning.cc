@@ -16,6 +16,7 @@
 #include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -347,12 +348,12 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   record.accepted_at = base::FormatTime(pass.world.now);
   record.policy = InputsOf(job, pools).PolicyHash();
   if (before) {
-    record.coordinator_uid = before->coordinator_uid;
-    record.coordinator_restarts = before->coordinator_restarts;
+    record.KeepCoordinatorOf(*before);
     record.fallback = FallbackOf(pass);
   }
   MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
   if (!reserved) return false;
+  if (!before) RenewCoordinator(pass, job, record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   pass.memory.planning.reserved = {record.plan.generation, record.fallback != nullptr};
   pass.memory.replanning.considered = InputsOf(job, pools);

@@ -60,8 +60,7 @@ absl::StatusOr<bool> GoBack(Pass& pass, const TrainingJob& job, const std::strin
   back.reason = "PlanRefused";
   back.policy = record.policy;
   back.fallback = record.fallback;
-  back.coordinator_uid = record.coordinator_uid;
-  back.coordinator_restarts = record.coordinator_restarts;
+  back.KeepCoordinatorOf(record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, back));
   SetPoolAside(pass, pool);
   pass.Warning("PlanRefused", why);

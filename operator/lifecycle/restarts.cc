@@ -11,6 +11,7 @@
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -60,7 +61,10 @@ absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reas
   if (failed) return absl::OkStatus();
   SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, reason, message);
   SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, message);
-  MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, "", 0));
+  PlanRecord record = *pass.memory.planning.record;
+  record.KeepCoordinatorOf(PlanRecord{.coordinator_pod = record.coordinator_pod});
+  RenewCoordinator(pass, job, record);
+  MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   ForgetCoordinator(pass);
   // Before the pods are deleted, so that a restart is never counted twice.
   MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
@@ -122,7 +126,14 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
     return Restart(pass, job, "TrainingFailed", Fault::kJob, why);
   }
   const PlanRecord& record = *pass.memory.planning.record;
-  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  const kube::ObjectPtr pod = pass.Pod(record.CoordinatorPodName(job.name()));
+  MEDLEY_ASSIGN_OR_RETURN(*over, ReplaceCoordinator(pass, job, pod));
+  if (*over) return absl::OkStatus();
+  *over = true;
+  if (pod != nullptr && !record.coordinator_uid.empty() && IsLost(pass, *pod)) {
+    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
+                   fmt::format("the coordinator's node {} does not answer", pod->String("/spec/nodeName")));
+  }
   if (pod == nullptr && !record.coordinator_uid.empty()) {
     return Restart(pass, job, "CoordinatorLost", Fault::kDisruption, "the coordinator's pod was deleted");
   }

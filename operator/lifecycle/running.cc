@@ -20,6 +20,7 @@
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/restarts.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -36,9 +37,11 @@ std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
 
 absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
   const PlanRecord& record = *pass.memory.planning.record;
-  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  const std::string name = record.CoordinatorPodName(job.name());
+  const kube::ObjectPtr pod = pass.Pod(name);
   if (pod == nullptr) {
-    MEDLEY_RETURN_IF_ERROR(CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker)}));
+    MEDLEY_RETURN_IF_ERROR(
+        CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker, name, record.coordinator_term)}));
     return std::string();
   }
   const std::string address = AddressOf(pass, *pod);
@@ -101,8 +104,13 @@ absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
 absl::Status DeleteLeftovers(Pass& pass) {
   std::set<std::string> wanted;
   for (const MemberSlot& slot : pass.memory.planning.record->slots) wanted.insert(slot.member);
+  const PlanRecord& record = *pass.memory.planning.record;
+  const std::string coordinator = record.CoordinatorPodName(pass.object.key().name);
   std::vector<kube::ObjectPtr> leftovers;
   for (const auto& [name, pod] : pass.world.pods) {
+    if (pod->label(kRoleLabel) == ToString(Role::kCoordinator) && name != coordinator && name != record.successor_pod) {
+      leftovers.push_back(pod);  // another one has taken over
+    }
     if (wanted.contains(name) || !IsMember(*pod)) continue;
     if (WorkerHasEnded(*pod) || IsInForce(pass)) leftovers.push_back(pod);
   }
@@ -117,7 +125,7 @@ bool IsInForce(const Pass& pass) {
 }
 
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
-  const kube::ObjectPtr pod = pass.Pod(CoordinatorName(job.name()));
+  const kube::ObjectPtr pod = pass.Pod(pass.memory.planning.record->CoordinatorPodName(job.name()));
   const std::string address = pod == nullptr ? "" : AddressOf(pass, *pod);
   return address.empty() ? absl::OkStatus() : ConnectTo(pass, job, address);
 }
@@ -147,6 +155,7 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
   bool over = false;
   MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
   if (over) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(EnsureSuccessor(pass, job));
   MEDLEY_ASSIGN_OR_RETURN(const std::string coordinator, EnsureCoordinator(pass, job));
   if (!coordinator.empty()) {
     MEDLEY_RETURN_IF_ERROR(ConnectTo(pass, job, coordinator));

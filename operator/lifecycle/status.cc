@@ -15,8 +15,8 @@ constexpr base::nanoseconds kConflictRetry = base::milliseconds(50);
 // The fields that a reader waits for; the others may be as old as the status interval.
 kube::Json Urgent(const kube::Json& status) {
   kube::Json urgent = kube::Json::object();
-  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "countedRestarts", "startTime",
-                            "completionTime", "replicas", "observedGeneration"}) {
+  for (const char* field : {"conditions", "plan", "lastRescale", "restarts", "countedRestarts", "coordinatorTerm",
+                            "startTime", "completionTime", "replicas", "observedGeneration"}) {
     if (status.is_object() && status.contains(field)) urgent[field] = status[field];
   }
   return urgent;

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/plan/v1/plan.pb.h"
+#include "operator/api/names.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
@@ -74,6 +75,10 @@ void ReadRecord(const Json& json, PlanRecord& record) {
   record.policy = json.value("policy", "");
   record.coordinator_uid = json.value("coordinatorUid", "");
   record.coordinator_restarts = json.value("coordinatorRestarts", 0);
+  record.coordinator_pod = json.value("coordinatorPod", "");
+  record.coordinator_term = json.value("coordinatorTerm", int64_t{0});
+  record.successor_pod = json.value("successorPod", "");
+  record.successor_term = json.value("successorTerm", int64_t{0});
 }
 
 Json RecordJson(const PlanRecord& record) {
@@ -86,7 +91,11 @@ Json RecordJson(const PlanRecord& record) {
           {"acceptedAt", record.accepted_at},
           {"policy", record.policy},
           {"coordinatorUid", record.coordinator_uid},
-          {"coordinatorRestarts", record.coordinator_restarts}};
+          {"coordinatorRestarts", record.coordinator_restarts},
+          {"coordinatorPod", record.coordinator_pod},
+          {"coordinatorTerm", record.coordinator_term},
+          {"successorPod", record.successor_pod},
+          {"successorTerm", record.successor_term}};
 }
 
 std::string PlanText(const PlanRecord& record) {
@@ -137,6 +146,19 @@ int PlanRecord::Trainers() const {
   int trainers = 0;
   for (const MemberSlot& slot : slots) trainers += slot.role == Role::kTrainer ? 1 : 0;
   return trainers;
+}
+
+std::string PlanRecord::CoordinatorPodName(const std::string& job) const {
+  return coordinator_pod.empty() ? CoordinatorName(job) : coordinator_pod;
+}
+
+void PlanRecord::KeepCoordinatorOf(const PlanRecord& other) {
+  coordinator_uid = other.coordinator_uid;
+  coordinator_restarts = other.coordinator_restarts;
+  coordinator_pod = other.coordinator_pod;
+  coordinator_term = other.coordinator_term;
+  successor_pod = other.successor_pod;
+  successor_term = other.successor_term;
 }
 
 std::vector<MemberSlot> PlanRecord::FallbackSlots() const {

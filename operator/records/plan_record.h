@@ -30,6 +30,11 @@ struct PlanRecord {
   // The coordinator's pod and its container restarts when restarts were last counted.
   std::string coordinator_uid;
   int coordinator_restarts = 0;
+  std::string coordinator_pod;   // its name; empty: CoordinatorName(job)
+  int64_t coordinator_term = 0;  // 0: of a job that started under an operator that gave no terms
+  // The pod that will take over from it; term 0: none.
+  std::string successor_pod;
+  int64_t successor_term = 0;
   // The plan that was in force when this one was accepted, to go back to if this one cannot run; null: none was. It has
   // no fallback of its own.
   std::shared_ptr<const PlanRecord> fallback;
@@ -39,6 +44,9 @@ struct PlanRecord {
   // The zone that the pods of each pool of the plan are pinned to; empty: none. All slots of a pool have the same.
   std::map<std::string, std::string> Zones() const;
   int Trainers() const;
+  std::string CoordinatorPodName(const std::string& job) const;
+  // Another plan for the same coordinator.
+  void KeepCoordinatorOf(const PlanRecord& other);
   // The slots of the fallback; none without one.
   std::vector<MemberSlot> FallbackSlots() const;
 };

@@ -46,6 +46,7 @@ ARROWS = {
     "worker/collective": ["common/base", "common/model"],
     "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
+    "worker/claim": ["common/base", "worker/checkpoint"],
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",

@@ -20,6 +20,18 @@ absl::StatusOr<int> Port(const GetVariable& get, const char* name, int fallback)
   return port;
 }
 
+// 0 when it is not set.
+absl::StatusOr<int64_t> Term(const GetVariable& get, const char* name) {
+  const std::string text = get(name).value_or("");
+  int64_t term = 0;
+  if (text.empty()) return term;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), term);
+  if (error != std::errc() || end != text.data() + text.size() || term < 0) {
+    return base::InvalidArgument("{}: '{}' is not a term, which is a number from 0 on", name, text);
+  }
+  return term;
+}
+
 absl::Status Require(const GetVariable& get, const char* name, std::string& value) {
   value = get(name).value_or("");
   return value.empty() ? base::InvalidArgument("the environment variable {} is not set", name) : absl::OkStatus();
@@ -72,6 +84,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_POD_IP", env.pod_ip));
   MEDLEY_ASSIGN_OR_RETURN(env.listen_port, Port(get, "MEDLEY_LISTEN_PORT", env.listen_port));
   MEDLEY_ASSIGN_OR_RETURN(env.metrics_port, Port(get, "MEDLEY_METRICS_PORT", env.metrics_port));
+  MEDLEY_ASSIGN_OR_RETURN(env.coordinator_term, Term(get, "MEDLEY_COORDINATOR_TERM"));
   if (need == Need::kCoordinator) return env;
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_MEMBER", env.member));
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_COORDINATOR", env.coordinator));

@@ -24,8 +24,9 @@ struct Environment {
   std::string pod_ip;
   std::string coordinator;  // host:port
   int listen_port = 7070;
-  int metrics_port = -1;  // -1: none
-  int threads = 1;        // that compute (unit_cpus.h); main() sets it
+  int metrics_port = -1;         // -1: none
+  int threads = 1;               // that compute (unit_cpus.h); main() sets it
+  int64_t coordinator_term = 0;  // of this coordinator; 0: none
   std::filesystem::path checkpoint_root;
   model::JobSpec spec;  // URIs rewritten by MEDLEY_PATH_MAP
   std::string spec_json;

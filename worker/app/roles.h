@@ -14,6 +14,10 @@
 
 namespace medley::worker {
 
+// How long a process goes on after SIGTERM, unless it is released or replaced before. Less than a pod's default
+// termination grace period of 30 s.
+inline constexpr base::seconds kStopNotice{25};
+
 // Turns SIGTERM and SIGINT into a stop token. Blocks both signals in every thread that starts later, so main() creates
 // it first; one per process.
 class Signals {

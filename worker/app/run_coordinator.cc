@@ -1,7 +1,6 @@
-#include <string>
+#include <utility>
 
-#include "common/base/hash.h"
-#include "common/base/rng.h"
+#include "common/base/host_port.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
@@ -23,9 +22,12 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);
   options.host = env.pod_ip;
   options.port = env.listen_port;
+  options.term = env.coordinator_term;
+  options.address = base::JoinHostPort(env.pod_ip, env.listen_port);
+  // Nobody can take over without a term and a journal.
+  if (options.term > 0 && !env.checkpoint_root.empty()) options.notice = kStopNotice;
   options.token = env.token;
   options.checkpoint_root = env.checkpoint_root;
-  options.instance = base::HashHex("coordinator/" + std::to_string(base::SystemSeed()));
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.model_fingerprint = ModelFingerprint(env.spec);
   options.metrics_port = env.metrics_port;

@@ -18,11 +18,10 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 
-constexpr base::seconds kNotice{25};  // less than a pod's default termination grace period of 30 s
-
 SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::string address) {
   SessionOptions session;
   session.coordinator = env.coordinator;
+  session.address_book = std::make_shared<CoordinatorAddress>(env.coordinator, env.checkpoint_root);
   session.token = env.token;
   session.member = env.member;
   session.role = role;
@@ -33,11 +32,12 @@ SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::str
   return session;
 }
 
-// After SIGTERM the member asks the coordinator to release it. It exits without a release only when kNotice is over.
+// After SIGTERM the member asks the coordinator to release it. It exits without a release only when kStopNotice is
+// over.
 absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& signals) {
   std::stop_callback on_signal(signals.stop(), [&] {
     log::Info("received a stop signal: asking the coordinator to release this member");
-    member.Leave(kNotice);
+    member.Leave(kStopNotice);
   });
   auto code = member.Run(role, {});
   if (!code.ok() && code.status().code() == absl::StatusCode::kCancelled && signals.stop().stop_requested()) return 0;

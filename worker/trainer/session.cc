@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "common/base/backoff.h"
@@ -24,12 +25,18 @@ rpc::ChannelOptions Reconnecting() {
   return {.connect_backoff_first = base::milliseconds(50), .connect_backoff_max = base::milliseconds(500)};
 }
 
+constexpr base::nanoseconds kLookAtClaims = base::seconds(1);
+
+std::string AddressOf(const SessionOptions& options) {
+  return options.address_book == nullptr ? options.coordinator : options.address_book->current().address;
+}
+
 class RendezvousStore final : public KeyValueStore {
  public:
   RendezvousStore(const SessionOptions& options, int64_t generation)
       : token_(options.token),
         generation_(generation),
-        stub_(pb::MemberService::NewStub(rpc::MakeChannel(options.coordinator, Reconnecting()))) {}
+        stub_(pb::MemberService::NewStub(rpc::MakeChannel(AddressOf(options), Reconnecting()))) {}
 
   absl::Status Put(const std::string& key, const std::string& value) override {
     grpc::ClientContext context;
@@ -73,38 +80,39 @@ class SessionClient::Rep {
   Rep(SessionOptions options, base::Clock& clock)
       : options_(std::move(options)),
         clock_(clock),
-        channel_(rpc::MakeChannel(options_.coordinator, Reconnecting())),
-        stub_(pb::MemberService::NewStub(channel_)) {}
+        book_(options_.address_book != nullptr ? options_.address_book
+                                               : std::make_shared<CoordinatorAddress>(options_.coordinator, Volume())) {
+  }
 
   absl::Status Run(const std::function<void(const pb::SessionResponse&)>& on_message, const std::function<Held()>& held,
                    std::stop_token stop) {
     base::Backoff backoff({.first = base::milliseconds(50), .max = base::seconds(2)}, options_.seed);
     base::SteadyTime last_contact = clock_.Steady();
     while (!stop.stop_requested()) {
-      grpc::ClientContext context;
-      rpc::Prepare(context, {.token = options_.token});
-      rpc::StopCancelsCall guard(context, stop);
-      const auto stream = stub_->Session(&context);
-      if (Connect(*stream, held())) {
-        pb::SessionResponse response;
-        while (stream->Read(&response)) {
-          last_contact = clock_.Steady();
-          backoff.Reset();
-          on_message(response);
-        }
-      }
-      Disconnect();
-      const absl::Status end = rpc::FromGrpc(stream->Finish(), "session with " + options_.coordinator);
+      const std::string address = UseCurrentAddress();
+      bool heard = false;
+      const absl::Status end = RunOnce(
+          address, held(),
+          [&](const pb::SessionResponse& response) {
+            heard = true;
+            last_contact = clock_.Steady();
+            on_message(response);
+          },
+          stop);
       if (stop.stop_requested()) break;
       if (end.code() == absl::StatusCode::kUnauthenticated) return end;
+      if (heard) backoff.Reset();
       const base::nanoseconds silence = clock_.Steady() - last_contact;
       if (silence > options_.give_up) {
-        return base::Unavailable("the coordinator at {} has been unreachable for {:.0f} s: {}", options_.coordinator,
+        return base::Unavailable("the coordinator at {} has been unreachable for {:.0f} s: {}", address,
                                  base::ToSeconds(silence), base::Message(end));
       }
       log::Debug("the session with the coordinator ended",
                  {{"member", options_.member}, {"status", base::ToString(end)}});
-      rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
+      book_->LookAtClaims(stop);
+      if (book_->current().address == address) {
+        rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
+      }
     }
     return absl::OkStatus();
   }
@@ -116,6 +124,51 @@ class SessionClient::Rep {
   }
 
  private:
+  std::string UseCurrentAddress() {
+    std::string address = book_->current().address;
+    if (address != channel_address_) {
+      channel_address_ = address;
+      channel_ = rpc::MakeChannel(address, Reconnecting());
+      stub_ = pb::MemberService::NewStub(channel_);
+    }
+    return address;
+  }
+
+  // One session, until it ends or another coordinator leads.
+  absl::Status RunOnce(const std::string& address, const Held& held,
+                       const std::function<void(const pb::SessionResponse&)>& on_message, std::stop_token stop) {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = options_.token});
+    rpc::StopCancelsCall guard(context, std::move(stop));
+    // A coordinator that was stopped, or whose node is dead, does not end the session.
+    const std::jthread look([&](std::stop_token end) {
+      while (clock_.SleepFor(kLookAtClaims, end)) {
+        if (book_->LookAtClaims(end)) context.TryCancel();
+      }
+    });
+    const auto stream = stub_->Session(&context);
+    if (Connect(*stream, held)) {
+      pb::SessionResponse response;
+      while (stream->Read(&response)) {
+        if (!Obeys(response)) {
+          context.TryCancel();
+          break;
+        }
+        if (!response.has_welcome()) on_message(response);
+      }
+    }
+    Disconnect();
+    return rpc::FromGrpc(stream->Finish(), "session with " + address);
+  }
+
+  // False: another coordinator leads, and nothing more that this one says counts.
+  bool Obeys(const pb::SessionResponse& response) {
+    if (response.has_welcome()) return book_->Welcome(response.welcome().term());
+    if (!response.has_redirect()) return true;
+    book_->Learn({response.redirect().term(), response.redirect().address()});
+    return false;
+  }
+
   bool Connect(Stream& stream, const Held& held) {
     pb::SessionRequest request;
     pb::Hello& hello = *request.mutable_hello();
@@ -126,6 +179,7 @@ class SessionClient::Rep {
     hello.set_held_generation(held.generation);
     hello.set_held_step(held.step);
     hello.set_instance(options_.instance);
+    hello.set_coordinator_term(book_->current().term);
     base::MutexLock lock(mutex_);
     if (!stream.Write(request)) return false;
     if (leaving_.has_value() && !stream.Write(*leaving_)) return false;
@@ -140,8 +194,11 @@ class SessionClient::Rep {
 
   const SessionOptions options_;
   base::Clock& clock_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<pb::MemberService::Stub> stub_;
+  const std::shared_ptr<CoordinatorAddress> book_;
+  // Used by the thread of Run only.
+  std::string channel_address_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<pb::MemberService::Stub> stub_;
   base::Mutex mutex_;
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<pb::SessionRequest> leaving_ ABSL_GUARDED_BY(mutex_);

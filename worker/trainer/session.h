@@ -1,5 +1,6 @@
 // A member's session with its coordinator: sends Hello, then receives orders and sends reports; reconnects after a
-// break.
+// break, also to another coordinator that has taken the job over. It obeys no coordinator with a smaller term than one
+// that it has obeyed.
 //
 // Run blocks its thread; Send is thread-safe. A report that cannot be sent is dropped, because the next Hello contains
 // the member's state and the coordinator continues from there. Only Leaving is sent again.
@@ -16,11 +17,14 @@
 #include "common/base/clock.h"
 #include "medley/job/v1/coordinator.pb.h"
 #include "worker/collective/key_value_store.h"
+#include "worker/trainer/coordinator_address.h"
 
 namespace medley::worker {
 
 struct SessionOptions {
   std::string coordinator;  // "host:port"
+  // Where it is found when another one has taken its place; null: it stays at `coordinator`.
+  std::shared_ptr<CoordinatorAddress> address_book;
   std::string token;
   std::string member;
   job::v1::MemberRole role = job::v1::MEMBER_ROLE_TRAINER;

@@ -185,5 +185,36 @@ TEST_P(DisruptionTest, PodsThatTolerateAllAreKeptOffNodesThatGo) {
   EXPECT_TRUE(Get(kube::resources::Pods(), {ns_, "adult-0-cpu-2"}).At("/spec/affinity").is_null());
 }
 
+// The node stays NotReady, and its pods Terminating, because no kubelet answers.
+TEST_P(DisruptionTest, ACoordinatorOnADeadNodeIsReplacedAndTheMembersStay) {
+  AddNode("n2", {{"cpu", "64"}, {"pods", "200"}});
+  StartOperator();
+  Json job = JobJson();
+  job["spec"]["checkpoint"]["volume"] = {{"mountPath", "/checkpoints"},
+                                         {"persistentVolumeClaim", {{"claimName", "c"}}}};
+  Apply(TrainingJobs(), job);
+  ASSERT_TRUE(WaitForCondition("Running", "True"));
+  ASSERT_TRUE(WaitForCondition("PodsReady", "True"));
+  ASSERT_TRUE(Eventually([&] { return Bound() == 5; }, "all pods on nodes"));
+  const std::string member = Get(kube::resources::Pods(), {ns_, "adult-0-cpu-0"}).uid();
+  dead_nodes_ = {"n2"};
+  SetNodeReady("n2", false);
+  place_ = [](const kube::Object&) { return "n1"; };
+  ASSERT_THAT(client_->Delete(kube::resources::Pods(), {ns_, "adult-coordinator"}, {.grace_period_seconds = 30}),
+              base::IsOk());  // as the node's controller does
+  ASSERT_TRUE(Eventually([&] { return PodNames().contains("adult-coordinator-2"); }, "a successor"));
+  Settle();
+  EXPECT_EQ(Status().restarts, 0) << "the kubelet has some time to answer";
+  clock_.Advance(base::seconds(70));
+  ASSERT_TRUE(Eventually([&] { return Status().restarts == 1; }, "the successor leads"));
+  ASSERT_TRUE(WaitForCondition("Restarting", "False"));
+  EXPECT_TRUE(WaitForCondition("Running", "True"));
+  EXPECT_THAT(PodNames(), Contains("adult-coordinator"));
+  EXPECT_EQ(Get(kube::resources::Pods(), {ns_, "adult-0-cpu-0"}).uid(), member);
+  EXPECT_EQ(Status().restarts, 1);
+  EXPECT_EQ(Status().counted_restarts, 0);
+  EXPECT_EQ(Status().coordinator_term, 2);
+}
+
 }  // namespace
 }  // namespace medley::ops

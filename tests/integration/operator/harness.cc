@@ -284,6 +284,7 @@ void OperatorHarness::Pump() {
   const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
   ASSERT_THAT(pods, base::IsOk());
   for (const kube::Object& pod : pods->items) {
+    if (dead_nodes_.contains(pod.String("/spec/nodeName"))) continue;
     if (pod.deleting()) {  // its containers have ended
       const absl::Status gone =
           client_->Delete(kube::resources::Pods(), pod.key(), {.uid = pod.uid(), .grace_period_seconds = 0});

@@ -153,6 +153,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.
   std::function<std::string(const kube::Object&)> place_;
   std::set<std::string> pools_without_nodes_;  // whose members find no node
+  std::set<std::string> dead_nodes_;           // whose kubelets do nothing
 
  private:
   void Bind(const kube::Object& pod, const std::string& node);

@@ -51,6 +51,7 @@ struct JobHarness::Process {
   bool running = false;
   int status = 0;  // from waitpid, once the process has ended
   bool restart = true;
+  int term = 0;  // of a coordinator
 };
 
 JobHarness::JobHarness(const JobOptions& options)
@@ -97,12 +98,13 @@ int FreeIpv6Port() {
 // On ::1 the parameter servers listen on ports that the system chooses, and say so to the coordinator.
 int JobHarness::PortOf(const std::string& name) {
   if (!options_.ipv6) return kPort;
-  if (name != "coordinator") return 0;
-  if (ipv6_port_ == 0) ipv6_port_ = FreeIpv6Port();
-  return ipv6_port_;
+  if (!name.starts_with("coordinator")) return 0;
+  int& port = ipv6_ports_[name];
+  if (port == 0) port = FreeIpv6Port();
+  return port;
 }
 
-void JobHarness::Start(const std::string& name, const std::string& role) {
+void JobHarness::Start(const std::string& name, const std::string& role, int term) {
   const char* bin = std::getenv("MEDLEY_BIN_DIR");
   const std::string binary = std::string(bin == nullptr ? "build/bin" : bin) + "/medley-worker";
   std::vector<std::string> env = {
@@ -116,6 +118,7 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
       fmt::format("MEDLEY_LISTEN_PORT={}", PortOf(name)),
       "MEDLEY_COORDINATOR=" + base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")),
       "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
+      fmt::format("MEDLEY_COORDINATOR_TERM={}", term),
       "OMP_NUM_THREADS=1",
       "OPENBLAS_NUM_THREADS=1",
       "MEDLEY_LOG_LEVEL=debug",
@@ -138,6 +141,7 @@ void JobHarness::Start(const std::string& name, const std::string& role) {
   posix_spawn_file_actions_destroy(&actions);
   ASSERT_EQ(error, 0) << binary;
   process->running = true;
+  process->term = term;
   processes_[name] = std::move(process);
 }
 
@@ -145,13 +149,24 @@ void JobHarness::Reap(Process& process) {
   if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid) process.running = false;
 }
 
-void JobHarness::StartCoordinator() {
-  Start("coordinator", "coordinator");
+std::string JobHarness::CoordinatorName(int term) {
+  return term <= 1 ? "coordinator" : fmt::format("coordinator-{}", term);
+}
+
+void JobHarness::StartCoordinator(int term) {
+  Start(CoordinatorName(term), "coordinator", term);
+  if (stub_ == nullptr || CoordinatorName(term) == leader_) Follow(term);
+}
+
+void JobHarness::Follow(int term) {
+  leader_ = CoordinatorName(term);
   rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20),
                               .connect_backoff_max = base::milliseconds(100)};
   stub_ = pb::CoordinatorService::NewStub(
-      rpc::MakeChannel(base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")), options));
+      rpc::MakeChannel(base::JoinHostPort(AddressOf(leader_), PortOf(leader_)), options));
 }
+
+void JobHarness::Signal(const std::string& name, int signal) { kill(processes_.at(name)->pid, signal); }
 
 void JobHarness::StartMembers(const JobShape& shape) {
   const auto start = [&](const std::string& name, const char* role) {
@@ -246,9 +261,13 @@ void JobHarness::Resume(const std::string& name) {
 }
 
 int JobHarness::Terminate(const std::string& name, base::seconds timeout) {
+  processes_.at(name)->restart = false;
+  Signal(name, SIGTERM);
+  return WaitForExit(name, timeout);
+}
+
+int JobHarness::WaitForExit(const std::string& name, base::seconds timeout) {
   Process& process = *processes_.at(name);
-  process.restart = false;
-  kill(process.pid, SIGTERM);
   const base::SteadyTime deadline = base::SystemClock().Steady() + base::Patience(timeout);
   base::Mutex mutex;
   base::CondVar never;
@@ -272,6 +291,9 @@ std::vector<std::string> JobHarness::Running() const {
 bool JobHarness::Poll() {
   bool good = true;
   for (auto& [name, process] : processes_) Reap(*process);
+  const Process& leader = *processes_.at(leader_);
+  const bool failed = !leader.running && WIFEXITED(leader.status) && WEXITSTATUS(leader.status) == 1;
+  if (failed && leader.term > 0) Start(leader_, "coordinator", leader.term);
   for (const auto& [name, role] : wanted_) {
     const Process& process = *processes_.at(name);
     if (process.running) continue;
@@ -304,7 +326,7 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
     pb::Observation now = Observe();
     if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = std::move(now);
     if (done(last)) return last;
-    if (!processes_.at("coordinator")->running) break;
+    if (!processes_.at(leader_)->running) break;
     clock.SleepFor(base::milliseconds(20), {});
   }
   ADD_FAILURE() << "not in " << timeout.count() << " s, or the coordinator ended; last: " << last.ShortDebugString()

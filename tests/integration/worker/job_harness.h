@@ -59,7 +59,12 @@ class JobHarness {
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
 
-  void StartCoordinator();
+  // Without a term, the coordinator cannot be replaced by another one. A second one with a larger term has a name and
+  // an address of its own ("coordinator-2"); Follow says when the harness talks to it. One with a term is started again
+  // when it ends with exit code 1, as by a kubelet.
+  void StartCoordinator(int term = 0);
+  void Follow(int term);
+  static std::string CoordinatorName(int term);
   // Starts the members of a later shape, so that they run when it is applied.
   void StartMembers(const JobShape& shape);
   // Starts the members that the shape needs and that do not run, then applies it as the next generation.
@@ -71,6 +76,9 @@ class JobHarness {
   void Resume(const std::string& name);
   // Sends SIGTERM and waits; returns the exit code, or -1 when a signal ended the process. It is not started again.
   int Terminate(const std::string& name, base::seconds timeout = base::seconds(30));
+  void Signal(const std::string& name, int signal);
+  // Waits until the process has ended; returns the exit code, or -1 when a signal ended it or it still runs.
+  int WaitForExit(const std::string& name, base::seconds timeout = base::seconds(30));
   std::vector<std::string> Running() const;  // names of running members
   // Starts dead members of the last plan again, as the operator does. Returns false when a process failed for good
   // (exit code 2).
@@ -90,7 +98,7 @@ class JobHarness {
 
  private:
   struct Process;
-  void Start(const std::string& name, const std::string& role);
+  void Start(const std::string& name, const std::string& role, int term = 0);
   std::string AddressOf(const std::string& name);
   int PortOf(const std::string& name);
   void Reap(Process& process);
@@ -101,8 +109,9 @@ class JobHarness {
   std::map<std::string, std::unique_ptr<Process>> processes_;
   std::map<std::string, std::string> wanted_;  // member of the last plan -> role
   std::map<std::string, std::string> addresses_;
-  int ipv6_port_ = 0;  // of the coordinator
+  std::map<std::string, int> ipv6_ports_;  // of coordinators
   int64_t generation_ = 0;
+  std::string leader_ = "coordinator";  // the coordinator that the harness talks to
   std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
 };
 

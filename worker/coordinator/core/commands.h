@@ -77,7 +77,13 @@ struct FinishCommand {
   int exit_code = 0;
 };
 
-using Command = std::variant<SendCommand, JournalCommand, StepCommand, RollbackCommand, FindCheckpointCommand,
-                             WriteManifestCommand, DropCommand, FenceCommand, LogCommand, FinishCommand>;
+// The journal holds the last state, the members are redirected: end the process. The last command.
+struct HandedOverCommand {
+  int64_t to_term = 0;
+};
+
+using Command =
+    std::variant<SendCommand, JournalCommand, StepCommand, RollbackCommand, FindCheckpointCommand, WriteManifestCommand,
+                 DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
 
 }  // namespace medley::worker

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaxMembers = 4096;
 constexpr base::nanoseconds kJournalInterval = base::seconds(10);
 
+absl::Status HandedOverError() { return base::Unavailable("another coordinator leads the job now"); }
+
 }  // namespace
 
 CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
@@ -60,12 +62,17 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
     member.peer = peer;
     member.awaited = true;
   }
-  ++restarts_;
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.reconnect_wait;
   last_interruption_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
-  Log(false, fmt::format("the coordinator restarted: waiting for {} members of generation {} to reconnect",
-                         active.members.size(), active.generation));
+  if (journal.handed_over().at_boundary()) {
+    adopting_ = journal.handed_over();
+    adopt_deadline_ = now.steady + options_.adopt_wait;
+  } else {
+    ++restarts_;
+  }
+  Log(false, fmt::format("the coordinator {}: waiting for {} members of generation {} to reconnect",
+                         adopting_ ? "takes over" : "restarted", active.members.size(), active.generation));
 }
 
 absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
@@ -85,6 +92,7 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
     return base::InvalidArgument("plan.jobUid: this coordinator leads the job with uid '{}', not '{}'",
                                  options_.job_uid, uid);
   }
+  if (handed_over_) return HandedOverError();
   MEDLEY_RETURN_IF_ERROR(AcceptTerm(request.leader_term(), now));
   if (over()) return base::FailedPrecondition("the job is over: {}", message_);
   Hold(now);
@@ -124,6 +132,7 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
 }
 
 absl::Status CoordinatorCore::Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now) {
+  if (handed_over_) return HandedOverError();
   MEDLEY_RETURN_IF_ERROR(AcceptTerm(leader_term, now));
   PlanOut(members, now);
   return absl::OkStatus();
@@ -145,10 +154,12 @@ void CoordinatorCore::PlanOut(const std::vector<std::string>& members, Instant n
 }
 
 absl::Status CoordinatorCore::Suspend(const std::string& reason, int64_t leader_term, Instant now) {
+  if (handed_over_) return HandedOverError();
   MEDLEY_RETURN_IF_ERROR(AcceptTerm(leader_term, now));
   Hold(now);
   if (over() || suspending_) return absl::OkStatus();
   suspending_ = true;
+  successor_.reset();
   suspend_deadline_ = now.steady + options_.checkpoint_timeout;
   message_ = reason;
   if (next_ && !next_->switching && mode_ == Mode::kTraining) {
@@ -161,7 +172,7 @@ absl::Status CoordinatorCore::Suspend(const std::string& reason, int64_t leader_
 void CoordinatorCore::OnMessage(const std::string& member, const std::string& instance,
                                 const job::v1::SessionRequest& message, Instant now) {
   Hold(now);
-  if (over()) return;
+  if (over() || handed_over_) return;
   if (message.has_hello()) {
     OnHello(message.hello(), now);
   } else {
@@ -209,6 +220,7 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
     }
     holder->second.awaited = false;
     holder->second.peer.set_address(hello.address());
+    if (adopting_) return OnReturn(now);
     if (mode_ == Mode::kHalting) return HaltMember(holder->second);
     return BeginHalt(broken, now);
   }
@@ -220,7 +232,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   const auto found = members_.find(member);
   if (found == members_.end() || found->second.hello.instance() != instance) return;
   members_.erase(found);
-  if (over()) return;
+  if (over() || handed_over_) return;
   const auto of = [&](const std::optional<GenerationInfo>& generation) {
     if (!generation) return false;
     const auto at = generation->members.find(member);
@@ -239,6 +251,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
 // Reacts after a holder of the state was removed from active_->members.
 void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
   if (mode_ == Mode::kTraining) return BeginHalt(why, now);
+  StopAdopting(why);
   Blame(why);
   if (mode_ == Mode::kHalted && next_) AbandonNext(why, false, now);
   if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(why, now);
@@ -271,7 +284,7 @@ void CoordinatorCore::OnPermanentFault(const std::string& member, const job::v1:
 
 void CoordinatorCore::Tick(Instant now) {
   Hold(now);
-  if (over()) return;
+  if (over() || handed_over_) return;
   CheckDeadlines(now);
   if (over()) return;
   Advance(now);
@@ -280,7 +293,8 @@ void CoordinatorCore::Tick(Instant now) {
 
 void CoordinatorCore::Advance(Instant now) {
   // Each round changes the mode or next_, or is the last one. The bound guards against an endless loop.
-  for (int round = 0; round < 8 && !over(); ++round) {
+  for (int round = 0; round < 8 && !over() && !handed_over_; ++round) {
+    if (successor_ && AdvanceHandOver(now)) return;
     const auto before = std::tuple(mode_, last_generation_, next_.has_value(), active_generation());
     if (mode_ == Mode::kHalting) ResolveHalt(now);
     if (!over() && next_) AdvanceNext(now);

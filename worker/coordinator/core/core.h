@@ -55,6 +55,11 @@ class CoordinatorCore {
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);
   absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
 
+  // Another coordinator will lead: HandedOverCommand follows when every leased step is committed, or at once when
+  // nothing trains. Errors: FailedPrecondition (the job is over or being suspended).
+  absl::Status HandOver(const job::v1::HandOverRequest& to, Instant now);
+  void CancelHandOver(Instant now);  // training goes on under this coordinator
+
   // A message of a process, in the order sent. Messages before Hello are ignored.
   void OnMessage(const std::string& member, const std::string& instance, const job::v1::SessionRequest& message,
                  Instant now);
@@ -69,6 +74,9 @@ class CoordinatorCore {
   std::vector<Command> TakeCommands() { return std::exchange(commands_, {}); }
   job::v1::Observation Observe(Instant now) const;
 
+  // False: every connected member leaves, or none is connected.
+  bool any_member_stays() const;
+  bool handed_over() const { return handed_over_; }  // further input has no effect
   bool over() const { return outcome_ != job::v1::JOB_PHASE_UNSPECIFIED; }
   int64_t active_generation() const { return active_ ? active_->generation : 0; }
   const std::optional<Ledger>& ledger() const { return ledger_; }
@@ -152,11 +160,18 @@ class CoordinatorCore {
   void Fail(const std::string& why, bool retryable, Instant now);
   void Finish(job::v1::JobPhase outcome, int exit_code, const std::string& why, Instant now);
 
+  // core_hand_over.cc
+  bool AdvanceHandOver(Instant now);
+  job::v1::HandedOver Boundary(Instant now) const;
+  void OnReturn(Instant now);
+  void Adopt(Instant now);
+  void StopAdopting(const Cause& why);
+
   // core_observe.cc
   job::v1::JobPhase Phase() const;
   std::vector<std::string> MissingMembers() const;
   void Journal(Instant now);
-  job::v1::CoordinatorState DurableState() const;
+  job::v1::CoordinatorState DurableState(Instant now) const;
   void Hold(Instant now);
 
   void Send(const job::v1::Peer& to, job::v1::SessionResponse message);
@@ -203,6 +218,13 @@ class CoordinatorCore {
   std::map<std::string, bool> evaluated_;
   base::SteadyTime evaluate_deadline_{};
   Scores scores_;
+
+  std::optional<job::v1::HandOverRequest> successor_;
+  bool handed_over_ = false;
+  // The job was handed over to this coordinator between two steps: it trains on as soon as all members have come. Only
+  // in Mode::kHalting.
+  std::optional<job::v1::HandedOver> adopting_;
+  base::SteadyTime adopt_deadline_{};
 
   bool suspending_ = false;
   base::SteadyTime suspend_deadline_{};

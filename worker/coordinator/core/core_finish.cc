@@ -56,7 +56,8 @@ void CoordinatorCore::AdvanceCheckpoint(Instant now) {
 
 void CoordinatorCore::OnManifestWritten(const std::string& folder, const absl::Status& status, Instant now) {
   Hold(now);
-  if (over() || !writing_manifest_ || writing_manifest_->folder != folder) return;  // it came after the deadline
+  if (over() || handed_over_) return;
+  if (!writing_manifest_ || writing_manifest_->folder != folder) return;  // it came after the deadline
   const int64_t step = writing_manifest_->step;
   writing_manifest_.reset();
   if (status.ok()) {
@@ -87,7 +88,7 @@ void CoordinatorCore::CheckpointFailed(const std::string& why, Instant now) {
 }
 
 void CoordinatorCore::AdvanceEnding(Instant now) {
-  if (over() || mode_ != Mode::kTraining || next_) return;
+  if (over() || mode_ != Mode::kTraining || next_ || successor_) return;
   const int64_t committed = ledger_->committed();
   const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
   const bool all = ledger_->AllCommitted();

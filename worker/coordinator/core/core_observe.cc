@@ -74,10 +74,10 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
 
 void CoordinatorCore::Journal(Instant now) {
   journaled_at_ = now.steady;
-  commands_.push_back(JournalCommand{DurableState()});
+  commands_.push_back(JournalCommand{DurableState(now)});
 }
 
-job::v1::CoordinatorState CoordinatorCore::DurableState() const {
+job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   job::v1::CoordinatorState state;
   state.set_last_generation(last_generation_);
   state.set_leader_term(leader_term_);
@@ -90,6 +90,7 @@ job::v1::CoordinatorState CoordinatorCore::DurableState() const {
     for (const job::v1::Peer& peer : active_->peers) *state.mutable_active()->add_peers() = peer;
     state.mutable_active()->set_start_step(active_->step);
   }
+  if (handed_over_) *state.mutable_handed_over() = Boundary(now);
   state.set_from_generation(from_generation_);
   if (ledger_) *state.mutable_ledger() = ledger_->ToRecord();
   state.set_last_checkpoint_step(last_checkpoint_);

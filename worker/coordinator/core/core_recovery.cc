@@ -71,6 +71,8 @@ bool CoordinatorCore::StateIsWhole() const {
 
 // Once all survivors have answered or timed out: determines the state's step and whether the state is complete.
 void CoordinatorCore::ResolveHalt(Instant now) {
+  if (adopting_ && now.steady < adopt_deadline_) return;
+  StopAdopting({job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "members did not follow to the new coordinator", ""});
   const bool late = now.steady >= halt_deadline_;
   bool pending = false;
   std::vector<std::string> lost;

@@ -73,7 +73,7 @@ void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
 }
 
 bool CoordinatorCore::HoldLeases() const {
-  return suspending_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
+  return suspending_ || successor_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
 }
 
 void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
@@ -106,8 +106,8 @@ void CoordinatorCore::AdvanceTraining(Instant now) {
   const bool due = now.steady - checkpoint_at_ >= options_.checkpoint_interval;
   const bool boundary = next_ && AllWarmed();
   // A volume that completes checkpoints slowly gets no further one meanwhile, except before a member leaves.
-  if (((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !ledger_->AllLeased() &&
-      ledger_->leased() > last_checkpoint_) {
+  if (((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !successor_ &&
+      !ledger_->AllLeased() && ledger_->leased() > last_checkpoint_) {
     StartCheckpoint(ledger_->leased(), now);
   }
   LeaseSteps(false, now);
@@ -123,7 +123,8 @@ bool CoordinatorCore::OnlyLeaversMissing(const RosterFit& fit) const {
 // Starts the next generation when one of these is possible: switch to a newer plan whose members are all connected,
 // release a leaving member, or take in one that came back.
 void CoordinatorCore::ConsiderChange(Instant now) {
-  if (next_ || suspending_ || ledger_->AllLeased() || now.steady < retry_at_ || failures_ > options_.max_fruitless) {
+  if (next_ || suspending_ || successor_ || ledger_->AllLeased() || now.steady < retry_at_ ||
+      failures_ > options_.max_fruitless) {
     return;
   }
   if (desired_->plan().generation() != active_->request.plan().generation()) {

@@ -25,6 +25,7 @@ struct CoreOptions {
 
   base::nanoseconds member_wait = base::seconds(600);    // for members that a stage, a shard or the first start needs
   base::nanoseconds reconnect_wait = base::seconds(15);  // for survivors, after the coordinator itself restarted
+  base::nanoseconds adopt_wait = base::seconds(5);       // for all members, after another coordinator handed over
   base::nanoseconds fold_in_wait = base::seconds(3);     // for more members to return before those connected are used
   base::nanoseconds prepare_timeout = base::seconds(300);
   base::nanoseconds switch_timeout = base::seconds(120);

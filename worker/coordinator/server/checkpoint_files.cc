@@ -8,11 +8,8 @@
 
 namespace medley::worker {
 
-CheckpointFiles::CheckpointFiles(CheckpointFilesOptions options, Volume volume, FolderOwner owner)
-    : options_(std::move(options)),
-      volume_(std::move(volume)),
-      owner_(std::move(owner)),
-      store_(volume_, options_.job_uid) {}
+CheckpointFiles::CheckpointFiles(CheckpointFilesOptions options, Volume volume)
+    : options_(std::move(options)), volume_(std::move(volume)), claims_(volume_), store_(volume_, options_.job_uid) {}
 
 absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCommand& command) {
   using Why = RejectedCheckpoint::Why;
@@ -38,8 +35,13 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCom
   return search;
 }
 
+// What a former coordinator writes between this look and its write lies in the folder of its own generation.
+absl::Status CheckpointFiles::StillLeads() const {
+  return options_.term > 0 ? claims_.Check(options_.term) : absl::OkStatus();
+}
+
 absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
-  MEDLEY_RETURN_IF_ERROR(owner_.Check());
+  MEDLEY_RETURN_IF_ERROR(StillLeads());
   CheckpointManifest manifest;
   manifest.job_uid = options_.job_uid;
   manifest.model_fingerprint = options_.model_fingerprint;
@@ -60,7 +62,7 @@ absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
 }
 
 absl::Status CheckpointFiles::Prune() {
-  MEDLEY_RETURN_IF_ERROR(owner_.Check());
+  MEDLEY_RETURN_IF_ERROR(StillLeads());
   return store_.Prune(options_.keep);
 }
 

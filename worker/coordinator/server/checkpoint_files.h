@@ -4,12 +4,13 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "worker/checkpoint/store.h"
+#include "worker/claim/claims.h"
 #include "worker/coordinator/core/core.h"
-#include "worker/coordinator/server/folder_owner.h"
 
 namespace medley::worker {
 
@@ -17,24 +18,26 @@ struct CheckpointFilesOptions {
   std::string job_uid;
   std::string model_fingerprint;
   int keep = 3;
+  int64_t term = 0;  // of this coordinator, which writes nothing after a newer claim; 0: claims do not matter
 };
 
 class CheckpointFiles {
  public:
-  CheckpointFiles(CheckpointFilesOptions options, Volume volume, FolderOwner owner);
+  CheckpointFiles(CheckpointFilesOptions options, Volume volume);
 
   // Errors: those of the volume, also when a checkpoint cannot be read and `command` does not reject it.
   absl::StatusOr<CheckpointSearch> Search(const FindCheckpointCommand& command);
-  // Completes the checkpoint, then removes old ones; logs a warning when the latter fails. Errors: DataLoss,
-  // FailedPrecondition (FolderOwner), those of the volume.
+  // Completes the checkpoint, then removes old ones; logs a warning when the latter fails. Errors: DataLoss, Aborted
+  // (a newer coordinator has claimed the job), those of the volume.
   absl::Status Publish(const WriteManifestCommand& command);
 
  private:
+  absl::Status StillLeads() const;
   absl::Status Prune();
 
   const CheckpointFilesOptions options_;
   const Volume volume_;
-  const FolderOwner owner_;
+  const Claims claims_;
   CheckpointStore store_;
 };
 

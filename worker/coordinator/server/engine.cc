@@ -5,8 +5,8 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "worker/coordinator/server/checkpoint_files.h"
-#include "worker/coordinator/server/journal.h"
+#include "worker/coordinator/server/folder.h"
+#include "worker/coordinator/server/hand_over.h"
 
 namespace medley::worker {
 
@@ -18,52 +18,52 @@ constexpr size_t kMaxLines = size_t{1} << 16;  // of steps.jsonl that wait for t
 
 }  // namespace
 
-struct Engine::Folder {
-  std::unique_ptr<Journal> journal;
-  std::unique_ptr<StepLog> steps;
-  std::optional<FolderOwner> owner;
-  std::unique_ptr<CheckpointFiles> checkpoints;
-};
-
 Engine::Engine(CoordinatorOptions options, base::Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
+      claims_(options_.term > 0 && !options_.checkpoint_root.empty() ? std::optional<Claims>(options_.checkpoint_root)
+                                                                     : std::nullopt),
       journal_thread_({.grace = options_.volume_grace, .max_queue = kMaxLines}),
-      checkpoint_thread_({.grace = options_.volume_grace}) {}
+      checkpoint_thread_({.grace = options_.volume_grace}),
+      claim_thread_({.grace = options_.volume_grace, .max_queue = 1}) {}
 
-absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock) {
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock,
+                                                      std::stop_token stop) {
   options.core.checkpoints = !options.checkpoint_root.empty();
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
+  bool former_may_run = false;
+  if (engine->claims_) {
+    MEDLEY_ASSIGN_OR_RETURN(former_may_run, TakeLead(engine->journal_thread_, engine->options_, stop));
+  }
   {
     MutexLock lock(engine->mutex_);
     std::optional<job::v1::CoordinatorState> restored;
     if (engine->options_.core.checkpoints) {
-      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder());
+      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(former_may_run, std::move(stop)));
     }
     engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored);
     engine->Carry();
   }
   Engine* const self = engine.get();
-  engine->timer_ = std::jthread([self](std::stop_token stop) {
-    while (self->clock_.SleepFor(self->options_.tick, stop)) self->Tick();
+  engine->timer_ = std::jthread([self](std::stop_token end) {
+    while (self->clock_.SleepFor(self->options_.tick, end)) self->Tick();
   });
   return engine;
 }
 
-absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder() {
+absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(bool former_may_run, std::stop_token stop) {
   const Volume& root = options_.checkpoint_root;
-  const CheckpointFilesOptions files{options_.core.job_uid, options_.model_fingerprint, options_.keep_checkpoints};
+  const CheckpointFilesOptions files{options_.core.job_uid, options_.model_fingerprint, options_.keep_checkpoints,
+                                     options_.term};
   const auto folder = std::make_shared<Folder>();
-  const auto open = [folder, root, files, instance = options_.instance]() -> absl::Status {
-    MEDLEY_ASSIGN_OR_RETURN(FolderOwner owner, FolderOwner::Claim(root, instance));
-    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root));
-    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl"));
-    folder->checkpoints = std::make_unique<CheckpointFiles>(files, root, owner);
-    folder->owner = std::move(owner);
+  const auto open = [folder, root, files, term = options_.term, former_may_run]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, term));
+    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", former_may_run));
+    folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
   };
   MEDLEY_RETURN_IF_ERROR(
-      journal_thread_.Run("opening " + root.root().string(), options_.journal_timeout, stop_.get_token(), open));
+      journal_thread_.Run("opening " + root.root().string(), options_.journal_timeout, std::move(stop), open));
   folder_ = folder;
   std::optional<job::v1::CoordinatorState> restored = folder->journal->restored();
   const std::string& uid = options_.core.job_uid;
@@ -82,6 +82,7 @@ void Engine::Stop() {
   stop_.request_stop();
   timer_.request_stop();
   if (timer_.joinable()) timer_.join();
+  claim_thread_.Stop();
   checkpoint_thread_.Stop();
   journal_thread_.Stop();
   MutexLock lock(mutex_);
@@ -95,6 +96,7 @@ absl::StatusOr<int64_t> Engine::ApplyPlan(const job::v1::ApplyPlanRequest& reque
   MutexLock lock(mutex_);
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(request, Now());
   Carry();
+  MEDLEY_RETURN_IF_ERROR(Refusal());
   return generation;
 }
 
@@ -102,7 +104,34 @@ absl::Status Engine::Drain(const std::vector<std::string>& members, int64_t lead
   MutexLock lock(mutex_);
   const absl::Status status = core_->Drain(members, leader_term, Now());
   Carry();
+  MEDLEY_RETURN_IF_ERROR(Refusal());
   return status;
+}
+
+absl::Status Engine::Refusal() const {
+  return ends_early() ? base::Unavailable("the coordinator is stopping") : absl::OkStatus();
+}
+
+absl::Status Engine::HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled) {
+  MutexLock lock(mutex_);
+  if (to.term() <= options_.term) {
+    return base::FailedPrecondition("the coordinator of term {} leads; term {} is not newer", options_.term, to.term());
+  }
+  MEDLEY_RETURN_IF_ERROR(core_->HandOver(to, Now()));
+  Carry();
+  while (!core_->handed_over()) {
+    MEDLEY_RETURN_IF_ERROR(Refusal());
+    if (core_->over()) return base::FailedPrecondition("the job is over");
+    if (stop_.stop_requested() || cancelled()) {
+      core_->CancelHandOver(Now());
+      Carry();
+      return base::Cancelled("the wait for the open steps was stopped");
+    }
+    changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
+                     [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->handed_over() || core_->over(); });
+  }
+  if (exit_code_ && *exit_code_ != kSuperseded) return Refusal();  // the last record is not in the journal
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leader_term,
@@ -112,6 +141,7 @@ absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leade
   Carry();
   if (!status.ok()) return status;
   while (!core_->over()) {
+    MEDLEY_RETURN_IF_ERROR(Refusal());
     if (stop_.stop_requested() || cancelled()) return base::Cancelled("the wait for the job's suspension was stopped");
     changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
                      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->over(); });
@@ -125,12 +155,19 @@ absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leade
 
 job::v1::Observation Engine::Observe() {
   MutexLock lock(mutex_);
-  return core_->Observe(Now());
+  job::v1::Observation observation = core_->Observe(Now());
+  observation.set_coordinator_term(options_.term);
+  return observation;
 }
 
 bool Engine::over() {
   MutexLock lock(mutex_);
   return core_->over();
+}
+
+bool Engine::trains() {
+  MutexLock lock(mutex_);
+  return !core_->over() && core_->any_member_stays();
 }
 
 void Engine::FinalObservationRead() {
@@ -141,7 +178,15 @@ void Engine::FinalObservationRead() {
 
 void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& hello) {
   MutexLock lock(mutex_);
-  if (stop_.stop_requested()) return session->Cancel();
+  if (hello.hello().coordinator_term() > options_.term) {
+    CheckClaim(Claim{hello.hello().coordinator_term(), "another address"});
+  }
+  if (stop_.stop_requested() || ends_early()) return session->Cancel();
+  if (options_.term > 0) {
+    job::v1::SessionResponse welcome;
+    welcome.mutable_welcome()->set_term(options_.term);
+    session->Push(std::move(welcome));
+  }
   Link& link = links_[session->member];
   if (link.session) link.session->Cancel();
   link = {session, session->instance, {}};
@@ -180,6 +225,10 @@ void Engine::Close(const std::shared_ptr<Session>& session) {
 void Engine::Tick() {
   MutexLock lock(mutex_);
   const base::SteadyTime now = clock_.Steady();
+  if (claims_ && now >= next_claim_check_) {
+    next_claim_check_ = now + options_.claim_interval;
+    LookAtClaims();
+  }
   for (auto at = links_.begin(); at != links_.end();) {
     if (at->second.session || now - at->second.broken_at < options_.session_grace) {
       ++at;
@@ -195,112 +244,25 @@ void Engine::Tick() {
   Carry();
 }
 
-void Engine::Carry() {
-  for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
-    for (Command& command : commands) {
-      // No later command may be carried out when a journal record could not be written.
-      if (stop_.stop_requested()) return;
-      if (exit_code_ && *exit_code_ != 0 && !core_->over()) return;
-      Carry(command);
-    }
-    changed_.NotifyAll();
-  }
-}
-
-void Engine::Carry(Command& command) {
-  if (auto* send = std::get_if<SendCommand>(&command)) {
-    const auto link = links_.find(send->member);
-    if (link == links_.end() || link->second.instance != send->instance || !link->second.session) return;
-    if (!link->second.session->Push(std::move(send->message))) link->second.session->Cancel();
-  } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
-    Append(std::move(journal->state));
-  } else if (auto* step = std::get_if<StepCommand>(&command)) {
-    WriteStep([order = *step](StepLog& steps) { return steps.Add(order); });
-  } else if (auto* rollback = std::get_if<RollbackCommand>(&command)) {
-    WriteStep([order = *rollback](StepLog& steps) { return steps.Rollback(order); });
-  } else if (auto* find = std::get_if<FindCheckpointCommand>(&command)) {
-    LookForCheckpoint(*find);
-  } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
-    CompleteManifest(std::move(*manifest));
-  } else if (auto* drop = std::get_if<DropCommand>(&command)) {
-    const auto link = links_.find(drop->member);
-    if (link == links_.end() || link->second.instance != drop->instance) return;
-    if (link->second.session) link->second.session->Cancel();
-    links_.erase(link);
-  } else if (auto* fence = std::get_if<FenceCommand>(&command)) {
-    rendezvous_.Fence(fence->oldest);
-  } else if (auto* line = std::get_if<LogCommand>(&command)) {
-    log::Write(line->warning ? log::Level::kWarn : log::Level::kInfo, line->message, {});
-  } else if (auto* finish = std::get_if<FinishCommand>(&command)) {
-    Finish(finish->exit_code, absl::OkStatus());
-  }
-}
-
-void Engine::Finish(int exit_code, const absl::Status& why) {
-  if (!why.ok()) log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
-  if (!exit_code_ || *exit_code_ == 0) exit_code_ = exit_code;
-  changed_.NotifyAll();
-}
-
 int Engine::Wait(std::stop_token stop) {
   const std::stop_callback forward(stop, [this] { stop_.request_stop(); });
   MutexLock lock(mutex_);
   const std::stop_token stopped = stop_.get_token();
   changed_.Wait(mutex_, stopped, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return exit_code_.has_value(); });
   if (!exit_code_) return -1;
+  if (*exit_code_ == kSuperseded) {  // members are redirected; nobody reads a last observation
+    changed_.WaitFor(mutex_, stopped, std::min<base::nanoseconds>(options_.linger, base::seconds(1)),
+                     [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return Quiet(); });
+    return kSuperseded;
+  }
   // Lets members receive their Release and the operator read the last observation.
-  changed_.WaitFor(mutex_, stopped, options_.linger, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const bool quiet = std::none_of(links_.begin(), links_.end(), [](const auto& at) { return at.second.session; });
-    return quiet && final_read_;
-  });
+  changed_.WaitFor(mutex_, stopped, options_.linger,
+                   [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return Quiet() && final_read_; });
   return *exit_code_;
 }
 
-void Engine::Append(job::v1::CoordinatorState state) {
-  if (!folder_) return;
-  const auto append = [folder = folder_, state = std::move(state)]() -> absl::Status {
-    MEDLEY_RETURN_IF_ERROR(folder->owner->Check());
-    return folder->journal->Append(state);
-  };
-  const absl::Status status =
-      journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);
-  if (!status.ok() && !stop_.stop_requested()) Finish(1, status);
-}
-
-void Engine::WriteStep(std::function<absl::Status(StepLog&)> write) {
-  if (!folder_) return;
-  const bool posted = journal_thread_.Post([folder = folder_, write = std::move(write)]() -> VolumeThread::Deliver {
-    if (const absl::Status status = write(*folder->steps); !status.ok()) log::Error(base::Message(status));
-    return {};
-  });
-  if (!posted && !stop_.stop_requested()) {
-    Finish(1, base::Unavailable("steps.jsonl: too many lines wait for the volume, which does not answer"));
-  }
-}
-
-void Engine::LookForCheckpoint(const FindCheckpointCommand& command) {
-  const bool posted = checkpoint_thread_.Post([this, folder = folder_, command]() -> VolumeThread::Deliver {
-    absl::StatusOr<CheckpointSearch> found = folder->checkpoints->Search(command);
-    return [this, found = std::move(found)] {
-      MutexLock lock(mutex_);
-      core_->OnCheckpointFound(found, Now());
-      Carry();
-    };
-  });
-  if (!posted) log::Warn("cannot search for a checkpoint: too many operations wait for the volume");
-}
-
-void Engine::CompleteManifest(WriteManifestCommand command) {
-  const bool posted =
-      checkpoint_thread_.Post([this, folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
-        const absl::Status status = folder->checkpoints->Publish(order);
-        return [this, name = order.folder, status] {
-          MutexLock lock(mutex_);
-          core_->OnManifestWritten(name, status, Now());
-          Carry();
-        };
-      });
-  if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
+bool Engine::Quiet() const {
+  return std::none_of(links_.begin(), links_.end(), [](const auto& at) { return at.second.session != nullptr; });
 }
 
 }  // namespace medley::worker

@@ -1,5 +1,5 @@
-// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread, a thread for the journal and a
-// thread for checkpoints, so that a volume that does not answer blocks it for a bounded time only: the core has
+// Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread, and threads for the journal,
+// for checkpoints and for claims, so that a volume that does not answer blocks it for a bounded time only: the core has
 // deadlines for checkpoints, and the engine one for the journal.
 //
 // Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl and the rendezvous store.
@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "worker/checkpoint/volume_thread.h"
+#include "worker/claim/claims.h"
 #include "worker/coordinator/core/core.h"
 #include "worker/coordinator/server/rendezvous.h"
 #include "worker/coordinator/server/server.h"
@@ -29,7 +30,8 @@ namespace medley::worker {
 
 class Engine {
  public:
-  static absl::StatusOr<std::unique_ptr<Engine>> Start(CoordinatorOptions options, base::Clock& clock);
+  static absl::StatusOr<std::unique_ptr<Engine>> Start(CoordinatorOptions options, base::Clock& clock,
+                                                       std::stop_token stop);
   ~Engine();  // Stop
 
   // For the operator.
@@ -39,8 +41,12 @@ class Engine {
   // in another way, or the leader term is too old), Cancelled.
   absl::StatusOr<int64_t> Suspend(const std::string& reason, int64_t leader_term,
                                   const std::function<bool()>& cancelled);
+  // Waits until the job is handed over. Errors: FailedPrecondition (the job is over or being suspended, or the term is
+  // not larger), Cancelled.
+  absl::Status HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
+  bool trains();                // the job is not over, and some member stays
   void FinalObservationRead();  // a client has read the last observation: Wait no longer lingers for it
 
   // For members.
@@ -67,16 +73,28 @@ class Engine {
   void Carry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Opens the job's folder; returns the state that an earlier process journaled.
-  absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Opens the job's folder; returns the state that an earlier process journaled. `former_may_run`: another coordinator
+  // may still write to it.
+  absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder(bool former_may_run, std::stop_token stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteStep(std::function<absl::Status(StepLog&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteManifest(WriteManifestCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the process when a newer coordinator has claimed the job, or nobody can tell.
+  void CheckClaim(const absl::StatusOr<Claim>& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAtClaims() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The process ends although the job is not over: the core's commands are not carried out any more.
+  bool ends_early() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return exit_code_ && *exit_code_ != 0 && !core_->over();
+  }
+  absl::Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Quiet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // no member is connected
   void Tick();
 
   const CoordinatorOptions options_;
   base::Clock& clock_;
+  const std::optional<Claims> claims_;  // of a coordinator with a term and a checkpoint folder
   RendezvousStore rendezvous_;
   std::stop_source stop_;
 
@@ -89,9 +107,11 @@ class Engine {
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
+  base::SteadyTime next_claim_check_ ABSL_GUARDED_BY(mutex_){};
 
   VolumeThread journal_thread_;     // the journal and steps.jsonl
   VolumeThread checkpoint_thread_;  // delivers its results under mutex_
+  VolumeThread claim_thread_;       // looks for newer claims also while the others write; delivers under mutex_
   std::jthread timer_;
 };
 

@@ -3,8 +3,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <charconv>
 #include <cstring>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/log.h"
 #include "common/base/status.h"
@@ -53,24 +57,53 @@ std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool
   return last;
 }
 
+constexpr char kName[] = "journal";
+
+std::string FileName(int64_t term) { return term == 0 ? kName : fmt::format("{}-{:08}", kName, term); }
+
+using JournalFiles = std::map<int64_t, std::filesystem::path>;  // by term
+
+// Without a term, only the file without one counts, whether it exists or not.
+absl::StatusOr<JournalFiles> JournalsUpTo(const Volume& volume, int64_t term) {
+  if (term == 0) return JournalFiles{{0, volume / kName}};
+  JournalFiles files;
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
+  for (const std::string& name : names) {
+    int64_t of_term = 0;
+    if (name != kName) {
+      const size_t digits = sizeof(kName);  // after "journal-"
+      if (!name.starts_with(std::string(kName) + "-") || name.size() == digits) continue;
+      const auto [last, bad] = std::from_chars(name.data() + digits, name.data() + name.size(), of_term);
+      if (bad != std::errc() || last != name.data() + name.size()) continue;  // a temporary file
+    }
+    if (of_term <= term) files[of_term] = volume / name;
+  }
+  return files;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume) {
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, int64_t term) {
   MEDLEY_RETURN_IF_ERROR(volume.files().CreateFolder(volume.root()));
-  std::unique_ptr<Journal> journal(new Journal(std::move(volume)));
+  MEDLEY_ASSIGN_OR_RETURN(const JournalFiles earlier, JournalsUpTo(volume, term));
+  std::unique_ptr<Journal> journal(new Journal(std::move(volume), FileName(term)));
   Files& files = journal->volume_.files();
-  const absl::StatusOr<std::string> bytes = files.ReadWhole(journal->path_, kMaxJournal);
-  if (!bytes.ok() && !absl::IsNotFound(bytes.status())) return bytes.status();
-  if (bytes.ok()) {
+  for (auto file = earlier.rbegin(); file != earlier.rend() && !journal->restored_; ++file) {
+    const absl::StatusOr<std::string> bytes = files.ReadWhole(file->second, kMaxJournal);
+    if (term == 0 && absl::IsNotFound(bytes.status())) break;
+    if (!bytes.ok()) return bytes.status();
     bool torn = false;
     journal->restored_ = LastRecord(*bytes, &torn);
-    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", journal->path_.string()}});
+    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", file->second.string()}});
   }
   if (journal->restored_) {
     MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));
   } else {
     MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(journal->path_, ""));
     MEDLEY_RETURN_IF_ERROR(journal->Reopen());
+  }
+  for (const auto& [of_term, path] : earlier) {
+    if (of_term < term) (void)files.Remove(path);  // best effort: it is not read any more
   }
   return journal;
 }

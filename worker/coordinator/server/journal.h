@@ -1,6 +1,9 @@
 // The coordinator's journal: a file of records, of which only the last complete one matters (docs/design/runtime.md,
 // "Coordinator restart").
 //
+// Every coordinator with a term has a file of its own, journal-TERM, so that whatever a former one still writes touches
+// no other's record (docs/adr/0015-the-coordinator-moves.md); without a term it is `journal`.
+//
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
 //
 // Not thread-safe: the engine calls it in its thread for the journal.
@@ -21,9 +24,10 @@ namespace medley::worker {
 
 class Journal {
  public:
-  // Creates the folder if necessary, reads an existing journal (dropping an incomplete last record), compacts it to one
-  // record and opens it for appending.
-  static absl::StatusOr<std::unique_ptr<Journal>> Open(Volume volume);
+  // Creates the folder if necessary, reads the journal of the largest term up to `term` that has a complete record
+  // (dropping an incomplete last one), writes that record to the journal of `term`, opens it for appending and removes
+  // the older ones. A coordinator with a term must have claimed it (worker/claim).
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(Volume volume, int64_t term = 0);
   ~Journal();
 
   // The state that Open read; nullopt for a new journal.
@@ -32,7 +36,7 @@ class Journal {
   absl::Status Append(const job::v1::CoordinatorState& state);
 
  private:
-  explicit Journal(Volume volume) : volume_(std::move(volume)), path_(volume_ / "journal") {}
+  Journal(Volume volume, const std::string& name) : volume_(std::move(volume)), path_(volume_ / name) {}
   absl::Status Compact(const job::v1::CoordinatorState& state);
   absl::Status Reopen();
 

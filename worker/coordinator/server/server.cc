@@ -3,16 +3,22 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <thread>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
+#include "worker/claim/claims.h"
 #include "worker/coordinator/server/engine.h"
 #include "worker/coordinator/server/metrics_page.h"
 #include "worker/coordinator/server/services.h"
 
 namespace medley::worker {
+
+namespace {
+constexpr base::nanoseconds kStopPoll = base::milliseconds(100);
+}  // namespace
 
 struct CoordinatorServer::State {
   std::unique_ptr<Engine> engine;
@@ -23,14 +29,17 @@ struct CoordinatorServer::State {
 };
 
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(CoordinatorOptions options,
-                                                                            base::Clock& clock) {
+                                                                            base::Clock& clock, std::stop_token stop) {
   if (options.token.empty()) return base::InvalidArgument("the coordinator needs the job's token");
   if (options.core.epochs < 1 || options.core.batch_size < 1) {
     return base::InvalidArgument("the coordinator needs epochs and batch size above 0, not {} and {}",
                                  options.core.epochs, options.core.batch_size);
   }
+  if (options.term < 0 || (options.term > 0 && options.address.empty())) {
+    return base::InvalidArgument("a coordinator of term {} needs an address, not '{}'", options.term, options.address);
+  }
   auto state = std::make_unique<State>();
-  MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock));
+  MEDLEY_ASSIGN_OR_RETURN(state->engine, Engine::Start(options, clock, std::move(stop)));
   Engine& engine = *state->engine;
   state->coordinator = MakeCoordinatorService(engine, options.token);
   state->member = MakeMemberService(engine, options.token);
@@ -52,6 +61,8 @@ int CoordinatorServer::port() const { return state_->server->port(); }
 
 int CoordinatorServer::metrics_port() const { return state_->metrics ? state_->metrics->port() : 0; }
 
+bool CoordinatorServer::trains() const { return state_->engine->trains(); }
+
 int CoordinatorServer::Wait(std::stop_token stop) { return state_->engine->Wait(stop); }
 
 void CoordinatorServer::Stop() {
@@ -60,9 +71,25 @@ void CoordinatorServer::Stop() {
 }
 
 absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& clock, std::stop_token stop) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorServer> server,
-                          CoordinatorServer::Start(std::move(options), clock));
-  const int exit_code = server->Wait(stop);
+  const base::nanoseconds notice = options.notice;
+  absl::StatusOr<std::unique_ptr<CoordinatorServer>> started =
+      CoordinatorServer::Start(std::move(options), clock, stop);
+  if (absl::IsAborted(started.status())) {
+    log::Warn(base::Message(started.status()));
+    return kSuperseded;
+  }
+  if (!started.ok()) return started.status();
+  const std::unique_ptr<CoordinatorServer> server = *std::move(started);
+  std::stop_source end;
+  const std::jthread leave([&](std::stop_token over) {
+    while (!stop.stop_requested() && clock.SleepFor(kStopPoll, over)) {
+    }
+    const base::SteadyTime deadline = clock.Steady() + notice;
+    while (clock.Steady() < deadline && server->trains() && clock.SleepFor(kStopPoll, over)) {
+    }
+    end.request_stop();
+  });
+  const int exit_code = server->Wait(end.get_token());
   server->Stop();
   return exit_code;
 }

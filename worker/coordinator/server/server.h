@@ -4,6 +4,7 @@
 //
 //   MEDLEY_ASSIGN_OR_RETURN(auto server, CoordinatorServer::Start(options, clock));
 //   int exit_code = server->Wait(stop);  // 0: complete or suspended; 1: failed, a restart may help; 2: failed for good
+//                                       // kSuperseded: another coordinator leads the job
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -22,6 +23,10 @@ struct CoordinatorOptions {
   CoreOptions core;  // core.checkpoints is set from checkpoint_root
   std::string host = "127.0.0.1";
   int port = 0;  // 0: the system chooses one, see port()
+  // Given by the operator; a coordinator with a larger term replaces this one (docs/adr/0015-the-coordinator-moves.md).
+  // 0, or no checkpoint_root: it is never replaced by another one.
+  int64_t term = 0;
+  std::string address;  // "host:port" where members reach it; needed with a term
   std::string token;
   // Folder for the journal, checkpoints, steps.jsonl and exports; should outlive the pod. Empty: nothing is kept.
   Volume checkpoint_root;
@@ -32,26 +37,33 @@ struct CoordinatorOptions {
   base::nanoseconds session_grace = base::milliseconds(500);
   base::nanoseconds tick = base::milliseconds(50);
   // Longest wait for a record of the journal, without which the coordinator can decide nothing more; it then exits so
-  // that another process can continue.
+  // that another process can continue. Also for the claim at the start.
   base::nanoseconds journal_timeout = base::seconds(120);
   // Longest wait at the end for operations on the volume that still run.
   base::nanoseconds volume_grace = base::seconds(5);
-  // Random and different in every process, to refuse to write after another one has taken over; "": not checked.
-  std::string instance;
+  base::nanoseconds claim_interval = base::seconds(1);  // between two looks for a newer claim
+  // Longest wait for the coordinator before to hand the job over. After that the job is taken over without it.
+  base::nanoseconds hand_over_timeout = base::seconds(20);
+  // After a stop signal: how long the job trains on, so that another coordinator can take over. 0: not at all.
+  base::nanoseconds notice{0};
   // After the job's end: longest wait for the operator to read the last observation and for members to disconnect.
   base::nanoseconds linger = base::seconds(10);
 };
 
 class CoordinatorServer {
  public:
-  // Errors: Unavailable ("... 127.0.0.1:7000 ..." is in use), InvalidArgument, file system.
-  static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(CoordinatorOptions options, base::Clock& clock);
+  // Takes the job over from the coordinator of an earlier term, if there is one. Errors: Unavailable
+  // ("... 127.0.0.1:7000 ..." is in use), InvalidArgument, FailedPrecondition (the other coordinator refuses to hand
+  // over), Aborted (a newer coordinator leads), Cancelled, file system.
+  static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(CoordinatorOptions options, base::Clock& clock,
+                                                                  std::stop_token stop = {});
   ~CoordinatorServer();  // Stop
 
   int port() const;
   int metrics_port() const;  // 0: none
   // Waits until the job is over and the linger time has passed; returns the exit code, or -1 when `stop` came first.
   int Wait(std::stop_token stop);
+  bool trains() const;  // the job is not over, and some member stays
   // Stops at once without informing members, as a crash would; they keep their state. Idempotent; joins every thread.
   void Stop();
 

@@ -75,6 +75,12 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
     return rpc::ToGrpc(step.status());
   }
 
+  grpc::Status HandOver(ServerContext* context, const job::v1::HandOverRequest* request,
+                        job::v1::HandOverResponse*) override {
+    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
+    return rpc::ToGrpc(engine_.HandOver(*request, [context] { return context->IsCancelled(); }));
+  }
+
  private:
   Engine& engine_;
   const std::string token_;

@@ -37,11 +37,12 @@ std::pair<int64_t, size_t> Scan(std::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::path& path) {
+absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::path& path, bool take_over) {
   std::pair<int64_t, size_t> state{0, 0};
   const absl::StatusOr<std::string> text = base::ReadFile(path);
   if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
   if (text.ok()) state = Scan(*text);
+  if (text.ok() && take_over) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(path, text->substr(0, state.second)));
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
   std::unique_ptr<StepLog> log(new StepLog(fd, state.first));

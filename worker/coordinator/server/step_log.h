@@ -14,8 +14,9 @@ namespace medley::worker {
 
 class StepLog {
  public:
-  // Creates the file or continues an existing one; drops an incomplete last line.
-  static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::filesystem::path& path);
+  // Creates the file or continues an existing one; drops an incomplete last line. `take_over`: continues a copy, which
+  // takes the file's name, so that a former coordinator that has the file open writes into a file without a name.
+  static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::filesystem::path& path, bool take_over = false);
   ~StepLog();
 
   // Ignores a step that the file already has; the core may report it again after a restart.

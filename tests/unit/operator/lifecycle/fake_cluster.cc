@@ -417,7 +417,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
   const kube::Object object(pod);
   if (object.deleting()) {
     const auto due = base::ParseTime(object.String("/metadata/deletionTimestamp"));
-    if (!due.ok() || *due > now()) return false;
+    if (!due.ok() || *due > now() || hung_pods.contains(name)) return false;
     pods_.erase(name);
     return true;
   }
@@ -425,7 +425,8 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
   const std::string pool = object.label("medley.dev/pool");
   if (object.String("/spec/nodeName").empty()) {
     if (pool.empty() && coordinator_has_node) {
-      pod["spec"]["nodeName"] = "control-0";
+      const bool usable = !noticed_nodes.contains("control-0") && !nodes_not_ready.contains("control-0");
+      pod["spec"]["nodeName"] = usable ? "control-0" : "control-1";
       return true;
     }
     const std::string pin = PinOf(object);

@@ -57,6 +57,7 @@ class FakeCluster {
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
+  std::set<std::string> hung_pods;        // that no kubelet ends
   std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
   std::set<std::string> broken_pools;     // whose members can never run a plan
   std::map<std::string, int> node_units;  // absent: two
@@ -155,6 +156,9 @@ class FakeCluster {
   profiling::World ObserveProfile(const std::string& pool) const;
   bool MayWantProfiles() const;
   bool StepCoordinator();
+  std::string leader_pod() const;
+  void TakeOver(const std::string& leader);
+  bool Obeys(const kube::Object& member) const;
   bool Runs(const std::string& member) const;
   int UnitsOf(const std::string& node) const;
   int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty
@@ -173,6 +177,7 @@ class FakeCluster {
   std::map<std::string, kube::Json> pods_;     // by name
   std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
   std::optional<Coordinator> coordinator_;
+  std::optional<Coordinator> journal_;  // of the last one, for one that takes over
   std::optional<Connection> connection_;
   std::shared_ptr<const Observation> heard_;                   // of the connection
   std::map<std::string, profiling::Memory> profile_memories_;  // by pool

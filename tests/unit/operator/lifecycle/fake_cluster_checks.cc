@@ -54,11 +54,11 @@ bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
   if (WantsSuspension()) return true;
   if (Reason(kSuspendedCondition) == "Unknown/Suspending") return true;  // and the coordinator has stopped
   // Without a coordinator that trains, the job is restarted or at its end.
-  const auto leader = pods_.find("adult-coordinator");
+  const auto leader = pods_.find(leader_pod());
   const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() &&
                      kube::Object(leader->second).String("/status/phase") == "Running" && coordinator_ &&
                      coordinator_->pod_uid == kube::Object(leader->second).uid();
-  if (!leads || !coordinator_->plan || !connection_ || CoordinatorOf(object) != connection_->address) return true;
+  if (!leads || !coordinator_->plan || !connection_ || !Obeys(object)) return true;
   const JobPhase phase = coordinator_->observation.phase;
   if (phase == JobPhase::kComplete || phase == JobPhase::kFailed) return true;
   const auto& slots = coordinator_->plan->slots;

@@ -1,6 +1,8 @@
 // Plays the coordinator.
 #include <algorithm>
+#include <utility>
 
+#include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
@@ -12,23 +14,69 @@ bool RunsNow(const kube::Json& pod) {
   return !object.deleting() && object.String("/status/phase") == "Running";
 }
 
+int64_t TermOf(const kube::Object& coordinator) {
+  for (const kube::Json& entry : coordinator.At("/spec/containers/0/env")) {
+    if (entry.value("name", "") == "MEDLEY_COORDINATOR_TERM") return std::stoll(entry.value("value", "0"));
+  }
+  return 0;
+}
+
 }  // namespace
+
+// The running coordinator with the largest term; without one, the pod that was named first.
+std::string FakeCluster::leader_pod() const {
+  std::string leader = "adult-coordinator";
+  int64_t newest = -1;
+  for (const auto& [name, pod] : pods_) {
+    const kube::Object object(pod);
+    const bool lives = RunsNow(pod) && !nodes_not_ready.contains(object.String("/spec/nodeName"));
+    if (object.label(kRoleLabel) != "coordinator" || !lives || TermOf(object) <= newest) continue;
+    newest = TermOf(object);
+    leader = name;
+  }
+  return leader;
+}
+
+bool FakeCluster::Obeys(const kube::Object& member) const {
+  return CoordinatorOf(member) == connection_->address || !member.annotation(kCoordinatorTermAnnotation).empty();
+}
+
+// The members follow, and the former coordinator exits.
+void FakeCluster::TakeOver(const std::string& leader) {
+  coordinator_->pod_uid = kube::Object(pods_.at(leader)).uid();
+  for (auto& [name, pod] : pods_) {
+    const kube::Object object(pod);
+    if (object.label(kRoleLabel) != "coordinator" || name == leader || !RunsNow(pod)) continue;
+    if (nodes_not_ready.contains(object.String("/spec/nodeName"))) continue;  // nobody hears of it
+    SetPodStatus(
+        name, {{"containerStatuses",
+                kube::Json::array(
+                    {{{"name", "worker"}, {"restartCount", 1}, {"lastState", {{"terminated", {{"exitCode", 3}}}}}}})}});
+  }
+}
 
 bool FakeCluster::Runs(const std::string& member) const {
   const auto pod = pods_.find(member);
-  return pod != pods_.end() && RunsNow(pod->second) && connection_ &&
-         CoordinatorOf(kube::Object(pod->second)) == connection_->address;
+  return pod != pods_.end() && RunsNow(pod->second) && connection_ && Obeys(kube::Object(pod->second));
 }
 
 bool FakeCluster::StepCoordinator() {
-  const auto pod = pods_.find("adult-coordinator");
+  const std::string leader = leader_pod();
+  const auto pod = pods_.find(leader);
   const bool runs = pod != pods_.end() && RunsNow(pod->second);
   if (!runs) {
     const bool changed = coordinator_.has_value();
+    if (changed) journal_ = std::move(coordinator_);
     coordinator_.reset();
     return changed;
   }
   const std::string uid = kube::Object(pod->second).uid();
+  const bool keeps_journal = job["spec"].contains("/checkpoint/volume"_json_pointer);
+  if (!coordinator_ && keeps_journal) coordinator_ = std::exchange(journal_, std::nullopt);
+  if (coordinator_ && coordinator_->pod_uid != uid && keeps_journal) {
+    TakeOver(leader);
+    return true;
+  }
   if (!coordinator_ || coordinator_->pod_uid != uid) {
     coordinator_.emplace();
     coordinator_->pod_uid = uid;

@@ -289,7 +289,7 @@ TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(Apply((*server)->port(), "wrong"), StatusIs(absl::StatusCode::kUnauthenticated));
   ExpectEveryMethodNeedsTheToken("127.0.0.1:" + std::to_string((*server)->port()),
-                                 *job::v1::ApplyPlanRequest::descriptor()->file(), 7);
+                                 *job::v1::ApplyPlanRequest::descriptor()->file(), 8);
 }
 
 TEST_F(CoordinatorServerTest, G7_AnOlderLeaderIsRefusedAlsoAfterARestart) {

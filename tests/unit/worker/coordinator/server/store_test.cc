@@ -43,6 +43,55 @@ TEST_F(StoreTest, OnlyTheLastRecordMatters) {
   EXPECT_EQ((*Journal::Open(root_ / "deep"))->restored()->last_generation(), 3);
 }
 
+TEST_F(StoreTest, ACoordinatorContinuesTheJournalOfTheTermBefore) {
+  {
+    auto first = *Journal::Open(root_);  // before coordinators had terms
+    ASSERT_THAT(first->Append(State(1)), IsOk());
+  }
+  auto second = *Journal::Open(root_, 1);
+  EXPECT_EQ(second->restored()->last_generation(), 1);
+  ASSERT_THAT(second->Append(State(2)), IsOk());
+  auto third = *Journal::Open(root_, 10);
+  EXPECT_EQ(third->restored()->last_generation(), 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator()), 1) << "older ones are removed";
+}
+
+TEST_F(StoreTest, WhatAFormerCoordinatorWritesLateTouchesNoOther) {
+  auto former = *Journal::Open(root_, 1);
+  ASSERT_THAT(former->Append(State(1)), IsOk());
+  auto current = *Journal::Open(root_, 2);
+  ASSERT_THAT(current->Append(State(2)), IsOk());
+  // Enough to be compacted, which writes the file anew.
+  job::v1::CoordinatorState large = State(9);
+  large.set_message(std::string(3 << 20, 'x'));
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(former->Append(large), IsOk());
+  EXPECT_EQ((*Journal::Open(root_, 2))->restored()->last_generation(), 2);
+}
+
+// The successor died before it wrote its first record.
+TEST_F(StoreTest, AnEmptyJournalOfALaterTermIsSkipped) {
+  {
+    auto former = *Journal::Open(root_, 1);
+    ASSERT_THAT(former->Append(State(1)), IsOk());
+  }
+  std::ofstream(root_ / "journal-00000002") << "";
+  std::ofstream(root_ / "journal-00000002.tmp.abcdef") << "rubbish";
+  EXPECT_EQ((*Journal::Open(root_, 3))->restored()->last_generation(), 1);
+}
+
+TEST_F(StoreTest, StepsThatAFormerCoordinatorAddsLateDoNotCount) {
+  const fs::path path = root_ / "steps.jsonl";
+  const auto step = [](int64_t number) { return StepCommand{{number, 0, (number - 1) * 10, 10}, 1, 0.5}; };
+  auto former = *StepLog::Open(path);
+  ASSERT_THAT(former->Add(step(1)), IsOk());
+  auto current = *StepLog::Open(path, /*take_over=*/true);
+  EXPECT_EQ(current->last_step(), 1);
+  ASSERT_THAT(former->Add(step(2)), IsOk());
+  ASSERT_THAT(current->Add(step(2)), IsOk());
+  const std::string text = *base::ReadFile(path);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
 TEST_F(StoreTest, ATornTailIsCutOff) {
   base::Rng rng(11);
   for (int round = 0; round < 50; ++round) {

@@ -15,6 +15,8 @@
 #include "medley/job/v1/journal.pb.h"
 #include "tests/unit/worker/checkpoint/faulty_files.h"
 #include "worker/checkpoint/volume_thread.h"
+#include "worker/claim/claims.h"
+#include "worker/coordinator/server/checkpoint_files.h"
 #include "worker/coordinator/server/journal.h"
 #include "worker/coordinator/server/server.h"
 
@@ -46,6 +48,12 @@ class VolumeTest : public testing::Test {
     options.tick = base::milliseconds(5);
     options.linger = base::milliseconds(1);
     options.volume_grace = base::milliseconds(20);
+    return options;
+  }
+  CoordinatorOptions WithTerm(int64_t term) {
+    CoordinatorOptions options = Options();
+    options.term = term;
+    options.address = "10.0.0.1:7070";  // no member looks for it
     return options;
   }
   // Says that a checkpoint of step 4 was saved.
@@ -158,20 +166,48 @@ TEST_F(VolumeTest, AListingThatFailsIsNoEmptyFolder) {
   EXPECT_EQ((*server)->Wait({}), 1);
 }
 
+TEST_F(VolumeTest, AClaimThatCannotBeTakenEndsTheStartWithASentence) {
+  CoordinatorOptions options = WithTerm(1);
+  options.journal_timeout = base::milliseconds(50);
+  files_.Block(FaultyFiles::Call::kCreate);
+  EXPECT_THAT(CoordinatorServer::Start(options, clock_),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("the volume did not answer")));
+}
+
+TEST_F(VolumeTest, ClaimsThatCannotBeReadEndTheProcess) {
+  CoordinatorOptions options = WithTerm(1);
+  options.journal_timeout = base::seconds(2);  // also enough for the start on a slow machine
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  files_.Block(FaultyFiles::Call::kList);
+  (void)Apply((*server)->port());  // its record is written, but nobody can tell whether it counts
+  EXPECT_EQ((*server)->Wait({}), 1);
+  (*server)->Stop();  // returns although the listing still blocks
+}
+
 TEST_F(VolumeTest, ACoordinatorStopsAfterAnotherOneTookOver) {
-  CoordinatorOptions options = Options();
-  options.instance = "first";
-  auto first = CoordinatorServer::Start(options, clock_);
-  ASSERT_THAT(first, IsOk());
-  ASSERT_THAT(Apply((*first)->port()), IsOk());
-  options.instance = "second";
-  auto second = CoordinatorServer::Start(options, clock_);
-  ASSERT_THAT(second, IsOk());
-  std::jthread member([port = (*first)->port()] { (void)Member(port); });  // a new generation needs a record
-  EXPECT_EQ((*first)->Wait({}), 1);
-  (*first)->Stop();
+  CoordinatorOptions options = WithTerm(1);
+  options.claim_interval = base::seconds(3600);  // only the look after a record finds the newer claim
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port()), IsOk());
+  ASSERT_THAT(Claims(root_).Take({2, "10.0.0.2:7070"}), IsOk());
+  std::jthread member([port = (*server)->port()] { (void)Member(port); });  // a new generation needs a record
+  EXPECT_EQ((*server)->Wait({}), kSuperseded);
+  (*server)->Stop();
   member.join();
-  ASSERT_THAT(Apply((*second)->port()), IsOk());
+}
+
+TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
+  CheckpointFiles files({.job_uid = "uid", .term = 1}, root_);
+  ASSERT_THAT(Claims(root_).Take({1, "10.0.0.1:7070"}), IsOk());
+  const WriteManifestCommand first{"step-00000004-e1", 1, 4, {}, {}};
+  ASSERT_THAT(files.Publish(first), IsOk());
+  ASSERT_THAT(Claims(root_).Take({2, "10.0.0.2:7070"}), IsOk());
+  const WriteManifestCommand second{"step-00000008-e1", 1, 8, {}, {}};
+  EXPECT_THAT(files.Publish(second), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_TRUE(fs::exists(root_ / first.folder / "manifest.json"));
+  EXPECT_FALSE(fs::exists(root_ / second.folder));
 }
 
 TEST(VolumeThreadTest, ABlockedOperationDelaysTheOthersOnlyToTheirDeadline) {

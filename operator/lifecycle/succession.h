@@ -1,0 +1,40 @@
+// Succession: another coordinator takes the place of one that is lost, or will be (docs/adr/0015).
+//
+//   notice (drain, spot, eviction) -> a second pod with the next term; it asks the first one to hand over, and leads
+//                                     when the first one has ended
+//   lost (pod deleted, node dead)  -> a pod with the next term; it takes over from the journal
+//
+// The members keep their state and follow. Jobs without a checkpoint volume have no journal: restarts.h. The record in
+// JOB-plan names the new pod before it is created.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+
+#include "kube/object.h"
+#include "operator/api/training_job.h"
+#include "operator/records/plan_record.h"
+
+namespace medley::ops::lifecycle {
+
+class Pass;
+
+// Whether another coordinator can continue this one's job.
+bool CanTakeOver(const TrainingJob& job, const PlanRecord& record);
+// The node of the pod does not answer: the pod's deletion is overdue, or the node has not been ready for some time.
+bool IsLost(Pass& pass, const kube::Object& pod);
+// The pod is created for the job's coordinator, or follows to it.
+bool Follows(const Pass& pass, const kube::Object& member);
+
+// Gives the record's coordinator the next term. It keeps its pod name, which another pod may have until it is deleted,
+// unless that pod is lost.
+void RenewCoordinator(Pass& pass, const TrainingJob& job, PlanRecord& record);
+
+// True: another coordinator takes over, and this pass has nothing more to do. `pod`: of the coordinator; may be null.
+absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, const kube::ObjectPtr& pod);
+// Creates the second pod when the coordinator's own will be lost.
+absl::Status EnsureSuccessor(Pass& pass, const TrainingJob& job);
+
+}  // namespace medley::ops::lifecycle

@@ -1,0 +1,159 @@
+// Another coordinator takes a training job over: handed over by the one before, or without it. No sample is lost or
+// trained twice, whichever process is stopped or killed at any time.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+
+#include "common/base/mutex.h"
+#include "common/base/rng.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+constexpr int kRows = 1600;
+constexpr int kBatch = 16;
+constexpr int kSupersededExit = 3;
+
+bool IsOver(const pb::Observation& o) {
+  return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
+}
+
+class HandOverTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    data_ = std::filesystem::temp_directory_path() / ("medley-hand-over-" + std::to_string(getpid()) + ".csv");
+    CopyLines(ExampleData("adult.train.csv"), data_, kRows);
+  }
+  void TearDown() override { std::filesystem::remove(data_); }
+
+  JobOptions Job(int epochs) const {
+    JobOptions options;
+    options.train = data_;
+    options.hidden = {8};
+    options.epochs = epochs;
+    options.batch_size = kBatch;
+    options.embedding_rows = 512;
+    options.checkpoint_interval = "1s";
+    return options;
+  }
+  static void RunTo(JobHarness& job, int64_t step) {
+    job.WaitFor([&](const pb::Observation& o) { return o.step() >= step || IsOver(o); }, base::seconds(60));
+  }
+  static pb::Observation ExpectComplete(JobHarness& job, int epochs) {
+    const pb::Observation end = job.WaitForEnd(base::seconds(90));
+    EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+    EXPECT_EQ(end.samples_done(), int64_t{kRows} * epochs);
+    EXPECT_EQ(job.Losses().size(), static_cast<size_t>(kRows / kBatch * epochs));
+    return end;
+  }
+
+  std::filesystem::path data_;
+  // Two stages; the dense one has two replicas.
+  const JobShape shape_{.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2};
+};
+
+TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
+  JobHarness job(Job(8));
+  job.StartCoordinator(1);
+  job.Apply(shape_, "start");
+  RunTo(job, 60);
+  job.StartCoordinator(2);
+  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
+  job.Follow(2);
+  const pb::Observation end = ExpectComplete(job, 8);
+  EXPECT_EQ(end.coordinator_term(), 2);
+  EXPECT_EQ(end.restarts(), 0) << "a hand-over is no recovery";
+  EXPECT_EQ(end.switches_size(), 0);
+  for (const double loss : job.Losses()) EXPECT_TRUE(std::isfinite(loss)) << "a report was lost";
+  const std::string log = job.Log("coordinator-2");
+  const size_t at = log.find("after a pause of");
+  ASSERT_NE(at, std::string::npos) << log;
+  std::printf("%s\n", log.substr(at, 30).c_str());
+}
+
+// A drain evicts the pod before the second coordinator has started.
+TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
+  JobHarness job(Job(8));
+  job.StartCoordinator(1);
+  job.Apply(shape_, "start");
+  RunTo(job, 40);
+  job.Signal("coordinator", SIGTERM);
+  RunTo(job, 80);
+  job.StartCoordinator(2);
+  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
+  job.Follow(2);
+  EXPECT_EQ(ExpectComplete(job, 8).restarts(), 0);
+}
+
+TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
+  JobHarness job(Job(30));
+  job.StartCoordinator(1);
+  job.Apply(shape_, "start");
+  for (int term = 2; term <= 4; ++term) {
+    RunTo(job, 40 * (term - 1));
+    job.StartCoordinator(term);
+    EXPECT_EQ(job.WaitForExit(JobHarness::CoordinatorName(term - 1)), kSupersededExit) << job.AllLogs();
+    job.Follow(term);
+  }
+  EXPECT_EQ(ExpectComplete(job, 30).restarts(), 0);
+}
+
+// As behind a partition, or on a node that hangs: it wakes when another one has led for some time.
+TEST_F(HandOverTest, ACoordinatorThatWasStoppedCannotComeBack) {
+  JobHarness job(Job(30));
+  job.StartCoordinator(1);
+  job.Apply(shape_, "start");
+  RunTo(job, 60);
+  job.Signal("coordinator", SIGSTOP);
+  job.StartCoordinator(2);
+  job.Follow(2);
+  const pb::Observation after =
+      job.WaitFor([](const pb::Observation& o) { return o.phase() == pb::JOB_PHASE_TRAINING && o.step() > 100; },
+                  base::seconds(60));
+  ASSERT_EQ(after.phase(), pb::JOB_PHASE_TRAINING) << "the job is too short for this test";
+  job.Signal("coordinator", SIGCONT);
+  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
+  const pb::Observation end = ExpectComplete(job, 30);
+  EXPECT_LE(end.switches().rbegin()->lost_steps(), 1);
+  // Started again in its pod, it finds out before it does anything.
+  job.StartCoordinator(1);
+  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
+}
+
+TEST_F(HandOverTest, EitherCoordinatorIsKilledAtRandom) {
+  base::Mutex mutex;
+  base::CondVar never;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Rng rng(seed);
+    JobHarness job(Job(6));
+    job.StartCoordinator(1);
+    job.Apply(shape_, "start");
+    RunTo(job, static_cast<int64_t>(1 + rng.Below(80)));
+    job.StartCoordinator(2);
+    const auto delay = base::milliseconds(static_cast<int64_t>(rng.Below(200)));
+    {
+      base::MutexLock lock(mutex);
+      never.WaitFor(mutex, {}, delay, [] { return false; });
+    }
+    const bool kill_old = rng.Below(2) == 0;
+    std::printf("seed %lu: kill the %s coordinator after %ld ms\n", static_cast<unsigned long>(seed),
+                kill_old ? "old" : "new", static_cast<long>(delay.count()));
+    if (kill_old) {
+      job.Kill("coordinator");
+    } else {
+      job.Kill("coordinator-2");
+      job.StartCoordinator(2);  // as the kubelet does
+    }
+    job.Follow(2);
+    ExpectComplete(job, 6);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace medley::worker

@@ -1,0 +1,127 @@
+// Engine: carrying out the commands of the core.
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "worker/coordinator/server/engine.h"
+#include "worker/coordinator/server/folder.h"
+
+namespace medley::worker {
+
+using base::MutexLock;
+
+void Engine::Carry() {
+  for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
+    for (Command& command : commands) {
+      // No later command may be carried out when a journal record could not be written.
+      if (stop_.stop_requested() || ends_early()) return;
+      Carry(command);
+    }
+    changed_.NotifyAll();
+  }
+}
+
+void Engine::Carry(Command& command) {
+  if (auto* send = std::get_if<SendCommand>(&command)) {
+    const auto link = links_.find(send->member);
+    if (link == links_.end() || link->second.instance != send->instance || !link->second.session) return;
+    if (!link->second.session->Push(std::move(send->message))) link->second.session->Cancel();
+  } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
+    Append(std::move(journal->state));
+  } else if (auto* step = std::get_if<StepCommand>(&command)) {
+    WriteStep([order = *step](StepLog& steps) { return steps.Add(order); });
+  } else if (auto* rollback = std::get_if<RollbackCommand>(&command)) {
+    WriteStep([order = *rollback](StepLog& steps) { return steps.Rollback(order); });
+  } else if (auto* find = std::get_if<FindCheckpointCommand>(&command)) {
+    LookForCheckpoint(*find);
+  } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
+    CompleteManifest(std::move(*manifest));
+  } else if (auto* drop = std::get_if<DropCommand>(&command)) {
+    const auto link = links_.find(drop->member);
+    if (link == links_.end() || link->second.instance != drop->instance) return;
+    if (link->second.session) link->second.session->Cancel();
+    links_.erase(link);
+  } else if (auto* fence = std::get_if<FenceCommand>(&command)) {
+    rendezvous_.Fence(fence->oldest);
+  } else if (auto* line = std::get_if<LogCommand>(&command)) {
+    log::Write(line->warning ? log::Level::kWarn : log::Level::kInfo, line->message, {});
+  } else if (auto* finish = std::get_if<FinishCommand>(&command)) {
+    Finish(finish->exit_code, absl::OkStatus());
+  } else if (std::holds_alternative<HandedOverCommand>(command)) {
+    Finish(kSuperseded, absl::OkStatus());
+  }
+}
+
+void Engine::Finish(int exit_code, const absl::Status& why) {
+  if (!why.ok()) log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
+  if (!exit_code_ || *exit_code_ == 0) exit_code_ = exit_code;
+  changed_.NotifyAll();
+}
+
+void Engine::CheckClaim(const absl::StatusOr<Claim>& newest) {
+  if (!newest.ok()) return Finish(1, base::Annotate(newest.status(), "looking for a newer coordinator"));
+  if (newest->term > options_.term) Finish(kSuperseded, Superseded(options_.term, *newest));
+}
+
+void Engine::LookAtClaims() {
+  // A look that cannot be posted waits for an earlier one, which the volume holds. The journal's deadline bounds that.
+  (void)claim_thread_.Post([this, claims = *claims_]() -> VolumeThread::Deliver {
+    absl::StatusOr<Claim> newest = claims.Newest();
+    return [this, newest = std::move(newest)] {
+      MutexLock lock(mutex_);
+      CheckClaim(newest);
+    };
+  });
+}
+
+void Engine::Append(job::v1::CoordinatorState state) {
+  if (!folder_) return;
+  const auto append = [folder = folder_, claims = claims_, term = options_.term,
+                       state = std::move(state)]() -> absl::Status {
+    MEDLEY_RETURN_IF_ERROR(folder->journal->Append(state));
+    // Before anything that depends on the record: a newer coordinator may have read the journal without it.
+    return claims ? claims->Check(term) : absl::OkStatus();
+  };
+  const absl::Status status =
+      journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);
+  if (!status.ok() && !stop_.stop_requested()) Finish(absl::IsAborted(status) ? kSuperseded : 1, status);
+}
+
+void Engine::WriteStep(std::function<absl::Status(StepLog&)> write) {
+  if (!folder_) return;
+  const bool posted = journal_thread_.Post([folder = folder_, write = std::move(write)]() -> VolumeThread::Deliver {
+    if (const absl::Status status = write(*folder->steps); !status.ok()) log::Error(base::Message(status));
+    return {};
+  });
+  if (!posted && !stop_.stop_requested()) {
+    Finish(1, base::Unavailable("steps.jsonl: too many lines wait for the volume, which does not answer"));
+  }
+}
+
+void Engine::LookForCheckpoint(const FindCheckpointCommand& command) {
+  const bool posted = checkpoint_thread_.Post([this, folder = folder_, command]() -> VolumeThread::Deliver {
+    absl::StatusOr<CheckpointSearch> found = folder->checkpoints->Search(command);
+    return [this, found = std::move(found)] {
+      MutexLock lock(mutex_);
+      core_->OnCheckpointFound(found, Now());
+      Carry();
+    };
+  });
+  if (!posted) log::Warn("cannot search for a checkpoint: too many operations wait for the volume");
+}
+
+void Engine::CompleteManifest(WriteManifestCommand command) {
+  const bool posted =
+      checkpoint_thread_.Post([this, folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
+        const absl::Status status = folder->checkpoints->Publish(order);
+        return [this, name = order.folder, status] {
+          MutexLock lock(mutex_);
+          if (absl::IsAborted(status)) return Finish(kSuperseded, status);
+          core_->OnManifestWritten(name, status, Now());
+          Carry();
+        };
+      });
+  if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
+}
+
+}  // namespace medley::worker

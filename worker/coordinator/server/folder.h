@@ -1,0 +1,22 @@
+// What the engine keeps of the job's folder. Operations on the volume share its ownership, because they may outlive the
+// engine (worker/checkpoint/volume_thread.h).
+#pragma once
+
+#include <memory>
+
+#include "worker/coordinator/server/checkpoint_files.h"
+#include "worker/coordinator/server/engine.h"
+#include "worker/coordinator/server/journal.h"
+#include "worker/coordinator/server/step_log.h"
+
+namespace medley::worker {
+
+struct Engine::Folder {
+  // Used by the thread for the journal.
+  std::unique_ptr<Journal> journal;
+  std::unique_ptr<StepLog> steps;
+  // Used by the thread for checkpoints.
+  std::unique_ptr<CheckpointFiles> checkpoints;
+};
+
+}  // namespace medley::worker

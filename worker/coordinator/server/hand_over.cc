@@ -1,0 +1,71 @@
+#include "worker/coordinator/server/hand_over.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/status.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
+#include "worker/claim/claims.h"
+
+namespace medley::worker {
+namespace {
+
+// A dead node does not refuse a connection.
+constexpr base::milliseconds kConnectTimeout{2000};
+
+absl::Status AskToHandOver(const Claim& from, const CoordinatorOptions& options, std::stop_token stop) {
+  const auto channel = rpc::MakeChannel(from.address, {.connect_timeout = kConnectTimeout});
+  const auto stub = job::v1::CoordinatorService::NewStub(channel);
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = options.token, .timeout = options.hand_over_timeout});
+  const rpc::StopCancelsCall guard(context, std::move(stop));
+  job::v1::HandOverRequest request;
+  request.set_term(options.term);
+  request.set_address(options.address);
+  job::v1::HandOverResponse response;
+  return rpc::FromGrpc(stub->HandOver(&context, request, &response),
+                       fmt::format("asking the coordinator of term {} at {} to hand over", from.term, from.address));
+}
+
+absl::StatusOr<Claim> NewestClaim(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+  const auto found = std::make_shared<Claim>();  // the operation may outlive this function
+  const auto look = [found, claims = Claims(options.checkpoint_root)]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(*found, claims.Newest());
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(
+      volume.Run("looking for the coordinator before", options.journal_timeout, std::move(stop), look));
+  return *found;
+}
+
+absl::Status TakeClaim(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+  const auto take = [claims = Claims(options.checkpoint_root), claim = Claim{options.term, options.address}] {
+    return claims.Take(claim);
+  };
+  return volume.Run("claiming the job", options.journal_timeout, std::move(stop), take);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+  MEDLEY_ASSIGN_OR_RETURN(const Claim before, NewestClaim(volume, options, stop));
+  if (before.term > options.term) return Superseded(options.term, before);
+  bool may_run = false;
+  if (before.term > 0 && before.term < options.term) {
+    const absl::Status handed_over = AskToHandOver(before, options, stop);
+    if (stop.stop_requested()) return base::Cancelled("stopped before this coordinator led the job");
+    if (absl::IsFailedPrecondition(handed_over)) return handed_over;
+    may_run = !handed_over.ok();
+    if (may_run) log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
+  }
+  MEDLEY_RETURN_IF_ERROR(TakeClaim(volume, options, std::move(stop)));
+  return may_run;
+}
+
+}  // namespace medley::worker

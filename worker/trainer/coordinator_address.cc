@@ -1,0 +1,57 @@
+#include "worker/trainer/coordinator_address.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr base::nanoseconds kLookTimeout = base::seconds(2);
+constexpr base::nanoseconds kGrace = base::milliseconds(100);
+
+}  // namespace
+
+CoordinatorAddress::CoordinatorAddress(std::string address, const Volume& checkpoint_root)
+    : claims_(checkpoint_root.empty() ? std::nullopt : std::optional<Claims>(checkpoint_root)),
+      volume_(claims_ ? std::make_unique<VolumeThread>(VolumeThread::Options{.grace = kGrace, .max_queue = 4})
+                      : nullptr),
+      current_{0, std::move(address)} {}
+
+Claim CoordinatorAddress::current() const {
+  base::MutexLock lock(mutex_);
+  return current_;
+}
+
+void CoordinatorAddress::Learn(const Claim& claim) {
+  base::MutexLock lock(mutex_);
+  if (claim.term > current_.term) current_ = claim;
+}
+
+bool CoordinatorAddress::Welcome(int64_t term) {
+  base::MutexLock lock(mutex_);
+  if (term < current_.term) return false;
+  current_.term = term;
+  return true;
+}
+
+bool CoordinatorAddress::LookAtClaims(std::stop_token stop) {
+  if (!claims_) return false;
+  const auto newest = std::make_shared<Claim>();  // the operation may outlive this object
+  const auto look = [newest, claims = *claims_]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(*newest, claims.Newest());
+    return absl::OkStatus();
+  };
+  const absl::Status status = volume_->Run("reading the claims", kLookTimeout, std::move(stop), look);
+  if (!status.ok()) {
+    log::Debug("cannot read the coordinators' claims", {{"error", base::ToString(status)}});
+    return false;
+  }
+  base::MutexLock lock(mutex_);
+  if (newest->term < current_.term || newest->address.empty() || newest->address == current_.address) return false;
+  current_ = *newest;
+  return true;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,42 @@
+// Where a member finds its coordinator. The address changes when another coordinator takes the job over: the former one
+// says so (Redirect), or the claims in the checkpoint folder do (worker/claim).
+//
+// Terms only grow: what a coordinator with a smaller term says is too late. Thread-safe; the member's session and its
+// rendezvous stores share it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "common/base/mutex.h"
+#include "worker/checkpoint/files.h"
+#include "worker/checkpoint/volume_thread.h"
+#include "worker/claim/claims.h"
+
+namespace medley::worker {
+
+class CoordinatorAddress {
+ public:
+  // `address`: of the coordinator for which the member was started. `checkpoint_root` empty: it never changes.
+  CoordinatorAddress(std::string address, const Volume& checkpoint_root);
+
+  // The term is 0 until one is known.
+  Claim current() const;
+  // Takes over a larger term, with its address.
+  void Learn(const Claim& claim);
+  // The current coordinator has said its term. False: this member has obeyed a larger one.
+  bool Welcome(int64_t term);
+  // Looks at the claims, for 2 s at most. True when the address has changed. A claim that cannot be read is skipped.
+  bool LookAtClaims(std::stop_token stop);
+
+ private:
+  const std::optional<Claims> claims_;
+  const std::unique_ptr<VolumeThread> volume_;  // null: no claims
+  mutable base::Mutex mutex_;
+  Claim current_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::worker
