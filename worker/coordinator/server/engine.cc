@@ -165,11 +165,6 @@ bool Engine::over() {
   return core_->over();
 }
 
-bool Engine::trains() {
-  MutexLock lock(mutex_);
-  return !core_->over() && core_->any_member_stays();
-}
-
 void Engine::FinalObservationRead() {
   MutexLock lock(mutex_);
   final_read_ = true;

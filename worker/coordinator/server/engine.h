@@ -7,6 +7,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,8 +47,8 @@ class Engine {
   absl::Status HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
-  bool trains();                // the job is not over, and some member stays
-  void FinalObservationRead();  // a client has read the last observation: Wait no longer lingers for it
+  bool trains() const { return trains_; }  // the job is not over, and some member stays; never blocks
+  void FinalObservationRead();             // a client has read the last observation: Wait no longer lingers for it
 
   // For members.
   void Open(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& hello);
@@ -107,6 +108,7 @@ class Engine {
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> trains_ = false;
   base::SteadyTime next_claim_check_ ABSL_GUARDED_BY(mutex_){};
 
   VolumeThread journal_thread_;     // the journal and steps.jsonl

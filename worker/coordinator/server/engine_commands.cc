@@ -11,6 +11,7 @@ namespace medley::worker {
 using base::MutexLock;
 
 void Engine::Carry() {
+  trains_ = !core_->over() && core_->any_member_stays();
   for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
     for (Command& command : commands) {
       // No later command may be carried out when a journal record could not be written.

@@ -199,7 +199,7 @@ TEST_F(VolumeTest, ACoordinatorStopsAfterAnotherOneTookOver) {
 }
 
 TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
-  CheckpointFiles files({.job_uid = "uid", .term = 1}, root_);
+  CheckpointFiles files({"uid", "", 3, 1}, root_);
   ASSERT_THAT(Claims(root_).Take({1, "10.0.0.1:7070"}), IsOk());
   const WriteManifestCommand first{"step-00000004-e1", 1, 4, {}, {}};
   ASSERT_THAT(files.Publish(first), IsOk());
