@@ -63,7 +63,7 @@ POOLS = [pool("a", "old", 2, "300m"), pool("b", "new-spot", 3, "300m"), pool("c"
 def policy():
     """A native sidecar in every pod of SIDECAR_JOB, and an ordinary one: both never end by themselves."""
     def container(name, extra):
-        return f'Object.spec.{extra[0]}.item{{name: "{name}", image: "medley.local/tools:1", command: ["sleep", "1000000"]' \
+        return f'Object.spec.{extra[0]}{{name: "{name}", image: "medley.local/tools:1", command: ["sleep", "1000000"]' \
                f'{extra[1]}}}'
     mutation = ('Object{spec: Object.spec{'
                 f'containers: [{container("mesh", ("containers", ""))}], '
