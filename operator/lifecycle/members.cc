@@ -24,8 +24,16 @@ absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
   MembersState& state = pass.memory.members;
   if (state.failures[pod.key().name].last_uid == pod.uid()) return true;
   const bool released = WorkerHasSucceeded(pod);
+  const int64_t samples = pass.observed != nullptr ? pass.observed->samples_done : 0;
   if (WasDisrupted(pod)) {  // its log is on a node that may not answer
-    state.failures[pod.key().name].last_uid = pod.uid();
+    if (samples > state.samples_at_failure) state.failures.clear();
+    PodFailures& lost = state.failures[pod.key().name];
+    lost.last_uid = pod.uid();
+    // A node may evict every pod that is put on it.
+    if (++lost.disruptions > 1) {
+      lost.retry_at = pass.world.steady + base::seconds(BackoffSeconds(lost.disruptions - 1));
+    }
+    state.samples_at_failure = std::max(samples, state.samples_at_failure);
     pass.Warning("MemberDisrupted", fmt::format("pod {} was lost through no fault of its own ({}) and is replaced",
                                                 pod.key().name, DisruptionOf(pod)));
     return true;
@@ -35,7 +43,6 @@ absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
     if (!how) return false;
     pass.Warning("MemberFailed", fmt::format("pod {} {} and is replaced", pod.key().name, *how));
   }
-  const int64_t samples = pass.observed != nullptr ? pass.observed->samples_done : 0;
   if (samples > state.samples_at_failure) {
     state.failures.clear();
     state.samples_at_failure = samples;

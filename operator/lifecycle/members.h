@@ -18,6 +18,7 @@ class Pass;
 // Failures of the pods of one name. `retry_at`: no pod of this name is created before.
 struct PodFailures {
   int count = 0;
+  int disruptions = 0;   // they delay the next pod as failures do, and count towards no limit
   std::string last_uid;  // of the pod that failed last, so that it is counted once
   base::SteadyTime retry_at{};
 };

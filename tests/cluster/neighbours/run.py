@@ -3,8 +3,7 @@
 
   run.py [--keep] [--jobs N] [--epochs N] [--out FOLDER]
 
-The jobs have three priorities. One gets an injected sidecar, as service meshes do. A fifth pool is broken. While the jobs
-run, a node is drained, the operator's leader is killed, and a node dies whose Node object stays. All jobs must be Complete,
+The jobs have three priorities. A fifth pool is broken. While the jobs run, a node is drained, the operator's leader is killed, and a node dies whose Node object stays. All jobs must be Complete,
 each sample of each epoch trained exactly once, and no pool over its limit at any sampled moment (10 Hz).
 
 Prints one line of JSON. Exit status and environment: as scenario/run.py.
@@ -27,12 +26,8 @@ from job import NAMESPACE, Job  # noqa: E402
 from kube import CORE, MEDLEY, ApiError, Failure, eventually, require  # noqa: E402
 from sampler import Sampler  # noqa: E402
 
-# Where the API server has it, a policy injects the sidecar; no webhook of a service mesh is needed.
-os.environ["MEDLEY_APISERVER_ARGS"] = ("--feature-gates=MutatingAdmissionPolicy=true "
-                                       "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
 PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
 DRAINED, DEAD = "node4", "node3"  # of the types new-reserved and new-spot
-SIDECAR_JOB = "n-3"
 PATIENCE = 2400  # seconds for all jobs
 
 
@@ -60,31 +55,12 @@ POOLS = [pool("a", "old", 2, "300m"), pool("b", "new-spot", 3, "300m"), pool("c"
          pool("broken", "new-spot", 4, "100m", memory="16Mi")]  # its profiler runs out of memory
 
 
-def policy():
-    """A native sidecar in every pod of SIDECAR_JOB, and an ordinary one: both never end by themselves."""
-    def container(name, extra):
-        return f'Object.spec.{extra[0]}.item{{name: "{name}", image: "medley.local/tools:1", command: ["sleep", "1000000"]' \
-               f'{extra[1]}}}'
-    mutation = ('Object{spec: Object.spec{'
-                f'containers: [{container("mesh", ("containers", ""))}], '
-                'initContainers: [' + container("mesh-native", ("initContainers", ', restartPolicy: "Always"')) + ']}}')
-    group = {"apiVersion": "admissionregistration.k8s.io/v1beta1", "metadata": {"name": "mesh"}}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    return [{**group, "kind": "MutatingAdmissionPolicy",
-             "spec": {"matchConstraints": {"resourceRules": [rule]}, "failurePolicy": "Fail",
-                      "reinvocationPolicy": "Never",
-                      "matchConditions": [{"name": "job", "expression":
-                                           "has(object.metadata.labels) && 'medley.dev/job-name' in object.metadata.labels "
-                                           f"&& object.metadata.labels['medley.dev/job-name'] == '{SIDECAR_JOB}'"}],
-                      "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": mutation}}]}},
-            {**group, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "mesh"}}]
-
-
 def job(index, epochs):
     document = next(d for d in example() if d["kind"] == "TrainingJob")
     document["metadata"] = {"name": f"n-{index}", "namespace": NAMESPACE}
     spec = document["spec"]
     spec["training"]["epochs"] = epochs
+    spec["profiling"] = {"wait": "20s"}  # the broken pool takes longer
     spec["objective"] = {"minThroughput": 100, "maxUsdPerHour": "100"}
     spec["elasticity"] = {"minUnits": 1 + index % 2, "maxUnits": 2, "replan": {"minSaving": "10%", "cooldown": "5s"}}
     spec["resources"] = {}
@@ -98,8 +74,7 @@ def job(index, epochs):
 def create(kube, jobs, epochs):
     classes = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
                 "preemptionPolicy": "Never"} for name, value in PRIORITIES.items()]
-    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(classes + POOLS + policy()))
-    time.sleep(3)  # the API server applies a new policy a little later
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(classes + POOLS))
     for index in range(jobs):
         kube.call("POST", f"{MEDLEY}/namespaces/{NAMESPACE}/trainingjobs", job(index, epochs))
 
@@ -171,11 +146,9 @@ def measure(arguments):
     broken = kube.get(f"{MEDLEY}/resourcepools/broken")
     profiled = next((c for c in broken["status"].get("conditions", []) if c["type"] == "Profiled"), {})
     require(profiled.get("status") == "False", f"the broken pool does not say that it is: {profiled}")
-    sidecars = [e for e in all_jobs if e.name == SIDECAR_JOB]
     out = {"jobs": len(all_jobs), "seconds": round(seconds, 1), "samplesOfPods": sampler.samples, "gaps": sampler.gaps,
            "samplesOverALimit": len(sampler.over), "mostUnits": sampler.most, "limits": sampler.limits,
-           "restarts": {e.name: e.status().get("restarts", 0) for e in all_jobs},
-           "sidecarJob": [e.condition("Complete")["message"] for e in sidecars]}
+           "restarts": {e.name: e.status().get("restarts", 0) for e in all_jobs}}
     require(not sampler.over, f"pools over their limit: {sampler.over[:5]}")
     print(json.dumps(out), flush=True)
 

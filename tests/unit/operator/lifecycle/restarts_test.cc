@@ -172,5 +172,26 @@ TEST(DisruptedMemberTest, DisruptionsAreNoFailures) {
   EXPECT_THAT(cluster.violations(), IsEmpty());
 }
 
+// A node with a full disk evicts every pod that is put on it.
+TEST(DisruptedMemberTest, APodThatIsLostAgainAndAgainIsReplacedEverMoreSlowly) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const auto lost_for_a_minute = [&] {
+    int evictions = 0;
+    for (int second = 0; second < 60; ++second) {
+      const auto pod = cluster.pods().find("adult-0-a-1");
+      if (pod != cluster.pods().end() && kube::Object(pod->second).String("/status/phase") == "Running") {
+        cluster.SetPodStatus("adult-0-a-1", {{"phase", "Failed"}, {"reason", "Evicted"}});
+        ++evictions;
+      }
+      cluster.PassFor(base::seconds(1));
+    }
+    return evictions;
+  };
+  EXPECT_LE(lost_for_a_minute(), 8) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kFailedCondition), "");
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace medley::ops::lifecycle
