@@ -1,5 +1,7 @@
 #include "operator/lifecycle/finishing.h"
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "operator/api/resources.h"
@@ -9,6 +11,7 @@
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -150,7 +153,9 @@ absl::Status Finalize(Pass& pass) {
   MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (!HasFinalizer(pass.object)) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, WhichPods::kAll));
-  if (pass.world.pods.empty()) return RemoveFinalizer(pass);
+  // A kubelet that does not answer never confirms a deletion. The pod's owner is then deleted before it.
+  const auto is_deleted = [&](const auto& pod) { return pod.second->deleting() && IsLost(pass, *pod.second); };
+  if (std::all_of(pass.world.pods.begin(), pass.world.pods.end(), is_deleted)) return RemoveFinalizer(pass);
   pass.RequeueAfter(kDeletionRetry);
   return absl::OkStatus();
 }

@@ -27,7 +27,8 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
                     const std::string& message);
 // What a finished job still needs: its pods cleaned up, and the job deleted after its time to live.
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy);
-// Finalizes a job that is being deleted: deletes its pods, then removes the finalizer.
+// Finalizes a job that is being deleted: deletes its pods, then removes the finalizer. It does not wait for pods on
+// nodes that do not answer, once their deletion is overdue.
 absl::Status Finalize(Pass& pass);
 
 }  // namespace medley::ops::lifecycle

@@ -91,8 +91,17 @@ void RenewCoordinator(Pass& pass, const TrainingJob& job, PlanRecord& record) {
 absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, const kube::ObjectPtr& pod) {
   const PlanRecord& record = *pass.memory.planning.record;
   if (!CanTakeOver(job, record)) return false;
+  const kube::ObjectPtr successor = record.successor_term > 0 ? pass.Pod(record.successor_pod) : nullptr;
   if (pod == nullptr) {
     if (record.coordinator_uid.empty()) return false;  // it is about to be created
+    if (successor != nullptr && !pass.IsTerminating(*successor) && !WorkerHasEnded(*successor)) {
+      // Deleted before this operator saw how it ended.
+      pass.Event("CoordinatorMoved",
+                 fmt::format("pod {} has left, and {} leads the job", record.CoordinatorPodName(job.name()),
+                             record.successor_pod));
+      MEDLEY_RETURN_IF_ERROR(Promote(pass, job));
+      return true;
+    }
     MEDLEY_RETURN_IF_ERROR(TakeOver(pass, job, "the coordinator's pod was deleted"));
     return true;
   }

@@ -41,7 +41,8 @@ class Claims {
   // The claim is on disk when this returns OK. It may be repeated, also with another address. Errors:
   // Aborted when a newer one exists; those of the file system.
   absl::Status Take(const Claim& claim) const;
-  // OK while no newer term than `own_term` is claimed. Errors: Aborted when one is; DataLoss, those of the file system.
+  // OK while no newer term than `own_term` is claimed; 0 is older than every claim. Errors: Aborted when one is;
+  // DataLoss, those of the file system.
   absl::Status Check(int64_t own_term) const;
 
  private:

@@ -141,11 +141,7 @@ class SessionClient::Rep {
     rpc::Prepare(context, {.token = options_.token});
     rpc::StopCancelsCall guard(context, std::move(stop));
     // A coordinator that was stopped, or whose node is dead, does not end the session.
-    const std::jthread look([&](std::stop_token end) {
-      while (clock_.SleepFor(kLookAtClaims, end)) {
-        if (book_->LookAtClaims(end)) context.TryCancel();
-      }
-    });
+    const std::jthread look([&](const std::stop_token& end) { LeaveForNewClaim(context, end); });
     const auto stream = stub_->Session(&context);
     if (Connect(*stream, held)) {
       pb::SessionResponse response;
@@ -159,6 +155,13 @@ class SessionClient::Rep {
     }
     Disconnect();
     return rpc::FromGrpc(stream->Finish(), "session with " + address);
+  }
+
+  // Ends the session when another coordinator has claimed the job.
+  void LeaveForNewClaim(grpc::ClientContext& session, const std::stop_token& end) {
+    while (clock_.SleepFor(kLookAtClaims, end)) {
+      if (book_->LookAtClaims(end)) session.TryCancel();
+    }
   }
 
   // False: another coordinator leads, and nothing more that this one says counts.

@@ -1,5 +1,5 @@
-// A job whose processes of every role are killed and stopped at random moments, during switches to other plans too,
-// trains every sample exactly once.
+// A job whose processes of every role are killed and stopped at random moments, during switches to other plans and while
+// another coordinator takes over too, trains every sample exactly once.
 //
 // MEDLEY_CHAOS_SEEDS=50 build/tests/worker_chaos_test: the figure in docs/design/figures.md. ctest runs two seeds.
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ const std::vector<JobShape>& Shapes() {
 }
 
 struct Counts {
-  int kills = 0, stops = 0, coordinators = 0, plans = 0;
+  int kills = 0, stops = 0, coordinators = 0, plans = 0, hand_overs = 0;
 };
 
 class Chaos {
@@ -38,17 +38,21 @@ class Chaos {
   Chaos(uint64_t seed, JobHarness& job) : random_(seed), job_(job) {}
 
   void Begin() {
-    job_.StartCoordinator();
+    job_.StartCoordinator(term_);
     job_.Apply(Shapes()[0], "start");
   }
   // Something happens, and then nothing for a random time: often less than a recovery or a switch takes.
   void Act() {
-    switch (random_.Below(8)) {
+    switch (random_.Below(10)) {
       case 0:
         KillCoordinator();
         break;
       case 1:
-        Stop("coordinator");
+        Stop(JobHarness::CoordinatorName(term_));
+        break;
+      case 8:
+      case 9:
+        HandOver();
         break;
       case 2:
       case 3:
@@ -79,9 +83,24 @@ class Chaos {
     return members[random_.Below(members.size())];
   }
   void KillCoordinator() {
-    job_.Kill("coordinator");
-    job_.StartCoordinator();
+    job_.Kill(JobHarness::CoordinatorName(term_));
+    job_.StartCoordinator(term_);
     ++counts_.coordinators;
+  }
+  // Another coordinator takes over. The old one, the new one or both may be killed at any moment of it; the new one is
+  // started again, as by a kubelet.
+  void HandOver() {
+    const std::string old = JobHarness::CoordinatorName(term_++);
+    job_.StartCoordinator(term_);
+    job_.Follow(term_);
+    ++counts_.hand_overs;
+    const uint64_t what = random_.Below(5);
+    if (what > 2) return;
+    clock_.SleepFor(base::milliseconds(random_.Below(600)), {});
+    if (what != 0) job_.Kill(old);
+    if (what != 1) job_.Kill(JobHarness::CoordinatorName(term_));
+    if (what != 1) job_.StartCoordinator(term_);
+    counts_.coordinators += what == 2 ? 2 : 1;
   }
   // SIGSTOP for a while: the process does not notice, the others may take it for lost.
   void Stop(const std::string& name) {
@@ -95,6 +114,7 @@ class Chaos {
   base::Rng random_;
   JobHarness& job_;
   Counts counts_;
+  int term_ = 1;
 };
 
 TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
@@ -120,9 +140,11 @@ TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
     EXPECT_EQ(job.Losses().size(), kSteps);  // none of them twice
     EXPECT_EQ(actions, kActions) << "the job is too short for its kills";
     const Counts& counts = chaos.counts();
-    std::printf("seed %lu: %d members killed, %d processes stopped, %d coordinators killed, %d plans; %d recoveries\n",
-                static_cast<unsigned long>(seed), counts.kills, counts.stops, counts.coordinators, counts.plans,
-                static_cast<int>(end.restarts()));
+    std::printf(
+        "seed %lu: %d members killed, %d processes stopped, %d coordinators killed, %d hand-overs, %d plans; "
+        "%d recoveries\n",
+        static_cast<unsigned long>(seed), counts.kills, counts.stops, counts.coordinators, counts.hand_overs,
+        counts.plans, static_cast<int>(end.restarts()));
     std::fflush(stdout);
   }
   std::filesystem::remove(data);

@@ -140,15 +140,13 @@ TEST_F(HandOverTest, EitherCoordinatorIsKilledAtRandom) {
       base::MutexLock lock(mutex);
       never.WaitFor(mutex, {}, delay, [] { return false; });
     }
-    const bool kill_old = rng.Below(2) == 0;
-    std::printf("seed %lu: kill the %s coordinator after %ld ms\n", static_cast<unsigned long>(seed),
-                kill_old ? "old" : "new", static_cast<long>(delay.count()));
-    if (kill_old) {
-      job.Kill("coordinator");
-    } else {
-      job.Kill("coordinator-2");
-      job.StartCoordinator(2);  // as the kubelet does
-    }
+    const uint64_t what = rng.Below(3);
+    const char* const kVictims[] = {"old coordinator", "new coordinator", "coordinators"};
+    std::printf("seed %lu: kill the %s after %ld ms\n", static_cast<unsigned long>(seed), kVictims[what],
+                static_cast<long>(delay.count()));
+    if (what != 1) job.Kill("coordinator");
+    if (what != 0) job.Kill("coordinator-2");
+    if (what != 0) job.StartCoordinator(2);  // as the kubelet does
     job.Follow(2);
     ExpectComplete(job, 6);
     if (HasFailure()) return;

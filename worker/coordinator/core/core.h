@@ -56,7 +56,8 @@ class CoordinatorCore {
   absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
 
   // Another coordinator will lead: HandedOverCommand follows when every leased step is committed, or at once when
-  // nothing trains. Errors: FailedPrecondition (the job is over or being suspended).
+  // nothing trains. The largest term wins. Errors: FailedPrecondition (the job is over or being suspended, or a
+  // coordinator with a larger term takes over), Unavailable (it has been handed over to another one).
   absl::Status HandOver(const job::v1::HandOverRequest& to, Instant now);
   void CancelHandOver(Instant now);  // training goes on under this coordinator
 
@@ -76,7 +77,8 @@ class CoordinatorCore {
 
   // False: every connected member leaves, or none is connected.
   bool any_member_stays() const;
-  bool handed_over() const { return handed_over_; }  // further input has no effect
+  bool handed_over() const { return handed_over_; }                               // further input has no effect
+  int64_t successor_term() const { return successor_ ? successor_->term() : 0; }  // 0: nobody takes over
   bool over() const { return outcome_ != job::v1::JOB_PHASE_UNSPECIFIED; }
   int64_t active_generation() const { return active_ ? active_->generation : 0; }
   const std::optional<Ledger>& ledger() const { return ledger_; }

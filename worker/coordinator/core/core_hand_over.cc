@@ -13,7 +13,15 @@ namespace medley::worker {
 absl::Status CoordinatorCore::HandOver(const job::v1::HandOverRequest& to, Instant now) {
   if (over()) return base::FailedPrecondition("the job is over: {}", message_);
   if (suspending_) return base::FailedPrecondition("the job is being suspended");
-  if (handed_over_) return absl::OkStatus();
+  if (handed_over_) {
+    if (successor_->term() == to.term()) return absl::OkStatus();
+    return base::Unavailable("the job is handed over to the coordinator of term {} at {}", successor_->term(),
+                             successor_->address());
+  }
+  if (successor_ && successor_->term() > to.term()) {
+    return base::FailedPrecondition("the coordinator of term {} at {} takes over", successor_->term(),
+                                    successor_->address());
+  }
   Hold(now);
   Log(false, fmt::format("the coordinator of term {} at {} takes over", to.term(), to.address()));
   successor_ = to;
@@ -39,7 +47,7 @@ bool CoordinatorCore::any_member_stays() const {
 bool CoordinatorCore::AdvanceHandOver(Instant now) {
   if (next_ && next_->switching) return false;  // ends soon, in force or halted
   const bool open = mode_ == Mode::kTraining && ledger_->committed() != ledger_->leased();
-  if (open || writing_manifest_) return false;
+  if (open) return false;  // but a checkpoint whose files are written may be completed later
   handed_over_ = true;
   Journal(now);
   job::v1::SessionResponse message;
@@ -53,9 +61,12 @@ bool CoordinatorCore::AdvanceHandOver(Instant now) {
 }
 
 job::v1::HandedOver CoordinatorCore::Boundary(Instant now) const {
-  job::v1::HandedOver boundary;
+  // The one before handed over at this boundary, and nothing has happened since.
+  job::v1::HandedOver boundary = adopting_.value_or(job::v1::HandedOver());
   boundary.set_term(successor_->term());
-  boundary.set_at_boundary(mode_ == Mode::kTraining);
+  if (adopting_) return boundary;
+  // An evaluation is stopped and begins again, so its members have to halt.
+  boundary.set_at_boundary(mode_ == Mode::kTraining && ending_ == Ending::kNone);
   const bool attempted = active_ && ledger_ && last_attempt_.generation == active_->generation &&
                          last_attempt_.step == ledger_->committed();
   if (attempted) boundary.set_checkpoint_attempts(last_attempt_.number + 1);

@@ -36,9 +36,7 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCom
 }
 
 // What a former coordinator writes between this look and its write lies in the folder of its own generation.
-absl::Status CheckpointFiles::StillLeads() const {
-  return options_.term > 0 ? claims_.Check(options_.term) : absl::OkStatus();
-}
+absl::Status CheckpointFiles::StillLeads() const { return claims_.Check(options_.term); }
 
 absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
   MEDLEY_RETURN_IF_ERROR(StillLeads());

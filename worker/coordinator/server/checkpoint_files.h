@@ -18,7 +18,7 @@ struct CheckpointFilesOptions {
   std::string job_uid;
   std::string model_fingerprint;
   int keep = 3;
-  int64_t term = 0;  // of this coordinator, which writes nothing after a newer claim; 0: claims do not matter
+  int64_t term = 0;  // of this coordinator, which writes nothing after a newer claim
 };
 
 class CheckpointFiles {

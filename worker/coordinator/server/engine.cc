@@ -21,8 +21,7 @@ constexpr size_t kMaxLines = size_t{1} << 16;  // of steps.jsonl that wait for t
 Engine::Engine(CoordinatorOptions options, base::Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      claims_(options_.term > 0 && !options_.checkpoint_root.empty() ? std::optional<Claims>(options_.checkpoint_root)
-                                                                     : std::nullopt),
+      claims_(options_.checkpoint_root.empty() ? std::nullopt : std::optional<Claims>(options_.checkpoint_root)),
       journal_thread_({.grace = options_.volume_grace, .max_queue = kMaxLines}),
       checkpoint_thread_({.grace = options_.volume_grace}),
       claim_thread_({.grace = options_.volume_grace, .max_queue = 1}) {}
@@ -118,12 +117,15 @@ absl::Status Engine::HandOver(const job::v1::HandOverRequest& to, const std::fun
     return base::FailedPrecondition("the coordinator of term {} leads; term {} is not newer", options_.term, to.term());
   }
   MEDLEY_RETURN_IF_ERROR(core_->HandOver(to, Now()));
+  const int64_t call = ++hand_overs_;
   Carry();
   while (!core_->handed_over()) {
     MEDLEY_RETURN_IF_ERROR(Refusal());
     if (core_->over()) return base::FailedPrecondition("the job is over");
+    if (core_->successor_term() != to.term()) return base::FailedPrecondition("the job is not handed over any more");
     if (stop_.stop_requested() || cancelled()) {
-      core_->CancelHandOver(Now());
+      // A later call may come from the same coordinator, started again, or from a newer one.
+      if (call == hand_overs_) core_->CancelHandOver(Now());
       Carry();
       return base::Cancelled("the wait for the open steps was stopped");
     }
@@ -131,6 +133,9 @@ absl::Status Engine::HandOver(const job::v1::HandOverRequest& to, const std::fun
                      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->handed_over() || core_->over(); });
   }
   if (exit_code_ && *exit_code_ != kSuperseded) return Refusal();  // the last record is not in the journal
+  if (core_->successor_term() != to.term()) {
+    return base::FailedPrecondition("the coordinator of term {} takes over", core_->successor_term());
+  }
   return absl::OkStatus();
 }
 

@@ -82,7 +82,7 @@ class Engine {
   void WriteStep(std::function<absl::Status(StepLog&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteManifest(WriteManifestCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the process when a newer coordinator has claimed the job, or nobody can tell.
+  // Ends the process when a newer coordinator has claimed the job, or nobody could tell for `journal_timeout`.
   void CheckClaim(const absl::StatusOr<Claim>& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtClaims() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The process ends although the job is not over: the core's commands are not carried out any more.
@@ -95,7 +95,7 @@ class Engine {
 
   const CoordinatorOptions options_;
   base::Clock& clock_;
-  const std::optional<Claims> claims_;  // of a coordinator with a term and a checkpoint folder
+  const std::optional<Claims> claims_;  // of a coordinator with a checkpoint folder
   RendezvousStore rendezvous_;
   std::stop_source stop_;
 
@@ -110,6 +110,8 @@ class Engine {
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> trains_ = false;
   base::SteadyTime next_claim_check_ ABSL_GUARDED_BY(mutex_){};
+  std::optional<base::SteadyTime> claims_unread_since_ ABSL_GUARDED_BY(mutex_);  // the first look of a row that failed
+  int64_t hand_overs_ ABSL_GUARDED_BY(mutex_) = 0;                               // calls of HandOver so far
 
   VolumeThread journal_thread_;     // the journal and steps.jsonl
   VolumeThread checkpoint_thread_;  // delivers its results under mutex_

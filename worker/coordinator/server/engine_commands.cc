@@ -60,7 +60,18 @@ void Engine::Finish(int exit_code, const absl::Status& why) {
 }
 
 void Engine::CheckClaim(const absl::StatusOr<Claim>& newest) {
-  if (!newest.ok()) return Finish(1, base::Annotate(newest.status(), "looking for a newer coordinator"));
+  if (newest.ok()) {
+    claims_unread_since_.reset();
+  } else {
+    // This look only shortens the time that a former coordinator runs. What it may do is decided by the look after each
+    // record of the journal.
+    const absl::Status why = base::Annotate(newest.status(), "looking for a newer coordinator");
+    if (!claims_unread_since_) log::Warn(base::Message(why));
+    const base::SteadyTime since = claims_unread_since_.value_or(clock_.Steady());
+    claims_unread_since_ = since;
+    if (clock_.Steady() - since >= options_.journal_timeout) Finish(1, why);
+    return;
+  }
   if (newest->term > options_.term) Finish(kSuperseded, Superseded(options_.term, *newest));
 }
 

@@ -56,7 +56,8 @@ absl::Status TakeClaim(VolumeThread& volume, const CoordinatorOptions& options, 
 absl::StatusOr<bool> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(const Claim before, NewestClaim(volume, options, stop));
   if (before.term > options.term) return Superseded(options.term, before);
-  bool may_run = false;
+  if (options.term == 0) return false;  // it claims nothing, and leads as long as nobody does
+  bool may_run = before.term == 0;      // one that has no claim cannot be asked
   if (before.term > 0 && before.term < options.term) {
     const absl::Status handed_over = AskToHandOver(before, options, stop);
     if (stop.stop_requested()) return base::Cancelled("stopped before this coordinator led the job");

@@ -12,9 +12,9 @@ namespace medley::worker {
 
 // Blocks for options.hand_over_timeout at most, and for options.journal_timeout for each of the two accesses to the
 // volume, which `volume` runs. Returns whether the coordinator before may still run: it did not hand the job over, so
-// its members have to be asked what they did. Errors: Aborted (a newer coordinator leads), FailedPrecondition (the
-// other one refuses: the job is being suspended or over), Cancelled, DeadlineExceeded (the volume does not answer),
-// those of the file system.
+// its members have to be asked what they did. Without a term it takes nothing over. Errors: Aborted (a newer
+// coordinator leads), FailedPrecondition (the other one refuses: the job is being suspended or over, or a newer
+// coordinator takes over), Cancelled, DeadlineExceeded (the volume does not answer), those of the file system.
 absl::StatusOr<bool> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop);
 
 }  // namespace medley::worker

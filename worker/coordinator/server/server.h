@@ -24,7 +24,8 @@ struct CoordinatorOptions {
   std::string host = "127.0.0.1";
   int port = 0;  // 0: the system chooses one, see port()
   // Given by the operator; a coordinator with a larger term replaces this one (docs/adr/0015-the-coordinator-moves.md).
-  // 0, or no checkpoint_root: it is never replaced by another one.
+  // 0: it takes nothing over, and stops when a coordinator with a term has claimed the job. Without a checkpoint_root
+  // nobody can take over.
   int64_t term = 0;
   std::string address;  // "host:port" where members reach it; needed with a term
   std::string token;

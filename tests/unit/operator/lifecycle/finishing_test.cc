@@ -107,6 +107,21 @@ TEST_F(FinishingTest, ADeletedJobKeepsItsFinalizerUntilItsPodsAreDeleted) {
   EXPECT_THAT(cluster_.Pass().actions, IsEmpty());
 }
 
+// The Node object of a dead node stays, and so do its pods.
+TEST_F(FinishingTest, ADeletedJobDoesNotWaitWithoutEndForAPodOnADeadNode) {
+  cluster_.hung_pods = {"adult-0-a-1"};
+  cluster_.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  cluster_.Pass();
+  cluster_.Advance(base::seconds(2));
+  cluster_.StepCluster();
+  EXPECT_THAT(cluster_.Pass().actions, IsEmpty());
+  EXPECT_THAT(cluster_.pod_names(), ElementsAre("adult-0-a-1"));
+  EXPECT_THAT(cluster_.job["metadata"]["finalizers"], testing::Not(IsEmpty())) << "the kubelet has some time to answer";
+  cluster_.Advance(base::seconds(90));
+  EXPECT_THAT(cluster_.Pass().actions, ElementsAre("patch job"));
+  EXPECT_THAT(cluster_.job["metadata"]["finalizers"], IsEmpty());
+}
+
 TEST_F(FinishingTest, TheOutcomeIsWrittenBeforeAnythingIsCleaned) {
   cluster_.coordinator().phase = JobPhase::kComplete;
   cluster_.failures["patch status"] = base::Unavailable("the API server does not answer");

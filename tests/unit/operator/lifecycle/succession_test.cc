@@ -61,6 +61,16 @@ TEST_F(SuccessionTest, TheFormerOneLeadsUntilItHasHandedOver) {
   ExpectMoved(0, kSecond);
 }
 
+// A drain: the pod ends and is deleted before the operator sees its exit code.
+TEST_F(SuccessionTest, AFormerOneThatIsDeletedAtOnceIsNoRestart) {
+  cluster_.noticed_nodes = {"control-0"};
+  cluster_.Pass();
+  cluster_.DeletePod(kFirst);
+  cluster_.StepCluster();
+  ExpectMoved(0, kSecond);
+  EXPECT_TRUE(cluster_.HasEvent("CoordinatorMoved", "has left")) << cluster_.trace();
+}
+
 TEST_F(SuccessionTest, AnotherOperatorContinuesTheMove) {
   cluster_.noticed_nodes = {"control-0"};
   cluster_.Pass();

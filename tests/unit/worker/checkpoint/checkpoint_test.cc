@@ -173,7 +173,7 @@ TEST_F(CheckpointTest, AFolderThatCannotBeListedIsNotEmpty) {
   Write(7);
   EXPECT_THAT(FindCheckpoint(root_ / "absent", "uid", "print"), StatusIs(absl::StatusCode::kNotFound));
   FaultyFiles files;
-  files.list_error = base::Internal("listing: i/o error");
+  files.FailList(base::Internal("listing: i/o error"));
   EXPECT_THAT(FindCheckpoint({root_, files}, "uid", "print"), StatusIs(absl::StatusCode::kInternal));
 }
 

@@ -20,13 +20,26 @@ class FaultyFiles final : public Files {
   enum class Call { kList, kRead, kCreate, kWrite, kSync, kRename };
   ~FaultyFiles() override { Release(); }
 
-  absl::Status list_error;
   std::string read_error_in;  // reading a file fails when its path contains this; "": never
 
-  // Blocks every call of this kind, from now on, until Release.
-  void Block(Call call) {
+  // Blocks every call of this kind, from now on, until Release. `only_in`: of List, only for this folder.
+  void Block(Call call, const std::filesystem::path& only_in = {}) {
     base::MutexLock lock(mutex_);
     blocked_.insert(call);
+    if (call == Call::kList) block_list_in_ = only_in;
+  }
+  // From now on List returns this error; OK: it works again. `only_in`: for this folder only.
+  void FailList(absl::Status error, const std::filesystem::path& only_in = {}) {
+    base::MutexLock lock(mutex_);
+    list_error_ = std::move(error);
+    fail_list_in_ = only_in;
+    failed_lists_ = 0;
+  }
+  // Waits until List has failed this often since FailList; returns false when it has not within 30 s.
+  bool WaitForFailedLists(int count) {
+    base::MutexLock lock(mutex_);
+    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(30),
+                            [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return failed_lists_ >= count; });
   }
   void Release() {
     base::MutexLock lock(mutex_);
@@ -41,8 +54,15 @@ class FaultyFiles final : public Files {
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::filesystem::path& folder) override {
-    Pass(Call::kList);
-    MEDLEY_RETURN_IF_ERROR(list_error);
+    if (ListMayBlock(folder)) Pass(Call::kList);
+    {
+      base::MutexLock lock(mutex_);
+      if (!list_error_.ok() && (fail_list_in_.empty() || fail_list_in_ == folder)) {
+        ++failed_lists_;
+        changed_.NotifyAll();
+        return list_error_;
+      }
+    }
     return Files::List(folder);
   }
   absl::StatusOr<int> OpenToRead(const std::filesystem::path& path) override {
@@ -79,6 +99,10 @@ class FaultyFiles final : public Files {
   }
 
  private:
+  bool ListMayBlock(const std::filesystem::path& folder) {
+    base::MutexLock lock(mutex_);
+    return block_list_in_.empty() || block_list_in_ == folder;
+  }
   void Pass(Call call) {
     base::MutexLock lock(mutex_);
     if (!blocked_.contains(call)) return;
@@ -91,6 +115,10 @@ class FaultyFiles final : public Files {
   base::Mutex mutex_;
   base::CondVar changed_;
   std::set<Call> blocked_ ABSL_GUARDED_BY(mutex_);
+  std::filesystem::path block_list_in_ ABSL_GUARDED_BY(mutex_);
+  absl::Status list_error_ ABSL_GUARDED_BY(mutex_);
+  std::filesystem::path fail_list_in_ ABSL_GUARDED_BY(mutex_);
+  int failed_lists_ ABSL_GUARDED_BY(mutex_) = 0;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, std::string> paths_ ABSL_GUARDED_BY(mutex_);
 };

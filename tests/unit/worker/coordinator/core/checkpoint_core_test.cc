@@ -300,5 +300,20 @@ TEST_F(CheckpointCoreTest, AHungMemberOnlyCostsItsCheckpoint) {
   EXPECT_FALSE(exit_code_.has_value());
 }
 
+// The volume may take minutes to complete a checkpoint, and training pauses during a hand-over.
+TEST_F(CheckpointCoreTest, AHandOverDoesNotWaitForTheManifest) {
+  Train();
+  Advance(base::seconds(11));
+  int64_t step = 11;
+  for (; !order_; ++step) Progress(step);
+  Checkpointed();
+  while (manifests_.empty()) Progress(step++);
+  job::v1::HandOverRequest to;
+  to.set_term(2);
+  ASSERT_THAT(core_->HandOver(to, Now()), IsOk());
+  for (const int64_t leased = core_->ledger()->leased(); step <= leased; ++step) Progress(step);
+  EXPECT_TRUE(core_->handed_over());
+}
+
 }  // namespace
 }  // namespace medley::worker

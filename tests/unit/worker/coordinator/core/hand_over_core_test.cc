@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "common/base/testing/status_matchers.h"
 #include "tests/unit/worker/coordinator/core/core_fixture.h"
@@ -24,11 +25,28 @@ class HandOverTest : public CoreTest {
     Ready(0);
     for (int64_t step = 1; step <= applied; ++step) Progress(step, 0.5);
   }
-  job::v1::HandOverRequest Successor() const {
+  job::v1::HandOverRequest Successor(int64_t term = 2) const {
     job::v1::HandOverRequest to;
-    to.set_term(2);
+    to.set_term(term);
     to.set_address("10.0.0.2:7070");
     return to;
+  }
+  // The last record among the commands of `core`.
+  static std::optional<job::v1::CoordinatorState> LastRecord(CoordinatorCore& core) {
+    std::optional<job::v1::CoordinatorState> last;
+    for (const Command& command : core.TakeCommands()) {
+      if (const auto* record = std::get_if<JournalCommand>(&command)) last = record->state;
+    }
+    return last;
+  }
+  // All members apply the step; the commands that follow are not taken.
+  void ApplyLast(int64_t step) {
+    for (const job::v1::MemberSlot& slot : plan_.slots()) {
+      job::v1::SessionRequest message;
+      message.mutable_progress()->set_generation(1);
+      message.mutable_progress()->set_step(step);
+      core_.OnMessage(slot.member(), "i-" + slot.member(), message, Now());
+    }
   }
   int64_t Leased() const { return core_.ledger()->leased(); }
   // The last record of a coordinator that handed a job of 20 steps over. Sets plan_.
@@ -98,6 +116,81 @@ TEST_F(HandOverTest, AJobThatIsBeingSuspendedStays) {
   EXPECT_THAT(core_.HandOver(Successor(), Now()), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST_F(HandOverTest, TheLargestTermTakesOver) {
+  TrainTo(1);
+  const int64_t leased = Leased();
+  ASSERT_THAT(core_.HandOver(Successor(2), Now()), base::IsOk());
+  ASSERT_THAT(core_.HandOver(Successor(3), Now()), base::IsOk());  // the second one was lost meanwhile
+  EXPECT_THAT(core_.HandOver(Successor(2), Now()), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(core_.successor_term(), 3);
+  for (int64_t step = 2; step <= leased; ++step) Progress(step, 0.5);
+  ASSERT_TRUE(core_.handed_over());
+  EXPECT_EQ(sent_["job-0-a-0"].back().redirect().term(), 3);
+  EXPECT_THAT(core_.HandOver(Successor(3), Now()), base::IsOk()) << "it may ask again";
+  // Term 4 cannot know what term 3 has done since.
+  EXPECT_THAT(core_.HandOver(Successor(4), Now()), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// A third coordinator asks before all members have come to the second one, which has done nothing yet.
+TEST_F(HandOverTest, TheOtherOneHandsOverWhatItHasNotBegun) {
+  job::v1::CoordinatorState state = HandedOver(7);
+  state.mutable_handed_over()->set_checkpoint_attempts(2);
+  CoordinatorCore core(Options(), Now(), state);
+  Return(core, plan_.slots(0), 7);
+  ASSERT_THAT(core.HandOver(Successor(3), Now()), base::IsOk());
+  ASSERT_TRUE(core.handed_over());
+  const std::optional<job::v1::CoordinatorState> last = LastRecord(core);
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->handed_over().at_boundary());
+  EXPECT_EQ(last->handed_over().term(), 3);
+  EXPECT_EQ(last->handed_over().checkpoint_attempts(), 2);
+  CoordinatorCore third(Options(), Now(), *last);
+  for (const job::v1::MemberSlot& slot : plan_.slots()) Return(third, slot, 7);
+  EXPECT_EQ(third.Observe(Now()).phase(), job::v1::JOB_PHASE_TRAINING);
+  EXPECT_EQ(third.Observe(Now()).restarts(), 0);
+}
+
+// The generation that is being switched to may not be in force on every member yet.
+TEST_F(HandOverTest, WaitsForTheEndOfASwitch) {
+  PrepareSecondPlan();
+  const int64_t leased = Leased();
+  const std::vector<std::string> all = {"job-0-a-0", "job-1-a-0", "job-server-0", "job-0-b-0", "job-1-b-0"};
+  for (const std::string& member : all) {
+    job::v1::SessionRequest message;
+    message.mutable_warmed()->set_generation(2);
+    message.mutable_warmed()->set_rows(100);
+    Say(member, message);
+  }
+  for (int64_t step = 2; step <= leased; ++step) Progress(step, 0.5);
+  ASSERT_EQ(Seen().phase(), job::v1::JOB_PHASE_SWITCHING);
+  ASSERT_THAT(core_.HandOver(Successor(), Now()), base::IsOk());
+  EXPECT_FALSE(core_.handed_over());
+  for (const std::string& member : all) {
+    job::v1::SessionRequest message;
+    message.mutable_ready()->set_generation(2);
+    message.mutable_ready()->set_step(leased);
+    message.mutable_ready()->set_state_samples(10 * leased);
+    Say(member, message);
+  }
+  ASSERT_TRUE(core_.handed_over());
+  EXPECT_EQ(core_.active_generation(), 2);
+  EXPECT_EQ(Leased(), leased) << "nothing is leased in the new generation";
+}
+
+TEST_F(HandOverTest, AGenerationThatIsBeingPreparedIsGivenUp) {
+  PrepareSecondPlan();
+  const int64_t leased = Leased();
+  ASSERT_THAT(core_.HandOver(Successor(), Now()), base::IsOk());
+  for (int64_t step = 2; step < leased; ++step) Progress(step, 0.5);
+  ApplyLast(leased);
+  const std::optional<job::v1::CoordinatorState> last = LastRecord(core_);
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->handed_over().at_boundary());
+  EXPECT_EQ(last->active().generation(), 1);
+  EXPECT_EQ(last->desired().plan().generation(), 2) << "the other one prepares it again";
+  EXPECT_GE(last->last_generation(), 2) << "under another number";
+}
+
 // The other coordinator: the generation trains on as soon as all members have come with the state of the last step.
 TEST_F(HandOverTest, TheOtherOneAdoptsTheGeneration) {
   for (const bool one_differs : {false, true}) {
@@ -156,16 +249,8 @@ TEST_F(HandOverTest, TheLastRecordCountsTheCheckpointsOfItsStep) {
   ASSERT_EQ(sent_["job-0-a-0"].back().checkpoint().step(), leased);
   ASSERT_THAT(core_.HandOver(Successor(), Now()), base::IsOk());
   for (int64_t step = 2; step < leased; ++step) Progress(step, 0.5);
-  for (const job::v1::MemberSlot& slot : plan_.slots()) {
-    job::v1::SessionRequest message;
-    message.mutable_progress()->set_generation(1);
-    message.mutable_progress()->set_step(leased);
-    core_.OnMessage(slot.member(), "i-" + slot.member(), message, Now());
-  }
-  std::optional<job::v1::CoordinatorState> last;
-  for (const Command& command : core_.TakeCommands()) {
-    if (const auto* record = std::get_if<JournalCommand>(&command)) last = record->state;
-  }
+  ApplyLast(leased);
+  const std::optional<job::v1::CoordinatorState> last = LastRecord(core_);
   ASSERT_TRUE(last && last->has_handed_over());
   EXPECT_TRUE(last->handed_over().at_boundary());
   EXPECT_EQ(last->handed_over().checkpoint_attempts(), 1);

@@ -104,6 +104,8 @@ bool Member::Receive() {
     evaluate_ = message.evaluate();
   } else if (message.has_release()) {
     Die(true);
+  } else if (message.has_redirect()) {
+    Disconnect();
   }
   return true;
 }

@@ -99,6 +99,27 @@ void World::KillCoordinator() {
   for (const auto& member : Living()) member->Disconnect();
 }
 
+// The other coordinator may have been replaced, or give up, before the job is handed over.
+void World::AskForHandOver() {
+  if (!core_) return;
+  job::v1::HandOverRequest to;
+  to.set_term(++term_);
+  core_->HandOver(to, Now()).IgnoreError();  // the job may be over, or being suspended
+  if (!options_.only_hand_overs && rng_.Below(8) == 0) core_->CancelHandOver(Now());
+  Execute();
+}
+
+// The other coordinator starts later, from the last record. The members leave when they receive their Redirect, and the
+// volume may still complete the checkpoints that it was asked to.
+void World::HandOver() {
+  ++hand_overs_;
+  core_.reset();
+  for (const WriteManifestCommand& manifest : manifests_) {
+    if (rng_.Below(2) == 0) CompleteCheckpoint(manifest);
+  }
+  manifests_.clear();
+}
+
 std::vector<std::shared_ptr<Member>> World::Living() const {
   std::vector<std::shared_ptr<Member>> living;
   for (const auto& [instance, member] : shared_.by_instance) {
@@ -146,10 +167,11 @@ void World::Execute() {
   std::vector<Command> commands = core_->TakeCommands();
   for (const Command& command : commands) {
     // A crash between two commands: the remaining commands are lost.
-    if (disturbances_left_ > 0 && rng_.Below(3000) == 0) {
+    if (disturbances_left_ > 0 && !options_.only_hand_overs && rng_.Below(3000) == 0) {
       --disturbances_left_;
       return KillCoordinator();
     }
+    if (std::holds_alternative<HandedOverCommand>(command)) return HandOver();
     Execute(command);
   }
 }
@@ -192,17 +214,19 @@ void World::CompleteCheckpoint(const WriteManifestCommand& command) {
     if (!checkpoint.state.counts.empty() && !(checkpoint.state == part.state)) Violation("checkpoint parts differ");
     checkpoint.state = part.state;
   }
-  const bool fails = disturbances_left_ > 0 && rng_.Below(10) == 0;
+  const bool fails = disturbances_left_ > 0 && !options_.only_hand_overs && rng_.Below(10) == 0;
   if (!fails) shared_.checkpoints[command.folder] = checkpoint;
+  if (!core_) return;
   core_->OnManifestWritten(command.folder, fails ? base::Internal("disk") : absl::OkStatus(), Now());
   Execute();
 }
 
 void World::Disturb() {
   --disturbances_left_;
+  if (options_.only_hand_overs) return AskForHandOver();
   const std::vector<std::shared_ptr<Member>> living = Living();
   const auto any = [&]() -> Member& { return *living[rng_.Below(living.size())]; };
-  const uint64_t what = rng_.Below(12);
+  const uint64_t what = rng_.Below(15);
   if (what <= 4 && !living.empty()) {
     Kill(any());
     if (rng_.Below(4) == 0 && living.size() > 2) Kill(*living[rng_.Below(living.size())]);
@@ -215,6 +239,8 @@ void World::Disturb() {
   } else if (what == 9 && core_ && !living.empty()) {
     core_->Drain({any().slot.member()}, 0, Now()).IgnoreError();  // without a leader term
     Execute();
+  } else if (what >= 12) {
+    AskForHandOver();
   } else if (what == 10 && core_) {
     core_->Suspend("asked", 0, Now()).IgnoreError();
     Execute();

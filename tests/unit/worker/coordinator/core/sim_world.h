@@ -1,6 +1,6 @@
 // Simulates a whole job under a seeded random scheduler: the coordinator core with its journal, members, an operator
-// that replaces pods, kills, restarts, broken sessions, new plans, drains and suspensions. Messages of one member keep
-// their order; everything else happens in random order.
+// that replaces pods, kills, restarts, hand-overs, broken sessions, new plans, drains and suspensions. Messages of one
+// member keep their order; everything else happens in random order.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct WorldOptions {
   int epochs = 2;
   int batch = 4;
   int max_events = 400000;
+  bool only_hand_overs = false;  // no other disturbance
 };
 
 // Makes a plan with one stage on servers and one dense stage.
@@ -35,6 +36,7 @@ class World {
   std::string Run();
   const job::v1::Observation& last() const { return last_; }
   int kills() const { return kills_; }
+  int hand_overs() const { return hand_overs_; }  // that were completed
   int64_t lines() const { return lines_; }
 
  private:
@@ -42,6 +44,8 @@ class World {
   void Disturb();
   void StartCoordinator();
   void KillCoordinator();
+  void AskForHandOver();
+  void HandOver();
   void ReplacePods();
   void Kill(Member& member);
   void Deliver(Member& member);
@@ -68,6 +72,8 @@ class World {
   int64_t newest_generation_ = 0;  // highest generation of any Prepare
   int disturbances_left_;
   int kills_ = 0;
+  int64_t term_ = 1;  // of the newest coordinator that asked for the job
+  int hand_overs_ = 0;
   bool finding_ = false;
   std::vector<WriteManifestCommand> manifests_;
   int64_t lines_ = 0;  // number of lines of steps.jsonl that were not rolled back

@@ -19,10 +19,12 @@ TEST(SimulationTest, WithCheckpoints) {
   int kills = 0;
   int recoveries = 0;
   int64_t rescales = 0;
+  int hand_overs = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     World world({.seed = seed, .disturbances = 10});
     ASSERT_EQ(world.Run(), "") << "seed " << seed;
     kills += world.kills();
+    hand_overs += world.hand_overs();
     for (const job::v1::SwitchRecord& record : world.last().switches()) {
       recoveries += record.recovery() ? 1 : 0;
       rescales += record.recovery() ? 0 : 1;
@@ -33,6 +35,24 @@ TEST(SimulationTest, WithCheckpoints) {
   EXPECT_GT(kills, 300);
   EXPECT_GT(recoveries, 300);
   EXPECT_GT(rescales, 100);
+  EXPECT_GT(hand_overs, 300);
+}
+
+// Whatever it does meanwhile: switches, checkpoints, evaluation.
+TEST(SimulationTest, HandOversAlone) {
+  int hand_overs = 0;
+  int64_t recoveries = 0;
+  for (uint64_t seed = 2001; seed <= 2200; ++seed) {
+    World world({.seed = seed, .disturbances = 20, .rows = 201, .only_hand_overs = true});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    hand_overs += world.hand_overs();
+    recoveries += world.last().restarts();
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      EXPECT_EQ(record.lost_steps(), 0) << "seed " << seed << ": " << record.ShortDebugString();
+    }
+  }
+  EXPECT_GT(hand_overs, 1000);
+  EXPECT_LT(recoveries, hand_overs / 20) << "only an evaluation begins again in another generation";
 }
 
 TEST(SimulationTest, WithoutCheckpoints) {

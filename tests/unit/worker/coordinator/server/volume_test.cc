@@ -33,6 +33,7 @@ class VolumeTest : public testing::Test {
   void SetUp() override { root_ = *base::MakeTempDir("medley-volume"); }
   void TearDown() override {
     files_.Release();
+    files_.FailList(absl::OkStatus());
     fs::remove_all(root_);
   }
 
@@ -142,7 +143,7 @@ TEST_F(VolumeTest, AListingThatNeverReturnsFailsTheJobRetryable) {
   options.core.volume_timeout = base::milliseconds(100);
   auto server = CoordinatorServer::Start(options, clock_);
   ASSERT_THAT(server, IsOk());
-  files_.Block(FaultyFiles::Call::kList);
+  files_.Block(FaultyFiles::Call::kList, root_);
   ASSERT_THAT(Apply((*server)->port()), IsOk());
   std::string reason;
   std::jthread member([&] { reason = Member((*server)->port()); });
@@ -156,7 +157,7 @@ TEST_F(VolumeTest, AListingThatNeverReturnsFailsTheJobRetryable) {
 TEST_F(VolumeTest, AListingThatFailsIsNoEmptyFolder) {
   WriteJournal();
   static FaultyFiles files;
-  files.list_error = base::Internal("listing: i/o error");
+  files.FailList(base::Internal("listing: i/o error"), root_);
   CoordinatorOptions options = Options();
   options.checkpoint_root = Volume(root_, files);
   auto server = CoordinatorServer::Start(options, clock_);
@@ -183,6 +184,40 @@ TEST_F(VolumeTest, ClaimsThatCannotBeReadEndTheProcess) {
   (void)Apply((*server)->port());  // its record is written, but nobody can tell whether it counts
   EXPECT_EQ((*server)->Wait({}), 1);
   (*server)->Stop();  // returns although the listing still blocks
+}
+
+// A look at the claims that fails says nothing about another coordinator.
+TEST_F(VolumeTest, ALookAtTheClaimsMayFailForSomeTime) {
+  CoordinatorOptions options = WithTerm(1);
+  options.claim_interval = base::milliseconds(1);
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  files_.FailList(base::Internal("listing: i/o error"), root_ / "coordinators");
+  ASSERT_TRUE(files_.WaitForFailedLists(3));
+  files_.FailList(absl::OkStatus());
+  EXPECT_THAT(Apply((*server)->port()), IsOk());
+}
+
+TEST_F(VolumeTest, LooksAtTheClaimsThatFailForTooLongEndTheProcess) {
+  CoordinatorOptions options = WithTerm(1);
+  options.claim_interval = base::milliseconds(1);
+  options.journal_timeout = base::seconds(2);  // also enough for the start on a slow machine
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  files_.FailList(base::Internal("listing: i/o error"), root_ / "coordinators");
+  EXPECT_EQ((*server)->Wait({}), 1);
+}
+
+// An operator of an earlier release gave it no term.
+TEST_F(VolumeTest, ACoordinatorWithoutATermStopsAfterOneWithATermTookOver) {
+  CoordinatorOptions options = Options();
+  options.claim_interval = base::seconds(3600);  // only the look after a record finds the claim
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Claims(root_).Take({1, "10.0.0.2:7070"}), IsOk());
+  (void)Apply((*server)->port());  // needs a record
+  EXPECT_EQ((*server)->Wait({}), kSuperseded);
+  EXPECT_THAT(CoordinatorServer::Start(options, clock_), StatusIs(absl::StatusCode::kAborted));
 }
 
 TEST_F(VolumeTest, ACoordinatorStopsAfterAnotherOneTookOver) {
