@@ -96,9 +96,8 @@ absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, cons
     if (record.coordinator_uid.empty()) return false;  // it is about to be created
     if (successor != nullptr && !pass.IsTerminating(*successor) && !WorkerHasEnded(*successor)) {
       // Deleted before this operator saw how it ended.
-      pass.Event("CoordinatorMoved",
-                 fmt::format("pod {} has left, and {} leads the job", record.CoordinatorPodName(job.name()),
-                             record.successor_pod));
+      pass.Event("CoordinatorMoved", fmt::format("pod {} has left, and {} leads the job",
+                                                 record.CoordinatorPodName(job.name()), record.successor_pod));
       MEDLEY_RETURN_IF_ERROR(Promote(pass, job));
       return true;
     }
