@@ -1,5 +1,5 @@
-// A job whose processes of every role are killed and stopped at random moments, during switches to other plans and while
-// another coordinator takes over too, trains every sample exactly once.
+// A job whose processes of every role are killed and stopped at random moments, during switches to other plans and
+// while another coordinator takes over too, trains every sample exactly once.
 //
 // MEDLEY_CHAOS_SEEDS=50 build/tests/worker_chaos_test: the figure in docs/design/figures.md. ctest runs two seeds.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Measures how long training pauses when another coordinator takes the job over: 20 hand-overs of a running job. No step
-// is lost or trained again.
+// Measures how long training pauses when another coordinator takes the job over: 20 hand-overs of a running job. No
+// step is lost or trained again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
