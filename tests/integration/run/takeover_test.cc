@@ -11,6 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
 #include "localcluster/apiserver/api_server.h"
@@ -80,8 +81,7 @@ class TakeoverTest : public testing::Test {
     for (auto& [name, machine] : machines_) machine.client->Shutdown();
     if (client_) client_->Shutdown();
     server_->Stop();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
+    base::RemoveTempDir(folder_);
   }
 
   std::unique_ptr<kube::HttpClient> Connect() {

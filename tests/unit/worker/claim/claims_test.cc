@@ -7,6 +7,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::worker {
 namespace {
@@ -19,7 +20,7 @@ using base::StatusIs;
 class ClaimsTest : public testing::Test {
  protected:
   void SetUp() override { root_ = *base::MakeTempDir("medley-claims"); }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override { base::RemoveTempDir(root_); }
   fs::path root_;
 };
 

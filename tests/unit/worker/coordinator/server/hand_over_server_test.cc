@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
@@ -104,8 +105,7 @@ class HandOverServerTest : public testing::Test {
   }
   void TearDown() override {
     server_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
+    base::RemoveTempDir(root_);
   }
   absl::Status Apply() {
     job::v1::ApplyPlanRequest request;

@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
@@ -34,7 +35,7 @@ class VolumeTest : public testing::Test {
   void TearDown() override {
     files_.Release();
     files_.FailList(absl::OkStatus());
-    fs::remove_all(root_);
+    base::RemoveTempDir(root_);
   }
 
   CoordinatorOptions Options() {
