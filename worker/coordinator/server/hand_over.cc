@@ -57,7 +57,8 @@ absl::StatusOr<bool> TakeLead(VolumeThread& volume, const CoordinatorOptions& op
   MEDLEY_ASSIGN_OR_RETURN(const Claim before, NewestClaim(volume, options, stop));
   if (before.term > options.term) return Superseded(options.term, before);
   if (options.term == 0) return false;  // it claims nothing, and leads as long as nobody does
-  bool may_run = before.term == 0;      // one that has no claim cannot be asked
+  // Nobody can tell when this one has claimed the job already, and died, or when the one before has no claim.
+  bool may_run = true;
   if (before.term > 0 && before.term < options.term) {
     const absl::Status handed_over = AskToHandOver(before, options, stop);
     if (stop.stop_requested()) return base::Cancelled("stopped before this coordinator led the job");

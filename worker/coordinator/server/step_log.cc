@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +18,8 @@
 
 namespace medley::worker {
 namespace {
+
+constexpr std::streamoff kTail = 64 << 10;
 
 // Returns the last step after all rollbacks, and the length in bytes of the complete lines.
 std::pair<int64_t, size_t> Scan(std::string_view text) {
@@ -28,21 +32,41 @@ std::pair<int64_t, size_t> Scan(std::string_view text) {
     if (!line.is_object()) break;
     if (line.contains("step") && line["step"].is_number_integer()) last = line["step"].get<int64_t>();
     if (line.contains("rollback_to") && line["rollback_to"].is_number_integer()) {
-      last = std::min(last, line["rollback_to"].get<int64_t>());
+      last = line["rollback_to"].get<int64_t>();  // smaller: see Rollback
     }
     whole = end + 1;
   }
   return {last, whole};
 }
 
+// The same from the end of a long file, of which only the last line matters. Training waits while a coordinator takes
+// over. nullopt: read the whole file.
+std::optional<std::pair<int64_t, size_t>> ScanTail(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file || size <= kTail) return std::nullopt;
+  std::string tail(static_cast<size_t>(kTail), '\0');
+  if (!file.seekg(size - kTail).read(tail.data(), kTail)) return std::nullopt;
+  const size_t end = tail.rfind('\n');
+  const size_t before = end == std::string::npos || end == 0 ? end : tail.rfind('\n', end - 1);
+  if (end == std::string::npos || before == std::string::npos) return std::nullopt;
+  const auto [last, whole] = Scan(std::string_view(tail).substr(before + 1, end - before));
+  if (whole != end - before) return std::nullopt;
+  return std::pair(last, static_cast<size_t>(size - kTail) + end + 1);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::path& path, bool take_over) {
   std::pair<int64_t, size_t> state{0, 0};
-  const absl::StatusOr<std::string> text = base::ReadFile(path);
-  if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
-  if (text.ok()) state = Scan(*text);
-  if (text.ok() && take_over) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(path, text->substr(0, state.second)));
+  if (const auto end = take_over ? std::nullopt : ScanTail(path)) {
+    state = *end;
+  } else {
+    const absl::StatusOr<std::string> text = base::ReadFile(path);
+    if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
+    if (text.ok()) state = Scan(*text);
+    if (text.ok() && take_over) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(path, text->substr(0, state.second)));
+  }
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
   std::unique_ptr<StepLog> log(new StepLog(fd, state.first));

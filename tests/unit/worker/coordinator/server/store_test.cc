@@ -128,6 +128,27 @@ TEST_F(StoreTest, TheJournalIsCompacted) {
   EXPECT_EQ((*Journal::Open(root_))->restored()->last_generation(), 20);
 }
 
+TEST_F(StoreTest, TheLastLineOfALongFileDecides) {
+  const fs::path path = root_ / "steps.jsonl";
+  const auto step = [](int64_t s) { return StepCommand{{s, 0, (s - 1) * 10, 10}, 1, 0.5}; };
+  {
+    auto log = *StepLog::Open(path);
+    for (int64_t s = 1; s <= 2000; ++s) ASSERT_THAT(log->Add(step(s)), IsOk());
+  }
+  const auto whole = fs::file_size(path);
+  ASSERT_GT(whole, 100u << 10);
+  std::ofstream(path, std::ios::app) << "{\"step\":2001,\"da";  // an incomplete line
+  {
+    auto log = *StepLog::Open(path);
+    EXPECT_EQ(log->last_step(), 2000);
+    EXPECT_EQ(fs::file_size(path), whole);
+    ASSERT_THAT(log->Rollback({1990, 2}), IsOk());
+  }
+  EXPECT_EQ((*StepLog::Open(path))->last_step(), 1990);
+  std::ofstream(path, std::ios::app) << "rubbish\n";  // then all lines are read
+  EXPECT_EQ((*StepLog::Open(path))->last_step(), 1990);
+}
+
 TEST_F(StoreTest, StepsAreWrittenOnceAndCutAtARollback) {
   const fs::path path = root_ / "steps.jsonl";
   const auto step = [](int64_t s) { return StepCommand{{s, 0, (s - 1) * 10, 10}, 1, 0.5}; };
