@@ -25,7 +25,7 @@ namespace {
 using base::IsOk;
 using kube::Json;
 
-constexpr int kEpochs = 40;
+constexpr int kEpochs = 100;
 constexpr int kBatch = 512;
 
 std::filesystem::path Variable(const char* name) { return std::getenv(name); }
