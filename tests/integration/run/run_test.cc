@@ -259,6 +259,13 @@ TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {
   EXPECT_THAT(Output(), HasSubstr("absent.csv"));
 }
 
+// Issue 12: the job ended Complete with a log loss of 0.
+TEST_F(RunTest, APositiveLabelThatNeverOccursFailsTheJobWithTheValuesSeen) {
+  EXPECT_EQ(RunManifest(SmallJob("positive: \">50K\"", "positive: \">50k\""), {"--timeout", "60"}), "exit code 1");
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr("Failed"), HasSubstr("adult.train.csv"), HasSubstr("never \">50k\""),
+                                       HasSubstr("\"<=50K\" (24720 rows)"), HasSubstr("did you mean `>50K`?")));
+}
+
 TEST_F(RunTest, APortInUseIsNamed) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
