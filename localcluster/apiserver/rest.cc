@@ -104,21 +104,21 @@ absl::StatusOr<ObjectPtr> Rest::Get(const ResourceInfo& info, const Key& key) co
 }
 
 absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOptions& options, bool defaults) const {
-  std::vector<std::string> unknown;
+  std::vector<UnknownField> unknown;
   Prune(object, info.schema, "", &unknown);
   if (!unknown.empty() && options.validation == FieldValidation::kStrict) {
     std::string list;
-    for (const std::string& path : unknown) {
-      list += (list.empty() ? "" : ", ") + fmt::format("unknown field \"{}\"", path);
+    for (const UnknownField& field : unknown) {
+      list += (list.empty() ? "" : ", ") + fmt::format("unknown field \"{}\"", field.path);
     }
     return BadRequest(
         fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: strict decoding "
                     "error: {2}",
                     info.resource.kind, info.resource.version, list));
   }
-  for (const std::string& path : unknown) {
+  for (const UnknownField& field : unknown) {
     if (options.validation == FieldValidation::kWarn && options.warnings != nullptr) {
-      options.warnings->push_back(fmt::format("unknown field \"{}\"", path));
+      options.warnings->push_back(fmt::format("unknown field \"{}\"", field.path));
     }
   }
   FieldErrors errors;
