@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 
-#include "cli/run/local_cluster.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
@@ -95,15 +94,6 @@ TEST_F(ManifestsTest, AVersionThatDoesNotExistIsRefused) {
 TEST_F(ManifestsTest, TheExamplesHaveNoUnknownField) {
   const std::filesystem::path root(std::getenv("MEDLEY_SOURCE_DIR"));
   EXPECT_THAT(LoadManifests(root / "examples/adult.yaml"), base::IsOk());
-}
-
-TEST_F(ManifestsTest, NodesHaveRoomForTheirPoolsAndMore) {
-  const auto manifests = Load(std::string(kPool) + kJob);
-  const auto nodes = NodesFor(manifests->pools);
-  ASSERT_EQ(nodes.size(), 1u);
-  EXPECT_EQ(nodes[0].labels.at("kind"), "x");
-  EXPECT_EQ(nodes[0].allocatable.at("cpu"),
-            "9.5");  // 3 x 0.5, and 8 for coordinators and profilers
 }
 
 TEST(BundledCrdsTest, AreTheFilesOfDeploy) {
