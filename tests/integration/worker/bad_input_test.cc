@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/file.h"
+#include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -20,10 +21,7 @@ class BadInputTest : public testing::Test {
     data_ = folder_ / "train.csv";
     CopyLines(ExampleData("adult.train.csv"), data_, 640);
   }
-  void TearDown() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  void TearDown() override { base::RemoveTempDir(folder_); }
   JobOptions Options() const {
     JobOptions options;
     options.train = data_;

@@ -7,6 +7,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::kube {
 namespace {
@@ -26,8 +27,7 @@ TEST(MachineTest, CountsTheDeviceFilesOfGpus) {
   }
   EXPECT_EQ(ThisMachine(*devices).gpus, 2);
   EXPECT_EQ(ThisMachine(*devices / "absent").gpus, 0);
-  std::error_code ignored;
-  std::filesystem::remove_all(*devices, ignored);
+  base::RemoveTempDir(*devices);
 }
 
 TEST(MachineTest, SaysWhatItHas) {

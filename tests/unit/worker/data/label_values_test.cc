@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::worker {
 namespace {
@@ -80,8 +81,7 @@ TEST_F(LabelValuesTest, AFileIsReadOnlyUntilBothClassesOccurred) {
   std::stop_source stopped;
   stopped.request_stop();
   EXPECT_EQ(check("l\na,0\n", stopped.get_token()).code(), absl::StatusCode::kCancelled);
-  std::error_code ignored;
-  std::filesystem::remove_all(*folder, ignored);
+  base::RemoveTempDir(*folder);
 }
 
 }  // namespace

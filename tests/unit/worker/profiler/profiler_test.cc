@@ -10,6 +10,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
 
@@ -170,8 +171,7 @@ TEST(ProfilerTest, RefusesDataOfOneClass) {
   options.job.data.test.reset();
   options.job.data.schema.label_positive = ">50k";
   EXPECT_THAT(base::ToString(RunProfiler(options)), HasSubstr("adult.train.csv: the label in column 14 is never"));
-  std::error_code ignored;
-  std::filesystem::remove_all(*folder, ignored);
+  base::RemoveTempDir(*folder);
 }
 
 }  // namespace
