@@ -19,7 +19,7 @@ namespace medley::cli {
 
 struct LocalNodes {
   std::vector<kube::VirtualNode> nodes;
-  std::vector<std::string> remarks;  // sentences about pools that are simulated, or no unit of which can run here
+  std::vector<std::string> remarks;  // about pools that are simulated, or no unit of which can run here
 };
 
 // Errors: InvalidArgument for an annotation that is neither "true" nor "false", for a pool that asks for no GPU although

@@ -34,9 +34,10 @@ TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
   }
 }
 
-TEST(FingerprintTest, EpochsTestDataAndLabelsAreOfTheJob) {
+TEST(FingerprintTest, EpochsTestDataLabelsAndFineDifferencesAreOfTheJob) {
   for (const auto& change : std::vector<std::function<void(JobSpec&)>>{
            [](JobSpec& s) { s.training.epochs = 2; },
+           [](JobSpec& s) { s.training.learning_rate += 1e-9; },  // of which the fingerprint has six digits
            [](JobSpec& s) {
              s.data.test = {"file:///t.csv", "csv"};
            },
