@@ -22,8 +22,9 @@ struct LocalNodes {
   std::vector<std::string> remarks;  // about pools that are simulated, or no unit of which can run here
 };
 
-// Errors: InvalidArgument for an annotation that is neither "true" nor "false", for a pool that asks for no GPU although
-// its class is GPU and that could not be kept off the machine's node, and when no pool at all can be used.
+// Errors: InvalidArgument for an annotation that is neither "true" nor "false", and when no pool at all can be used.
+// InvalidArgument also for a pool that could not be kept off the machine's node: it selects no label, and its units ask
+// for no GPU although its class is GPU.
 absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine);
 
 }  // namespace medley::cli
