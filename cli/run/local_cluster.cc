@@ -3,10 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <map>
 
 #include "common/base/file.h"
-#include "common/base/quantity.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "operator/api/crds.h"
@@ -15,9 +13,6 @@ namespace medley::cli {
 namespace {
 
 constexpr base::nanoseconds kStartTimeout = base::seconds(20);
-// Coordinators and profilers need resources in addition to the units of the pools.
-constexpr double kSpareCpu = 8;
-constexpr double kSpareMemory = 16.0 * (1 << 30);
 
 std::string LastLine(const std::filesystem::path& log) {
   const std::string text = base::ReadFile(log).value_or("");
@@ -29,42 +24,6 @@ std::string LastLine(const std::filesystem::path& log) {
 }
 
 }  // namespace
-
-std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools) {
-  struct Sum {
-    std::string name;
-    std::map<std::string, double> resources;
-  };
-  std::map<std::map<std::string, std::string>, Sum> by_labels;
-  for (const kube::Object& pool : pools) {
-    std::map<std::string, std::string> labels;
-    const kube::Json& selector = pool.At("/spec/nodeSelector");
-    if (selector.is_object()) {
-      for (const auto& [key, value] : selector.items()) {
-        if (value.is_string()) labels[key] = value.get<std::string>();
-      }
-    }
-    Sum& sum = by_labels[labels];
-    if (sum.name.empty()) sum.name = "local-" + pool.key().name;
-    const kube::Json& limit = pool.At("/spec/limit");
-    const double units = limit.is_number() ? limit.get<double>() : 0;
-    const kube::Json& unit = pool.At("/spec/unit/resources");
-    if (!unit.is_object()) continue;
-    for (const auto& [name, quantity] : unit.items()) {
-      const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
-      sum.resources[name] += units * base::ParseQuantity(text).value_or(0);
-    }
-  }
-  std::vector<kube::VirtualNode> nodes;
-  for (auto& [labels, sum] : by_labels) {
-    kube::VirtualNode node{.name = sum.name, .labels = labels, .allocatable = {}};
-    sum.resources["cpu"] += kSpareCpu;
-    sum.resources["memory"] += kSpareMemory;
-    for (const auto& [name, value] : sum.resources) node.allocatable[name] = base::FormatDecimal(value, 3);
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
-}
 
 LocalCluster::LocalCluster(base::Clock& clock, LocalClusterOptions options)
     : clock_(clock), options_(std::move(options)) {}
@@ -100,7 +59,7 @@ absl::Status LocalCluster::StartServer() {
 absl::Status LocalCluster::StartNode() {
   kube::ProcessNodeOptions options;
   options.root = options_.run_folder / "node";
-  options.nodes = NodesFor(options_.pools);
+  options.nodes = options_.nodes;
   options.images = {{"medley-worker", options_.programs / "medley-worker"}};
   options.keep_pod_folders = true;
   // Builds with sanitizers then use the same options for the processes of pods.

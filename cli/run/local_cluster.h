@@ -31,8 +31,8 @@ struct LocalClusterOptions {
   std::filesystem::path programs;    // folder of medley-operator, medley-scheduler, medley-worker
   std::filesystem::path run_folder;  // must exist
   int port = 0;                      // port of the API server; 0: any free one
-  std::vector<kube::Object> pools;   // each distinct node selector becomes a node
-  std::filesystem::path prices;      // price file, copied into the run folder; empty: no price feed
+  std::vector<kube::VirtualNode> nodes;
+  std::filesystem::path prices;  // price file, copied into the run folder; empty: no price feed
 };
 
 class LocalCluster {
@@ -76,8 +76,5 @@ class LocalCluster {
   std::string scheduler_grpc_;
   std::string scheduler_rest_;
 };
-
-// Returns one node for each distinct node selector of the pools, large enough for the limits of those pools.
-std::vector<kube::VirtualNode> NodesFor(const std::vector<kube::Object>& pools);
 
 }  // namespace medley::cli

@@ -1,5 +1,6 @@
 #include "cli/run/manifests.h"
 
+#include "cli/run/manifest_check.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
@@ -40,6 +41,8 @@ absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
     if (object.kind().empty() || object.api_version().empty() || object.key().name.empty()) {
       return base::InvalidArgument("{}: a YAML document has no apiVersion, kind or metadata.name", file.string());
     }
+    const bool ours = object.kind() == "ResourcePool" || object.kind() == "TrainingJob";
+    if (ours) MEDLEY_RETURN_IF_ERROR(base::Annotate(CheckFields(object), file.string()));
     if (object.kind() == "ResourcePool") {
       manifests.pools.push_back(std::move(object));
     } else if (object.kind() == "TrainingJob") {

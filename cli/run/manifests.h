@@ -21,7 +21,8 @@ struct Manifests {
   std::filesystem::path scenario;  // absolute path; empty: no scenario
 };
 
-// Errors: NotFound (the file does not exist), InvalidArgument (invalid YAML, not exactly one TrainingJob, no pool).
+// Errors: NotFound (the file does not exist), InvalidArgument (invalid YAML, unknown fields, not exactly one
+// TrainingJob, no pool).
 absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file);
 
 }  // namespace medley::cli

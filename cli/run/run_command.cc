@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "cli/run/local_cluster.h"
+#include "cli/run/local_nodes.h"
 #include "cli/run/manifests.h"
 #include "cli/run/observer.h"
 #include "cli/run/scenario.h"
@@ -119,18 +120,21 @@ int Fail(const absl::Status& status, int code) {
 int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
           const std::filesystem::path& folder) {
   base::SystemClock clock;
+  const auto local = NodesFor(manifests.pools, kube::ThisMachine());
+  if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2);
   Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
   const auto programs =
       options.programs.empty() ? std::filesystem::read_symlink("/proc/self/exe").parent_path() : options.programs;
   LocalCluster cluster(clock, {.programs = programs,
                                .run_folder = folder,
                                .port = options.port,
-                               .pools = manifests.pools,
+                               .nodes = local->nodes,
                                .prices = scenario.prices.empty() ? std::filesystem::path()
                                                                  : manifests.scenario.parent_path() / scenario.prices});
   if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
   output.Say(fmt::format("API server, process node, scheduler and operator are running (KUBECONFIG={})",
                          cluster.kubeconfig().string()));
+  for (const std::string& remark : local->remarks) output.Say(remark);
   if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
   RunRecord record;
   const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, output, record);

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
+#include "common/base/closest.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 
@@ -16,7 +18,8 @@ struct Reader::Record {
   json owned;
   bool strict = false;  // notes what is read
   absl::Status first;
-  std::unordered_map<const json*, bool> read;  // true: with all that is below
+  std::unordered_map<const json*, bool> read;                                 // true: with all that is below
+  std::unordered_map<const json*, std::set<std::string, std::less<>>> known;  // by object: fields that were looked for
 
   void Note(const json* value, bool whole) {
     if (strict) read[value] |= whole;
@@ -211,6 +214,7 @@ absl::Status Reader::Finish() const {
 
 const json* Reader::Find(std::string_view field, bool whole) const {
   if (!tree_->is_object()) return nullptr;
+  if (record_->strict) record_->known[tree_].emplace(field);
   const auto found = tree_->find(field);
   if (found == tree_->end()) return nullptr;
   record_->Note(&*found, whole);
@@ -259,18 +263,21 @@ bool Reader::IntegerBits(const json* value, const std::string& path, int64_t lea
 }
 
 absl::Status Reader::Unread(const json& tree, const std::string& path) const {
-  const auto check = [&](const json& value, const std::string& here) -> absl::Status {
+  const auto check = [&](const json& value, const std::string& here, std::string_view name) -> absl::Status {
     const auto found = record_->read.find(&value);
-    if (found == record_->read.end()) return base::InvalidArgument("{}: unknown field", here);
+    if (found == record_->read.end()) {
+      const auto& known = record_->known[&tree];
+      return base::InvalidArgument("{}: unknown field{}", here, base::DidYouMean(name, {known.begin(), known.end()}));
+    }
     return found->second ? absl::OkStatus() : Unread(value, here);
   };
   if (tree.is_object()) {
     for (const auto& [name, value] : tree.items()) {
-      MEDLEY_RETURN_IF_ERROR(check(value, path.empty() ? name : path + "." + name));
+      MEDLEY_RETURN_IF_ERROR(check(value, path.empty() ? name : path + "." + name, name));
     }
   } else if (tree.is_array()) {
     for (size_t i = 0; i < tree.size(); ++i) {
-      MEDLEY_RETURN_IF_ERROR(check(tree[i], fmt::format("{}[{}]", path, i)));
+      MEDLEY_RETURN_IF_ERROR(check(tree[i], fmt::format("{}[{}]", path, i), ""));
     }
   }
   return absl::OkStatus();

@@ -92,7 +92,8 @@ class Reader {
   void Fail(std::string_view field, std::string_view message) const;
   // The first error of the whole document so far.
   const absl::Status& status() const;
-  // The first error, or else an error for the first field below this reader that was not read.
+  // The first error, or else an error for the first field below this reader that was not read, with the name of the
+  // closest field that was looked for in its object.
   absl::Status Finish() const;
 
  private:

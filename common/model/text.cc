@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/base/closest.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
@@ -107,6 +108,12 @@ const FieldDescriptor* FindField(const Descriptor& type, const std::string& name
   return nullptr;
 }
 
+std::vector<std::string> Names(const Descriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->json_name());
+  return names;
+}
+
 absl::Status CheckMessage(const json& value, const Descriptor& type, const std::string& path) {
   if (type.full_name() == "google.protobuf.Timestamp") {
     return value.is_string() ? absl::OkStatus() : Expect(path, "an RFC 3339 time", value);
@@ -116,7 +123,7 @@ absl::Status CheckMessage(const json& value, const Descriptor& type, const std::
   for (const auto& [key, item] : value.items()) {
     const std::string here = path.empty() ? key : path + "." + key;
     const FieldDescriptor* field = FindField(type, key);
-    if (field == nullptr) return base::InvalidArgument("{}: unknown field", here);
+    if (field == nullptr) return base::InvalidArgument("{}: unknown field{}", here, base::DidYouMean(key, Names(type)));
     if (!seen.insert(field).second) return base::InvalidArgument("{}: is given twice", here);
     MEDLEY_RETURN_IF_ERROR(CheckField(item, *field, here));
   }

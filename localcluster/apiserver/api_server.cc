@@ -6,6 +6,7 @@
 
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/http_server/server.h"
 #include "localcluster/apiserver/api.h"
@@ -35,7 +36,7 @@ class ApiServer::Core {
         registry_(definitions_),
         store_(static_cast<size_t>(std::max(1, options_.event_window)),
                static_cast<size_t>(std::max(1, options_.watch_buffer))),
-        rest_(registry_, store_, clock, options_.seed),
+        rest_(registry_, store_, clock, options_.random ? options_.random : base::SystemSeed),
         collector_(rest_),
         api_({.tokens = options_.tokens,
               .authenticate = !options_.tokens.empty() || !options_.client_ca.empty(),

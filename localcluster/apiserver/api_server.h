@@ -57,7 +57,9 @@ struct ApiServerOptions {
   int max_connections = 256;   // further ones get 429
   int64_t max_body = 3 << 20;  // bytes of a request
   base::nanoseconds bookmark_interval = base::seconds(60);
-  uint64_t seed = 1;  // for UIDs and generated names
+  // Returns 64 random bits, for UIDs and generated names; one thread at a time calls it. Null: the operating system's.
+  // Two servers with equal numbers give equal UIDs to different objects, so this is for tests only.
+  std::function<uint64_t()> random;
   // Called before each request is served, by many threads at once. May be null.
   std::function<void(const RequestSeen&)> on_request;
 };

@@ -78,22 +78,23 @@ bool CanBeRemoved(const Json& object) {
   return metadata.value("deletionGracePeriodSeconds", int64_t{0}) == 0;
 }
 
-Rest::Rest(Registry& registry, Store& store, base::Clock& clock, uint64_t seed)
-    : registry_(registry), store_(store), clock_(clock), rng_(seed) {}
+Rest::Rest(Registry& registry, Store& store, base::Clock& clock, std::function<uint64_t()> random)
+    : registry_(registry), store_(store), clock_(clock), random_(std::move(random)) {}
 
+// A UUID of version 4 (RFC 4122, section 4.4).
 std::string Rest::NewUid() {
-  base::MutexLock lock(rng_mutex_);
-  const uint64_t a = rng_.Next();
-  const uint64_t b = rng_.Next();
+  base::MutexLock lock(random_mutex_);
+  const uint64_t a = random_();
+  const uint64_t b = random_();
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", a >> 32, (a >> 16) & 0xffff, a & 0xfff,
                      0x8000 | ((b >> 48) & 0x3fff), b & 0xffffffffffffULL);
 }
 
 std::string Rest::RandomSuffix() {
   static constexpr char kLetters[] = "bcdfghjklmnpqrstvwxz2456789";
-  base::MutexLock lock(rng_mutex_);
+  base::MutexLock lock(random_mutex_);
   std::string suffix;
-  for (int i = 0; i < 5; ++i) suffix += kLetters[rng_.Below(sizeof(kLetters) - 1)];
+  for (int i = 0; i < 5; ++i) suffix += kLetters[random_() % (sizeof(kLetters) - 1)];
   return suffix;
 }
 
@@ -104,21 +105,21 @@ absl::StatusOr<ObjectPtr> Rest::Get(const ResourceInfo& info, const Key& key) co
 }
 
 absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOptions& options, bool defaults) const {
-  std::vector<std::string> unknown;
+  std::vector<UnknownField> unknown;
   Prune(object, info.schema, "", &unknown);
   if (!unknown.empty() && options.validation == FieldValidation::kStrict) {
     std::string list;
-    for (const std::string& path : unknown) {
-      list += (list.empty() ? "" : ", ") + fmt::format("unknown field \"{}\"", path);
+    for (const UnknownField& field : unknown) {
+      list += (list.empty() ? "" : ", ") + fmt::format("unknown field \"{}\"", field.path);
     }
     return BadRequest(
         fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: strict decoding "
                     "error: {2}",
                     info.resource.kind, info.resource.version, list));
   }
-  for (const std::string& path : unknown) {
+  for (const UnknownField& field : unknown) {
     if (options.validation == FieldValidation::kWarn && options.warnings != nullptr) {
-      options.warnings->push_back(fmt::format("unknown field \"{}\"", path));
+      options.warnings->push_back(fmt::format("unknown field \"{}\"", field.path));
     }
   }
   FieldErrors errors;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/rng.h"
+#include "common/base/mutex.h"
 #include "localcluster/apiserver/registry.h"
 #include "localcluster/apiserver/store.h"
 
@@ -45,8 +45,8 @@ struct Deleted {
 
 class Rest {
  public:
-  // All arguments are borrowed.
-  Rest(Registry& registry, Store& store, base::Clock& clock, uint64_t seed);
+  // All references are borrowed. `random` returns 64 random bits; one thread at a time calls it.
+  Rest(Registry& registry, Store& store, base::Clock& clock, std::function<uint64_t()> random);
 
   absl::StatusOr<ObjectPtr> Get(const ResourceInfo& info, const Key& key) const;
   // `object`: the decoded body. Its namespace is set to `ns`.
@@ -88,8 +88,8 @@ class Rest {
   Registry& registry_;
   Store& store_;
   base::Clock& clock_;
-  base::Mutex rng_mutex_;
-  base::Rng rng_ ABSL_GUARDED_BY(rng_mutex_);
+  base::Mutex random_mutex_;
+  const std::function<uint64_t()> random_ ABSL_GUARDED_BY(random_mutex_);
   std::atomic<uint64_t> serial_ = 0;
 };
 

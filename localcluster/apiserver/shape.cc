@@ -2,11 +2,24 @@
 
 #include <fmt/format.h>
 
+#include "common/base/closest.h"
 #include "localcluster/apiserver/validate.h"
 
 namespace medley::kube::apiserver {
 
-void Prune(Json* value, const Schema& schema, const std::string& path, std::vector<std::string>* unknown) {
+namespace {
+
+std::vector<std::string> FieldsOf(const Schema& schema) {
+  std::vector<std::string> names;
+  const auto properties = schema.json().find("properties");
+  if (properties == schema.json().end() || !properties->is_object()) return names;
+  for (const auto& [name, node] : properties->items()) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+void Prune(Json* value, const Schema& schema, const std::string& path, std::vector<UnknownField>* unknown) {
   if (!schema) return;
   if (value->is_array()) {
     const Schema items = schema.Items();
@@ -22,7 +35,7 @@ void Prune(Json* value, const Schema& schema, const std::string& path, std::vect
     const bool embedded =
         schema.embedded_resource() && (it.key() == "apiVersion" || it.key() == "kind" || it.key() == "metadata");
     if (!known && !embedded) {
-      unknown->push_back(JoinField(path, it.key()));
+      unknown->push_back({JoinField(path, it.key()), base::DidYouMean(it.key(), FieldsOf(schema))});
       it = value->erase(it);
       continue;
     }

@@ -8,8 +8,13 @@
 
 namespace medley::kube::apiserver {
 
-// Removes the fields that the schema does not cover and appends their paths ("spec.foo") to `unknown`.
-void Prune(Json* value, const Schema& schema, const std::string& path, std::vector<std::string>* unknown);
+struct UnknownField {
+  std::string path;  // "spec.foo"
+  std::string hint;  // "; did you mean `food`?", or empty
+};
+
+// Removes the fields that the schema does not cover and appends them to `unknown`.
+void Prune(Json* value, const Schema& schema, const std::string& path, std::vector<UnknownField>* unknown);
 
 // Sets absent fields to their defaults, outermost first. Removes nulls where null is not allowed.
 void ApplyDefaults(Json* value, const Schema& schema);

@@ -11,6 +11,7 @@ namespace medley::worker {
 absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   CoordinatorOptions options;
   options.core.job_uid = env.job_uid;
+  options.core.job_digest = JobDigest(env.spec);
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
   const absl::StatusOr<Graph> graph = BuildGraph(env.spec);

@@ -9,8 +9,10 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "worker/data/label_values.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/schema.h"
+#include "worker/data/source.h"
 
 namespace medley::worker {
 namespace {
@@ -24,6 +26,14 @@ struct Piece {
   int64_t first_bad_line = 0;  // within the piece, from 1
   std::string first_bad;
 };
+
+// Removes the first line, without its end, from the text.
+std::string_view TakeLine(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
 
 // Divides the text at line ends into about `count` pieces.
 std::vector<Piece> Cut(std::string_view text, size_t count) {
@@ -43,9 +53,7 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embeddi
   RowParser parser(schema, delimiter, embedding_rows);
   std::string_view text = piece.text;
   while (!text.empty() && !stop.stop_requested()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = TakeLine(text);
     ++piece.lines;
     if (Trim(line).empty()) continue;
     const absl::Status status = parser.Append(line, piece.rows);
@@ -135,12 +143,17 @@ void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema,
   }
 }
 
-absl::StatusOr<std::string> PathOf(const model::SourceSpec& source, const std::string& root) {
-  constexpr std::string_view kScheme = "file://";
-  if (!source.uri.starts_with("file:///")) {
-    return base::InvalidArgument("data source '{}': the URI must start with file:///", source.uri);
-  }
-  return root + source.uri.substr(kScheme.size());
+// Turns `joined` into an error that names the values of the label column when these are why the rows cannot be used.
+absl::Status CheckClasses(const absl::Status& joined, const Batch& rows, std::string_view text, const SourceFile& file,
+                          const model::SchemaSpec& schema) {
+  const auto occurs = [&](float label) { return std::ranges::find(rows.labels, label) != rows.labels.end(); };
+  if (joined.ok() && occurs(0) && occurs(1)) return joined;
+  LabelValues values(schema, file.delimiter);
+  while (!text.empty()) values.Add(TakeLine(text));
+  if (joined.ok() || !values.HasEitherClass()) MEDLEY_RETURN_IF_ERROR(values.Check(file.path));
+  MEDLEY_RETURN_IF_ERROR(joined);
+  return base::InvalidArgument("{}: all rows of one class are among those that cannot be parsed; the labels are {}",
+                               file.path, values.Describe());
 }
 
 }  // namespace
@@ -148,31 +161,25 @@ absl::StatusOr<std::string> PathOf(const model::SourceSpec& source, const std::s
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
-  if (source.format != "csv" && source.format != "tsv") {
-    return base::Unimplemented("data source {1}: the format '{0}' is not supported, use csv or tsv", source.format,
-                               source.uri);
-  }
-  MEDLEY_ASSIGN_OR_RETURN(const std::string path, PathOf(source, options.root));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(path, std::numeric_limits<int64_t>::max()));
+  MEDLEY_ASSIGN_OR_RETURN(const SourceFile at, FileOf(source, options.root));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(at.path, std::numeric_limits<int64_t>::max()));
   std::string_view text = file;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  if (spec.schema.header) {
-    const size_t end = text.find('\n');
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
+  if (spec.schema.header) TakeLine(text);
 
   constexpr size_t kPieceBytes = 1 << 20;
   std::vector<Piece> pieces = Cut(text, text.size() / kPieceBytes + 1);
-  ParseAll(pieces, spec, source.format == "tsv" ? '\t' : ',', options);
-  if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", path);
+  ParseAll(pieces, spec, at.delimiter, options);
+  if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", at.path);
 
   std::shared_ptr<Dataset> data(new Dataset());
   data->rows_.shape = ShapeOf(spec.schema);
-  MEDLEY_RETURN_IF_ERROR(
-      Join(pieces, path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_));
+  const absl::Status joined =
+      Join(pieces, at.path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_);
+  MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, text, at, spec.schema));
   data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
   if (data->transform_.columns.size() != spec.schema.numeric.size()) {
-    return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", path,
+    return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", at.path,
                                  data->transform_.columns.size(), spec.schema.numeric.size());
   }
   ApplyTransform(data->transform_, spec.schema, options.embedding_rows, data->rows_);

@@ -33,7 +33,7 @@ class Dataset {
   // Reads all of `source`, which is spec.train or spec.test. With a null `transform` the transform of numeric columns
   // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
   // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
-  // for a set without rows; Unimplemented for an unknown format.
+  // for a set without rows or with labels of one class only; Unimplemented for an unknown format.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);

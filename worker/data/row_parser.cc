@@ -7,15 +7,11 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "worker/data/label_values.h"
 #include "worker/data/schema.h"
 
 namespace medley::worker {
 namespace {
-
-std::string_view WithoutDot(std::string_view text) {
-  if (!text.empty() && text.back() == '.') text.remove_suffix(1);
-  return text;
-}
 
 absl::Status ReadNumber(std::string_view text, int column, float& number) {
   if (text.empty() || text == "?" || text == "NULL" || text == "NA") {
@@ -51,10 +47,10 @@ RowParser::RowParser(const model::SchemaSpec& schema, char delimiter, int64_t em
       columns_(ColumnsOf(schema)) {}
 
 absl::Status RowParser::ReadLabel(std::string_view text, float& label) const {
-  text = WithoutDot(text);
+  text = LabelText(text);
   if (text.empty()) return base::InvalidArgument("column {}: the label is empty", schema_.label_column);
   if (!schema_.label_positive.empty()) {
-    label = text == WithoutDot(schema_.label_positive) ? 1.0F : 0.0F;
+    label = text == LabelText(schema_.label_positive) ? 1.0F : 0.0F;
     return absl::OkStatus();
   }
   if (text != "0" && text != "1") {

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
+#include "worker/data/label_values.h"
 #include "worker/model/graph.h"
 #include "worker/model/stage_model.h"
 #include "worker/pipeline/batch_assembler.h"
@@ -231,6 +232,7 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .threads = options.threads == nullptr ? 1 : options.threads->size(),
                                          .root = options.root,
                                          .stop = options.stop}));
+  if (spec.test) MEDLEY_RETURN_IF_ERROR(CheckLabels(*spec.test, spec, options.root, options.stop));
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
   profile::v1::Profile proto;
   model::ToProto(profile, proto);

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/data/label_values.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/evaluation_report.h"
 
@@ -192,7 +193,11 @@ class Trainer::Rep {
     if (train_ == nullptr) {
       LoadOptions load = load_;
       load.stop = stop;
-      MEDLEY_ASSIGN_OR_RETURN(train_, Dataset::Load(context_.spec->data.train, context_.spec->data, nullptr, load));
+      const model::DataSpec& data = context_.spec->data;
+      MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
+      // The test data are read at the end; a mistake in their labels must not cost the training.
+      if (data.test) MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, load.root, stop));
+      train_ = std::move(train);
       log::Info("read the training data",
                 {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});
     }

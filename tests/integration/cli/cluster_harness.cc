@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "common/base/file.h"
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/model/job_spec.h"
@@ -26,6 +27,7 @@ std::string Variable(const char* name) {
 
 kube::ApiServerOptions Options(bool installed) {
   kube::ApiServerOptions options;
+  options.random = [rng = base::Rng(1)]() mutable { return rng.Next(); };
   if (installed) options.crd_paths = {Variable("MEDLEY_SOURCE_DIR") + "/deploy/crds"};
   return options;
 }

@@ -1,6 +1,7 @@
 #include "tests/integration/kube/test_server.h"
 
 #include "common/base/file.h"
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "kube/errors.h"
@@ -91,6 +92,7 @@ std::string ServerName(const testing::TestParamInfo<ServerKind>& info) {
 
 TestServer::TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions options) {
   if (kind == ServerKind::kEmbedded) {
+    if (!options.random) options.random = [rng = base::Rng(1)]() mutable { return rng.Next(); };
     embedded_ = std::make_unique<ApiServer>(clock, std::move(options));
     const absl::Status started = embedded_->Start();
     MEDLEY_CHECK(started.ok(), base::ToString(started));

@@ -35,7 +35,7 @@ PRICES = """entries:
 POOLS = """
 apiVersion: medley.dev/v1alpha1
 kind: ResourcePool
-metadata: {name: local}
+metadata: {name: local, annotations: {run.medley.dev/simulate: "true"}}
 spec:
   class: CPU
   unit: {resources: {cpu: 200m, memory: 1Gi}}

@@ -15,6 +15,7 @@
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "localcluster/node/machine.h"
 
 namespace medley::cli {
 namespace {
@@ -34,7 +35,7 @@ kind: ResourcePool
 metadata: {name: local}
 spec:
   class: CPU
-  unit: {resources: {cpu: "2", memory: 2Gi}}
+  unit: {resources: {cpu: 400m, memory: 512Mi}}
   limit: 4
   price: {usdPerUnitHour: "0.10"}
 ---
@@ -204,6 +205,9 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
   const auto manifest = sanitized ? ExampleForSanitizers() : Source() / "examples/adult.yaml";
   EXPECT_EQ(RunExample(manifest), "exit code 0") << Output();
   const std::string output = Output();
+  EXPECT_THAT(output,
+              HasSubstr("simulated, because the file asks for it (run.medley.dev/simulate): old-spot, new-spot, "
+                        "new-reserved."));
   EXPECT_THAT(output, HasSubstr("plan of generation 1 from planner exact"));
   EXPECT_THAT(output, HasSubstr("for comparison, on a single pool"));
   EXPECT_THAT(output, HasSubstr("ReplanConsidered: PriceChanged: move"));
@@ -220,6 +224,7 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
               testing::AllOf(HasSubstr("trainingjob.medley.dev/small"), HasSubstr("resourcepool.medley.dev/local"),
                              HasSubstr("pod/small-coordinator")));
+  EXPECT_EQ(Kubectl("get nodes -o jsonpath={.items[*].status.capacity.cpu}"), std::to_string(kube::ThisMachine().cpus));
   EXPECT_THAT(Kubectl("get mtj small"), testing::AllOf(HasSubstr("STATUS"), HasSubstr("Complete")));
   EXPECT_THAT(Kubectl("describe mtj small"), HasSubstr("PlanAccepted"));
   EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("generation"));
@@ -238,6 +243,8 @@ TEST_F(RunTest, RefusesBadManifestsWithASentence) {
   EXPECT_THAT(Output(), HasSubstr("job.yaml"));
   EXPECT_EQ(RunManifest(SmallJob("epochs: 1", "epochs: 0")), "exit code 2");
   EXPECT_THAT(Output(), HasSubstr("spec.training.epochs"));
+  EXPECT_EQ(RunManifest(SmallJob("objective:", "objectives:")), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("spec.objectives: unknown field; did you mean `objective`?"));
   const auto child = Start({"run", "/nonexistent.yaml"});
   EXPECT_EQ(WaitForEnd(*child, base::seconds(20)), "exit code 2");
   EXPECT_THAT(Output(), HasSubstr("/nonexistent.yaml"));
@@ -249,6 +256,34 @@ TEST_F(RunTest, AnUnknownPoolIsAConditionThatNamesTheField) {
   EXPECT_THAT(Output(), testing::AllOf(HasSubstr("PoolNotFound"), HasSubstr("moon")));
 }
 
+// Issue 12: the profile of a GPU pool was measured on the CPU.
+TEST_F(RunTest, AGpuPoolIsRefusedAtOnceUnlessItsSimulationIsAskedFor) {
+  const std::string gpus = "class: GPU\n  unit: {resources: {nvidia.com/gpu: 1, cpu: 400m, memory: 512Mi}}";
+  const std::string cpus = "class: CPU\n  unit: {resources: {cpu: 400m, memory: 512Mi}}";
+  std::string job = SmallJob(cpus, gpus);
+  EXPECT_EQ(RunManifest(job), "exit code 2");
+  EXPECT_THAT(Output(),
+              testing::AllOf(HasSubstr("job.yaml: ResourcePool local: no unit can run on this machine: it needs "
+                                       "a GPU, and the "),
+                             HasSubstr("run.medley.dev/simulate"), testing::Not(HasSubstr("Profiling"))));
+  Edit(job, "{name: local}", "{name: local, annotations: {run.medley.dev/simulate: \"true\"}}");
+  EXPECT_EQ(RunManifest(job), "exit code 0") << Output();
+  EXPECT_THAT(Output(), HasSubstr("simulated, because the file asks for it (run.medley.dev/simulate): local."));
+}
+
+// Issue 12: the second run trained nothing and reported the first run's results. The claim of the checkpoints is a
+// folder of the run folder, which both share.
+TEST_F(RunTest, ASecondRunWithOtherParametersTrainsAgain) {
+  const std::string checkpoint =
+      "checkpoint: {volume: {persistentVolumeClaim: {claimName: c}, mountPath: /checkpoints}}\n  objective:";
+  std::string job = SmallJob("objective:", checkpoint);
+  EXPECT_EQ(RunManifest(job), "exit code 0") << Output();
+  EXPECT_THAT(Output(), HasSubstr("32,561 of 32,561"));
+  Edit(job, "epochs: 1", "epochs: 2");
+  EXPECT_EQ(RunManifest(job), "exit code 0") << Output();
+  EXPECT_THAT(Output(), HasSubstr("65,122 of 65,122"));
+}
+
 TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
   EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "25"}),
             "exit code 1");
@@ -258,6 +293,13 @@ TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
 TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {
   EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "60"}), "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("absent.csv"));
+}
+
+// Issue 12: the job ended Complete with a log loss of 0.
+TEST_F(RunTest, APositiveLabelThatNeverOccursFailsTheJobWithTheValuesSeen) {
+  EXPECT_EQ(RunManifest(SmallJob("positive: \">50K\"", "positive: \">50k\""), {"--timeout", "60"}), "exit code 1");
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr("Failed"), HasSubstr("adult.train.csv"), HasSubstr("never \">50k\""),
+                                       HasSubstr("\"<=50K\" (24720 rows)"), HasSubstr("did you mean `>50K`?")));
 }
 
 TEST_F(RunTest, APortInUseIsNamed) {

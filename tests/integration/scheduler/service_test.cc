@@ -175,7 +175,7 @@ TEST_F(ServiceTest, RejectedBodiesDoNotHarmTheService) {
 TEST_F(ServiceTest, BadRequestsNameTheField) {
   const ClientAnswer unknown = Post("/v1/plan", R"({"model": {"layerz": []}})");
   EXPECT_EQ(unknown.code, 400);
-  EXPECT_EQ(json::parse(unknown.body)["message"], "model.layerz: unknown field");
+  EXPECT_EQ(json::parse(unknown.body)["message"], "model.layerz: unknown field; did you mean `layers`?");
   EXPECT_EQ(Post("/v1/plan", "{").code, 400);
   EXPECT_EQ(Post("/v1/plan", "{}").code, 400);
   EXPECT_EQ(Post("/v1/plan", std::string(1 << 17, ' ')).code, 413);

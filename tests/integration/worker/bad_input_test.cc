@@ -5,6 +5,8 @@
 #include <fstream>
 #include <set>
 
+#include "common/base/file.h"
+#include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -15,10 +17,11 @@ namespace pb = ::medley::job::v1;
 class BadInputTest : public testing::Test {
  protected:
   void SetUp() override {
-    data_ = std::filesystem::temp_directory_path() / ("medley-bad-input-" + std::to_string(getpid()) + ".csv");
+    folder_ = *base::MakeTempDir("medley-bad-input");
+    data_ = folder_ / "train.csv";
     CopyLines(ExampleData("adult.train.csv"), data_, 640);
   }
-  void TearDown() override { std::filesystem::remove(data_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
   JobOptions Options() const {
     JobOptions options;
     options.train = data_;
@@ -28,6 +31,7 @@ class BadInputTest : public testing::Test {
     return options;
   }
   const JobShape shape_{.stages = {{0, 1, 1}, {1, 4, 1}}, .servers = 1, .micro_batches = 2};
+  std::filesystem::path folder_;
   std::filesystem::path data_;
 };
 
@@ -65,6 +69,38 @@ TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {
   EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
   EXPECT_FALSE(end.retryable());
   EXPECT_THAT(end.message(), testing::HasSubstr("/nowhere/train.csv"));
+}
+
+// Issue 12: the job ended Complete with a log loss of 0.
+TEST_F(BadInputTest, APositiveLabelThatNeverOccursFailsTheJobBeforeTheFirstStep) {
+  JobOptions options = Options();
+  options.schema = R"({"label": {"column": 14, "positive": ">50k"}, "categorical": [1], "numeric": [0]})";
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+  EXPECT_FALSE(end.retryable());
+  EXPECT_EQ(end.step(), 0);
+  EXPECT_THAT(end.message(), testing::HasSubstr(data_.string() + ": the label in column 14 is never \">50k\""));
+  EXPECT_THAT(end.message(), testing::HasSubstr("\"<=50K\" ("));
+}
+
+TEST_F(BadInputTest, TestDataOfOneClassFailTheJobBeforeTheFirstStep) {
+  const auto test = folder_ / "test.csv";
+  std::ofstream(test)
+      << "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, "
+         "2174, 0, 40, United-States, <=50K\n";
+  JobOptions options = Options();
+  options.test = test;
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+  EXPECT_FALSE(end.retryable());
+  EXPECT_EQ(end.step(), 0);
+  EXPECT_THAT(end.message(), testing::HasSubstr(test.string() + ": the label in column 14 is never \">50K\""));
 }
 
 TEST_F(BadInputTest, ACorruptCheckpointIsSkipped) {

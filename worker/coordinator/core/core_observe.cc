@@ -81,6 +81,7 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   job::v1::CoordinatorState state;
   state.set_last_generation(last_generation_);
   state.set_leader_term(leader_term_);
+  state.set_job_digest(options_.job_digest);
   if (desired_) *state.mutable_desired() = *desired_;
   if (first_plan_) *state.mutable_first_plan() = *first_plan_;
   if (active_) {

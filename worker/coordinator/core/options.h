@@ -14,6 +14,9 @@ namespace medley::worker {
 // evaluate_timeout begins again with every progress of a member.
 struct CoreOptions {
   std::string job_uid;
+  // Of what the job trains: its model, schema, data and training parameters. Empty: unknown. A coordinator continues
+  // only a journal with its own digest.
+  std::string job_digest;
   // Of the model. Empty: unknown, plans are checked without it.
   std::vector<model::OperationParts> operations;
   int32_t epochs = 1;        // passes over the data

@@ -16,6 +16,17 @@ namespace {
 
 constexpr size_t kMaxLines = size_t{1} << 16;  // of steps.jsonl that wait for the volume
 
+// Refuses a journal that tells of another training: its results would be reported as those of this job.
+absl::Status CheckDigest(const job::v1::CoordinatorState& journal, const std::string& digest,
+                         const std::string& folder) {
+  if (digest.empty() || journal.job_digest().empty() || journal.job_digest() == digest) return absl::OkStatus();
+  return base::InvalidArgument(
+      "the journal in {} belongs to a job with another model, schema, data or training (its digest is {}, this job's "
+      "is "
+      "{}): empty the folder, or use another one",
+      folder, journal.job_digest(), digest);
+}
+
 }  // namespace
 
 Engine::Engine(CoordinatorOptions options, base::Clock& clock)
@@ -72,6 +83,7 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(bool
               {{"job_uid", restored->desired().plan().job_uid()}});
     restored.reset();
   }
+  if (restored) MEDLEY_RETURN_IF_ERROR(CheckDigest(*restored, options_.core.job_digest, root.root().string()));
   return restored;
 }
 

@@ -85,7 +85,7 @@ class WebTest(unittest.TestCase):
     def test_invalid_request_shows_the_error(self):
         self.set("text", "model:\n  layerz: []\n")
         self.click("plan")
-        self.assertEqual(self.texts("#error"), ["model.layerz: unknown field"])
+        self.assertEqual(self.texts("#error"), ["model.layerz: unknown field; did you mean `layers`?"])
         # YAML works like JSON.
         yaml = self.browser.evaluate("fetch('examples/ctrdnn-16.json').then(r => r.text())")
         self.set("text", "# a comment: this is YAML\n" + yaml)

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "cli/run/local_cluster.h"
 #include "common/base/file.h"
+#include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "operator/api/crds.h"
@@ -52,13 +52,49 @@ TEST_F(ManifestsTest, SaysWhatIsMissing) {
   EXPECT_THAT(Load("kind: TrainingJob"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("metadata.name")));
 }
 
-TEST_F(ManifestsTest, NodesHaveRoomForTheirPoolsAndMore) {
-  const auto manifests = Load(std::string(kPool) + kJob);
-  const auto nodes = NodesFor(manifests->pools);
-  ASSERT_EQ(nodes.size(), 1u);
-  EXPECT_EQ(nodes[0].labels.at("kind"), "x");
-  EXPECT_EQ(nodes[0].allocatable.at("cpu"),
-            "9.5");  // 3 x 0.5, and 8 for coordinators and profilers
+// Issue 12: `objectives:` was dropped, and the spending cap with it.
+TEST_F(ManifestsTest, UnknownFieldsAreRefusedWithTheFieldThatWasMeant) {
+  const auto error = [&](const std::string& pool, const std::string& job) {
+    return base::Message(Load(pool + job).status());
+  };
+  const std::string job = std::string(kJob).substr(0, std::string(kJob).find("spec:"));
+  EXPECT_THAT(error(kPool, job + "spec: {objectives: {maxUsdPerHour: \"2\"}, training: {epochz: 2}}"),
+              testing::AllOf(testing::EndsWith("job.yaml: TrainingJob j: spec.objectives: unknown field; did you mean "
+                                               "`objective`?\n  spec.training.epochz: unknown field; did you mean "
+                                               "`epochs`?")));
+  EXPECT_THAT(error(kPool, job + "spec: {data: {schema: {label: {columm: 1}}}}"),
+              HasSubstr("spec.data.schema.label.columm: unknown field; did you mean `column`?"));
+  EXPECT_THAT(error(kPool, job + "sepc: {}"), HasSubstr("sepc: unknown field; did you mean `spec`?"));
+  EXPECT_THAT(error(kPool, "apiVersion: medley.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: j, anotations: {}}"),
+              HasSubstr("metadata.anotations: unknown field; did you mean `annotations`?"));
+  const std::string pool = std::string(kPool).substr(0, std::string(kPool).find("spec:"));
+  EXPECT_THAT(error(pool + "spec: {limits: 3}\n---\n", kJob),
+              HasSubstr("ResourcePool a: spec.limits: unknown field; did you mean `limit`?"));
+}
+
+TEST_F(ManifestsTest, UnknownFieldsOfVolumesAndPodTemplatesAreRefused) {
+  const std::string job = std::string(kJob).substr(0, std::string(kJob).find("spec:"));
+  EXPECT_THAT(Load(kPool + job + "spec: {data: {volume: {hostpath: {path: /d}, mountPath: /data}}}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("spec.data.volume.hostpath: unknown field; did you mean `hostPath`?")));
+  EXPECT_THAT(Load(kPool + job + "spec: {template: {spec: {containers: [{name: worker, $patch: merge, imgae: x}]}}}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("TrainingJob j: spec.template.spec.containers[0].imgae: unknown field; did you mean "
+                                 "`image`?")));
+  EXPECT_THAT(Load(kPool + job +
+                   "spec: {template: {spec: {$setElementOrder/containers: [], containers: [{$patch: delete, name: "
+                   "sidecar}]}}, checkpoint: {volume: {nfs: {server: s, path: /p}, mountPath: /c}}}"),
+              base::IsOk());
+}
+
+TEST_F(ManifestsTest, AVersionThatDoesNotExistIsRefused) {
+  EXPECT_THAT(Load(std::string(kPool) + "apiVersion: medley.dev/v1\nkind: TrainingJob\nmetadata: {name: j}"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must be medley.dev/v1alpha1")));
+}
+
+TEST_F(ManifestsTest, TheExamplesHaveNoUnknownField) {
+  const std::filesystem::path root(std::getenv("MEDLEY_SOURCE_DIR"));
+  EXPECT_THAT(LoadManifests(root / "examples/adult.yaml"), base::IsOk());
 }
 
 TEST(BundledCrdsTest, AreTheFilesOfDeploy) {

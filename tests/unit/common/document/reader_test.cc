@@ -158,6 +158,16 @@ TEST(ReaderTest, UnknownFieldsHaveTheirFullPath) {
                     }),
               IsOk());
   EXPECT_THAT(After("x: null", [](const Reader&) {}), StatusIs(kRefused, "x: unknown field"));
+  // The closest of the fields that were looked for in that object.
+  EXPECT_THAT(After("feeds: [{name: a, perod: 3s}]",
+                    [](const Reader& root) {
+                      root.String("period");
+                      for (const Reader& feed : root.List("feeds")) {
+                        feed.RequiredString("name");
+                        feed.Duration("period", base::seconds(1));
+                      }
+                    }),
+              StatusIs(kRefused, "feeds[0].perod: unknown field; did you mean `period`?"));
   // Of a borrowed tree nothing is unknown.
   const nlohmann::json tree = {{"a", 1}, {"b", "2"}};
   const Reader reader(tree, "status");

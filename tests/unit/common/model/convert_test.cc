@@ -62,7 +62,7 @@ TEST(ConvertTest, YamlRequestWithDefaults) {
 
 TEST(ConvertTest, RefusalsNameThePath) {
   EXPECT_THAT(Parse("model: {layers: [{name: a}, {nmae: b}]}"),
-              StatusIs(kInvalid, "model.layers[1].nmae: unknown field"));
+              StatusIs(kInvalid, "model.layers[1].nmae: unknown field; did you mean `name`?"));
   EXPECT_THAT(Parse("model: {layers: {a: 1}}"), StatusIs(kInvalid, HasSubstr("model.layers: must be a list")));
   EXPECT_THAT(Parse("resources: [{limit: 1.5}]"),
               StatusIs(kInvalid, HasSubstr("resources[0].limit: must be an integer")));

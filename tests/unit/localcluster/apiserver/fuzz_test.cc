@@ -51,7 +51,11 @@ constexpr const char* kPaths[] = {"/api/v1/namespaces/default/pods",
 
 class Fuzzer {
  public:
-  Fuzzer() : registry_(definitions_), store_(100, 100), rest_(registry_, store_, clock_, 1), api_({}, rest_, faults_) {
+  Fuzzer()
+      : registry_(definitions_),
+        store_(100, 100),
+        rest_(registry_, store_, clock_, [rng = base::Rng(1)]() mutable { return rng.Next(); }),
+        api_({}, rest_, faults_) {
     HttpRequest ns = Request("POST", "/api/v1/namespaces");
     ns.body = R"({"metadata":{"name":"default"}})";
     EXPECT_EQ(api_.Handle(ns).code, 201);

@@ -67,10 +67,11 @@ TEST_F(SchemaTest, PrunesAndDefaults) {
       "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
       "map":{"type":"object","additionalProperties":{"type":"string"}}}})");
   const Schema schema(&document, &definitions_);
-  Json value = Json::parse(R"({"x":1,"a":{"y":2},"any":{"z":3},"map":{"k":"v"}})");
-  std::vector<std::string> unknown;
+  Json value = Json::parse(R"({"maps":1,"a":{"y":2},"any":{"z":3},"map":{"k":"v"}})");
+  std::vector<UnknownField> unknown;
   Prune(&value, schema, "", &unknown);
-  EXPECT_THAT(unknown, testing::ElementsAre("a.y", "x"));
+  EXPECT_THAT(unknown,
+              testing::ElementsAre(testing::FieldsAre("a.y", ""), testing::FieldsAre("maps", "; did you mean `map`?")));
   ApplyDefaults(&value, schema);
   EXPECT_EQ(value, Json::parse(R"({"a":{"b":3},"any":{"z":3},"map":{"k":"v"}})"));
   Json empty = Json::object();

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 #include "kube/object.h"
 #include "localcluster/apiserver/faults.h"
@@ -173,6 +174,21 @@ TEST_F(ServerTest, BodiesAndConnectionsAreBounded) {
   EXPECT_EQ(large.code, 413);
   server_->Stop();
   server_->Stop();  // idempotent
+}
+
+// Issue 12: every cluster gave its first job the same UID, so a job counted the journal of another one as its own.
+TEST_F(ServerTest, UidsAreRandomUnlessATestBringsItsOwnNumbers) {
+  const auto uid = [&](ApiServerOptions options) {
+    Start(std::move(options));
+    return Call("POST", kMaps, R"({"metadata":{"name":"a"}})").body["metadata"].value("uid", "");
+  };
+  const std::string first = uid({});
+  EXPECT_THAT(first, testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+  EXPECT_NE(uid({}), first);
+  const auto numbers = [] { return [rng = base::Rng(7)]() mutable { return rng.Next(); }; };
+  const std::string reproducible = uid({.random = numbers()});
+  EXPECT_NE(reproducible, first);
+  EXPECT_EQ(uid({.random = numbers()}), reproducible);
 }
 
 TEST_F(ServerTest, TokensAreRequired) {

@@ -59,7 +59,7 @@ TEST_F(DatasetTest, ReadsRows) {
 TEST_F(DatasetTest, NamesTheLineOfABadRow) {
   EXPECT_THAT(Error("1,a,3\n0,b,x7\n"), HasSubstr("x.csv:2: column 2: 'x7' is not a number"));
   EXPECT_THAT(Error("1,a,3\n\n0,b\n"), HasSubstr("x.csv:3: the line has 2 columns, the schema needs 3"));
-  EXPECT_THAT(Error("2,a,3\n"), HasSubstr("x.csv:1: column 0: the label '2' is neither 0 nor 1"));
+  EXPECT_THAT(Error("1,a,3\n2,a,3\n"), HasSubstr("x.csv:2: column 0: the label '2' is neither 0 nor 1"));
   EXPECT_THAT(Error("1,\"a,3\n"), HasSubstr("x.csv:1: a quoted field has no closing quote"));
   EXPECT_THAT(Error("1,a,inf\n"), HasSubstr("not a number"));
   spec_.schema.header = true;
@@ -86,13 +86,33 @@ TEST_F(DatasetTest, LabelsIgnoreATrailingDot) {
   EXPECT_EQ((*data)->all().labels, (std::vector<float>{1, 0, 1}));
 }
 
+// Issue 12: `positive: "Yes"` where the file says `yes` trained on one class and reported a log loss of 0.
+TEST_F(DatasetTest, LabelsOfOneClassAreRefusedWithTheValuesSeen) {
+  EXPECT_THAT(
+      Error("no,a,1\nyes,b,2\nno,c,3\n"),
+      HasSubstr("x.csv: the label in column 0 is neither 0 nor 1 in any row: it holds \"no\" (2 rows), \"yes\""));
+  EXPECT_THAT(Error("0,a,1\n0,b,2\n"), HasSubstr("is 0 in every row that can be used: it holds \"0\" (2 rows)"));
+  spec_.schema.label_positive = "Yes";
+  EXPECT_THAT(Error("no,a,1\nyes,b,2\nno,c,3\n"),
+              HasSubstr("x.csv: the label in column 0 is never \"Yes\", the value of "
+                        "spec.data.schema.label.positive: it holds \"no\" (2 rows), \"yes\" (1 row)"));
+}
+
+TEST_F(DatasetTest, AClassWhoseRowsAreAllBadIsMissing) {
+  spec_.max_bad_rows = 5;
+  EXPECT_THAT(
+      Error("0,a,1\n1,b,x\n0,c,3\n"),
+      HasSubstr("all rows of one class are among those that cannot be parsed; the labels are \"0\" (2 rows), "));
+  EXPECT_THAT(Error("no,a,1\nyes,b,2\n"), HasSubstr("is neither 0 nor 1 in any row: it holds \"no\" (1 row), \"yes\""));
+}
+
 TEST_F(DatasetTest, BucketsAreFieldsAndTestTakesTheTransformOfTrain) {
   spec_.schema.numeric_buckets = 4;
   std::string text;
-  for (int i = 0; i < 100; ++i) text += "1,a," + std::to_string(i) + "\n";
+  for (int i = 0; i < 100; ++i) text += std::to_string(i % 2) + ",a," + std::to_string(i) + "\n";
   const auto train = *Load(text);
   EXPECT_EQ(train->shape(), (SampleShape{2, 1}));
-  const auto test = *Load("0,a,0\n0,a,99\n0,a,500\n", &train->transform());
+  const auto test = *Load("0,a,0\n1,a,99\n0,a,500\n", &train->transform());
   EXPECT_EQ(test->all().ids[1], train->all().ids[1]);
   EXPECT_EQ(test->all().ids[3], train->all().ids[199]);
   EXPECT_EQ(test->all().ids[5], train->all().ids[199]);

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
+#include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
 
@@ -149,6 +153,25 @@ TEST(ProfilerTest, MissingDataIsNotFound) {
   options.job.data.train.uri = "file:///no/such/file.csv";
   EXPECT_EQ(RunProfiler(options).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(output.str(), "");
+}
+
+// The profiler is the first reader of a new job's data, so it also looks at those that are read at the end.
+TEST(ProfilerTest, RefusesDataOfOneClass) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  FixedProbe probe;
+  ProfilerOptions options{
+      .job = Adult(), .resource_type = "cpu-spot", .clock = &clock, .output = &output, .probe = &probe};
+  const auto folder = base::MakeTempDir("profiler");
+  ASSERT_EQ(base::ToString(folder.status()), "OK");
+  const std::string test = *folder / "test.csv";
+  std::ofstream(test) << "39,a,1,a,1,a,a,a,a,a,1,1,1,a,<=50K\n";
+  options.job.data.test = {"file://" + test, "csv"};
+  EXPECT_THAT(base::ToString(RunProfiler(options)), HasSubstr(test + ": the label in column 14 is never \">50K\""));
+  options.job.data.test.reset();
+  options.job.data.schema.label_positive = ">50k";
+  EXPECT_THAT(base::ToString(RunProfiler(options)), HasSubstr("adult.train.csv: the label in column 14 is never"));
+  base::RemoveTempDir(*folder);
 }
 
 }  // namespace

@@ -285,6 +285,27 @@ TEST_F(CoordinatorServerTest, ARestartedCoordinatorContinues) {
   EXPECT_EQ(trainer.samples(), 2 * kRows);
 }
 
+// Issue 12: a second run with other hyper-parameters reported the results of the first, whose journal it found.
+TEST_F(CoordinatorServerTest, TheJournalOfAnotherTrainingIsRefused) {
+  CoordinatorOptions options = Options();
+  options.core.job_digest = "aaaa";
+  {
+    auto server = CoordinatorServer::Start(options, clock_);
+    ASSERT_THAT(server, IsOk());
+    ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  }
+  options.core.job_digest = "bbbb";
+  EXPECT_THAT(CoordinatorServer::Start(options, clock_),
+              StatusIs(absl::StatusCode::kInvalidArgument,  // permanent: no restart helps
+                       HasSubstr("the journal in " + root_.string() +
+                                 " belongs to a job with another model, schema, data or training (its digest is aaaa, "
+                                 "this job's is bbbb)")));
+  for (const char* same : {"aaaa", ""}) {  // "": a coordinator that does not know its own
+    options.core.job_digest = same;
+    EXPECT_THAT(CoordinatorServer::Start(options, clock_), IsOk());
+  }
+}
+
 TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {
   auto server = CoordinatorServer::Start(Options(), clock_);
   ASSERT_THAT(server, IsOk());

@@ -1,0 +1,189 @@
+#include "cli/run/local_nodes.h"
+
+#include <absl/strings/str_join.h>
+
+#include <map>
+
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr char kSimulate[] = "run.medley.dev/simulate";
+constexpr char kSimulatedLabel[] = "run.medley.dev/simulated";
+// Of simulated nodes: coordinators and profilers need resources in addition to the units of the pools.
+constexpr double kSpareCpu = 8;
+constexpr double kSpareMemory = 16.0 * (1 << 30);
+// What a coordinator requests (operator/builders/coordinator_resources.h), beside which a unit must fit.
+constexpr double kCoordinatorCpu = 0.1;
+constexpr double kCoordinatorMemory = 128.0 * (1 << 20);
+
+using Labels = std::map<std::string, std::string>;
+using Amounts = std::map<std::string, double>;
+
+Labels SelectorOf(const kube::Object& pool) {
+  Labels labels;
+  const kube::Json& selector = pool.At("/spec/nodeSelector");
+  if (!selector.is_object()) return labels;
+  for (const auto& [key, value] : selector.items()) {
+    if (value.is_string()) labels[key] = value.get<std::string>();
+  }
+  return labels;
+}
+
+Amounts UnitOf(const kube::Object& pool) {
+  Amounts amounts;
+  const kube::Json& unit = pool.At("/spec/unit/resources");
+  if (!unit.is_object()) return amounts;
+  for (const auto& [name, quantity] : unit.items()) {
+    const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
+    amounts[name] = base::ParseQuantity(text).value_or(0);
+  }
+  return amounts;
+}
+
+std::map<std::string, std::string> ToQuantities(const Amounts& amounts) {
+  std::map<std::string, std::string> quantities;
+  for (const auto& [name, value] : amounts) quantities[name] = base::FormatDecimal(value, 3);
+  return quantities;
+}
+
+absl::StatusOr<bool> IsSimulated(const kube::Object& pool) {
+  const std::string value = pool.annotation(kSimulate);
+  if (value != "" && value != "true" && value != "false") {
+    return base::InvalidArgument("ResourcePool {}: the annotation {} must be \"true\" or \"false\", is \"{}\"",
+                                 pool.key().name, kSimulate, value);
+  }
+  return value == "true";
+}
+
+// Whether the pool stands for machines with GPUs.
+bool IsGpuPool(const kube::Object& pool, const Amounts& unit) {
+  if (pool.String("/spec/class") == "GPU") return true;
+  for (const auto& [name, amount] : unit) {
+    if (name.ends_with("/gpu") && amount > 0) return true;
+  }
+  return false;
+}
+
+class Builder {
+ public:
+  explicit Builder(const kube::Machine& machine) : machine_(machine) {
+    real_.name = "local";
+    real_.allocatable = ToQuantities(
+        {{"cpu", static_cast<double>(machine.cpus)}, {"memory", static_cast<double>(machine.memory_bytes)}});
+  }
+
+  absl::Status Add(const kube::Object& pool) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool simulated, IsSimulated(pool));
+    if (simulated) {
+      AddSimulated(pool);
+      return absl::OkStatus();
+    }
+    const Amounts unit = UnitOf(pool);
+    const Labels labels = SelectorOf(pool);
+    const std::string problem = Problem(pool, unit, labels);
+    if (problem.empty()) {
+      real_.labels.insert(labels.begin(), labels.end());
+      ++usable_;
+      return absl::OkStatus();
+    }
+    const std::string sentence = fmt::format(
+        "ResourcePool {}: no unit can run on this machine: {}. To simulate the pool on this machine's CPUs, "
+        "set its annotation {}: \"true\"",
+        pool.key().name, problem, kSimulate);
+    if (labels.empty() && Lacking(unit).empty()) return base::InvalidArgument("{}", sentence);
+    remarks_.push_back(sentence);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<LocalNodes> Finish() {
+    if (usable_ == 0) return base::InvalidArgument("{}", absl::StrJoin(remarks_, "\n"));
+    LocalNodes local;
+    local.nodes.push_back(real_);
+    for (auto& [labels, node] : simulated_) {
+      node.amounts["cpu"] += kSpareCpu;
+      node.amounts["memory"] += kSpareMemory;
+      kube::VirtualNode made{.name = node.name, .labels = labels, .allocatable = ToQuantities(node.amounts)};
+      made.labels[kSimulatedLabel] = "true";
+      local.nodes.push_back(std::move(made));
+    }
+    // Without a pool of its own it would only be one more node for coordinators.
+    if (simulated_names_.size() == static_cast<size_t>(usable_)) local.nodes.erase(local.nodes.begin());
+    local.remarks = remarks_;
+    if (!simulated_names_.empty()) {
+      local.remarks.push_back(
+          fmt::format("simulated, because the file asks for it ({}): {}. Their units are limited parts of this "
+                      "machine, which has {}",
+                      kSimulate, absl::StrJoin(simulated_names_, ", "), machine_.ToString()));
+    }
+    return local;
+  }
+
+ private:
+  struct Simulated {
+    std::string name;
+    Amounts amounts;
+  };
+
+  void AddSimulated(const kube::Object& pool) {
+    Simulated& node = simulated_[SelectorOf(pool)];
+    if (node.name.empty()) node.name = "local-" + pool.key().name;
+    const kube::Json& limit = pool.At("/spec/limit");
+    const double units = limit.is_number() ? limit.get<double>() : 0;
+    for (const auto& [name, amount] : UnitOf(pool)) node.amounts[name] += units * amount;
+    simulated_names_.push_back(pool.key().name);
+    ++usable_;
+  }
+
+  // Of the resource, beside a coordinator.
+  double FreeOf(const std::string& resource) const {
+    if (resource == "cpu") return machine_.cpus - kCoordinatorCpu;
+    return resource == "memory" ? static_cast<double>(machine_.memory_bytes) - kCoordinatorMemory : 0;
+  }
+  // "2 cpu" for the first resource of which a unit needs more than there is; empty when it fits.
+  std::string Lacking(const Amounts& unit) const {
+    for (const auto& [name, amount] : unit) {
+      if (amount > FreeOf(name)) return base::FormatDecimal(amount, 3) + " " + name;
+    }
+    return "";
+  }
+
+  // Why no unit of the pool can run on the machine; empty when one can.
+  std::string Problem(const kube::Object& pool, const Amounts& unit, const Labels& labels) const {
+    if (IsGpuPool(pool, unit)) {
+      return machine_.gpus == 0 ? fmt::format("it needs a GPU, and the machine has {}", machine_.ToString())
+                                : "it needs a GPU, and the workers of this version compute on CPUs only";
+    }
+    if (const std::string lacking = Lacking(unit); !lacking.empty()) {
+      return fmt::format("a unit needs {}, and the machine has {}, of which the coordinator needs {} CPU", lacking,
+                         machine_.ToString(), kCoordinatorCpu);
+    }
+    for (const auto& [key, value] : labels) {
+      const auto it = real_.labels.find(key);
+      if (it != real_.labels.end() && it->second != value) {
+        return fmt::format("its nodeSelector says {}={}, that of an earlier pool says {}={}, and this is one machine",
+                           key, value, key, it->second);
+      }
+    }
+    return "";
+  }
+
+  const kube::Machine& machine_;
+  kube::VirtualNode real_;
+  std::map<Labels, Simulated> simulated_;
+  std::vector<std::string> simulated_names_;
+  std::vector<std::string> remarks_;
+  int usable_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine) {
+  Builder builder(machine);
+  for (const kube::Object& pool : pools) MEDLEY_RETURN_IF_ERROR(builder.Add(pool));
+  return builder.Finish();
+}
+
+}  // namespace medley::cli

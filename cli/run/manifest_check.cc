@@ -1,0 +1,86 @@
+#include "cli/run/manifest_check.h"
+
+#include <memory>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/document/parse.h"
+#include "localcluster/apiserver/registry.h"
+#include "localcluster/apiserver/shape.h"
+#include "operator/api/crds.h"
+
+namespace medley::cli {
+namespace {
+
+using kube::apiserver::UnknownField;
+
+constexpr size_t kMostNamed = 10;
+constexpr const char* kVolume = "io.k8s.api.core.v1.Volume";
+constexpr const char* kPodSpec = "io.k8s.api.core.v1.PodSpec";
+
+// The parts of our kinds that may be anything by the CRD's schema, and the types of Kubernetes that they are.
+struct OpenPart {
+  const char* path;  // below the object
+  const char* type;
+};
+constexpr OpenPart kOpenParts[] = {
+    {"/spec/data/volume", kVolume},           {"/spec/checkpoint/volume", kVolume},
+    {"/spec/template/spec", kPodSpec},        {"/spec/template/coordinator/spec", kPodSpec},
+    {"/spec/template/server/spec", kPodSpec}, {"/spec/template/trainer/spec", kPodSpec},
+};
+
+// "spec.data.volume" of "/spec/data/volume".
+std::string Dotted(std::string path) {
+  std::replace(path.begin(), path.end(), '/', '.');
+  return path.substr(1);
+}
+
+void CheckOpenPart(const kube::Object& object, const OpenPart& part, const kube::apiserver::Definitions& definitions,
+                   std::vector<UnknownField>& unknown) {
+  kube::Json value = object.At(part.path);
+  if (!value.is_object()) return;
+  if (part.type == kVolume) value.erase("mountPath");
+  std::vector<UnknownField> found;
+  kube::apiserver::Prune(&value, definitions.Find(part.type), Dotted(part.path), &found);
+  for (UnknownField& field : found) {
+    const bool patch = field.path.find(".$") != std::string::npos;  // a directive of a strategic merge patch
+    if (!patch) unknown.push_back(std::move(field));
+  }
+}
+
+absl::Status Refuse(const kube::Object& object, const std::vector<UnknownField>& unknown) {
+  std::string list;
+  for (size_t i = 0; i < unknown.size() && i < kMostNamed; ++i) {
+    list += (i > 0 ? "\n  " : "") + unknown[i].path + ": unknown field" + unknown[i].hint;
+  }
+  if (unknown.size() > kMostNamed) list += fmt::format("\n  and {} more", unknown.size() - kMostNamed);
+  return base::InvalidArgument("{} {}: {}", object.kind(), object.key().name, list);
+}
+
+}  // namespace
+
+absl::Status CheckFields(const kube::Object& object) {
+  const kube::apiserver::Definitions definitions;
+  kube::apiserver::Registry registry(definitions);
+  for (const auto& [name, text] : ops::BundledCrds()) {
+    MEDLEY_ASSIGN_OR_RETURN(const kube::Json crd, document::Parse(text));
+    registry.SetCrd(crd);
+  }
+  const std::string api_version = object.api_version();
+  const size_t slash = api_version.find('/');
+  const kube::apiserver::InfoPtr info =
+      slash == std::string::npos
+          ? nullptr
+          : registry.FindKind(api_version.substr(0, slash), api_version.substr(slash + 1), object.kind());
+  if (info == nullptr || info->builtin) {
+    return base::InvalidArgument("{} {}: apiVersion {} has no such kind; it must be medley.dev/v1alpha1", object.kind(),
+                                 object.key().name, api_version);
+  }
+  std::vector<UnknownField> unknown;
+  kube::Json copy = object.json();
+  kube::apiserver::Prune(&copy, info->schema, "", &unknown);
+  for (const OpenPart& part : kOpenParts) CheckOpenPart(object, part, definitions, unknown);
+  return unknown.empty() ? absl::OkStatus() : Refuse(object, unknown);
+}
+
+}  // namespace medley::cli

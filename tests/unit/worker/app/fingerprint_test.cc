@@ -1,0 +1,64 @@
+#include "worker/app/fingerprint.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace medley::worker {
+namespace {
+
+using model::JobSpec;
+
+JobSpec Changed(const std::function<void(JobSpec&)>& change) {
+  JobSpec spec;
+  spec.data.train = {"file:///a.csv", "csv"};
+  spec.data.schema.label_column = 1;
+  change(spec);
+  return spec;
+}
+
+const JobSpec kBase = Changed([](JobSpec&) {});
+
+TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
+  for (const auto& change : std::vector<std::function<void(JobSpec&)>>{
+           [](JobSpec& s) { s.model.hidden = {8}; },
+           [](JobSpec& s) { s.data.train.uri = "file:///b.csv"; },
+           [](JobSpec& s) { s.data.schema.label_column = 2; },
+           [](JobSpec& s) { s.training.learning_rate = 0.5; },
+           [](JobSpec& s) { s.training.batch_size = 64; },
+           [](JobSpec& s) { s.training.optimizer = "sgd"; },
+           [](JobSpec& s) { s.training.seed = 2; },
+       }) {
+    EXPECT_NE(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
+    EXPECT_NE(JobDigest(Changed(change)), JobDigest(kBase));
+  }
+}
+
+TEST(FingerprintTest, EpochsTestDataLabelsAndFineDifferencesAreOfTheJob) {
+  for (const auto& change : std::vector<std::function<void(JobSpec&)>>{
+           [](JobSpec& s) { s.training.epochs = 2; },
+           [](JobSpec& s) { s.training.learning_rate += 1e-9; },  // of which the fingerprint has six digits
+           [](JobSpec& s) {
+             s.data.test = {"file:///t.csv", "csv"};
+           },
+           [](JobSpec& s) { s.data.train.format = "tsv"; },
+           [](JobSpec& s) { s.data.schema.label_positive = "yes"; },
+           [](JobSpec& s) { s.data.schema.header = true; },
+       }) {
+    EXPECT_EQ(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
+    EXPECT_NE(JobDigest(Changed(change)), JobDigest(kBase));
+  }
+}
+
+TEST(FingerprintTest, HowAJobIsRunChangesNothing) {
+  const JobSpec other = Changed([](JobSpec& s) {
+    s.training.micro_batches = 1;
+    s.checkpoint = {5, 1, "/elsewhere"};
+    s.data.max_bad_rows = 9;
+  });
+  EXPECT_EQ(JobDigest(other), JobDigest(kBase));
+  EXPECT_EQ(ModelFingerprint(other), ModelFingerprint(kBase));
+}
+
+}  // namespace
+}  // namespace medley::worker

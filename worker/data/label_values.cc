@@ -1,0 +1,115 @@
+#include "worker/data/label_values.h"
+
+#include <absl/strings/str_join.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <vector>
+
+#include "common/base/closest.h"
+#include "common/base/status.h"
+#include "worker/data/source.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kMostValues = 1000;  // of which rows are counted; further ones are "other values"
+constexpr size_t kMostNamed = 8;
+constexpr size_t kLongestValue = 40;
+
+std::string Quoted(std::string_view value) {
+  if (value.size() <= kLongestValue) return fmt::format("\"{}\"", value);
+  return fmt::format("\"{}...\"", value.substr(0, kLongestValue));
+}
+
+std::string Rows(int64_t rows) { return fmt::format("({} {})", rows, rows == 1 ? "row" : "rows"); }
+
+}  // namespace
+
+std::string_view LabelText(std::string_view value) {
+  if (!value.empty() && value.back() == '.') value.remove_suffix(1);
+  return value;
+}
+
+void LabelValues::Add(std::string_view line) {
+  if (Trim(line).empty() || !SplitCsv(line, delimiter_, fields_).ok()) return;
+  const auto column = static_cast<size_t>(schema_.label_column);
+  if (column >= fields_.values.size()) return;
+  const std::string_view label = LabelText(fields_.values[column]);
+  if (label.empty()) return;
+  const bool named = !schema_.label_positive.empty();
+  if (label == (named ? LabelText(schema_.label_positive) : "1")) {
+    ++positives_;
+  } else if (named || label == "0") {
+    ++negatives_;
+  }
+  const auto it = rows_.find(label);
+  if (it != rows_.end()) {
+    ++it->second;
+  } else if (rows_.size() < kMostValues) {
+    rows_.emplace(label, 1);
+  } else {
+    ++more_rows_;
+  }
+}
+
+std::string LabelValues::Describe() const {
+  std::vector<std::pair<std::string, int64_t>> values(rows_.begin(), rows_.end());
+  std::ranges::stable_sort(values, std::ranges::greater(), &std::pair<std::string, int64_t>::second);
+  std::vector<std::string> parts;
+  int64_t other_rows = more_rows_;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i < kMostNamed) {
+      parts.push_back(fmt::format("{} {}", Quoted(values[i].first), Rows(values[i].second)));
+    } else {
+      other_rows += values[i].second;
+    }
+  }
+  std::string text = absl::StrJoin(parts, ", ");
+  if (other_rows > 0) text += fmt::format(" and other values {}", Rows(other_rows));
+  return text;
+}
+
+absl::Status LabelValues::Check(std::string_view path) const {
+  if (rows_.empty() || HasBothClasses()) return absl::OkStatus();
+  const std::string where = fmt::format("{}: the label in column {}", path, schema_.label_column);
+  if (schema_.label_positive.empty()) {
+    const char* problem = positives_ > 0   ? "is 1 in every row that can be used"
+                          : negatives_ > 0 ? "is 0 in every row that can be used"
+                                           : "is neither 0 nor 1 in any row";
+    return base::InvalidArgument(
+        "{} {}: it holds {}. Rows of both classes are needed; for text labels name the one that counts as 1 in "
+        "spec.data.schema.label.positive",
+        where, problem, Describe());
+  }
+  if (positives_ > 0) {
+    return base::InvalidArgument(
+        "{} is always the value of spec.data.schema.label.positive: it holds {}. Rows of both classes are needed",
+        where, Describe());
+  }
+  std::vector<std::string> values;
+  for (const auto& [value, rows] : rows_) values.push_back(value);
+  const std::string hint = base::DidYouMean(schema_.label_positive, values);
+  return base::InvalidArgument(
+      "{} is never {}, the value of spec.data.schema.label.positive: it holds {}{} Rows of both classes are needed",
+      where, Quoted(schema_.label_positive), Describe(), hint.empty() ? "." : hint);
+}
+
+absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec, const std::string& root,
+                         std::stop_token stop) {
+  MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
+  std::ifstream stream(file.path, std::ios::binary);
+  if (!stream) return base::ErrnoStatus(errno, "opening " + file.path);
+  LabelValues values(spec.schema, file.delimiter);
+  std::string line;
+  if (spec.schema.header) std::getline(stream, line);
+  while (!values.HasBothClasses() && std::getline(stream, line)) {
+    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file.path);
+    values.Add(line);
+  }
+  if (stream.bad()) return base::Unavailable("reading {} failed", file.path);
+  return values.Check(file.path);
+}
+
+}  // namespace medley::worker
