@@ -3,7 +3,9 @@
 //
 // A unit of a plan counts from the moment in which it is reserved until it is released, whether its pod exists or not:
 // against the limit of its pool, against the quotas of its namespace, and on a node that has room for it. So two jobs
-// never get the same unit. The pods of a plan exist beside those of the plan before it, until the switch; so a job may
+// never get the same unit. A profiler holds a unit of its pool in the same way, from before its pod is created until the
+// pod has ended. A coordinator holds no unit, but room on a node and in the quotas; where a cluster has no room for it, an
+// autoscaler may bring a node, so only a quota refuses it. The pods of a plan exist beside those of the plan before it, until the switch; so a job may
 // hold what is free, and what it holds already and can keep: units of its plan in the same pool and zone that are not
 // on a node with a notice.
 //
@@ -45,14 +47,17 @@ struct UnitOwner {
   std::string uid;
 };
 
-// A unit of a plan: the pod that exists or will exist, and what it requests. Units of the same kind share the pointers,
-// which are not null.
+enum class Holder { kMember, kProfiler, kCoordinator };
+
+// A pod that exists or will exist, and what it requests: a unit of a plan, the unit on which a profiler measures, or a
+// coordinator. Units of the same kind share the pointers, which are not null.
 struct PlannedUnit {
   kube::Key pod;
-  std::shared_ptr<const ResourcePool> pool;
+  std::shared_ptr<const ResourcePool> pool;  // null: a coordinator, which holds no unit
   std::shared_ptr<const PodDemand> demand;
   // Of the plan in force while the job moves to another one: it counts, but the next plan cannot have it.
   bool until_switch = false;
+  Holder holder = Holder::kMember;
 };
 
 class CapacityView {
@@ -81,7 +86,7 @@ class CapacityView {
   // pinned to a zone.
   PoolZones ZonesOf(const ResourcePool& pool, const PodDemand& unit) const;
 
-  // Reserves the units of a plan instead of those that the job has reserved before, all or none. Errors:
+  // Reserves units instead of those that the owner has reserved before, all or none. Errors:
   // ResourceExhausted: other jobs have got units since they were counted. FailedPrecondition: the units are free only
   // once the pods of the job's present plan are deleted.
   absl::Status Reserve(const UnitOwner& owner, const std::vector<PlannedUnit>& units);
@@ -89,6 +94,8 @@ class CapacityView {
   void Restore(const UnitOwner& owner, const std::vector<PlannedUnit>& units);
   // Only what pods of the job hold counts from now on.
   void Release(const std::string& uid);
+  // The same for whatever jobs of this name have reserved.
+  void ReleaseJob(const kube::Key& job);
   // True when something may have become free since the last call: units, room on nodes, or quotas.
   bool TakeFreed();
 
@@ -105,14 +112,15 @@ class CapacityView {
     std::string node;  // bound or nominated; empty: the pod waits for a node
     PodAmounts amounts;
     QuotaSubject subject;
-    kube::Key job;  // empty: the pod does not belong to a TrainingJob
-    bool is_unit = false;
+    kube::Key job;           // empty: the pod does not belong to a TrainingJob
+    bool is_member = false;  // a trainer or a server: a later plan of the job may have its unit
+    bool is_unit = false;    // a member or a profiler
     std::string pool;
     std::string zone;  // that the pod is pinned to; empty: any
     bool terminating = false;
     bool exists = true;                       // false: only reserved
     bool until_switch = false;                // PlannedUnit::until_switch; of reserved units
-    std::shared_ptr<const PodDemand> demand;  // of a unit that waits for a node
+    std::shared_ptr<const PodDemand> demand;  // of a pod of a job that waits for a node
     bool operator==(const PodFacts& other) const;
   };
   struct PoolCount {

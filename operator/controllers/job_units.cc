@@ -76,10 +76,15 @@ std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& jo
       demand = std::make_shared<const PodDemand>(
           deps.capacity.Demand(MemberPod(job, slot, *pool->second, deps.options.worker, "", 0)));
     }
-    units.push_back({{job.key().ns, slot.member}, pool->second, demand, leaves});
+    units.push_back({{job.key().ns, slot.member}, pool->second, demand, leaves, Holder::kMember});
   };
   for (const MemberSlot& slot : slots) add(slot, false);
   for (const MemberSlot& slot : until_switch) add(slot, true);
+  if (slots.empty()) return units;
+  // Last, so that it takes the room that the members leave.
+  const kube::Object coordinator = CoordinatorPod(job, deps.options.worker);
+  units.push_back({coordinator.key(), nullptr, std::make_shared<const PodDemand>(deps.capacity.Demand(coordinator)),
+                   false, Holder::kCoordinator});
   return units;
 }
 

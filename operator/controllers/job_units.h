@@ -8,7 +8,8 @@
 
 namespace medley::ops {
 
-// The units of a plan, and of the plan in force that it replaces. A slot whose pool does not exist has none.
+// The units of a plan, and of the plan in force that it replaces, and the room for the coordinator. A slot whose pool
+// does not exist has none; no slots have none at all.
 std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
                                       const std::vector<MemberSlot>& until_switch);
 

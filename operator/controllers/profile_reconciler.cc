@@ -11,6 +11,7 @@
 #include "operator/api/worker_state.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 #include "operator/lifecycle/lifecycle.h"
 #include "operator/records/profile_store.h"
@@ -19,6 +20,8 @@ namespace medley::ops {
 namespace {
 
 constexpr base::nanoseconds kCacheRetry = base::milliseconds(200);
+// A pod that was created and that the cache does not show after this time does not exist any more.
+constexpr base::nanoseconds kCachePatience = base::seconds(30);
 
 bool MayUse(const TrainingJob& job, const ResourcePool& pool) {
   const bool named = std::find(job.pools.begin(), job.pools.end(), pool.name) != job.pools.end();
@@ -43,6 +46,9 @@ bool IsOwn(const JobDeps& deps, const kube::Object& pod) {
   const kube::ObjectPtr job = deps.stores.jobs.Get({pod.key().ns, owner->name});
   return job != nullptr && job->uid() == owner->uid && ManagedByThisOperator(*job);
 }
+
+// Owns the unit of the profiler in CapacityView; differs from every UID of a job.
+std::string OwnerId(const ProfileId& id) { return "profile " + KeyOf(id).ToString(); }
 
 int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
   const auto pods = deps.stores.pods.ByIndex("owner", job.uid());
@@ -171,6 +177,27 @@ absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::W
   return absl::OkStatus();
 }
 
+absl::Status ProfileReconciler::ReserveUnit(const ProfileId& id, const profiling::World& world) {
+  const kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
+  PlannedUnit unit{pod.key(), std::make_shared<const ResourcePool>(*world.pool),
+                   std::make_shared<const PodDemand>(deps_.capacity.Demand(pod)), false, Holder::kProfiler};
+  return deps_.capacity.Reserve({world.job->key(), OwnerId(id)}, {std::move(unit)});
+}
+
+bool ProfileReconciler::HoldsUnit(const ProfileId& id, const profiling::World& world) {
+  base::MutexLock lock(mutex_);
+  const auto unseen = unseen_.find(id);
+  if (unseen == unseen_.end()) return !world.pods.empty();
+  if (world.pods.empty() && world.steady - unseen->second < kCachePatience) return true;
+  unseen_.erase(unseen);
+  return !world.pods.empty();
+}
+
+void ProfileReconciler::ReleaseUnit(const ProfileId& id) {
+  deps_.capacity.Release(OwnerId(id));
+  ReportFreed(deps_);
+}
+
 absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::World& world) {
   // The cache may not show a profile that was stored a moment ago. Measuring takes seconds and costs money, so the API
   // server itself is asked first.
@@ -182,6 +209,10 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   pod.SetLabel(kProfileLabel, id.hash);
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
   const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
+  if (made.ok() || kube::IsAlreadyExists(made)) {
+    base::MutexLock lock(mutex_);
+    unseen_[id] = world.steady;
+  }
   if (made.ok()) deps_.metrics.CountCreatedPods(1);
   if (!kube::IsAlreadyExists(made)) return made;
   const auto existing = deps_.client.Get(kube::resources::Pods(), pod.key());
@@ -199,6 +230,29 @@ bool ProfileReconciler::OthersMeasure(const ProfileId& id, const profiling::Worl
   return false;
 }
 
+absl::StatusOr<profiling::Decision> ProfileReconciler::NextStep(const ProfileId& id, profiling::World& world,
+                                                                profiling::Memory& memory) {
+  using Step = profiling::Decision::Step;
+  profiling::Decision decision = profiling::Decide(world, memory, options_);
+  if (decision.step == Step::kReadLog) {
+    const std::string path =
+        kube::resources::Pods().Path(id.ns, world.pods.front()->key().name, "log") + "?container=" + kWorkerContainer;
+    world.log = deps_.client.GetRaw(path);
+    // Without its log a failure is a failure, but a result is worth waiting for, until the deadline of the pod.
+    if (IsTransient(world.log->status()) && WorkerHasSucceeded(*world.pods.front())) {
+      memory = decision.memory;
+      return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
+    }
+    return profiling::Decide(world, memory, options_);
+  }
+  if (decision.step != Step::kCreatePod) return decision;
+  const absl::Status reserved = ReserveUnit(id, world);
+  if (reserved.ok()) return decision;
+  world.free_units = 0;
+  world.bound = base::Message(reserved);
+  return profiling::Decide(world, memory, options_);
+}
+
 absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   const auto id = ProfileIdOf(key);
   if (!id) return Result{};
@@ -211,19 +265,13 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   }
   profiling::World world = Observe(*id, *memory);
   world.other_pods = OthersMeasure(*id, world);
-  profiling::Decision decision = profiling::Decide(world, *memory, options_);
-  if (decision.step == profiling::Decision::Step::kReadLog) {
-    const std::string path =
-        kube::resources::Pods().Path(id->ns, world.pods.front()->key().name, "log") + "?container=" + kWorkerContainer;
-    world.log = deps_.client.GetRaw(path);
-    // Without its log a failure is a failure, but a result is worth waiting for, until the deadline of the pod.
-    if (IsTransient(world.log->status()) && WorkerHasSucceeded(*world.pods.front())) {
-      *memory = decision.memory;
-      return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
-    }
-    decision = profiling::Decide(world, *memory, options_);
-  }
+  MEDLEY_ASSIGN_OR_RETURN(profiling::Decision decision, NextStep(*id, world, *memory));
   std::optional<base::nanoseconds> requeue = decision.requeue_after;
+  if (decision.step != profiling::Decision::Step::kCreatePod && !HoldsUnit(*id, world)) {
+    ReleaseUnit(*id);
+  } else if (world.pods.empty() && !requeue) {
+    requeue = kCacheRetry;
+  }
   if (options_.max_pods > 0 && world.pods.empty() && decision.step != profiling::Decision::Step::kCreatePod) {
     base::MutexLock lock(mutex_);
     with_pod_.erase(*id);
@@ -233,6 +281,7 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     const absl::Status made = CreatePod(*id, world);
     if (IsTransient(made)) return base::Annotate(made, "create a profiler pod of " + key.ToString());
     if (!made.ok()) {
+      ReleaseUnit(*id);
       decision = profiling::AfterFailedCreation(world, decision.memory, options_, base::Message(made));
       requeue = decision.requeue_after;
     }

@@ -46,9 +46,17 @@ class ProfileReconciler final : public Reconciler {
     lifecycle::PoolView view;
   };
   std::vector<Candidate> Candidates(const ProfileId& id) const;  // oldest first
+  // Reads the pod's log and reserves a unit where the next step needs it. Errors: the log of a pod that has succeeded
+  // cannot be read now.
+  absl::StatusOr<profiling::Decision> NextStep(const ProfileId& id, profiling::World& world, profiling::Memory& memory);
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
   // Counts the pod of the profile among all profiler pods. True: others are so many that no pod may be created for it.
   bool OthersMeasure(const ProfileId& id, const profiling::World& world);
+  // Reserves the unit on which the profiler pod will measure, if other owners have left one (CapacityView::Reserve).
+  absl::Status ReserveUnit(const ProfileId& id, const profiling::World& world);
+  // True while a pod of the profile exists, or may exist and is not in the cache yet.
+  bool HoldsUnit(const ProfileId& id, const profiling::World& world);
+  void ReleaseUnit(const ProfileId& id);
   // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
   absl::Status CreatePod(const ProfileId& id, const profiling::World& world);
 
@@ -58,6 +66,8 @@ class ProfileReconciler final : public Reconciler {
   base::Mutex mutex_;
   // The profiles with a pod, those that are about to get one included. Only with a bound on the number of pods.
   std::set<ProfileId> with_pod_ ABSL_GUARDED_BY(mutex_);
+  // Pods that were created and that the cache has not shown yet, and since when.
+  std::map<ProfileId, base::SteadyTime> unseen_ ABSL_GUARDED_BY(mutex_);
   // Each is used by one pass at a time: a controller never reconciles a key twice at once.
   std::map<ProfileId, std::shared_ptr<profiling::Memory>> memories_ ABSL_GUARDED_BY(mutex_);
 };
