@@ -23,6 +23,9 @@ inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 
+// Label selector of the objects that the operator creates.
+inline constexpr char kOwnObjectsSelector[] = "app.kubernetes.io/managed-by=medley-operator";
+
 inline constexpr char kWorkerContainer[] = "worker";
 inline constexpr char kProfileLinePrefix[] = "MEDLEY-PROFILE ";
 

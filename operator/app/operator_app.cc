@@ -23,8 +23,6 @@
 namespace medley::ops {
 namespace {
 
-constexpr char kOwnObjects[] = "app.kubernetes.io/managed-by=medley-operator";
-
 std::vector<std::string> OwnerUid(const kube::Object& object) {
   const auto owner = object.controller();
   return owner ? std::vector<std::string>{owner->uid} : std::vector<std::string>();
@@ -183,10 +181,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       nodes_(informers_.For(kube::resources::Nodes())),
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       limit_ranges_(informers_.For(LimitRanges(), options_.ns)),
-      config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
-      services_(informers_.For(kube::resources::Services(), options_.ns, kOwnObjects)),
-      network_policies_(informers_.For(kube::resources::NetworkPolicies(), options_.ns, kOwnObjects)),
-      budgets_(informers_.For(kube::resources::PodDisruptionBudgets(), options_.ns, kOwnObjects)),
+      config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjectsSelector)),
+      services_(informers_.For(kube::resources::Services(), options_.ns, kOwnObjectsSelector)),
+      network_policies_(informers_.For(kube::resources::NetworkPolicies(), options_.ns, kOwnObjectsSelector)),
+      budgets_(informers_.For(kube::resources::PodDisruptionBudgets(), options_.ns, kOwnObjectsSelector)),
       priority_classes_(metered_, clock, {.reflector = {.resource = PriorityClasses()}}),
       line_(clock,
             [this](const kube::Key& job, base::nanoseconds delay) { job_controller_raw_->EnqueueAfter(job, delay); }),
@@ -422,8 +420,7 @@ void OperatorApp::Graph::AddParts() {
                     log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
                               {{"error", base::ToString(synced)}});
                   }
-                  RestoreUnits(Deps());
-                  return absl::OkStatus();
+                  return RestoreUnits(Deps(), options_.ns, stop);
                 },
                 [] {}});
   for (Controller* controller : {&pool_controller_, &profile_controller_, &job_controller_}) {
