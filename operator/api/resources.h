@@ -20,6 +20,10 @@ inline constexpr char kGenerationLabel[] = "medley.dev/generation";  // the gene
 inline constexpr char kProfileLabel[] = "medley.dev/profile";        // on ConfigMaps with a profile: its hash
 // On pods and plans: the term of the leader that created them (common/model/leader_term.h).
 inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
+// On the pods of a job: the hash of the token that they were created with (operator/lifecycle/lost_token.h).
+inline constexpr char kTokenAnnotation[] = "medley.dev/token";
+// On profiler pods: the hash of those fields of their pool on which a measurement depends.
+inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
@@ -58,7 +59,11 @@ absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Sta
 }  // namespace
 
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes) {
-  for (kube::Object& pod : pods) pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+  const std::string& token = pass.memory.objects.token;
+  for (kube::Object& pod : pods) {
+    pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+    if (!token.empty()) pod.SetAnnotation(kTokenAnnotation, base::HashHex(token));
+  }
   MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
                           pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));
   absl::Status first_error;

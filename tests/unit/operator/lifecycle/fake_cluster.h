@@ -138,6 +138,7 @@ class FakeCluster {
   struct Hand;  // carries out actions
   struct Coordinator {
     std::string pod_uid;
+    std::string token;  // of the Secret when the pod started
     Observation observation;
     std::optional<PlanRecord> next;  // accepted, not in force yet
     std::optional<PlanRecord> plan;  // in force
@@ -155,6 +156,8 @@ class FakeCluster {
   profiling::World ObserveProfile(const std::string& pool) const;
   bool MayWantProfiles() const;
   bool StepCoordinator();
+  // True when the operator is connected with the token that the coordinator knows.
+  bool Talks() const { return coordinator_ && connection_ && connection_->token == coordinator_->token; }
   bool Runs(const std::string& member) const;
   int UnitsOf(const std::string& node) const;
   int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty
@@ -192,6 +195,7 @@ class FakeCluster {
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};
+  int operators_ = 0;  // that have been started after the first
   int uids_ = 0;
   int versions_ = 0;
   int plans_asked_ = 0;
