@@ -420,7 +420,9 @@ void OperatorApp::Graph::AddParts() {
                     log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
                               {{"error", base::ToString(synced)}});
                   }
-                  return RestoreUnits(Deps(), options_.ns, stop);
+                  MEDLEY_RETURN_IF_ERROR(RestoreUnits(Deps(), options_.ns, stop));
+                  profile_reconciler_.ExpectAll();
+                  return absl::OkStatus();
                 },
                 [] {}});
   for (Controller* controller : {&pool_controller_, &profile_controller_, &job_controller_}) {

@@ -99,6 +99,7 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
 
 void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) const {
   using Stage = ProfileProgress::Stage;
+  if (deps_.profiles.Expects(pool.name)) return;  // what the last leader wrote stays until more is known
   const std::vector<ProfileProgress> open = deps_.profiles.OfPool(pool.name);
   const auto worst =
       std::max_element(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.stage < b.stage; });

@@ -207,6 +207,7 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   if (!stored.ok() && !kube::IsNotFound(stored.status())) return stored.status();
   kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
   pod.SetLabel(kProfileLabel, id.hash);
+  pod.SetAnnotation(kPoolVersionAnnotation, profiling::PoolVersion(*world.pool));
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
   const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
   if (made.ok() || kube::IsAlreadyExists(made)) {
@@ -220,14 +221,43 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   return made;
 }
 
-bool ProfileReconciler::OthersMeasure(const ProfileId& id, const profiling::World& world) {
-  if (options_.max_pods <= 0) return false;
+void ProfileReconciler::TakeTurn(const ProfileId& id, const profiling::Memory& memory, profiling::World& world) {
+  if (options_.max_pods <= 0) return;
+  const int failures = profiling::Failures(memory);
   base::MutexLock lock(mutex_);
   with_pod_.erase(id);
-  if (world.pods.empty() && (world.stored || !world.job)) return false;
-  if (world.pods.empty() && with_pod_.size() >= static_cast<size_t>(options_.max_pods)) return true;
+  waiting_.erase(id);
+  if (world.pods.empty()) {
+    if (!profiling::IsReady(world, memory)) return;
+    const bool full = with_pod_.size() >= static_cast<size_t>(options_.max_pods);
+    const bool yields =
+        std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& other) { return other.second < failures; });
+    world.other_pods = full || yields;
+  }
+  if (world.other_pods) {
+    waiting_[id] = failures;
+    return;
+  }
   with_pod_.insert(id);
-  return false;
+  world.others_wait = !waiting_.empty();
+}
+
+void ProfileReconciler::ReportNoNode(const profiling::World& world) {
+  const kube::Object& pool = world.pool->object;
+  if (world.pool->scaling != PoolScaling::kAutoscaled) return;
+  const bool is_new = deps_.outages.Fail(pool, "", PlacedPods(deps_, world.pool->name), deps_.clock.Now());
+  if (is_new) deps_.pool_changed(world.pool->name);
+}
+
+void ProfileReconciler::ExpectAll() {
+  std::set<ProfileId> ids;
+  for (const kube::ObjectPtr& job : deps_.stores.jobs.List()) {
+    if (!MayWantProfiles(*job)) continue;
+    for (const kube::Key& key : KeysOf(*job)) {
+      if (const auto id = ProfileIdOf(key)) ids.insert(*id);
+    }
+  }
+  deps_.profiles.Expect(ids);
 }
 
 absl::StatusOr<profiling::Decision> ProfileReconciler::NextStep(const ProfileId& id, profiling::World& world,
@@ -246,10 +276,9 @@ absl::StatusOr<profiling::Decision> ProfileReconciler::NextStep(const ProfileId&
     return profiling::Decide(world, memory, options_);
   }
   if (decision.step != Step::kCreatePod) return decision;
-  const absl::Status reserved = ReserveUnit(id, world);
-  if (reserved.ok()) return decision;
+  if (ReserveUnit(id, world).ok()) return decision;
   world.free_units = 0;
-  world.bound = base::Message(reserved);
+  world.bound = "what other jobs and profilers have reserved";
   return profiling::Decide(world, memory, options_);
 }
 
@@ -264,7 +293,7 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     memory = slot;
   }
   profiling::World world = Observe(*id, *memory);
-  world.other_pods = OthersMeasure(*id, world);
+  TakeTurn(*id, *memory, world);
   MEDLEY_ASSIGN_OR_RETURN(profiling::Decision decision, NextStep(*id, world, *memory));
   std::optional<base::nanoseconds> requeue = decision.requeue_after;
   if (decision.step != profiling::Decision::Step::kCreatePod && !HoldsUnit(*id, world)) {
@@ -286,13 +315,15 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
       requeue = decision.requeue_after;
     }
   }
+  if (decision.no_node) ReportNoNode(world);
   MEDLEY_RETURN_IF_ERROR(CarryOut(*id, world, decision));
   for (const profiling::Event& event : decision.events) {
     deps_.events.Record(world.job->object, event.warning ? EventRecorder::Type::kWarning : EventRecorder::Type::kNormal,
                         event.reason, event.message);
   }
   *memory = decision.memory;
-  if (deps_.profiles.Set(*id, decision.progress)) changed_(*id);
+  const bool knows_prices = !world.wanted || world.job || deps_.scheduler.catalog() != nullptr;
+  if (knows_prices && deps_.profiles.Set(*id, decision.progress)) changed_(*id);
   if (world.wanted && !world.job) requeue = options_.price_poll;
   if (!decision.progress && world.pods.empty()) {
     base::MutexLock lock(mutex_);
