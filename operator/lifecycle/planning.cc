@@ -14,6 +14,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 
@@ -340,6 +341,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   record.plan.job_uid = pass.object.uid();
   record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(),
                              PodNames(pass), pools.zones);
+  record.uncorrected_throughput = WithoutCorrections(record.plan.estimate.throughput, result.prediction);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);
