@@ -52,6 +52,17 @@ constexpr base::seconds kExpectationTimeout{30};
 
 constexpr int kProfileWorkers = 2;
 
+// After an error: 5 ms, doubling. What made a pass fail (an admission webhook that is down, a name that is taken) may
+// end without an event that wakes the job.
+constexpr base::nanoseconds kLongestBackoff = base::seconds(30);
+
+std::unique_ptr<kube::RateLimiter> Backoff(base::Clock& clock) {
+  std::vector<std::unique_ptr<kube::RateLimiter>> limiters;
+  limiters.push_back(std::make_unique<kube::ExponentialRateLimiter>(base::milliseconds(5), kLongestBackoff));
+  limiters.push_back(std::make_unique<kube::BucketRateLimiter>(clock));
+  return std::make_unique<kube::MaxOfRateLimiter>(std::move(limiters));
+}
+
 constexpr base::seconds kPriorityPatience{2};
 
 // The kinds with at least as many objects as there are jobs; the informers keep these packed.
@@ -218,13 +229,18 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
                           [this](const ProfileId& id) { OnProfileProgress(id); }),
       job_controller_({.name = "trainingjob",
                        .workers = options_.workers,
+                       .limiter = Backoff(clock),
                        .queue_metrics = &job_queue_,
                        .metrics = &job_reconciles_},
                       job_reconciler_, clock),
-      pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
+      pool_controller_({.name = "resourcepool",
+                        .limiter = Backoff(clock),
+                        .queue_metrics = &pool_queue_,
+                        .metrics = &pool_reconciles_},
                        pool_reconciler_, clock),
       profile_controller_({.name = "profile",
                            .workers = kProfileWorkers,
+                           .limiter = Backoff(clock),
                            .queue_metrics = &profile_queue_,
                            .metrics = &profile_reconciles_},
                           profile_reconciler_, clock),

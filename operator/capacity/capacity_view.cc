@@ -180,12 +180,20 @@ bool CapacityView::PutQuota(const kube::Object& quota) {
   const bool more = known == quotas_.end() || FreesSomething(known->second, facts);
   quotas_[quota.key()] = std::move(facts);
   freed_ = freed_ || more;
+  if (more) ++quota_changes_[quota.key().ns];
   return more;
+}
+
+int64_t CapacityView::QuotaChanges(const std::string& ns) const {
+  base::MutexLock lock(mutex_);
+  const auto changes = quota_changes_.find(ns);
+  return changes == quota_changes_.end() ? 0 : changes->second;
 }
 
 void CapacityView::EraseQuota(const kube::Key& key) {
   base::MutexLock lock(mutex_);
   quotas_.erase(key);
+  ++quota_changes_[key.ns];
   freed_ = true;
 }
 

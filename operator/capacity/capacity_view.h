@@ -70,6 +70,8 @@ class CapacityView {
   // The same for quotas: true when they may allow more.
   bool PutQuota(const kube::Object& quota);
   void EraseQuota(const kube::Key& key);
+  // How often quotas of the namespace have come to allow more.
+  int64_t QuotaChanges(const std::string& ns) const;
   void PutLimitRange(const kube::Object& limit_range);
   void EraseLimitRange(const kube::Key& key);
 
@@ -162,6 +164,7 @@ class CapacityView {
   std::set<kube::Key> not_created_ ABSL_GUARDED_BY(mutex_);               // pods that are only reserved
   bool freed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<kube::Key, QuotaFacts> quotas_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> quota_changes_ ABSL_GUARDED_BY(mutex_);  // by namespace
   std::map<kube::Key, kube::Object> limit_ranges_ ABSL_GUARDED_BY(mutex_);
 };
 

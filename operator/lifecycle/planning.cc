@@ -276,7 +276,7 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
   DropStaleSearch(pass);
-  if (pass.Lasts(pass.memory.placement.after_release)) return absl::OkStatus();
+  if (PausesAfterRelease(pass)) return absl::OkStatus();
   pass.line = LinePlace::kWaits;
   if (const auto search = pass.memory.planning.search) {
     MEDLEY_RETURN_IF_ERROR(PursueFirstPlan(pass, job, *search));

@@ -15,6 +15,7 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kQuotaRetry = base::seconds(5);
+constexpr base::nanoseconds kAdmissionRetry = base::seconds(20);
 constexpr base::nanoseconds kExistingPodRetry = base::seconds(1);
 constexpr base::nanoseconds kLogPatience = base::seconds(2);
 constexpr int kLogLines = 20;
@@ -40,20 +41,19 @@ absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
 }
 
 absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Status& made) {
-  std::set<std::string>& refused = pass.memory.members.refused;
+  auto& refused = pass.memory.members.refused;
   refused.erase(pod.key().name);
   if (made.ok()) return absl::OkStatus();
   if (kube::IsAlreadyExists(made)) return HandleExistingPod(pass, pod);
-  if (made.code() == absl::StatusCode::kPermissionDenied || made.code() == absl::StatusCode::kInvalidArgument) {
-    pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
+  if (made.code() != absl::StatusCode::kPermissionDenied && made.code() != absl::StatusCode::kInvalidArgument) {
+    return base::Annotate(made, "create pod " + pod.key().ToString());
   }
+  pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
   // Quotas are counted late, so what is used now may be free soon. The rest of the job goes on.
-  if (IsQuotaRefusal(made)) {
-    refused.insert(pod.key().name);
-    pass.RequeueAfter(kQuotaRetry);
-    return absl::OkStatus();
-  }
-  return base::Annotate(made, "create pod " + pod.key().ToString());
+  const bool by_quota = IsQuotaRefusal(made);
+  refused[pod.key().name] = {by_quota, base::Message(made)};
+  pass.RequeueAfter(by_quota ? kQuotaRetry : kAdmissionRetry);
+  return absl::OkStatus();
 }
 
 }  // namespace

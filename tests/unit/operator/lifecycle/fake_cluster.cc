@@ -150,6 +150,7 @@ World FakeCluster::Observe() const {
     if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);
   }
   world.pods_are_current = cache_is_current;
+  world.quota_changes = quota_changes;
   for (const char* id :
        {"Service/adult-coordinator", "NetworkPolicy/adult", "PodDisruptionBudget/adult", "ConfigMap/adult-spec"}) {
     const auto found = objects_.find(id);

@@ -62,6 +62,7 @@ class FakeCluster {
   std::map<std::string, int> node_units;  // absent: two
   bool coordinator_has_node = true;
   bool cache_is_current = true;
+  int64_t quota_changes = 0;
   int64_t leader_term = 0;
   JobOptions options;
   int profiler_exit_code = 0;
