@@ -276,7 +276,8 @@ JobDeps OperatorApp::Graph::Deps() {
           [this](const std::string& pool) {
             pool_controller_.Enqueue({"", pool});
           },
-          [this](int64_t term) { manager_.HeardOfTerm(term); }};
+          [this](int64_t term) { manager_.HeardOfTerm(term); },
+          options_.ns};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {

@@ -439,6 +439,15 @@ PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit)
   return zones;
 }
 
+std::set<std::string> CapacityView::NamespacesOn(const std::string& pool) const {
+  std::set<std::string> namespaces;
+  base::MutexLock lock(mutex_);
+  for (const auto& [key, pod] : pods_) {
+    if (pod.exists && pod.is_unit && pod.pool == pool) namespaces.insert(key.ns);
+  }
+  return namespaces;
+}
+
 std::optional<Notice> CapacityView::NoticeOf(const std::string& node) const {
   base::MutexLock lock(mutex_);
   const NodeFacts* facts = room_.Find(node);

@@ -3,11 +3,13 @@
 //
 // A unit of a plan counts from the moment in which it is reserved until it is released, whether its pod exists or not:
 // against the limit of its pool, against the quotas of its namespace, and on a node that has room for it. So two jobs
-// never get the same unit. A profiler holds a unit of its pool in the same way, from before its pod is created until the
-// pod has ended. A coordinator holds no unit, but room on a node and in the quotas; where a cluster has no room for it, an
-// autoscaler may bring a node, so only a quota refuses it. The pods of a plan exist beside those of the plan before it, until the switch; so a job may
+// never get the same unit. The pods of a plan exist beside those of the plan before it, until the switch; so a job may
 // hold what is free, and what it holds already and can keep: units of its plan in the same pool and zone that are not
 // on a node with a notice.
+//
+// A profiler holds a unit of its pool in the same way, from before its pod is created until the pod has ended. A
+// coordinator holds no unit, but room on a node and in the quotas. Only a quota refuses it: where no node has room for
+// it, an autoscaler may bring one.
 //
 //   free units of a pool = sum over nodes of how many units fit beside the pods on the node
 //
@@ -100,6 +102,9 @@ class CapacityView {
   void ReleaseJob(const kube::Key& job);
   // True when something may have become free since the last call: units, room on nodes, or quotas.
   bool TakeFreed();
+
+  // The namespaces of the pods that hold units of the pool.
+  std::set<std::string> NamespacesOn(const std::string& pool) const;
 
   std::optional<Notice> NoticeOf(const std::string& node) const;
   // True for a node that is not ready; false for an unknown node.

@@ -26,9 +26,9 @@ WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const 
 void ReportFreed(const JobDeps& deps);
 
 // For a process that has just begun to lead, before it plans any job: reserves the units of all stored plans of the
-// namespace (empty: of all), and puts the jobs that were planned in vain into the line. Reads jobs and plans from the API
-// server, because the caches may lack what the last leader has written. Tries again for a minute. Errors: those of the
-// API server; Cancelled.
+// namespace (empty: of all), and puts the jobs that were planned in vain into the line. Reads jobs and plans from the
+// API server, because the caches may lack what the last leader has written. Tries again for a minute. Errors: those of
+// the API server; Cancelled.
 absl::Status RestoreUnits(const JobDeps& deps, const std::string& ns, std::stop_token stop);
 
 }  // namespace medley::ops

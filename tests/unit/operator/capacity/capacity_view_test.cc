@@ -264,6 +264,16 @@ TEST_F(CapacityViewTest, ACoordinatorHoldsRoomOnANodeButNoUnit) {
   EXPECT_EQ(For("third"), 2);
 }
 
+TEST_F(CapacityViewTest, PodsOfAllNamespacesHoldUnits) {
+  pool_.scaling = PoolScaling::kAutoscaled;
+  kube::Object elsewhere = Pod("t", "third", "trainer", "");
+  elsewhere.mutable_json()["metadata"]["namespace"] = "else";
+  view_.PutPod(elsewhere);
+  view_.PutPod(Pod("c", "mine", "coordinator", "", "100m"));
+  EXPECT_EQ(For("mine"), 9);
+  EXPECT_EQ(view_.NamespacesOn("a"), std::set<std::string>{"else"});
+}
+
 TEST_F(CapacityViewTest, OnlyAQuotaRefusesACoordinator) {
   PodDemand coordinator;
   coordinator.amounts.requests = {{"cpu", 100}};

@@ -48,7 +48,7 @@ TEST_F(RestoreUnitsTest, CachesThatLackTheLatestPlansDoNotMatter) {
   EXPECT_TRUE(line_.Take({{"ns", "younger"}, 0, "9"}).has_value()) << "job waits was planned in vain";
 }
 
-TEST_F(RestoreUnitsTest, AnApiServerThatIsAwayIsTriedAgain) {
+TEST_F(RestoreUnitsTest, AnApiServerThatDoesNotAnswerIsTriedAgain) {
   const kube::Object planned = Job("planned", 4);
   client_.ScriptList(base::Unavailable("the API server restarts"));
   client_.ScriptList(kube::ObjectList{{PlanOf(planned)}, "7", ""});
