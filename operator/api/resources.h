@@ -22,8 +22,15 @@ inline constexpr char kProfileLabel[] = "medley.dev/profile";        // on Confi
 inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
 // Of a member that follows when another coordinator takes over: the term of the coordinator for which it was created.
 inline constexpr char kCoordinatorTermAnnotation[] = "medley.dev/coordinator-term";
+// On the pods of a job: the hash of the token that they were created with (operator/lifecycle/lost_token.h).
+inline constexpr char kTokenAnnotation[] = "medley.dev/token";
+// On profiler pods: the hash of those fields of their pool on which a measurement depends.
+inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
+
+// Label selector of the objects that the operator creates.
+inline constexpr char kOwnObjectsSelector[] = "app.kubernetes.io/managed-by=medley-operator";
 
 inline constexpr char kWorkerContainer[] = "worker";
 inline constexpr char kProfileLinePrefix[] = "MEDLEY-PROFILE ";

@@ -23,8 +23,6 @@
 namespace medley::ops {
 namespace {
 
-constexpr char kOwnObjects[] = "app.kubernetes.io/managed-by=medley-operator";
-
 std::vector<std::string> OwnerUid(const kube::Object& object) {
   const auto owner = object.controller();
   return owner ? std::vector<std::string>{owner->uid} : std::vector<std::string>();
@@ -53,6 +51,17 @@ bool ProfilesChanged(const kube::Object& before, const kube::Object& now) {
 constexpr base::seconds kExpectationTimeout{30};
 
 constexpr int kProfileWorkers = 2;
+
+// After an error: 5 ms, doubling. What made a pass fail (an admission webhook that is down, a name that is taken) may
+// end without an event that wakes the job.
+constexpr base::nanoseconds kLongestBackoff = base::seconds(30);
+
+std::unique_ptr<kube::RateLimiter> Backoff(base::Clock& clock) {
+  std::vector<std::unique_ptr<kube::RateLimiter>> limiters;
+  limiters.push_back(std::make_unique<kube::ExponentialRateLimiter>(base::milliseconds(5), kLongestBackoff));
+  limiters.push_back(std::make_unique<kube::BucketRateLimiter>(clock));
+  return std::make_unique<kube::MaxOfRateLimiter>(std::move(limiters));
+}
 
 constexpr base::seconds kPriorityPatience{2};
 
@@ -183,10 +192,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       nodes_(informers_.For(kube::resources::Nodes())),
       quotas_(informers_.For(kube::resources::ResourceQuotas(), options_.ns)),
       limit_ranges_(informers_.For(LimitRanges(), options_.ns)),
-      config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjects)),
-      services_(informers_.For(kube::resources::Services(), options_.ns, kOwnObjects)),
-      network_policies_(informers_.For(kube::resources::NetworkPolicies(), options_.ns, kOwnObjects)),
-      budgets_(informers_.For(kube::resources::PodDisruptionBudgets(), options_.ns, kOwnObjects)),
+      config_maps_(informers_.For(kube::resources::ConfigMaps(), options_.ns, kOwnObjectsSelector)),
+      services_(informers_.For(kube::resources::Services(), options_.ns, kOwnObjectsSelector)),
+      network_policies_(informers_.For(kube::resources::NetworkPolicies(), options_.ns, kOwnObjectsSelector)),
+      budgets_(informers_.For(kube::resources::PodDisruptionBudgets(), options_.ns, kOwnObjectsSelector)),
       priority_classes_(metered_, clock, {.reflector = {.resource = PriorityClasses()}}),
       line_(clock,
             [this](const kube::Key& job, base::nanoseconds delay) { job_controller_raw_->EnqueueAfter(job, delay); }),
@@ -220,13 +229,18 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
                           [this](const ProfileId& id) { OnProfileProgress(id); }),
       job_controller_({.name = "trainingjob",
                        .workers = options_.workers,
+                       .limiter = Backoff(clock),
                        .queue_metrics = &job_queue_,
                        .metrics = &job_reconciles_},
                       job_reconciler_, clock),
-      pool_controller_({.name = "resourcepool", .queue_metrics = &pool_queue_, .metrics = &pool_reconciles_},
+      pool_controller_({.name = "resourcepool",
+                        .limiter = Backoff(clock),
+                        .queue_metrics = &pool_queue_,
+                        .metrics = &pool_reconciles_},
                        pool_reconciler_, clock),
       profile_controller_({.name = "profile",
                            .workers = kProfileWorkers,
+                           .limiter = Backoff(clock),
                            .queue_metrics = &profile_queue_,
                            .metrics = &profile_reconciles_},
                           profile_reconciler_, clock),
@@ -262,7 +276,8 @@ JobDeps OperatorApp::Graph::Deps() {
           [this](const std::string& pool) {
             pool_controller_.Enqueue({"", pool});
           },
-          [this](int64_t term) { manager_.HeardOfTerm(term); }};
+          [this](int64_t term) { manager_.HeardOfTerm(term); },
+          options_.ns};
 }
 
 KeyMapper OperatorApp::Graph::AllJobs() {
@@ -422,7 +437,8 @@ void OperatorApp::Graph::AddParts() {
                     log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
                               {{"error", base::ToString(synced)}});
                   }
-                  RestoreUnits(Deps());
+                  MEDLEY_RETURN_IF_ERROR(RestoreUnits(Deps(), options_.ns, stop));
+                  profile_reconciler_.ExpectAll();
                   return absl::OkStatus();
                 },
                 [] {}});

@@ -29,7 +29,7 @@ QuotaSubject SubjectOf(const PodDemand& demand) {
 bool CapacityView::PodFacts::operator==(const PodFacts& other) const {
   const auto all = [](const PodFacts& f) {
     return std::tie(f.node, f.amounts, f.subject.priority_class, f.subject.terminating, f.subject.best_effort, f.job,
-                    f.is_unit, f.pool, f.zone, f.terminating, f.exists);
+                    f.is_member, f.is_unit, f.pool, f.zone, f.terminating, f.exists);
   };
   return all(*this) == all(other);
 }
@@ -48,9 +48,9 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
   if (job.empty() || role.empty()) return facts;
   facts.job = {pod.key().ns, job};
   facts.pool = pod.label(kPoolLabel);
-  facts.is_unit = role == "trainer" || role == "server";
-  if (!facts.is_unit) return facts;
-  facts.zone = PinnedZone(demand);
+  facts.is_member = role == "trainer" || role == "server";
+  facts.is_unit = facts.is_member || role == "profiler";
+  if (facts.is_member) facts.zone = PinnedZone(demand);
   if (facts.node.empty()) facts.demand = std::make_shared<const PodDemand>(std::move(demand));
   return facts;
 }
@@ -60,8 +60,9 @@ CapacityView::PodFacts CapacityView::FactsOf(const UnitOwner& owner, const Plann
   facts.amounts = unit.demand->amounts;
   facts.subject = SubjectOf(*unit.demand);
   facts.job = owner.job;
-  facts.is_unit = true;
-  facts.pool = unit.pool->name;
+  facts.is_member = unit.holder == Holder::kMember;
+  facts.is_unit = unit.holder != Holder::kCoordinator;
+  if (unit.pool != nullptr) facts.pool = unit.pool->name;
   facts.zone = PinnedZone(*unit.demand);
   facts.exists = false;
   facts.until_switch = unit.until_switch;
@@ -146,7 +147,9 @@ bool CapacityView::PutPod(const kube::Object& object) {
   if (known != pods_.end() && known->second == *facts) return false;
   if (known != pods_.end() && known->second.exists) {
     const PodFacts& before = known->second;
-    const bool moved = !before.node.empty() && before.node != facts->node;
+    // Where the coordinator would be bound was a guess.
+    const bool guessed = !before.is_unit && before.demand != nullptr;
+    const bool moved = (guessed || !before.node.empty()) && before.node != facts->node;
     freed_ = freed_ || moved || before.amounts != facts->amounts || (before.is_unit && before.pool != facts->pool);
   }
   Erase(key);
@@ -157,8 +160,9 @@ bool CapacityView::PutPod(const kube::Object& object) {
 bool CapacityView::EraseExisting(const kube::Key& key) {
   const auto known = pods_.find(key);
   if (known == pods_.end() || !known->second.exists) return false;
+  const PodFacts& pod = known->second;
   const bool is_kept = reserved_by_.contains(key);  // for the pod that replaces it
-  freed_ = freed_ || (!is_kept && (known->second.is_unit || !known->second.node.empty()));
+  freed_ = freed_ || (!is_kept && (pod.is_unit || pod.demand != nullptr || !pod.node.empty()));
   Erase(key);
   InsertReserved(key);
   return true;
@@ -176,12 +180,20 @@ bool CapacityView::PutQuota(const kube::Object& quota) {
   const bool more = known == quotas_.end() || FreesSomething(known->second, facts);
   quotas_[quota.key()] = std::move(facts);
   freed_ = freed_ || more;
+  if (more) ++quota_changes_[quota.key().ns];
   return more;
+}
+
+int64_t CapacityView::QuotaChanges(const std::string& ns) const {
+  base::MutexLock lock(mutex_);
+  const auto changes = quota_changes_.find(ns);
+  return changes == quota_changes_.end() ? 0 : changes->second;
 }
 
 void CapacityView::EraseQuota(const kube::Key& key) {
   base::MutexLock lock(mutex_);
   quotas_.erase(key);
+  ++quota_changes_[key.ns];
   freed_ = true;
 }
 
@@ -213,15 +225,17 @@ std::vector<kube::Key> CapacityView::Movable(const ResourcePool& pool, const Pod
   const auto own = job_pods_.find(job);
   if (own == job_pods_.end()) return movable;
   const std::string zone = PinnedZone(unit);
-  const bool has_plan = std::any_of(own->second.begin(), own->second.end(),
-                                    [&](const kube::Key& key) { return reserved_by_.contains(key); });
+  const bool has_plan = std::any_of(own->second.begin(), own->second.end(), [&](const kube::Key& key) {
+    return pods_.at(key).is_member && reserved_by_.contains(key);
+  });
   for (const kube::Key& key : own->second) {
     const PodFacts& pod = pods_.at(key);
+    if (!pod.is_member) continue;
     if (!pod.exists) {
       if (!pod.until_switch) movable.push_back(key);
       continue;
     }
-    if (!pod.is_unit || pod.pool != pool.name || room_.noticed().contains(pod.node)) continue;
+    if (pod.pool != pool.name || room_.noticed().contains(pod.node)) continue;
     const auto uid = reserved_by_.find(key);
     // The pod that replaces a terminating one has the same name, so it does not exist beside it.
     if (pod.terminating && uid == reserved_by_.end()) continue;
@@ -249,7 +263,7 @@ void CapacityView::BoundByQuotas(const PodDemand& unit, const kube::Key& job, co
       if (const PodFacts& pod = pods_.at(key); pod.exists) count(pod, 1);
     }
     for (auto key = not_created_.lower_bound({job.ns, ""}); key != not_created_.end() && key->ns == job.ns; ++key) {
-      if (const PodFacts& pod = pods_.at(*key); pod.job != job) count(pod, -1);
+      if (const PodFacts& pod = pods_.at(*key); pod.job != job || !pod.is_member) count(pod, -1);
     }
     QuotaRoom room = RoomOf(quota, unit, held);
     if (room.units < units.units) units = {Bounded(room.units), std::move(room.bound)};
@@ -290,7 +304,7 @@ int CapacityView::Leaving(const UnitOwner& owner, const std::string& pool) const
   if (own == job_pods_.end()) return 0;
   return static_cast<int>(std::count_if(own->second.begin(), own->second.end(), [&](const kube::Key& key) {
     const PodFacts& pod = pods_.at(key);
-    if (!pod.is_unit || (!pool.empty() && pod.pool != pool)) return false;
+    if (!pod.is_member || (!pool.empty() && pod.pool != pool)) return false;
     const auto uid = reserved_by_.find(key);
     return uid == reserved_by_.end() ? pod.exists : reserved_.at(uid->second).at(key).until_switch;
   }));
@@ -332,13 +346,13 @@ absl::Status CapacityView::CheckReserved(const UnitOwner& owner, const std::vect
   std::set<const PodDemand*> checked;  // against quotas
   for (const PlannedUnit& unit : units) {
     if (unit.until_switch || pods_.at(unit.pod).exists) continue;
-    const PoolCount& count = pools_.at(unit.pool->name);
-    const int over = count.units + count.reserved - unit.pool->limit;
-    if (over > 0) {
-      return refuse("spec.limit of pool " + unit.pool->name, over <= Leaving(owner, unit.pool->name));
-    }
-    if (unit.pool->scaling == PoolScaling::kNodes && !room_.HasPlace(unit.pod)) {
-      return refuse("free nodes of pool " + unit.pool->name, leaving);
+    if (const ResourcePool* pool = unit.pool.get(); pool != nullptr) {
+      const PoolCount& count = pools_.at(pool->name);
+      const int over = count.units + count.reserved - pool->limit;
+      if (over > 0) return refuse("spec.limit of pool " + pool->name, over <= Leaving(owner, pool->name));
+      if (pool->scaling == PoolScaling::kNodes && !room_.HasPlace(unit.pod)) {
+        return refuse("free nodes of pool " + pool->name, leaving);
+      }
     }
     if (!checked.insert(unit.demand.get()).second) continue;
     const std::string quota = ExceededQuota(owner.job.ns, *unit.demand);
@@ -382,6 +396,21 @@ void CapacityView::Restore(const UnitOwner& owner, const std::vector<PlannedUnit
 
 void CapacityView::Release(const std::string& uid) { Restore({{}, uid}, {}); }
 
+void CapacityView::ReleaseJob(const kube::Key& job) {
+  std::set<std::string> uids;
+  {
+    base::MutexLock lock(mutex_);
+    const auto own = job_pods_.find(job);
+    if (own == job_pods_.end()) return;
+    for (const kube::Key& key : own->second) {
+      const auto uid = reserved_by_.find(key);
+      const bool is_profiler = pods_.at(key).is_unit && !pods_.at(key).is_member;
+      if (uid != reserved_by_.end() && !is_profiler) uids.insert(uid->second);
+    }
+  }
+  for (const std::string& uid : uids) Release(uid);
+}
+
 bool CapacityView::TakeFreed() {
   base::MutexLock lock(mutex_);
   return std::exchange(freed_, false);
@@ -408,6 +437,15 @@ PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit)
   }
   zones.pinnable = !zones.zones.empty();
   return zones;
+}
+
+std::set<std::string> CapacityView::NamespacesOn(const std::string& pool) const {
+  std::set<std::string> namespaces;
+  base::MutexLock lock(mutex_);
+  for (const auto& [key, pod] : pods_) {
+    if (pod.exists && pod.is_unit && pod.pool == pool) namespaces.insert(key.ns);
+  }
+  return namespaces;
 }
 
 std::optional<Notice> CapacityView::NoticeOf(const std::string& node) const {

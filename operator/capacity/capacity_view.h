@@ -7,6 +7,10 @@
 // hold what is free, and what it holds already and can keep: units of its plan in the same pool and zone that are not
 // on a node with a notice.
 //
+// A profiler holds a unit of its pool in the same way, from before its pod is created until the pod has ended. A
+// coordinator holds no unit, but room on a node and in the quotas. Only a quota refuses it: where no node has room for
+// it, an autoscaler may bring one.
+//
 //   free units of a pool = sum over nodes of how many units fit beside the pods on the node
 //
 // The sum is over nodes that are ready, have no notice (notices.h) and are allowed by selectors, affinity and taints. A
@@ -45,14 +49,17 @@ struct UnitOwner {
   std::string uid;
 };
 
-// A unit of a plan: the pod that exists or will exist, and what it requests. Units of the same kind share the pointers,
-// which are not null.
+enum class Holder { kMember, kProfiler, kCoordinator };
+
+// A pod that exists or will exist, and what it requests: a unit of a plan, the unit on which a profiler measures, or a
+// coordinator. Units of the same kind share the pointers, which are not null.
 struct PlannedUnit {
   kube::Key pod;
-  std::shared_ptr<const ResourcePool> pool;
+  std::shared_ptr<const ResourcePool> pool;  // null: a coordinator, which holds no unit
   std::shared_ptr<const PodDemand> demand;
   // Of the plan in force while the job moves to another one: it counts, but the next plan cannot have it.
   bool until_switch = false;
+  Holder holder = Holder::kMember;
 };
 
 class CapacityView {
@@ -65,6 +72,8 @@ class CapacityView {
   // The same for quotas: true when they may allow more.
   bool PutQuota(const kube::Object& quota);
   void EraseQuota(const kube::Key& key);
+  // How often quotas of the namespace have come to allow more.
+  int64_t QuotaChanges(const std::string& ns) const;
   void PutLimitRange(const kube::Object& limit_range);
   void EraseLimitRange(const kube::Key& key);
 
@@ -81,7 +90,7 @@ class CapacityView {
   // pinned to a zone.
   PoolZones ZonesOf(const ResourcePool& pool, const PodDemand& unit) const;
 
-  // Reserves the units of a plan instead of those that the job has reserved before, all or none. Errors:
+  // Reserves units instead of those that the owner has reserved before, all or none. Errors:
   // ResourceExhausted: other jobs have got units since they were counted. FailedPrecondition: the units are free only
   // once the pods of the job's present plan are deleted.
   absl::Status Reserve(const UnitOwner& owner, const std::vector<PlannedUnit>& units);
@@ -89,8 +98,13 @@ class CapacityView {
   void Restore(const UnitOwner& owner, const std::vector<PlannedUnit>& units);
   // Only what pods of the job hold counts from now on.
   void Release(const std::string& uid);
+  // The same for whatever jobs of this name have reserved.
+  void ReleaseJob(const kube::Key& job);
   // True when something may have become free since the last call: units, room on nodes, or quotas.
   bool TakeFreed();
+
+  // The namespaces of the pods that hold units of the pool.
+  std::set<std::string> NamespacesOn(const std::string& pool) const;
 
   std::optional<Notice> NoticeOf(const std::string& node) const;
   // True for a node that is not ready; false for an unknown node.
@@ -105,14 +119,15 @@ class CapacityView {
     std::string node;  // bound or nominated; empty: the pod waits for a node
     PodAmounts amounts;
     QuotaSubject subject;
-    kube::Key job;  // empty: the pod does not belong to a TrainingJob
-    bool is_unit = false;
+    kube::Key job;           // empty: the pod does not belong to a TrainingJob
+    bool is_member = false;  // a trainer or a server: a later plan of the job may have its unit
+    bool is_unit = false;    // a member or a profiler
     std::string pool;
     std::string zone;  // that the pod is pinned to; empty: any
     bool terminating = false;
     bool exists = true;                       // false: only reserved
     bool until_switch = false;                // PlannedUnit::until_switch; of reserved units
-    std::shared_ptr<const PodDemand> demand;  // of a unit that waits for a node
+    std::shared_ptr<const PodDemand> demand;  // of a pod of a job that waits for a node
     bool operator==(const PodFacts& other) const;
   };
   struct PoolCount {
@@ -154,6 +169,7 @@ class CapacityView {
   std::set<kube::Key> not_created_ ABSL_GUARDED_BY(mutex_);               // pods that are only reserved
   bool freed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<kube::Key, QuotaFacts> quotas_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> quota_changes_ ABSL_GUARDED_BY(mutex_);  // by namespace
   std::map<kube::Key, kube::Object> limit_ranges_ ABSL_GUARDED_BY(mutex_);
 };
 

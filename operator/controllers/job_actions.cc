@@ -120,7 +120,7 @@ Answer JobActions::Carry(const TakeTurn&) {
 Answer JobActions::Carry(const ReserveUnits& action) {
   const UnitOwner owner{key_, input_.object->uid()};
   std::vector<PlannedUnit> units;
-  if (input_.job) units = UnitsOfSlots(deps_, *input_.job, action.slots, action.until_switch);
+  if (input_.job) units = UnitsOfSlots(deps_, *input_.job, action.slots, action.until_switch, action.coordinator);
   absl::Status done;
   if (action.is_stored) {
     deps_.capacity.Restore(owner, units);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "common/base/clock.h"
 #include "kube/cache/store.h"
@@ -56,6 +57,7 @@ struct JobDeps {
   std::function<void(const std::string&)> pool_changed = [](const std::string&) {};
   // Called when a coordinator has served a leader with this newer term: this process may no longer lead.
   std::function<void(int64_t)> heard_of_term = [](int64_t) {};
+  std::string ns;  // whose jobs this operator runs; empty: all
 };
 
 }  // namespace medley::ops

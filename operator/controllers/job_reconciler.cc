@@ -22,12 +22,11 @@ absl::StatusOr<Result> JobReconciler::Reconcile(const kube::Key& key) {
     deps_.metrics.jobs().Remove(key);
     deps_.expectations.Forget(key);
     deps_.line.Leave(key);
-    std::shared_ptr<lifecycle::Memory> memory;
     {
       base::MutexLock lock(mutex_);
-      if (auto node = memories_.extract(key)) memory = node.mapped();
+      memories_.erase(key);
     }
-    if (memory != nullptr) deps_.capacity.Release(memory->uid);
+    deps_.capacity.ReleaseJob(key);  // also of a job that this process has never looked at
     ReportFreed(deps_);
     return Result{};
   }

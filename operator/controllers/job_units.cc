@@ -1,5 +1,6 @@
 #include "operator/controllers/job_units.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 #include "common/base/status.h"
 #include "operator/api/job_status.h"
 #include "operator/api/names.h"
+#include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_world.h"
 #include "operator/records/plan_record.h"
@@ -38,18 +40,56 @@ std::shared_ptr<const ResourcePool> PoolOf(const JobDeps& deps, const std::strin
   return pool.ok() ? std::make_shared<const ResourcePool>(*std::move(pool)) : nullptr;
 }
 
-void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object) {
+constexpr int kPage = 500;  // objects
+constexpr base::nanoseconds kRestorePatience = base::seconds(60);
+constexpr base::nanoseconds kRestoreRetry = base::seconds(1);
+
+// Calls `each` with every object, as the API server has it now. Objects of earlier pages are not kept.
+absl::Status ForEach(kube::Client& client, const kube::Resource& resource, kube::ListOptions options,
+                     const std::function<void(const kube::Object&)>& each) {
+  options.limit = kPage;
+  do {
+    MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectList page, client.List(resource, options));
+    for (const kube::Object& object : page.items) each(object);
+    options.continue_token = page.continue_token;
+  } while (!options.continue_token.empty());
+  return absl::OkStatus();
+}
+
+struct StoredPlan {
+  std::string owner_uid;
+  std::vector<MemberSlot> slots;
+  std::vector<MemberSlot> fallback;
+  std::string coordinator_pod;
+};
+using StoredPlans = std::map<kube::Key, StoredPlan>;  // by job
+
+absl::StatusOr<StoredPlans> ReadStoredPlans(const JobDeps& deps, const std::string& ns, std::stop_token stop) {
+  StoredPlans plans;
+  const auto add = [&plans](const kube::Object& map) {
+    const auto owner = map.controller();
+    if (!owner || map.key().name != PlanConfigMapName(owner->name)) return;
+    const auto record = ReadPlanRecord(map);
+    if (!record.ok()) return;  // the first pass over the job reports it
+    plans[{map.key().ns, owner->name}] = {owner->uid, record->slots, record->FallbackSlots(), record->coordinator_pod};
+  };
+  const absl::Status read = ForEach(deps.client, kube::resources::ConfigMaps(),
+                                    {.ns = ns, .label_selector = kOwnObjectsSelector, .stop = std::move(stop)}, add);
+  if (!read.ok()) return base::Annotate(read, "list the ConfigMaps of jobs");
+  return plans;
+}
+
+void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object, const StoredPlans& plans) {
+  if (!ManagedByThisOperator(*object) || object->deleting()) return;
+  if (JobStatus::FromJson(object->At("/status")).finished()) return;
   const lifecycle::JobInput input = ReadJobInput(deps, object);
   if (!input.job) return;
-  const kube::ObjectPtr map = deps.stores.config_maps.Get({object->key().ns, PlanConfigMapName(object->key().name)});
-  const auto owner = map == nullptr ? std::nullopt : map->controller();
-  if (owner && owner->uid == object->uid()) {
-    const auto record = ReadPlanRecord(*map);
-    if (record.ok()) {
-      deps.capacity.Restore({object->key(), object->uid()},
-                            UnitsOfSlots(deps, *input.job, record->slots, record->FallbackSlots()));
-      return;
-    }
+  const auto plan = plans.find(object->key());
+  if (plan != plans.end() && plan->second.owner_uid == object->uid()) {
+    deps.capacity.Restore(
+        {object->key(), object->uid()},
+        UnitsOfSlots(deps, *input.job, plan->second.slots, plan->second.fallback, plan->second.coordinator_pod));
+    return;
   }
   const Conditions conditions = JobStatus::FromJson(object->At("/status")).conditions;
   const Condition* planned = conditions.Find(kPlannedCondition);
@@ -57,10 +97,18 @@ void RestoreJob(const JobDeps& deps, const kube::ObjectPtr& object) {
   if (waits && !input.job->run_policy.suspend) deps.line.Join(PlaceInLine(deps, *input.job, *object));
 }
 
+absl::Status RestoreUnitsOnce(const JobDeps& deps, const std::string& ns, const std::stop_token& stop) {
+  MEDLEY_ASSIGN_OR_RETURN(const StoredPlans plans, ReadStoredPlans(deps, ns, stop));
+  const absl::Status read = ForEach(
+      deps.client, TrainingJobs(), {.ns = ns, .stop = stop},
+      [&](const kube::Object& object) { RestoreJob(deps, std::make_shared<const kube::Object>(object), plans); });
+  return base::Annotate(read, "list TrainingJobs");
+}
+
 }  // namespace
 
 std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
-                                      const std::vector<MemberSlot>& until_switch) {
+                                      const std::vector<MemberSlot>& until_switch, const std::string& coordinator_pod) {
   std::map<std::string, std::shared_ptr<const ResourcePool>> pools;  // null: it does not exist
   // By pool, zone and role, whose templates may differ.
   std::map<std::tuple<std::string, std::string, Role>, std::shared_ptr<const PodDemand>> demands;
@@ -76,10 +124,15 @@ std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& jo
       demand = std::make_shared<const PodDemand>(
           deps.capacity.Demand(MemberPod(job, slot, *pool->second, deps.options.worker, "", 0)));
     }
-    units.push_back({{job.key().ns, slot.member}, pool->second, demand, leaves});
+    units.push_back({{job.key().ns, slot.member}, pool->second, demand, leaves, Holder::kMember});
   };
   for (const MemberSlot& slot : slots) add(slot, false);
   for (const MemberSlot& slot : until_switch) add(slot, true);
+  if (slots.empty()) return units;
+  // Last, so that it takes the room that the members leave.
+  const kube::Object coordinator = CoordinatorPod(job, deps.options.worker, coordinator_pod);
+  units.push_back({coordinator.key(), nullptr, std::make_shared<const PodDemand>(deps.capacity.Demand(coordinator)),
+                   false, Holder::kCoordinator});
   return units;
 }
 
@@ -100,11 +153,14 @@ void ReportFreed(const JobDeps& deps) {
   if (deps.capacity.TakeFreed()) deps.line.UnitsFreed();
 }
 
-void RestoreUnits(const JobDeps& deps) {
-  for (const kube::ObjectPtr& object : deps.stores.jobs.List()) {
-    if (!ManagedByThisOperator(*object) || object->deleting()) continue;
-    if (JobStatus::FromJson(object->At("/status")).finished()) continue;
-    RestoreJob(deps, object);
+absl::Status RestoreUnits(const JobDeps& deps, const std::string& ns, std::stop_token stop) {
+  const base::SteadyTime until = deps.clock.Steady() + kRestorePatience;
+  while (true) {
+    const absl::Status restored = RestoreUnitsOnce(deps, ns, stop);
+    if (restored.ok() || stop.stop_requested() || deps.clock.Steady() >= until) return restored;
+    log::Warn("the units of stored plans cannot be read; trying again", {{"error", base::ToString(restored)}});
+    if (!deps.clock.SleepUntil(deps.clock.Steady() + kRestoreRetry, stop))
+      return base::Cancelled("read the units of stored plans: stopped");
   }
 }
 

@@ -1,6 +1,10 @@
 // Units of a job in the terms of operator/capacity.
 #pragma once
 
+#include <absl/status/status.h>
+
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "operator/controllers/job_deps.h"
@@ -8,9 +12,10 @@
 
 namespace medley::ops {
 
-// The units of a plan, and of the plan in force that it replaces. A slot whose pool does not exist has none.
+// The units of a plan, and of the plan in force that it replaces, and the room for the coordinator. A slot whose pool
+// does not exist has none; no slots have none at all. `coordinator_pod`: its name; empty: that of a job's first.
 std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
-                                      const std::vector<MemberSlot>& until_switch);
+                                      const std::vector<MemberSlot>& until_switch, const std::string& coordinator_pod);
 
 // The pods of the pool that have a node, profilers included.
 PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool);
@@ -20,8 +25,10 @@ WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const 
 // Wakes the jobs that wait for units, if something may have become free.
 void ReportFreed(const JobDeps& deps);
 
-// For a process that has just begun to lead, before it plans any job: reserves the units of all stored plans, and puts
-// the jobs that were planned in vain into the line.
-void RestoreUnits(const JobDeps& deps);
+// For a process that has just begun to lead, before it plans any job: reserves the units of all stored plans of the
+// namespace (empty: of all), and puts the jobs that were planned in vain into the line. Reads jobs and plans from the
+// API server, because the caches may lack what the last leader has written. Tries again for a minute. Errors: those of
+// the API server; Cancelled.
+absl::Status RestoreUnits(const JobDeps& deps, const std::string& ns, std::stop_token stop);
 
 }  // namespace medley::ops

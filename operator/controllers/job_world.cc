@@ -124,6 +124,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
     if (auto notice = deps.capacity.NoticeOf(node)) world.node_notices[node] = *std::move(notice);
     if (deps.capacity.IsDown(node)) world.nodes_not_ready.insert(node);
   }
+  world.quota_changes = deps.capacity.QuotaChanges(object->key().ns);
   world.objects = ReadObjects(deps.stores, object->key());
   if (const auto link = deps.links.Find(object->key())) {
     world.connection = lifecycle::Connection{link->address(), link->token()};

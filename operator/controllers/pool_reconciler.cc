@@ -1,7 +1,10 @@
 #include "operator/controllers/pool_reconciler.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "common/base/log.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "operator/api/resources.h"
@@ -43,6 +46,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   } else {
     Price(*pool, status);
     Units(*pool, status);
+    CheckOwner(*pool);
     result.requeue_after = Outages(*pool, status);
     Available(*pool, status);
     Profiles(*pool, status);
@@ -99,6 +103,7 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
 
 void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) const {
   using Stage = ProfileProgress::Stage;
+  if (deps_.profiles.Expects(pool.name)) return;  // what the last leader wrote stays until more is known
   const std::vector<ProfileProgress> open = deps_.profiles.OfPool(pool.name);
   const auto worst =
       std::max_element(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.stage < b.stage; });
@@ -113,6 +118,23 @@ void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) cons
 
 void PoolReconciler::Units(const ResourcePool& pool, PoolStatus& status) const {
   status.units = deps_.capacity.UnitsOf(pool, UnitOf(pool));
+}
+
+void PoolReconciler::CheckOwner(const ResourcePool& pool) {
+  if (deps_.ns.empty()) return;
+  std::set<std::string> others = deps_.capacity.NamespacesOn(pool.name);
+  others.erase(deps_.ns);
+  base::MutexLock lock(mutex_);
+  if (others.empty()) {
+    shared_.erase(pool.name);
+    return;
+  }
+  if (!shared_.insert(pool.name).second) return;
+  log::Warn(
+      "a pool is used by jobs of another operator, so its limit may be exceeded for a moment, and both write its "
+      "status: "
+      "give each operator its own pools by spec.namespaces",
+      {{"pool", pool.name}, {"namespace", deps_.ns}, {"others", fmt::format("{}", fmt::join(others, ","))}});
 }
 
 std::optional<base::nanoseconds> PoolReconciler::Outages(const ResourcePool& pool, PoolStatus& status) const {

@@ -2,7 +2,11 @@
 // controllers need it.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "operator/api/pool_status.h"
@@ -26,8 +30,12 @@ class PoolReconciler final : public Reconciler {
   void Available(const ResourcePool& pool, PoolStatus& status) const;
   void Units(const ResourcePool& pool, PoolStatus& status) const;
   void Profiles(const ResourcePool& pool, PoolStatus& status) const;
+  // Warns once when jobs of another operator use the pool: neither sees what the other has reserved.
+  void CheckOwner(const ResourcePool& pool);
 
   const JobDeps deps_;
+  base::Mutex mutex_;
+  std::set<std::string> shared_ ABSL_GUARDED_BY(mutex_);  // pools of which a warning was logged
 };
 
 }  // namespace medley::ops

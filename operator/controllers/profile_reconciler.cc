@@ -11,6 +11,7 @@
 #include "operator/api/worker_state.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
+#include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 #include "operator/lifecycle/lifecycle.h"
 #include "operator/records/profile_store.h"
@@ -19,6 +20,8 @@ namespace medley::ops {
 namespace {
 
 constexpr base::nanoseconds kCacheRetry = base::milliseconds(200);
+// A pod that was created and that the cache does not show after this time does not exist any more.
+constexpr base::nanoseconds kCachePatience = base::seconds(30);
 
 bool MayUse(const TrainingJob& job, const ResourcePool& pool) {
   const bool named = std::find(job.pools.begin(), job.pools.end(), pool.name) != job.pools.end();
@@ -43,6 +46,9 @@ bool IsOwn(const JobDeps& deps, const kube::Object& pod) {
   const kube::ObjectPtr job = deps.stores.jobs.Get({pod.key().ns, owner->name});
   return job != nullptr && job->uid() == owner->uid && ManagedByThisOperator(*job);
 }
+
+// Owns the unit of the profiler in CapacityView; differs from every UID of a job.
+std::string OwnerId(const ProfileId& id) { return "profile " + KeyOf(id).ToString(); }
 
 int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
   const auto pods = deps.stores.pods.ByIndex("owner", job.uid());
@@ -171,6 +177,27 @@ absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::W
   return absl::OkStatus();
 }
 
+absl::Status ProfileReconciler::ReserveUnit(const ProfileId& id, const profiling::World& world) {
+  const kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
+  PlannedUnit unit{pod.key(), std::make_shared<const ResourcePool>(*world.pool),
+                   std::make_shared<const PodDemand>(deps_.capacity.Demand(pod)), false, Holder::kProfiler};
+  return deps_.capacity.Reserve({world.job->key(), OwnerId(id)}, {std::move(unit)});
+}
+
+bool ProfileReconciler::HoldsUnit(const ProfileId& id, const profiling::World& world) {
+  base::MutexLock lock(mutex_);
+  const auto unseen = unseen_.find(id);
+  if (unseen == unseen_.end()) return !world.pods.empty();
+  if (world.pods.empty() && world.steady - unseen->second < kCachePatience) return true;
+  unseen_.erase(unseen);
+  return !world.pods.empty();
+}
+
+void ProfileReconciler::ReleaseUnit(const ProfileId& id) {
+  deps_.capacity.Release(OwnerId(id));
+  ReportFreed(deps_);
+}
+
 absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::World& world) {
   // The cache may not show a profile that was stored a moment ago. Measuring takes seconds and costs money, so the API
   // server itself is asked first.
@@ -180,8 +207,13 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   if (!stored.ok() && !kube::IsNotFound(stored.status())) return stored.status();
   kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
   pod.SetLabel(kProfileLabel, id.hash);
+  pod.SetAnnotation(kPoolVersionAnnotation, profiling::PoolVersion(*world.pool));
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
   const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
+  if (made.ok() || kube::IsAlreadyExists(made)) {
+    base::MutexLock lock(mutex_);
+    unseen_[id] = world.steady;
+  }
   if (made.ok()) deps_.metrics.CountCreatedPods(1);
   if (!kube::IsAlreadyExists(made)) return made;
   const auto existing = deps_.client.Get(kube::resources::Pods(), pod.key());
@@ -189,14 +221,65 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   return made;
 }
 
-bool ProfileReconciler::OthersMeasure(const ProfileId& id, const profiling::World& world) {
-  if (options_.max_pods <= 0) return false;
+void ProfileReconciler::TakeTurn(const ProfileId& id, const profiling::Memory& memory, profiling::World& world) {
+  if (options_.max_pods <= 0) return;
+  const int failures = profiling::Failures(memory);
   base::MutexLock lock(mutex_);
   with_pod_.erase(id);
-  if (world.pods.empty() && (world.stored || !world.job)) return false;
-  if (world.pods.empty() && with_pod_.size() >= static_cast<size_t>(options_.max_pods)) return true;
+  waiting_.erase(id);
+  if (world.pods.empty()) {
+    if (!profiling::IsReady(world, memory)) return;
+    const bool full = with_pod_.size() >= static_cast<size_t>(options_.max_pods);
+    const bool yields =
+        std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& other) { return other.second < failures; });
+    world.other_pods = full || yields;
+  }
+  if (world.other_pods) {
+    waiting_[id] = failures;
+    return;
+  }
   with_pod_.insert(id);
-  return false;
+  world.others_wait = !waiting_.empty();
+}
+
+void ProfileReconciler::ReportNoNode(const profiling::World& world) {
+  const kube::Object& pool = world.pool->object;
+  if (world.pool->scaling != PoolScaling::kAutoscaled) return;
+  const bool is_new = deps_.outages.Fail(pool, "", PlacedPods(deps_, world.pool->name), deps_.clock.Now());
+  if (is_new) deps_.pool_changed(world.pool->name);
+}
+
+void ProfileReconciler::ExpectAll() {
+  std::set<ProfileId> ids;
+  for (const kube::ObjectPtr& job : deps_.stores.jobs.List()) {
+    if (!MayWantProfiles(*job)) continue;
+    for (const kube::Key& key : KeysOf(*job)) {
+      if (const auto id = ProfileIdOf(key)) ids.insert(*id);
+    }
+  }
+  deps_.profiles.Expect(ids);
+}
+
+absl::StatusOr<profiling::Decision> ProfileReconciler::NextStep(const ProfileId& id, profiling::World& world,
+                                                                profiling::Memory& memory) {
+  using Step = profiling::Decision::Step;
+  profiling::Decision decision = profiling::Decide(world, memory, options_);
+  if (decision.step == Step::kReadLog) {
+    const std::string path =
+        kube::resources::Pods().Path(id.ns, world.pods.front()->key().name, "log") + "?container=" + kWorkerContainer;
+    world.log = deps_.client.GetRaw(path);
+    // Without its log a failure is a failure, but a result is worth waiting for, until the deadline of the pod.
+    if (IsTransient(world.log->status()) && WorkerHasSucceeded(*world.pods.front())) {
+      memory = decision.memory;
+      return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
+    }
+    return profiling::Decide(world, memory, options_);
+  }
+  if (decision.step != Step::kCreatePod) return decision;
+  if (ReserveUnit(id, world).ok()) return decision;
+  world.free_units = 0;
+  world.bound = "what other jobs and profilers have reserved";
+  return profiling::Decide(world, memory, options_);
 }
 
 absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
@@ -210,20 +293,14 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     memory = slot;
   }
   profiling::World world = Observe(*id, *memory);
-  world.other_pods = OthersMeasure(*id, world);
-  profiling::Decision decision = profiling::Decide(world, *memory, options_);
-  if (decision.step == profiling::Decision::Step::kReadLog) {
-    const std::string path =
-        kube::resources::Pods().Path(id->ns, world.pods.front()->key().name, "log") + "?container=" + kWorkerContainer;
-    world.log = deps_.client.GetRaw(path);
-    // Without its log a failure is a failure, but a result is worth waiting for, until the deadline of the pod.
-    if (IsTransient(world.log->status()) && WorkerHasSucceeded(*world.pods.front())) {
-      *memory = decision.memory;
-      return base::Annotate(world.log->status(), "read the log of pod " + world.pods.front()->key().ToString());
-    }
-    decision = profiling::Decide(world, *memory, options_);
-  }
+  TakeTurn(*id, *memory, world);
+  MEDLEY_ASSIGN_OR_RETURN(profiling::Decision decision, NextStep(*id, world, *memory));
   std::optional<base::nanoseconds> requeue = decision.requeue_after;
+  if (decision.step != profiling::Decision::Step::kCreatePod && !HoldsUnit(*id, world)) {
+    ReleaseUnit(*id);
+  } else if (world.pods.empty() && !requeue) {
+    requeue = kCacheRetry;
+  }
   if (options_.max_pods > 0 && world.pods.empty() && decision.step != profiling::Decision::Step::kCreatePod) {
     base::MutexLock lock(mutex_);
     with_pod_.erase(*id);
@@ -233,17 +310,20 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
     const absl::Status made = CreatePod(*id, world);
     if (IsTransient(made)) return base::Annotate(made, "create a profiler pod of " + key.ToString());
     if (!made.ok()) {
+      ReleaseUnit(*id);
       decision = profiling::AfterFailedCreation(world, decision.memory, options_, base::Message(made));
       requeue = decision.requeue_after;
     }
   }
+  if (decision.no_node) ReportNoNode(world);
   MEDLEY_RETURN_IF_ERROR(CarryOut(*id, world, decision));
   for (const profiling::Event& event : decision.events) {
     deps_.events.Record(world.job->object, event.warning ? EventRecorder::Type::kWarning : EventRecorder::Type::kNormal,
                         event.reason, event.message);
   }
   *memory = decision.memory;
-  if (deps_.profiles.Set(*id, decision.progress)) changed_(*id);
+  const bool knows_prices = !world.wanted || world.job || deps_.scheduler.catalog() != nullptr;
+  if (knows_prices && deps_.profiles.Set(*id, decision.progress)) changed_(*id);
   if (world.wanted && !world.job) requeue = options_.price_poll;
   if (!decision.progress && world.pods.empty()) {
     base::MutexLock lock(mutex_);

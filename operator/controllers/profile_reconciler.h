@@ -35,6 +35,9 @@ class ProfileReconciler final : public Reconciler {
   ProfileReconciler(JobDeps deps, profiling::Options options, std::function<void(const ProfileId&)> changed);
   absl::StatusOr<Result> Reconcile(const kube::Key& key) override;
 
+  // For a process that has just begun to lead: the board does not report the pools before these were looked at.
+  void ExpectAll();
+
   // The profiles of the job's model on all pools; empty: the job's spec is invalid.
   std::vector<kube::Key> KeysOf(const kube::Object& job) const;
 
@@ -46,9 +49,20 @@ class ProfileReconciler final : public Reconciler {
     lifecycle::PoolView view;
   };
   std::vector<Candidate> Candidates(const ProfileId& id) const;  // oldest first
+  // Reads the pod's log and reserves a unit where the next step needs it. Errors: the log of a pod that has succeeded
+  // cannot be read now.
+  absl::StatusOr<profiling::Decision> NextStep(const ProfileId& id, profiling::World& world, profiling::Memory& memory);
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
-  // Counts the pod of the profile among all profiler pods. True: others are so many that no pod may be created for it.
-  bool OthersMeasure(const ProfileId& id, const profiling::World& world);
+  // Counts the pod of the profile among all profiler pods, where their number is bounded. A free turn is for the
+  // profile that has failed least often: a pool that cannot be measured must not delay the others. Fills other_pods
+  // and others_wait.
+  void TakeTurn(const ProfileId& id, const profiling::Memory& memory, profiling::World& world);
+  void ReportNoNode(const profiling::World& world);
+  // Reserves the unit on which the profiler pod will measure, if other owners have left one (CapacityView::Reserve).
+  absl::Status ReserveUnit(const ProfileId& id, const profiling::World& world);
+  // True while a pod of the profile exists, or may exist and is not in the cache yet.
+  bool HoldsUnit(const ProfileId& id, const profiling::World& world);
+  void ReleaseUnit(const ProfileId& id);
   // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
   absl::Status CreatePod(const ProfileId& id, const profiling::World& world);
 
@@ -58,6 +72,9 @@ class ProfileReconciler final : public Reconciler {
   base::Mutex mutex_;
   // The profiles with a pod, those that are about to get one included. Only with a bound on the number of pods.
   std::set<ProfileId> with_pod_ ABSL_GUARDED_BY(mutex_);
+  std::map<ProfileId, int> waiting_ ABSL_GUARDED_BY(mutex_);  // for their turn; with their failures
+  // Pods that were created and that the cache has not shown yet, and since when.
+  std::map<ProfileId, base::SteadyTime> unseen_ ABSL_GUARDED_BY(mutex_);
   // Each is used by one pass at a time: a controller never reconciles a key twice at once.
   std::map<ProfileId, std::shared_ptr<profiling::Memory>> memories_ ABSL_GUARDED_BY(mutex_);
 };

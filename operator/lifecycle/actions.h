@@ -89,6 +89,7 @@ struct ReserveUnits {
   using Answer = absl::Status;
   std::vector<MemberSlot> slots;         // none: what is reserved is released
   std::vector<MemberSlot> until_switch;  // of the plan in force
+  std::string coordinator;               // its pod; empty: the job has had none
   bool is_stored = false;                // the plan was accepted before: its units are reserved in any case
   int64_t turn = 0;                      // in which the units were counted; of a job without a plan
 };

@@ -75,7 +75,9 @@ absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInput
 
 // The answer with which the search is judged; nullopt: there is none, or not yet.
 absl::StatusOr<std::optional<Candidate>> FindCandidate(Pass& pass, const TrainingJob& job, PlanSearch& search) {
-  const double estimated = pass.memory.planning.record->plan.estimate.throughput;
+  const PlanRecord& record = *pass.memory.planning.record;
+  const double estimated =
+      record.uncorrected_throughput > 0 ? record.uncorrected_throughput : record.plan.estimate.throughput;
   const double measured = pass.observed->throughput;
   if (search.corrected == nullptr) {
     MEDLEY_ASSIGN_OR_RETURN(const SearchAnswer answer, AskPlanner(pass, job, search));

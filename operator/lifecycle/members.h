@@ -23,10 +23,15 @@ struct PodFailures {
   base::SteadyTime retry_at{};
 };
 
+struct RefusedPod {
+  bool by_quota = false;
+  std::string why;
+};
+
 struct MembersState {
   std::map<std::string, PodFailures> failures;  // by pod
   int64_t samples_at_failure = 0;               // at the last failure; progress since then clears earlier failures
-  std::set<std::string> refused;                // pods that a quota did not admit
+  std::map<std::string, RefusedPod> refused;    // pods that the API server did not admit
   std::map<std::string, base::SteadyTime> log_asked;  // since when, by UID of a pod that has ended
   std::set<std::string> deleted;                      // UIDs of pods that the cache may still show as running
 };

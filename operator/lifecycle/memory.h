@@ -10,6 +10,7 @@
 
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/feedback.h"
+#include "operator/lifecycle/lost_token.h"
 #include "operator/lifecycle/members.h"
 #include "operator/lifecycle/objects.h"
 #include "operator/lifecycle/observing.h"
@@ -28,6 +29,7 @@ struct Memory {
   std::string uid;  // of the job; a memory of another UID is not used
   StatusState status;
   ObjectsState objects;
+  LostTokenState lost_token;
   ProfilingState profiling;
   PlanningState planning;
   PlacementState placement;

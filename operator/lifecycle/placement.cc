@@ -48,16 +48,25 @@ absl::Status Release(Pass& pass, const std::string& pod) {
   const kube::ObjectPtr object = pass.Pod(pod);
   const base::nanoseconds waited =
       pass.world.steady - state.unschedulable_since.at(object == nullptr ? pod : object->uid());
+  auto& refused = pass.memory.members.refused;
+  const auto refusal = object == nullptr ? refused.find(pod) : refused.end();
   const base::nanoseconds pause =
       std::min(pass.options.schedule_window * (int64_t{1} << std::min(state.released, 10)), kLongestPause);
   ++state.released;
   state.after_release = pass.PauseFor(pause);
+  state.until_quota_change.reset();
+  if (refusal != refused.end() && refusal->second.by_quota) state.until_quota_change = pass.world.quota_changes;
   state.unschedulable_since.clear();
+  const double seconds = base::ToSeconds(waited);
+  const std::string what = refusal == refused.end() ? fmt::format("Pod {} has found no node for {:.0f} s", pod, seconds)
+                                                    : fmt::format("Pod {} has not been admitted for {:.0f} s ({})", pod,
+                                                                  seconds, refusal->second.why);
+  refused.clear();
   SetCondition(
       pass, kPlannedCondition, ConditionStatus::kFalse, "Unschedulable",
-      fmt::format("Pod {} has found no node for {:.0f} s, and no plan exists without it. The units of the plan "
-                  "are released for other jobs; the job is planned again in {:.0f} s.",
-                  pod, base::ToSeconds(waited), base::ToSeconds(pause)));
+      fmt::format("{}, and no plan exists without it. The units of the plan are released for other jobs; the job "
+                  "is planned again in {:.0f} s.",
+                  what, base::ToSeconds(pause)));
   ForgetCoordinator(pass);
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
   pass.memory.replanning.considered.reset();
@@ -65,6 +74,12 @@ absl::Status Release(Pass& pass, const std::string& pod) {
 }
 
 }  // namespace
+
+bool PausesAfterRelease(Pass& pass) {
+  const PlacementState& state = pass.memory.placement;
+  if (state.until_quota_change && *state.until_quota_change != pass.world.quota_changes) return false;
+  return pass.Lasts(state.after_release);
+}
 
 absl::StatusOr<std::string> StuckPool(Pass& pass) {
   auto& since = pass.memory.placement.unschedulable_since;
@@ -115,10 +130,12 @@ absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const s
 }
 
 absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job) {
-  const kube::ObjectPtr pod = pass.Pod(pass.memory.planning.record->CoordinatorPodName(job.name()));
-  if (pod == nullptr || pod->deleting() || !IsUnschedulable(*pod)) return false;
+  const std::string name = pass.memory.planning.record->CoordinatorPodName(job.name());
+  if (!IsStuck(pass, name)) return false;
+  const kube::ObjectPtr pod = pass.Pod(name);
   auto& since = pass.memory.placement.unschedulable_since;
-  const base::SteadyTime start = since.try_emplace(pod->uid(), pass.world.steady).first->second;
+  const std::string id = pod == nullptr ? name : pod->uid();
+  const base::SteadyTime start = since.try_emplace(id, pass.world.steady).first->second;
   MEDLEY_ASSIGN_OR_RETURN(const auto windows, Windows(pass));
   // It may use nodes that an autoscaler brings for the plan's pools.
   base::nanoseconds window = pass.options.schedule_window;
@@ -127,7 +144,7 @@ absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& 
       window = std::max(window, of_pool->second);
   }
   if (!HasWaited(pass, start, window)) return false;
-  MEDLEY_RETURN_IF_ERROR(Release(pass, pod->key().name));
+  MEDLEY_RETURN_IF_ERROR(Release(pass, name));
   return true;
 }
 

@@ -9,7 +9,9 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "common/base/clock.h"
@@ -25,9 +27,13 @@ struct PlacementState {
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by the pod's UID, or its name while it does not exist
   int released = 0;                                             // plans in a row, none of which has run
   Pause after_release;                                          // before the job is planned again
+  std::optional<int64_t> until_quota_change;  // World::quota_changes then, if a change of it ends the pause
 };
 
-// The pool of a member that has found no node, or was not admitted by a quota, for longer than a pod of the pool may
+// True while a job whose plan was released must not be planned.
+bool PausesAfterRelease(Pass& pass);
+
+// The pool of a member that has found no node, or was not admitted, for longer than a pod of the pool may
 // take: JobOptions::schedule_window, or spec.provisionTimeout of an autoscaled pool. Empty: there is none.
 absl::StatusOr<std::string> StuckPool(Pass& pass);
 
@@ -35,7 +41,7 @@ absl::StatusOr<std::string> StuckPool(Pass& pass);
 // force, which the job keeps. Needs `pass.observed`. Errors: the plan could not be stored.
 absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const std::string& pool);
 
-// Releases a plan whose coordinator finds no node. True when it did.
+// Releases a plan whose coordinator finds no node or is not admitted. True when it did.
 absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job);
 
 }  // namespace medley::ops::lifecycle

@@ -14,6 +14,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/profiling.h"
+#include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/succession.h"
@@ -167,10 +168,12 @@ absl::Status ReadStoredPlan(Pass& pass) {
 
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   PlanningState& state = pass.memory.planning;
-  MEDLEY_ASSIGN_OR_RETURN(const absl::Status reserved,
-                          pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), false, pass.turn.value_or(0)}));
+  const std::string coordinator = (state.record ? *state.record : record).coordinator_pod;
+  MEDLEY_ASSIGN_OR_RETURN(
+      const absl::Status reserved,
+      pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), coordinator, false, pass.turn.value_or(0)}));
   if (reserved.ok()) {
-    state.reserved = {-1, false};  // until the plan is stored
+    state.reserved = {-1, false, coordinator};  // until the plan is stored
     state.refusals = 0;
     state.together.clear();
     return true;
@@ -200,11 +203,12 @@ absl::Status KeepUnitsReserved(Pass& pass) {
   if (!state.record) return ReleaseUnits(pass);
   const PlanRecord& record = *state.record;
   const bool with_fallback = record.fallback != nullptr && !IsInForce(pass);
-  const PlanningState::Reserved wanted{record.plan.generation, with_fallback};
+  const PlanningState::Reserved wanted{record.plan.generation, with_fallback, record.coordinator_pod};
   if (state.reserved == wanted) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(
       const absl::Status done,
-      pass.Ask(ReserveUnits{record.slots, with_fallback ? record.FallbackSlots() : std::vector<MemberSlot>(), true}));
+      pass.Ask(ReserveUnits{record.slots, with_fallback ? record.FallbackSlots() : std::vector<MemberSlot>(),
+                            record.coordinator_pod, true}));
   if (done.ok()) state.reserved = wanted;
   return done;
 }
@@ -216,7 +220,7 @@ absl::Status ReleaseUnits(Pass& pass) {
     pass.RequeueAfter(kPodCountRetry);
     return absl::OkStatus();
   }
-  MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(ReserveUnits{{}, {}, true}));
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(ReserveUnits{{}, {}, "", true}));
   if (done.ok()) state.reserved = {};
   return done;
 }
@@ -276,7 +280,7 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
   DropStaleSearch(pass);
-  if (pass.Lasts(pass.memory.placement.after_release)) return absl::OkStatus();
+  if (PausesAfterRelease(pass)) return absl::OkStatus();
   pass.line = LinePlace::kWaits;
   if (const auto search = pass.memory.planning.search) {
     MEDLEY_RETURN_IF_ERROR(PursueFirstPlan(pass, job, *search));
@@ -341,6 +345,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   record.plan.job_uid = pass.object.uid();
   record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(),
                              PodNames(pass), pools.zones);
+  record.uncorrected_throughput = WithoutCorrections(record.plan.estimate.throughput, result.prediction);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);
@@ -355,7 +360,8 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   if (!reserved) return false;
   if (!before) RenewCoordinator(pass, job, record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  pass.memory.planning.reserved = {record.plan.generation, record.fallback != nullptr};
+  PlanningState::Reserved& reserved = pass.memory.planning.reserved;
+  reserved = {record.plan.generation, record.fallback != nullptr, std::move(reserved.coordinator)};
   pass.memory.replanning.considered = InputsOf(job, pools);
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);

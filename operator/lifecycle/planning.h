@@ -30,6 +30,7 @@ struct PlanningState {
   struct Reserved {
     int64_t generation = 0;
     bool with_fallback = false;
+    std::string coordinator;  // the pod whose room is reserved
     bool operator==(const Reserved&) const = default;
   };
   Reserved reserved;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
@@ -14,6 +15,7 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kQuotaRetry = base::seconds(5);
+constexpr base::nanoseconds kAdmissionRetry = base::seconds(20);
 constexpr base::nanoseconds kExistingPodRetry = base::seconds(1);
 constexpr base::nanoseconds kLogPatience = base::seconds(2);
 constexpr int kLogLines = 20;
@@ -39,26 +41,29 @@ absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
 }
 
 absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Status& made) {
-  std::set<std::string>& refused = pass.memory.members.refused;
+  auto& refused = pass.memory.members.refused;
   refused.erase(pod.key().name);
   if (made.ok()) return absl::OkStatus();
   if (kube::IsAlreadyExists(made)) return HandleExistingPod(pass, pod);
-  if (made.code() == absl::StatusCode::kPermissionDenied || made.code() == absl::StatusCode::kInvalidArgument) {
-    pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
+  if (made.code() != absl::StatusCode::kPermissionDenied && made.code() != absl::StatusCode::kInvalidArgument) {
+    return base::Annotate(made, "create pod " + pod.key().ToString());
   }
+  pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
   // Quotas are counted late, so what is used now may be free soon. The rest of the job goes on.
-  if (IsQuotaRefusal(made)) {
-    refused.insert(pod.key().name);
-    pass.RequeueAfter(kQuotaRetry);
-    return absl::OkStatus();
-  }
-  return base::Annotate(made, "create pod " + pod.key().ToString());
+  const bool by_quota = IsQuotaRefusal(made);
+  refused[pod.key().name] = {by_quota, base::Message(made)};
+  pass.RequeueAfter(by_quota ? kQuotaRetry : kAdmissionRetry);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes) {
-  for (kube::Object& pod : pods) pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+  const std::string& token = pass.memory.objects.token;
+  for (kube::Object& pod : pods) {
+    pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+    if (!token.empty()) pod.SetAnnotation(kTokenAnnotation, base::HashHex(token));
+  }
   MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
                           pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));
   absl::Status first_error;

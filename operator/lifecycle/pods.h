@@ -15,9 +15,9 @@ class Pass;
 
 enum class NodeChoice { kAny, kAvoidNoticed };
 
-// Creates pods of the job. A pod that a quota does not admit is remembered as refused and tried again later: this is
-// not an error, and the pods after it are not tried. Names are deterministic: a pod that exists already is this job's,
-// terminating, or another user's.
+// Creates pods of the job. A pod that the API server does not admit (a quota, an admission plugin, an invalid
+// template) is remembered as refused and tried again later: this is not an error, and the pods after it are not
+// tried. Names are deterministic: a pod that exists already is this job's, terminating, or another user's.
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes = NodeChoice::kAny);
 
 absl::Status DeletePod(Pass& pass, const kube::Object& pod);

@@ -9,9 +9,6 @@
 namespace medley::ops::lifecycle {
 namespace {
 
-// After pods found no node in a zone whose units count as free, such as a zone of a cloud without spot instances.
-constexpr base::nanoseconds kStuckZoneAvoided = std::chrono::hours(1);
-
 std::string NameList(const std::vector<PoolView>& pools) {
   std::string list;
   for (const PoolView& view : pools) list += (list.empty() ? "" : ", ") + view.pool.name;
@@ -72,8 +69,8 @@ std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference p
   std::map<std::string, ZoneChoice> choices;
   for (const auto& [pool, zones] : pass.memory.replanning.avoided_zones) choices[pool].avoid = zones;
   for (const auto& [pool, zones] : pass.memory.replanning.stuck_zones) {
-    for (const auto& [zone, since] : zones) {
-      if (pass.world.steady - since < kStuckZoneAvoided) choices[pool].avoid.insert(zone);
+    for (const auto& [zone, stuck] : zones) {
+      if (pass.world.steady < stuck.avoided_until) choices[pool].avoid.insert(zone);
     }
   }
   if (const auto& record = pass.memory.planning.record) {

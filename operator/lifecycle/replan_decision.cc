@@ -23,9 +23,16 @@ double CostOf(double samples, double throughput, double usd_per_hour) {
 
 }  // namespace
 
-double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction) {
-  if (!IsCorrected(prediction) || !(prediction->ratio_corrected > 0) || !(measured > 0)) return estimated;
+double PresentEstimate(double uncorrected, double measured, const std::optional<model::Prediction>& prediction) {
+  if (!IsCorrected(prediction) || !(prediction->ratio_corrected > 0) || !(measured > 0)) return uncorrected;
   return measured / prediction->ratio_corrected;
+}
+
+double WithoutCorrections(double estimated, const std::optional<model::Prediction>& prediction) {
+  if (!IsCorrected(prediction) || !(prediction->ratio_corrected > 0) || !(prediction->ratio_uncorrected > 0)) {
+    return estimated;
+  }
+  return estimated * prediction->ratio_corrected / prediction->ratio_uncorrected;
 }
 
 bool IsCorrected(const std::optional<model::Prediction>& prediction) {

@@ -49,10 +49,15 @@ struct MoveDecision {
 
 MoveDecision DecideMove(const MoveInputs& inputs);
 
-// The throughput that current predictions give the present plan, for the comparison with candidates: `estimated`, the
-// number from the time of planning, unless the scheduling service has corrected its predictions by measurements since.
-// Then it is `measured` divided by the remaining ratio of measured to predicted throughput.
-double PresentEstimate(double estimated, double measured, const std::optional<model::Prediction>& prediction);
+// The throughput that current predictions give the present plan, for the comparison with candidates, which current
+// predictions rate as well. Where the scheduling service corrects its predictions by measurements, it is `measured`
+// divided by the remaining ratio of measured to predicted throughput; else `uncorrected`, from the time of planning:
+// the service may have corrected predictions then, and does not now.
+double PresentEstimate(double uncorrected, double measured, const std::optional<model::Prediction>& prediction);
+
+// What the profiles promise without corrections for a plan of which corrected ones, as in `prediction`, promise
+// `estimated`.
+double WithoutCorrections(double estimated, const std::optional<model::Prediction>& prediction);
 
 // True when the scheduling service corrected the profile of at least one pool by measurements.
 bool IsCorrected(const std::optional<model::Prediction>& prediction);

@@ -19,6 +19,11 @@ namespace {
 // A job counts as below its goal under this share of it, because measurements vary.
 constexpr double kGoalTolerance = 0.95;
 
+// After pods found no node in a zone whose units count as free, such as a zone of a cloud without spot instances.
+constexpr base::nanoseconds kZoneAvoided = std::chrono::minutes(15);
+constexpr base::nanoseconds kZoneAvoidedMost = std::chrono::hours(4);
+constexpr base::nanoseconds kZoneForgotten = std::chrono::hours(8);
+
 bool MissesGoalForLong(Pass& pass, const TrainingJob& job) {
   auto& since = pass.memory.replanning.below_goal_since;
   if (pass.observed->throughput <= 0 || !IsBelowGoal(pass, job)) {
@@ -111,7 +116,7 @@ absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::st
   if (zone.empty()) return false;
   std::set<std::string>& avoided = pass.memory.replanning.avoided_zones[pool];
   avoided.insert(zone);
-  pass.memory.replanning.stuck_zones[pool][zone] = pass.world.steady;
+  AvoidZone(pass.memory.replanning.stuck_zones[pool][zone], pass.world.steady);
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) return false;
   pools = choice.pools.Only(pools.Names());
@@ -141,6 +146,13 @@ bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& prof
 }
 
 }  // namespace
+
+void AvoidZone(StuckZone& zone, base::SteadyTime now) {
+  if (zone.failures > 0 && now < zone.avoided_until) return;  // the same pods
+  if (now >= zone.avoided_until + kZoneForgotten) zone.failures = 0;
+  zone.avoided_until = now + std::min(kZoneAvoided * (int64_t{1} << std::min(zone.failures, 10)), kZoneAvoidedMost);
+  ++zone.failures;
+}
 
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job) {
   return pass.observed->throughput < job.objective.min_throughput * kGoalTolerance;

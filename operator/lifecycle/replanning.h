@@ -18,13 +18,20 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
+// 15 minutes after the first time, twice as long each further time, at most 4 hours; forgotten after 8 hours without.
+struct StuckZone {
+  int failures = 0;
+  base::SteadyTime avoided_until{};
+};
+void AvoidZone(StuckZone& zone, base::SteadyTime now);
+
 struct ReplanningState {
   std::optional<PlanningInputs> considered;
   std::optional<base::SteadyTime> below_goal_since;
   // By pool: zones in which pods found no node or no plan was found since a plan was last in force.
   std::map<std::string, std::set<std::string>> avoided_zones;
-  // By pool and zone: when pods last found no node there. The zone is avoided for a while, however cheap it is.
-  std::map<std::string, std::map<std::string, base::SteadyTime>> stuck_zones;
+  // By pool and zone: pods found no node there. The zone is avoided for a while, however cheap it is.
+  std::map<std::string, std::map<std::string, StuckZone>> stuck_zones;
   // A move that would save enough, but came too soon after the last one: it is considered again when its time has come.
   struct Delayed {
     std::string reason;

@@ -144,4 +144,8 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
   return restarted ? HandleRestartInPlace(pass, job, *pod, over) : absl::OkStatus();
 }
 
+absl::Status RestartFromCheckpoint(Pass& pass, const TrainingJob& job, const std::string& why) {
+  return Restart(pass, job, "CoordinatorRestarted", Fault::kDisruption, why);
+}
+
 }  // namespace medley::ops::lifecycle

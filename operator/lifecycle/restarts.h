@@ -6,6 +6,8 @@
 
 #include <absl/status/status.h>
 
+#include <string>
+
 #include "operator/api/training_job.h"
 
 namespace medley::ops::lifecycle {
@@ -17,5 +19,8 @@ void ForgetRestartsAfterProgress(Pass& pass, const TrainingJob& job);
 
 // Handles a coordinator that was lost, restarted or has ended. Sets `over` when this pass has nothing more to do.
 absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over);
+
+// Replaces all pods under the same plan, for a reason that is not the job's fault.
+absl::Status RestartFromCheckpoint(Pass& pass, const TrainingJob& job, const std::string& why);
 
 }  // namespace medley::ops::lifecycle

@@ -9,6 +9,7 @@
 #include "operator/builders/pods.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/feedback.h"
+#include "operator/lifecycle/lost_token.h"
 #include "operator/lifecycle/members.h"
 #include "operator/lifecycle/objects.h"
 #include "operator/lifecycle/observing.h"
@@ -157,6 +158,7 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
   if (over) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(EnsureSuccessor(pass, job));
   MEDLEY_ASSIGN_OR_RETURN(const std::string coordinator, EnsureCoordinator(pass, job));
+  if (HasLostToken(pass, job)) return TrainWithLostToken(pass, job);
   if (!coordinator.empty()) {
     MEDLEY_RETURN_IF_ERROR(ConnectTo(pass, job, coordinator));
     MEDLEY_RETURN_IF_ERROR(CheckObservedLeader(pass));

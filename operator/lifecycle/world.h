@@ -65,6 +65,7 @@ struct World {
   // Of the nodes on which the job's pods run: those with a notice, and those that are not ready.
   std::map<std::string, Notice> node_notices;
   std::set<std::string> nodes_not_ready;
+  int64_t quota_changes = 0;  // how often the quotas of the job's namespace have come to allow more
   std::optional<Connection> connection;
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   int64_t leader_term = 0;                      // of this operator; 0 without leader election

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -16,6 +18,11 @@ class Board {
   // Stores the progress; nullopt removes it (the profile is stored, or no job wants it). Returns true when something
   // changed.
   bool Set(const ProfileId& id, const std::optional<ProfileProgress>& progress);
+  // Profiles of which nothing is known until Set is called for them: a process that has just begun to lead looks at
+  // them one after the other.
+  void Expect(const std::set<ProfileId>& ids);
+  // True while a profile of the pool is expected.
+  bool Expects(const std::string& pool) const;
   std::optional<ProfileProgress> Find(const ProfileId& id) const;
   // Of one pool, in the order of the ids.
   std::vector<ProfileProgress> OfPool(const std::string& pool) const;
@@ -23,6 +30,7 @@ class Board {
  private:
   mutable base::Mutex mutex_;
   std::map<ProfileId, ProfileProgress> open_ ABSL_GUARDED_BY(mutex_);
+  std::set<ProfileId> expected_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace medley::ops::profiling

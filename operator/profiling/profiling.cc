@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
+#include "operator/api/resources.h"
 #include "operator/api/worker_state.h"
 #include "operator/records/profile_store.h"
 
@@ -23,6 +25,15 @@ base::nanoseconds Backoff(int failures, const Options& options) {
 
 std::string VersionOf(const ResourcePool& pool) {
   return pool.object.uid() + "/" + std::to_string(pool.object.generation());
+}
+
+// How long the pod may go on.
+base::nanoseconds DeadlineOf(const World& world, const Memory& memory, const Options& options) {
+  if (!memory.seen_with_node && world.pool->scaling == PoolScaling::kAutoscaled) {
+    return base::FromSeconds(world.pool->provision_timeout_seconds);
+  }
+  if (!world.others_wait) return options.deadline;
+  return std::min(options.deadline, options.turn_deadline * (int64_t{1} << std::min(Failures(memory), kMaxDoublings)));
 }
 
 // What is reported while nothing new has failed: the last failure, else `otherwise`. `first_try`: failures of other
@@ -115,15 +126,32 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
         Stage::kWaiting, "Measuring", fmt::format("Profiler pod {} terminates.", pod.key().ToString()), "", {}, {}};
     return {.memory = memory, .progress = Report(memory, std::move(terminating))};
   }
-  if (memory.seen_pod != pod.uid()) {
+  if (const std::string made_for = pod.annotation(kPoolVersionAnnotation);
+      !made_for.empty() && made_for != PoolVersion(*world.pool)) {
+    ProfileProgress outdated{
+        Stage::kWaiting,
+        "Measuring",
+        fmt::format("Pool {} was edited: profiler pod {} is replaced.", world.pool->name, pod.key().ToString()),
+        fmt::format("Pool {} was edited, so its profiler pod is replaced.", world.pool->name),
+        {},
+        {}};
+    return {.step = Step::kDeletePods, .memory = memory, .progress = Report(memory, std::move(outdated))};
+  }
+  const bool has_node = !pod.String("/spec/nodeName").empty() || pod.String("/status/phase") != "Pending";
+  if (memory.seen_pod != pod.uid() || (has_node && !memory.seen_with_node)) {
     memory.seen_pod = pod.uid();
+    memory.seen_with_node = has_node;
     memory.seen_since = world.steady;
   }
   memory.failed_creations.erase(OwnerOf(world, pod));
-  const base::nanoseconds left = memory.seen_since + options.deadline - world.steady;
+  const base::nanoseconds deadline = DeadlineOf(world, memory, options);
+  const base::nanoseconds left = memory.seen_since + deadline - world.steady;
   if (left <= base::nanoseconds(0)) {
-    const std::string how = fmt::format("has given no result within {:.0f} s", base::ToSeconds(options.deadline));
-    return Fail(world, memory, options, {Stage::kFailed, "ProfilingTimedOut", how, how});
+    const std::string how = fmt::format("has {} within {:.0f} s", has_node ? "given no result" : "found no node",
+                                        base::ToSeconds(deadline));
+    Decision decision = Fail(world, memory, options, {Stage::kFailed, "ProfilingTimedOut", how, how});
+    decision.no_node = !has_node && !decision.events.empty();
+    return decision;
   }
   if (WorkerHasEnded(pod)) return CheckEnded(world, memory, options);
   ProfileProgress running{
@@ -137,11 +165,32 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
   const bool first_try = !memory.failures.contains(OwnerOf(world, pod));
   decision.progress = Report(memory, std::move(running), first_try);
   decision.memory = std::move(memory);
-  decision.requeue_after = left;
+  // Others may begin to wait.
+  decision.requeue_after = options.max_pods > 0 ? std::min(left, options.unit_poll) : left;
   return decision;
 }
 
 }  // namespace
+
+bool IsReady(const World& world, const Memory& memory) {
+  if (!world.pods.empty() || world.stored || !world.job || !world.pool || world.free_units <= 0) return false;
+  if (memory.pool_version != VersionOf(*world.pool)) return true;  // failures are forgotten
+  return memory.retry_at <= world.steady && !memory.refused.contains(world.job->object.uid());
+}
+
+int Failures(const Memory& memory) {
+  int failures = 0;
+  for (const auto& [job, count] : memory.failures) failures += count;
+  return failures;
+}
+
+std::string PoolVersion(const ResourcePool& pool) {
+  kube::Json spec = pool.object.At("/spec");
+  for (const char* field : {"limit", "price", "offering", "namespaces", "scaling", "provisionTimeout"}) {
+    if (spec.is_object()) spec.erase(field);
+  }
+  return base::HashHex(kube::Dump(spec));
+}
 
 std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory) {
   const auto cost = [&](const std::string& uid) {

@@ -29,8 +29,10 @@ struct Options {
   // Profiler pods at the same time, of all jobs; 0: no bound. For machines that several pools share, where pods slow
   // each other down.
   int max_pods = 0;
-  base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from its creation to its end
-  base::nanoseconds first_retry = base::seconds(2);       // doubles with each failure
+  base::nanoseconds deadline = std::chrono::minutes(10);  // of a profiler pod, from when it has a node to its end
+  // The deadline of the first try while other profiles wait for their turn (max_pods); doubles with each failure.
+  base::nanoseconds turn_deadline = std::chrono::minutes(2);
+  base::nanoseconds first_retry = base::seconds(2);  // doubles with each failure
   base::nanoseconds longest_retry = std::chrono::minutes(10);
   base::nanoseconds unit_poll = base::seconds(5);         // while no unit of the pool is free
   base::nanoseconds turn_poll = base::milliseconds(500);  // while max_pods others exist
@@ -47,8 +49,9 @@ struct Memory {
   base::SteadyTime retry_at{};
   std::string failed_pod;  // UID of the pod that failed last, so that it is counted once
   std::optional<ProfileProgress> last_failure;
-  // The pod that was seen last, and since when: pods in caches have no creation time.
+  // The pod that was seen last, and since when, without a node or with one: pods in caches have no creation time.
   std::string seen_pod;
+  bool seen_with_node = false;
   base::SteadyTime seen_since{};
 };
 
@@ -58,9 +61,10 @@ struct World {
   bool wanted = false;             // by a job, perhaps one for which the pool has no price
   std::optional<TrainingJob> job;  // the one that ChooseJob has chosen; nullopt: no job wants the profile
   std::optional<ResourcePool> pool;
-  bool other_pods = false;  // as many pods of other profiles exist as max_pods allows
-  int free_units = 0;       // of the pool, for that job
-  std::string bound;        // what limits them
+  bool other_pods = false;   // as many pods of other profiles exist as max_pods allows, or others come first
+  bool others_wait = false;  // because this profile has a pod
+  int free_units = 0;        // of the pool, for that job
+  std::string bound;         // what limits them
   // The profiler pods of this profile that exist, whichever job they were created for.
   std::vector<kube::ObjectPtr> pods;
   // Of the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.
@@ -71,6 +75,15 @@ struct World {
 // their profile: the one that failed least often and was not refused; among equals the first. `uids`: of the jobs that
 // want the profile, at least one.
 std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory);
+
+// The profile waits only for its turn: it has no pod, may have one, and a unit is free.
+bool IsReady(const World& world, const Memory& memory);
+// Of all jobs' templates, since the pool was edited.
+int Failures(const Memory& memory);
+
+// Tells pools apart in which a measurement may differ; what a pool costs and who may use it does not count. An
+// annotation of profiler pods: a pod of another version is deleted, whatever it has measured.
+std::string PoolVersion(const ResourcePool& pool);
 
 struct Event {
   bool warning = false;
@@ -85,6 +98,7 @@ struct Decision {
   Memory memory;
   std::optional<ProfileProgress> progress;  // nullopt: stored, or not wanted
   std::vector<Event> events;                // to publish on world.job
+  bool no_node = false;                     // no node came for the pod: an outage, of an autoscaled pool
   std::optional<base::nanoseconds> requeue_after;
 };
 

@@ -70,6 +70,7 @@ void ReadRecord(const Json& json, PlanRecord& record) {
     if (number.is_number()) record.stage_throughput.push_back(number.get<double>());
   }
   record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
+  record.uncorrected_throughput = json.value("uncorrectedThroughput", 0.0);
   record.reason = json.value("reason", "");
   record.accepted_at = json.value("acceptedAt", "");
   record.policy = json.value("policy", "");
@@ -86,6 +87,7 @@ Json RecordJson(const PlanRecord& record) {
           {"usdPerUnitHour", record.usd_per_unit_hour},
           {"layerNames", record.layer_names},
           {"stageThroughput", record.stage_throughput},
+          {"uncorrectedThroughput", record.uncorrected_throughput},
           {"alternatives", AlternativesJson(record.alternatives)},
           {"reason", record.reason},
           {"acceptedAt", record.accepted_at},

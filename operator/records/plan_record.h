@@ -22,6 +22,8 @@ struct PlanRecord {
   std::vector<MemberSlot> slots;
   std::map<std::string, double> usd_per_unit_hour;  // pool -> the price that the plan was computed with
   std::vector<std::string> layer_names;
+  // samples/s, what the profiles without corrections by measurements promise for the plan; 0: as plan.estimate.
+  double uncorrected_throughput = 0;
   std::vector<double> stage_throughput;               // samples/s, estimated for each stage
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans that use one pool only
   std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...

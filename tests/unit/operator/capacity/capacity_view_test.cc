@@ -42,6 +42,12 @@ class CapacityViewTest : public testing::Test {
     for (const std::string& pod : until_switch) units.push_back({{"ns", pod}, pool, demand, true});
     return view_.Reserve({{"ns", job}, "uid-" + job}, units);
   }
+  absl::Status ReserveFor(Holder holder, const std::string& job, const std::string& pod, const PodDemand& demand) {
+    const auto pool = holder == Holder::kCoordinator ? nullptr : std::make_shared<const ResourcePool>(pool_);
+    const std::string owner = holder == Holder::kProfiler ? "profile of " + job : "uid-" + job;
+    return view_.Reserve({{"ns", job}, owner},
+                         {{{"ns", pod}, pool, std::make_shared<const PodDemand>(demand), false, holder}});
+  }
   int Free() const { return view_.UnitsOf(pool_, unit_).free; }
 
   CapacityView view_;
@@ -213,6 +219,70 @@ TEST_F(CapacityViewTest, ThePodsOfTwoPlansOfAJobExistTogether) {
   EXPECT_EQ(For("third"), 0) << "the plan in force may create its pod again until the switch";
   EXPECT_TRUE(Reserve("mine", {"m3"}).ok());  // it is in force
   EXPECT_EQ(For("third"), 1);
+}
+
+TEST_F(CapacityViewTest, AProfilerHoldsAUnitOfItsPoolFromBeforeItsPodExists) {
+  pool_.limit = 2;
+  pool_.scaling = PoolScaling::kAutoscaled;
+  EXPECT_TRUE(ReserveFor(Holder::kProfiler, "mine", "profiler", unit_).ok());
+  EXPECT_EQ(For("third"), 1);
+  EXPECT_EQ(For("mine"), 1) << "the job's plan cannot have the unit on which it is measured";
+  EXPECT_EQ(Reserve("third", {"t1", "t2"}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Reserve("third", {"t1"}).ok());
+  EXPECT_EQ(ReserveFor(Holder::kProfiler, "fourth", "profiler-4", unit_).code(), absl::StatusCode::kResourceExhausted);
+  view_.PutPod(Pod("profiler", "mine", "profiler", ""));
+  EXPECT_EQ(For("mine"), 0);
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 1);
+  view_.TakeFreed();
+  view_.ErasePod({"ns", "profiler"});
+  view_.Release("profile of mine");
+  EXPECT_TRUE(view_.TakeFreed());
+  EXPECT_EQ(For("mine"), 1);
+}
+
+TEST_F(CapacityViewTest, AProfilerThatWaitsForANodeWillTakeOne) {
+  view_.PutNode(Node("n", R"({"cpu": "4"})"));
+  view_.PutPod(Pod("profiler", "mine", "profiler", ""));
+  EXPECT_EQ(For("third"), 1);
+  EXPECT_EQ(For("mine"), 1);
+}
+
+TEST_F(CapacityViewTest, ACoordinatorHoldsRoomOnANodeButNoUnit) {
+  PodDemand coordinator;
+  coordinator.amounts.requests = {{"cpu", 100}};
+  view_.PutNode(Node("n", R"({"cpu": "4"})"));
+  EXPECT_TRUE(ReserveFor(Holder::kCoordinator, "mine", "coordinator", coordinator).ok());
+  EXPECT_EQ(For("third"), 1) << "3.9 CPUs are left";
+  EXPECT_EQ(For("mine"), 1) << "the job's plan cannot have the room of its coordinator";
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).free, 1);
+  view_.PutPod(Pod("coordinator", "mine", "coordinator", "", "100m"));
+  EXPECT_EQ(For("third"), 1);
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 0);
+  view_.TakeFreed();
+  view_.PutPod(Pod("coordinator", "mine", "coordinator", "elsewhere", "100m"));
+  EXPECT_TRUE(view_.TakeFreed()) << "the room on n was a guess";
+  EXPECT_EQ(For("third"), 2);
+}
+
+TEST_F(CapacityViewTest, PodsOfAllNamespacesHoldUnits) {
+  pool_.scaling = PoolScaling::kAutoscaled;
+  kube::Object elsewhere = Pod("t", "third", "trainer", "");
+  elsewhere.mutable_json()["metadata"]["namespace"] = "else";
+  view_.PutPod(elsewhere);
+  view_.PutPod(Pod("c", "mine", "coordinator", "", "100m"));
+  EXPECT_EQ(For("mine"), 9);
+  EXPECT_EQ(view_.NamespacesOn("a"), std::set<std::string>{"else"});
+}
+
+TEST_F(CapacityViewTest, OnlyAQuotaRefusesACoordinator) {
+  PodDemand coordinator;
+  coordinator.amounts.requests = {{"cpu", 100}};
+  EXPECT_TRUE(ReserveFor(Holder::kCoordinator, "mine", "c", coordinator).ok()) << "an autoscaler may bring a node";
+  view_.PutQuota(kube::Object(Json::parse(R"({"metadata": {"name": "q", "namespace": "ns"},
+      "status": {"hard": {"pods": "2"}, "used": {"pods": "1"}}})")));
+  EXPECT_EQ(ReserveFor(Holder::kCoordinator, "third", "c3", coordinator).code(), absl::StatusCode::kResourceExhausted);
+  pool_.scaling = PoolScaling::kAutoscaled;
+  EXPECT_EQ(For("mine"), 0) << "the coordinator takes the last pod of the quota";
 }
 
 TEST_F(CapacityViewTest, UnitsOfAnotherZoneCannotBeKept) {

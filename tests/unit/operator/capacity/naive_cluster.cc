@@ -162,7 +162,8 @@ int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, co
   for (const auto& [name, pod] : pods) {
     const std::string role = Label(pod, "medley.dev/role");
     const bool mine = !job.empty() && Label(pod, "medley.dev/job-name") == job;
-    if (Ended(pod) || role != "trainer" || Label(pod, "medley.dev/pool") != pool) continue;
+    const bool is_unit = role == "trainer" || role == "profiler";
+    if (Ended(pod) || !is_unit || Label(pod, "medley.dev/pool") != pool) continue;
     const auto where = nodes.find(pod.at("spec").value("nodeName", ""));
     bool leaves = false;
     if (where != nodes.end()) {
@@ -170,7 +171,7 @@ int NaiveCluster::Place(const Json& unit, int limit, const std::string& pool, co
       for (const Json& taint : where->second.at("spec").value("taints", Json::array()))
         leaves |= taint["key"] == "karpenter.sh/disrupted";
     }
-    if (mine && !leaves) {
+    if (mine && !leaves && role == "trainer") {
       movable.insert(name);
       charge(PeakOf(pod), -1);
     } else {

@@ -15,9 +15,9 @@ struct NaiveCluster {
   std::map<std::string, kube::Json> pods;  // by name, all of namespace "ns"
   std::map<std::string, kube::Json> quotas;
 
-  // How many pods like `unit` could be created and bound if the pods of `job` in the pool that are not on a node
-  // with a notice were deleted. No pod of a job waits for a node. `limit`: the pool's
-  // limit. `job` empty: no pods are deleted and no quota applies.
+  // How many pods like `unit` could be created and bound if the trainers of `job` in the pool that are not on a node
+  // with a notice were deleted. No pod of a job waits for a node. `limit`: the pool's limit, against which profilers
+  // count as well. `job` empty: no pods are deleted and no quota applies.
   int Place(const kube::Json& unit, int limit, const std::string& pool, const std::string& job) const;
 };
 

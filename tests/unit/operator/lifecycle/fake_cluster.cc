@@ -115,6 +115,7 @@ Observation& FakeCluster::coordinator() {
 
 void FakeCluster::RestartOperator() {
   memory_ = Memory();
+  ++operators_;
   for (const auto& [name, pool] : pools) outages_.Forget(name);
   connection_.reset();
   heard_.reset();
@@ -149,6 +150,7 @@ World FakeCluster::Observe() const {
     if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);
   }
   world.pods_are_current = cache_is_current;
+  world.quota_changes = quota_changes;
   for (const char* id :
        {"Service/adult-coordinator", "NetworkPolicy/adult", "PodDisruptionBudget/adult", "ConfigMap/adult-spec"}) {
     const auto found = objects_.find(id);
@@ -156,10 +158,10 @@ World FakeCluster::Observe() const {
     world.objects[found->second["kind"]] = std::make_shared<const kube::Object>(found->second);
   }
   world.connection = connection_;
-  if (connection_)
-    world.observed = coordinator_ ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
+  if (connection_) world.observed = Talks() ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
   world.stored_status = job.value("status", Json());
   world.fresh_token = "fresh";
+  if (operators_ > 0) world.fresh_token += "-" + std::to_string(operators_);
   return world;
 }
 
@@ -274,11 +276,11 @@ struct FakeCluster::Hand {
   Answer operator()(const Connect& action) const {
     cluster.connection_ = action.connection;
     cluster.heard_.reset();
-    if (!cluster.coordinator_) return std::shared_ptr<const Observation>();
+    if (!cluster.Talks()) return std::shared_ptr<const Observation>();
     return std::make_shared<const Observation>(cluster.coordinator_->observation);
   }
   Answer operator()(const SendPlan& action) const {
-    if (!cluster.coordinator_) return SendPlan::Answer(base::Unavailable("the coordinator does not answer"));
+    if (!cluster.Talks()) return SendPlan::Answer(base::Unavailable("the coordinator does not answer"));
     Coordinator& coordinator = *cluster.coordinator_;
     const int64_t generation = action.plan.plan.generation;
     if (generation < coordinator.observation.generation) {
@@ -297,7 +299,7 @@ struct FakeCluster::Hand {
   }
   Answer operator()(const SuspendTraining&) const {
     SuspendTraining::Outcome outcome{int64_t{42}, nullptr};
-    if (cluster.coordinator_) {
+    if (cluster.Talks()) {
       cluster.coordinator_->observation.phase = JobPhase::kSuspended;
       outcome.observed = std::make_shared<const Observation>(cluster.coordinator_->observation);
     } else {
@@ -401,7 +403,7 @@ PassLog FakeCluster::Pass() {
   }
   log.status = decision.status;
   log.requeue_after = decision.requeue_after;
-  if (connection_ && coordinator_) heard_ = std::make_shared<const Observation>(coordinator_->observation);
+  if (Talks()) heard_ = std::make_shared<const Observation>(coordinator_->observation);
   return log;
 }
 

@@ -63,6 +63,7 @@ class FakeCluster {
   std::map<std::string, int> node_units;  // absent: two
   bool coordinator_has_node = true;
   bool cache_is_current = true;
+  int64_t quota_changes = 0;
   int64_t leader_term = 0;
   JobOptions options;
   int profiler_exit_code = 0;
@@ -139,6 +140,7 @@ class FakeCluster {
   struct Hand;  // carries out actions
   struct Coordinator {
     std::string pod_uid;
+    std::string token;  // of the Secret when the pod started
     Observation observation;
     std::optional<PlanRecord> next;  // accepted, not in force yet
     std::optional<PlanRecord> plan;  // in force
@@ -159,6 +161,8 @@ class FakeCluster {
   std::string leader_pod() const;
   void TakeOver(const std::string& leader);
   bool Obeys(const kube::Object& member) const;
+  // True when the operator is connected with the token that the coordinator knows.
+  bool Talks() const { return coordinator_ && connection_ && connection_->token == coordinator_->token; }
   bool Runs(const std::string& member) const;
   int UnitsOf(const std::string& node) const;
   int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty
@@ -197,6 +201,7 @@ class FakeCluster {
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};
+  int operators_ = 0;  // that have been started after the first
   int uids_ = 0;
   int versions_ = 0;
   int plans_asked_ = 0;

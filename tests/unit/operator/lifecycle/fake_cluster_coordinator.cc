@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operator/api/resources.h"
+#include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
@@ -80,6 +81,8 @@ bool FakeCluster::StepCoordinator() {
   if (!coordinator_ || coordinator_->pod_uid != uid) {
     coordinator_.emplace();
     coordinator_->pod_uid = uid;
+    const kube::Json* secret = FindObject("Secret", "adult-token");
+    if (secret != nullptr) coordinator_->token = TokenOf(kube::Object(*secret));
     coordinator_->observation.phase = JobPhase::kWaiting;
     return true;
   }

@@ -158,6 +158,47 @@ TEST_F(KeepingTest, AReplacedTokenIsReported) {
   EXPECT_EQ(TokenOf(kube::Object(*cluster_.FindObject("Secret", "adult-token"))), "fresh");
 }
 
+class LostTokenTest : public KeepingTest {
+ protected:
+  void SetUp() override {
+    KeepingTest::SetUp();
+    before_ = cluster_.pods();
+    cluster_.EraseObject("Secret", "adult-token");
+    cluster_.RestartOperator();
+    cluster_.PassFor(base::seconds(120));
+    ASSERT_TRUE(cluster_.HasEvent("TokenLost", "adult-token")) << cluster_.trace();
+  }
+  bool Replaced(const std::string& pod) {
+    return cluster_.pods().at(pod)["metadata"]["uid"] != before_.at(pod)["metadata"]["uid"];
+  }
+  std::map<std::string, Json> before_;  // pods
+};
+
+TEST_F(LostTokenTest, AJobTrainsOnUntilItsEnd) {
+  EXPECT_EQ(CountEvents("TokenLost"), 1);
+  EXPECT_EQ(cluster_.pods(), before_);
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+  cluster_.FailPod("adult-coordinator", 0);
+  cluster_.PassFor(base::seconds(10));
+  EXPECT_TRUE(cluster_.status().finished()) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kCompleteCondition), "True/TrainingComplete");
+}
+
+TEST_F(LostTokenTest, AJobThatLosesAMemberGetsNewPods) {
+  cluster_.DeletePod("adult-0-a-1");
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  for (const char* pod : {"adult-coordinator", "adult-0-a-0", "adult-0-a-1"}) EXPECT_TRUE(Replaced(pod)) << pod;
+  EXPECT_EQ(cluster_.status().counted_restarts, 0) << "not the job's fault";
+  EXPECT_EQ(CountEvents("TokenLost"), 1);
+}
+
+TEST_F(LostTokenTest, ACoordinatorThatReadTheNewTokenGetsNewMembers) {
+  cluster_.SetPodStatus("adult-coordinator",
+                        {{"containerStatuses", Json::array({{{"name", "worker"}, {"restartCount", 1}}})}});
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  for (const char* pod : {"adult-coordinator", "adult-0-a-0", "adult-0-a-1"}) EXPECT_TRUE(Replaced(pod)) << pod;
+}
+
 TEST_F(KeepingTest, ACacheThatIsBehindCausesNoWrite) {
   World world = cluster_.Observe();
   world.steady += base::seconds(100);

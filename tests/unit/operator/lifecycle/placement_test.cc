@@ -56,6 +56,40 @@ TEST(PlacementTest, AnEditOfTheSpecEndsThePause) {
   EXPECT_EQ(cluster.plans_asked(), asked + 1);
 }
 
+TEST(PlacementTest, ACoordinatorThatAQuotaRefusesHoldsNoUnitsForLongAndIsTriedWhenTheQuotaChanges) {
+  FakeCluster cluster;
+  cluster.failures["create pods adult-coordinator"] = base::PermissionDenied("exceeded quota: q, requested: pods=1");
+  cluster.PassFor(std::chrono::hours(1));
+  ASSERT_EQ(cluster.Reason(kPlannedCondition), "False/Unschedulable") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition),
+              HasSubstr("Pod adult-coordinator has not been admitted for 60 s (exceeded quota: q, requested: pods=1)"));
+  EXPECT_THAT(cluster.reserved(), IsEmpty());
+  cluster.failures.clear();
+  const int asked = cluster.plans_asked();
+  cluster.PassFor(base::seconds(20));
+  EXPECT_EQ(cluster.plans_asked(), asked) << "the pauses have grown";
+  ++cluster.quota_changes;
+  cluster.PassFor(base::seconds(5));
+  EXPECT_TRUE(cluster.pod_names().contains("adult-coordinator")) << cluster.trace();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+TEST(PlacementTest, AMemberThatAdmissionRefusesHoldsNoUnitsForLong) {
+  FakeCluster cluster;
+  for (const char* other : {"b", "c"}) cluster.pools[other].limit = 0;
+  cluster.failures["create pods adult-0"] = base::PermissionDenied("admission webhook \"policy\" denied the request");
+  for (int i = 0; i < 120 && cluster.Reason(kPlannedCondition) != "False/Unschedulable"; ++i) {
+    cluster.PassFor(base::seconds(1));
+  }
+  ASSERT_EQ(cluster.Reason(kPlannedCondition), "False/Unschedulable") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("denied the request), and no plan exists without it"));
+  EXPECT_TRUE(cluster.HasEvent("FailedCreatePod", "denied the request"));
+  EXPECT_THAT(cluster.reserved(), IsEmpty());
+  EXPECT_THAT(cluster.outages("a"), IsEmpty());
+  cluster.failures.clear();
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
 TEST(PlacementTest, AnAutoscaledPoolGetsTheTimeThatItsNodesNeed) {
   FakeCluster cluster;
   cluster.pools["a"].provision_timeout = "10m";

@@ -41,6 +41,21 @@ TEST(ReplanDecisionTest, CorrectedPredictionsAreNotCorrectedAgain) {
   EXPECT_EQ(PresentEstimate(1000, 0, model::Prediction{9, 0.6, 0.96, 0.02, {{"cpu", 1.6, 1, 9}}}), 1000);
 }
 
+// The job trains at 500 samples/s where its profile promises 1000. It was planned with the corrected profile.
+TEST(ReplanDecisionTest, PredictionsThatAreNoLongerCorrectedAreComparedWithUncorrectedOnes) {
+  const model::Prediction corrected{9, 0.5, 1, 0.02, {{"cpu", 2, 1, 9}}};
+  EXPECT_DOUBLE_EQ(WithoutCorrections(500, corrected), 1000);
+  EXPECT_DOUBLE_EQ(WithoutCorrections(500, std::nullopt), 500);
+  MoveInputs in = Half();
+  in.current_throughput = 500;
+  in.current_estimated_throughput = PresentEstimate(WithoutCorrections(500, corrected), 500, std::nullopt);
+  in.candidate_usd_per_hour = 1;
+  in.candidate_estimated_throughput = 1000;  // as uncorrected as 1000 for the present plan
+  const MoveDecision d = DecideMove(in);
+  EXPECT_FALSE(d.move) << d.sentence;
+  EXPECT_DOUBLE_EQ(d.saving_usd, 0);
+}
+
 TEST(ReplanDecisionTest, NearTheEndTheMoveCostsMoreThanItSaves) {
   MoveInputs in = Half();
   in.remaining_samples = 30000;  // half a minute of training

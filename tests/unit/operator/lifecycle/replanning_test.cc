@@ -196,6 +196,46 @@ TEST(ReplanningTest, AServiceThatIsUnavailableIsAskedAgain) {
   EXPECT_EQ(cluster.stored_plan()->plan.stages[0].groups[0].pool, "b");
 }
 
+// As when it has lost what it has learned, or no longer trusts it.
+TEST(ReplanningTest, AServiceThatStopsToCorrectItsPredictionsCausesNoMove) {
+  FakeCluster cluster;
+  cluster.planner = [](const model::PlanRequest& request) {
+    AskForPlan::Outcome outcome = FakeCluster::FirstPoolWithRoom(request);
+    outcome.result->prediction = model::Prediction{9, 0.5, 1, 0.02, {{"a", 2, 1, 9}}};
+    return outcome;
+  };
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  ASSERT_EQ(cluster.coordinator().throughput, 1000) << "as the corrected profiles promise";
+  cluster.pools["b"].price = 0.95;
+  cluster.planner = [](model::PlanRequest request) {
+    std::erase_if(request.resources, [](const model::Resource& each) { return each.name != "b"; });
+    AskForPlan::Outcome outcome = FakeCluster::FirstPoolWithRoom(request);
+    outcome.result->plan->throughput = outcome.result->execution_plan->estimate.throughput = 2000;
+    return outcome;
+  };
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "PriceChanged: stay (SavingTooSmall)")) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.stages[0].groups[0].pool, "a");
+}
+
+TEST(ReplanningTest, AZoneWithoutNodesIsAvoidedForLongerEachTime) {
+  StuckZone zone;
+  base::SteadyTime now(base::seconds(1000));
+  const auto minutes = [&] {
+    return std::chrono::duration_cast<std::chrono::minutes>(zone.avoided_until - now).count();
+  };
+  for (const int expected : {15, 30, 60, 120, 240, 240}) {
+    AvoidZone(zone, now);
+    EXPECT_EQ(minutes(), expected);
+    AvoidZone(zone, now + base::seconds(1));
+    EXPECT_EQ(minutes(), expected) << "the same pods";
+    now = zone.avoided_until + std::chrono::minutes(1);
+  }
+  now += std::chrono::hours(8);
+  AvoidZone(zone, now);
+  EXPECT_EQ(minutes(), 15);
+}
+
 TEST(ReplanningTest, ASettledJobNeedsFewerPasses) {
   FakeCluster cluster;
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();

@@ -37,5 +37,16 @@ TEST(ProfileIdTest, KeysLeadBackToIds) {
   for (const char* name : {"", ".", "12ab.", ".a", "12ab"}) EXPECT_EQ(ProfileIdOf({"ml", name}), std::nullopt) << name;
 }
 
+TEST(BoardTest, AProfileIsExpectedUntilItWasLookedAt) {
+  Board board;
+  board.Expect({{"ns", "h1", "a"}, {"ns", "h2", "a"}, {"ns", "h1", "b"}});
+  EXPECT_TRUE(board.Set({"ns", "h1", "a"}, std::nullopt)) << "the pool may have something to report now";
+  EXPECT_FALSE(board.Set({"ns", "h1", "a"}, std::nullopt));
+  EXPECT_TRUE(board.Expects("a"));
+  EXPECT_TRUE(board.Set({"ns", "h2", "a"}, ProfileProgress()));
+  EXPECT_FALSE(board.Expects("a"));
+  EXPECT_TRUE(board.Expects("b"));
+}
+
 }  // namespace
 }  // namespace medley::ops::profiling

@@ -210,6 +210,80 @@ TEST_F(ProfilingTest, AProfilerThatDoesNotEndIsDeleted) {
   EXPECT_EQ(decision.progress->reason, "ProfilingTimedOut");
 }
 
+TEST_F(ProfilingTest, WhileOthersWaitForTheirTurnAPodGetsLittleTimeAtFirst) {
+  options_.max_pods = 1;
+  base::nanoseconds time = options_.turn_deadline;
+  for (int failure = 0; failure < 6; ++failure) {
+    Start();
+    EXPECT_LE(*Pass().requeue_after, options_.unit_poll) << "others may begin to wait";
+    world_.others_wait = true;
+    Advance(time - base::seconds(1));
+    EXPECT_EQ(Pass().step, Step::kNone);
+    Advance(base::seconds(1));
+    const Decision decision = Pass();
+    EXPECT_EQ(decision.step, Step::kDeletePods);
+    EXPECT_EQ(decision.progress->reason, "ProfilingTimedOut");
+    EXPECT_FALSE(decision.no_node);
+    time = std::min(2 * time, options_.deadline);
+    world_.others_wait = false;
+  }
+}
+
+TEST_F(ProfilingTest, AnEditOfThePoolReplacesThePodUnlessTheMeasurementIsTheSame) {
+  Start();
+  Json pod = world_.pods.front()->json();
+  pod["metadata"]["annotations"]["medley.dev/pool-version"] = PoolVersion(*world_.pool);
+  world_.pods = {std::make_shared<const kube::Object>(pod)};
+  const auto edit = [&](const Json& spec) {
+    Json pool = world_.pool->object.json();
+    pool["spec"].merge_patch(spec);
+    pool["metadata"]["generation"] = pool["metadata"]["generation"].get<int>() + 1;
+    world_.pool = ResourcePool::FromObject(kube::Object(pool)).value();
+  };
+  edit({{"limit", 9}, {"price", {{"usdPerUnitHour", "2"}}}});
+  EXPECT_EQ(Pass().step, Step::kNone);
+  edit({{"nodeSelector", {{"kind", "b"}}}});
+  EXPECT_EQ(Pass().step, Step::kDeletePods);
+  End(0, std::string(kLog));
+  EXPECT_EQ(Pass().step, Step::kDeletePods) << "what it measured on the old nodes does not count";
+  EXPECT_THAT(memory_.failures, IsEmpty());
+  world_.pods.clear();
+  EXPECT_EQ(Pass().step, Step::kCreatePod);
+}
+
+TEST_F(ProfilingTest, APodOfAnAutoscaledPoolForWhichNoNodeComesIsAnOutage) {
+  world_.pool->scaling = PoolScaling::kAutoscaled;
+  world_.pool->provision_timeout_seconds = 900;
+  Start();
+  const auto set = [&](const Json& patch) {
+    Json pod = world_.pods.front()->json();
+    pod.merge_patch(patch);
+    world_.pods = {std::make_shared<const kube::Object>(pod)};
+  };
+  set({{"status", {{"phase", "Pending"}}}});
+  Pass();
+  Advance(base::seconds(899));
+  EXPECT_EQ(Pass().step, Step::kNone) << "an autoscaler may take longer than a measurement";
+  Advance(base::seconds(1));
+  Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kDeletePods);
+  EXPECT_TRUE(decision.no_node);
+  EXPECT_FALSE(Pass().no_node) << "the same pod";
+
+  Start();
+  set({{"status", {{"phase", "Pending"}}}});
+  Pass();
+  Advance(base::seconds(899));
+  set({{"spec", {{"nodeName", "n"}}}});
+  EXPECT_EQ(Pass().step, Step::kNone);
+  Advance(options_.deadline - base::seconds(1));
+  EXPECT_EQ(Pass().step, Step::kNone) << "the measurement has its own time";
+  Advance(base::seconds(1));
+  decision = Pass();
+  EXPECT_EQ(decision.step, Step::kDeletePods);
+  EXPECT_FALSE(decision.no_node);
+}
+
 TEST_F(ProfilingTest, APodThatCannotBeCreatedIsTriedAgainLater) {
   EXPECT_EQ(Pass().step, Step::kCreatePod);
   Decision decision = AfterFailedCreation(world_, memory_, options_, "exceeded quota: team");

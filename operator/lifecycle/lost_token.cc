@@ -1,0 +1,69 @@
+#include "operator/lifecycle/lost_token.h"
+
+#include <algorithm>
+
+#include "common/base/hash.h"
+#include "common/base/status.h"
+#include "operator/api/names.h"
+#include "operator/api/resources.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/restarts.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+// The first member of the slots that does not run; empty: all run.
+std::string MissingMember(const Pass& pass, const std::vector<MemberSlot>& slots) {
+  const auto missing = std::find_if(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
+    const kube::ObjectPtr pod = pass.Pod(slot.member);
+    return pod == nullptr || pass.IsTerminating(*pod) || WorkerHasEnded(*pod);
+  });
+  return missing == slots.end() ? "" : missing->member;
+}
+
+// Of the stored plans one is in force; which one, only the coordinator knows.
+std::string MissingMember(const Pass& pass) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  std::string missing = MissingMember(pass, record.slots);
+  const bool fallback_runs = record.fallback != nullptr && MissingMember(pass, record.fallback->slots).empty();
+  return fallback_runs ? "" : missing;
+}
+
+// The pod that leads the job.
+std::string CoordinatorPodOf(const Pass& pass, const TrainingJob& job) {
+  const std::optional<PlanRecord>& record = pass.memory.planning.record;
+  return record ? record->CoordinatorPodName(job.name()) : CoordinatorName(job.name());
+}
+
+}  // namespace
+
+bool HasLostToken(const Pass& pass, const TrainingJob& job) {
+  const kube::ObjectPtr pod = pass.Pod(CoordinatorPodOf(pass, job));
+  if (pod == nullptr || pass.IsTerminating(*pod) || pass.memory.objects.token.empty()) return false;
+  const std::string made_with = pod->annotation(kTokenAnnotation);  // empty: by an operator that did not store it
+  return !made_with.empty() && made_with != base::HashHex(pass.memory.objects.token);
+}
+
+absl::Status TrainWithLostToken(Pass& pass, const TrainingJob& job) {
+  LostTokenState& state = pass.memory.lost_token;
+  const kube::Object& coordinator = *pass.Pod(CoordinatorPodOf(pass, job));
+  if (state.coordinator_uid != coordinator.uid()) {
+    state = {coordinator.uid(), RestartCount(coordinator)};
+    pass.Warning(
+        "TokenLost",
+        fmt::format("Secret {} was deleted or replaced while no operator ran, so the operator cannot talk to the "
+                    "job's pods. They train on, without replanning. When one of them is lost, all are replaced, "
+                    "and the job resumes from its last checkpoint; to do so now, delete pod {}.",
+                    TokenSecretName(job.name()), coordinator.key().name));
+  }
+  pass.RequeueAfter(pass.options.recheck);
+  const std::string missing = MissingMember(pass);
+  const bool restarted = RestartCount(coordinator) > state.restarts;
+  if (missing.empty() && !restarted) return absl::OkStatus();
+  const std::string what = restarted ? "the coordinator's container was restarted" : "member " + missing + " was lost";
+  return RestartFromCheckpoint(pass, job,
+                               what + ", and new processes of the job have another token than the running ones");
+}
+
+}  // namespace medley::ops::lifecycle
