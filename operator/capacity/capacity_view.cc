@@ -410,6 +410,12 @@ PoolZones CapacityView::ZonesOf(const ResourcePool& pool, const PodDemand& unit)
   return zones;
 }
 
+std::map<std::string, std::string> CapacityView::LabelsOf(const std::string& node) const {
+  base::MutexLock lock(mutex_);
+  const NodeFacts* facts = room_.Find(node);
+  return facts == nullptr ? std::map<std::string, std::string>() : facts->labels;
+}
+
 std::optional<Notice> CapacityView::NoticeOf(const std::string& node) const {
   base::MutexLock lock(mutex_);
   const NodeFacts* facts = room_.Find(node);

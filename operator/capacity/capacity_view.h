@@ -92,6 +92,7 @@ class CapacityView {
   // True when something may have become free since the last call: units, room on nodes, or quotas.
   bool TakeFreed();
 
+  std::map<std::string, std::string> LabelsOf(const std::string& node) const;  // empty: the node is unknown
   std::optional<Notice> NoticeOf(const std::string& node) const;
   // True for a node that is not ready; false for an unknown node.
   bool IsDown(const std::string& node) const;

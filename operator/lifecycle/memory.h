@@ -19,6 +19,7 @@
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/spending.h"
 #include "operator/lifecycle/status.h"
 #include "operator/lifecycle/units.h"
 
@@ -38,6 +39,7 @@ struct Memory {
   RefusalState refusal;
   UnitsState units;
   ObservingState observing;
+  SpendingState spending;
   FeedbackState feedback;
 };
 
