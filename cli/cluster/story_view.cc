@@ -127,7 +127,8 @@ std::vector<std::string> Money(const ops::JobStatus& status) {
   if (!status.cost) return body;
   body.push_back(fmt::format("spent  {} USD, {} USD per million samples", Usd(status.cost->spent_usd),
                              Usd(status.cost->usd_per_million_samples)));
-  const double saved = status.cost->saved_usd;
+  if (!status.cost->saved_usd) return body;  // the job has its first plan
+  const double saved = *status.cost->saved_usd;
   const std::string than = "compared with the first plan at the same prices";
   if (saved > 0) {
     body.push_back(

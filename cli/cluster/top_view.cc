@@ -57,7 +57,7 @@ TopJob TakeJob(const kube::Object& object, base::WallTime now) {
   }
   if (status.cost) {
     row.spent_usd = status.cost->spent_usd;
-    row.saved_usd = status.cost->saved_usd;
+    row.saved_usd = status.cost->saved_usd.value_or(0);
   }
   if (status.plan) {
     row.generation = status.plan->generation;
@@ -165,9 +165,10 @@ TopView TakeTop(const std::vector<kube::Object>& jobs, const std::vector<kube::O
 std::vector<std::string> TopLines(const TopView& view, bool namespaces, int width) {
   std::vector<std::string> lines;
   const Total total = Sum(view);
-  const std::string saved = total.saved_usd < 0 ? Usd(-total.saved_usd) + " USD more than with the first plans"
-                                                : Usd(total.saved_usd) + " USD saved compared with the first plans";
-  lines.push_back(fmt::format("{}, {} training, {} USD/h now; {} USD spent, {}", Counted(total.jobs, "job"),
+  std::string saved;  // empty: no job has moved from its first plan
+  if (total.saved_usd < 0) saved = ", " + Usd(-total.saved_usd) + " USD more than with the first plans";
+  if (total.saved_usd > 0) saved = ", " + Usd(total.saved_usd) + " USD saved compared with the first plans";
+  lines.push_back(fmt::format("{}, {} training, {} USD/h now; {} USD spent{}", Counted(total.jobs, "job"),
                               total.running, Usd(total.usd_per_hour), Usd(total.spent_usd), saved));
   lines.emplace_back();
   if (view.jobs.empty()) {

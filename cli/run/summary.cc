@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "cli/run/view.h"
 #include "common/base/quantity.h"
 
@@ -101,9 +103,13 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);
   Moves(record.returns, "return", 0, summary);
   const ops::CostStatus& cost = last.cost;
-  summary.lines.push_back(fmt::format("{:<23} {} spent; the first plan would have cost {}", "USD",
-                                      base::FormatDecimal(cost.spent_usd, 6),
-                                      base::FormatDecimal(cost.spent_usd + cost.saved_usd, 6)));
+  std::string usd = base::FormatDecimal(cost.spent_usd, 6) + " spent";
+  if (cost.saved_usd) {
+    const bool less = *cost.saved_usd >= 0;
+    usd += fmt::format("; training cost {} {} than with the first plan",
+                       base::FormatDecimal(std::abs(*cost.saved_usd), 6), less ? "less" : "more");
+  }
+  summary.lines.push_back(fmt::format("{:<23} {}", "USD", usd));
   return summary;
 }
 

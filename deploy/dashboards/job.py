@@ -22,7 +22,7 @@ def make():
             "percentunit", 0, 1.5, [(None, "red"), (0.95, "green")])
     d.stat("Remaining", "Time until the last sample, at the present throughput.", f"medley_job_remaining_seconds{{{JOB}}}", "s",
            decimals=0)
-    d.stat("Spent", "Units held times the prices paid, since the start.", f"medley_job_cost_usd_total{{{JOB}}}", "currencyUSD",
+    d.stat("Spent", "What all pods of the job have cost, since the start.", f"medley_job_cost_usd_total{{{JOB}}}", "currencyUSD",
            decimals=4)
     d.stat("Saved by moving", "Compared with the first plan for the same samples. A negative value means that moves cost more than they saved.",
            f"medley_job_saved_usd{{{JOB}}}", "currencyUSD", decimals=4, thresholds=[(None, "red"), (0, "green")])

@@ -153,8 +153,9 @@ JobStatus JobStatus::FromJson(const Json& json) {
   if (reader.Has("observed")) status.observed = ReadObserved(reader.Child("observed"));
   if (reader.Has("cost")) {
     const Reader cost = reader.Child("cost");
-    status.cost = CostStatus{cost.Quantity("spentUsd", 0), cost.Quantity("usdPerMillionSamples", 0),
-                             cost.Quantity("savedUsd", 0)};
+    status.cost =
+        CostStatus{cost.Quantity("spentUsd", 0), cost.String("countedUntil"), cost.Quantity("usdPerMillionSamples", 0)};
+    if (cost.Has("savedUsd")) status.cost->saved_usd = cost.Quantity("savedUsd", 0);
   }
   status.replicas = static_cast<int>(reader.Int("replicas", 0));
   status.selector = reader.String("selector");
@@ -182,9 +183,9 @@ Json JobStatus::ToJson() const {
   if (plan) json["plan"] = PlanJson(*plan);
   if (observed) json["observed"] = ObservedJson(*observed);
   if (cost) {
-    json["cost"] = {{"spentUsd", Usd(cost->spent_usd)},
-                    {"usdPerMillionSamples", Usd(cost->usd_per_million_samples)},
-                    {"savedUsd", Usd(cost->saved_usd)}};
+    json["cost"] = {{"spentUsd", Usd(cost->spent_usd)}, {"usdPerMillionSamples", Usd(cost->usd_per_million_samples)}};
+    if (!cost->counted_until.empty()) json["cost"]["countedUntil"] = cost->counted_until;
+    if (cost->saved_usd) json["cost"]["savedUsd"] = Usd(*cost->saved_usd);
   }
   if (last_rescale) json["lastRescale"] = RescaleJson(*last_rescale);
   for (const RescaleStatus& rescale : rescales) json["rescales"].push_back(RescaleJson(rescale));

@@ -76,9 +76,11 @@ struct ObservedStatus {
 };
 
 struct CostStatus {
-  double spent_usd = 0;
+  double spent_usd = 0;       // by all pods of the job, each from its creation to its end
+  std::string counted_until;  // RFC 3339; empty: nothing was counted yet
   double usd_per_million_samples = 0;
-  double saved_usd = 0;
+  // By training, compared with the first plan; absent before the job has moved to another plan.
+  std::optional<double> saved_usd;
   bool operator==(const CostStatus&) const = default;
 };
 

@@ -448,6 +448,12 @@ std::set<std::string> CapacityView::NamespacesOn(const std::string& pool) const 
   return namespaces;
 }
 
+std::map<std::string, std::string> CapacityView::LabelsOf(const std::string& node) const {
+  base::MutexLock lock(mutex_);
+  const NodeFacts* facts = room_.Find(node);
+  return facts == nullptr ? std::map<std::string, std::string>() : facts->labels;
+}
+
 std::optional<Notice> CapacityView::NoticeOf(const std::string& node) const {
   base::MutexLock lock(mutex_);
   const NodeFacts* facts = room_.Find(node);

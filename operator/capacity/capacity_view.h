@@ -106,6 +106,7 @@ class CapacityView {
   // The namespaces of the pods that hold units of the pool.
   std::set<std::string> NamespacesOn(const std::string& pool) const;
 
+  std::map<std::string, std::string> LabelsOf(const std::string& node) const;  // empty: the node is unknown
   std::optional<Notice> NoticeOf(const std::string& node) const;
   // True for a node that is not ready; false for an unknown node.
   bool IsDown(const std::string& node) const;

@@ -9,6 +9,8 @@
 #include "operator/api/resources.h"
 #include "operator/api/validate.h"
 #include "operator/builders/pods.h"
+#include "operator/lifecycle/pod_state.h"
+#include "operator/planning/pod_prices.h"
 #include "operator/planning/pool_prices.h"
 
 namespace medley::ops {
@@ -90,6 +92,41 @@ class PoolReader {
   std::map<std::string, JobUnits> units_;  // by zone
 };
 
+// The latest end of a container; nullopt: the pod has not ended. Where no container says when it ended, the pod costs
+// nothing from now on: its creation.
+std::optional<base::WallTime> EndOf(const kube::Object& pod) {
+  const std::string phase = pod.String("/status/phase");
+  if (phase != "Succeeded" && phase != "Failed") return std::nullopt;
+  std::optional<base::WallTime> end;
+  for (const kube::Json& container : pod.At("/status/containerStatuses")) {
+    const auto time = base::ParseTime(kube::Object(container).String("/state/terminated/finishedAt"));
+    if (time.ok() && (!end || *time > *end)) end = *time;
+  }
+  return end ? end : base::ParseTime(pod.String("/metadata/creationTimestamp")).value_or(base::WallTime());
+}
+
+// What the job pays for, of `pods`.
+void ReadPaidPods(const JobDeps& deps, const std::vector<kube::ObjectPtr>& pods, lifecycle::World& world) {
+  const auto catalog = deps.scheduler.catalog();
+  world.prices_are_known = catalog != nullptr;
+  if (pods.empty()) return;
+  std::vector<ResourcePool> pools;
+  for (const kube::ObjectPtr& object : deps.stores.pools.List()) {
+    if (auto pool = ResourcePool::FromObject(*object); pool.ok()) pools.push_back(*std::move(pool));
+  }
+  PodPrices prices(pools, catalog.get());
+  for (const kube::ObjectPtr& pod : pods) {
+    const auto created = base::ParseTime(pod->String("/metadata/creationTimestamp"));
+    if (!created.ok()) continue;
+    lifecycle::PaidPod& paid = world.paid_pods[pod->uid()];
+    paid.created = *created;
+    paid.ended = EndOf(*pod);
+    if (!IsUnschedulable(*pod)) {
+      paid.usd_per_hour = prices.UsdPerHour(*pod, deps.capacity.LabelsOf(pod->String("/spec/nodeName")));
+    }
+  }
+}
+
 }  // namespace
 
 lifecycle::JobInput ReadJobInput(const JobDeps& deps, kube::ObjectPtr object) {
@@ -116,7 +153,9 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   world.leader_term = deps.leader_term();
   // Before the pods are listed: what is satisfied now, the list shows.
   world.pods_are_current = deps.expectations.Satisfied(object->key());
-  for (const kube::ObjectPtr& pod : deps.stores.pods.ByIndex("owner", object->uid())) {
+  const std::vector<kube::ObjectPtr> pods = deps.stores.pods.ByIndex("owner", object->uid());
+  ReadPaidPods(deps, pods, world);
+  for (const kube::ObjectPtr& pod : pods) {
     if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;
     world.pods[pod->key().name] = pod;
     const std::string node = pod->String("/spec/nodeName");

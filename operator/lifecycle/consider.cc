@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "operator/builders/slots.h"
+#include "operator/lifecycle/goal.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
@@ -27,7 +28,8 @@ JobProgress ProgressOf(const Pass& pass) {
   progress.elapsed_seconds = SecondsSince(pass.memory.status.current.start_time, pass.world.now);
   progress.remaining_samples =
       static_cast<double>(std::max<int64_t>(0, pass.observed->samples_total - pass.observed->samples_done));
-  progress.spent_usd = pass.observed->usd_spent;
+  const std::optional<CostStatus>& cost = pass.memory.status.current.cost;
+  progress.spent_usd = cost ? cost->spent_usd : 0;
   return progress;
 }
 
@@ -101,6 +103,15 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(Pass& pass, const Trainin
   return std::optional(Candidate{*promised.found, ratio > 0 ? measured / ratio : estimated});
 }
 
+bool ReachesGoalAsMeasured(const Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  if (search.forced) return false;  // the plan in force cannot stay
+  const PlanRecord& record = *pass.memory.planning.record;
+  const JobProgress progress = ProgressOf(pass);
+  const Measured measured{pass.observed->throughput, record.UsdPerHour(search.offered->pools.paid),
+                          progress.remaining_samples, progress.elapsed_seconds, progress.spent_usd};
+  return HasWantedUnits(job.elasticity, record.plan) && ReachesGoal(job.objective, measured);
+}
+
 absl::Status Pursue(Pass& pass, const TrainingJob& job, PlanSearch search);
 
 // No plan meets the goal in the zones of the search.
@@ -114,6 +125,13 @@ absl::Status HandleInfeasible(Pass& pass, const TrainingJob& job, const PlanSear
     if (left) return absl::OkStatus();
   }
   if (search.reason == "CapacityLowered") pass.memory.units.infeasible_units = search.considered.units;
+  if (ReachesGoalAsMeasured(pass, job, search)) {
+    PublishReplan(pass, "ReplanConsidered",
+                  fmt::format("{}: stay (GoalReached): predictions say that no plan reaches the goal, but the plan in "
+                              "force reaches it as measured, with {:.0f} samples/s",
+                              search.reason, pass.observed->throughput));
+    return StorePolicy(pass, job, search.considered);
+  }
   ExplainInfeasible(pass, reasons, search.offered->pools);
   return StorePolicy(pass, job, search.considered);
 }

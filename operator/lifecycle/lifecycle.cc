@@ -5,6 +5,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/spending.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -56,6 +57,7 @@ Decision Decide(const JobInput& input, const World& world, Memory memory, const 
   Pass pass(*input.object, world, std::move(memory), respond, options);
   pass.profile_hash = input.profile_hash;
   LoadStatus(pass);
+  CountSpending(pass);
   ForgetDeletedPods(pass);
   absl::Status status = Run(pass, input);
   // The status reports what was done even where a later step failed.

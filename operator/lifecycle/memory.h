@@ -20,6 +20,7 @@
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/spending.h"
 #include "operator/lifecycle/status.h"
 #include "operator/lifecycle/units.h"
 
@@ -40,6 +41,7 @@ struct Memory {
   RefusalState refusal;
   UnitsState units;
   ObservingState observing;
+  SpendingState spending;
   FeedbackState feedback;
 };
 

@@ -31,14 +31,19 @@ ObservedStatus ObservedOf(const Observation& seen) {
   return observed;
 }
 
-CostStatus CostOf(const Observation& seen) {
-  CostStatus cost;
-  cost.spent_usd = seen.usd_spent;
+bool HasMoved(const JobStatus& status) {
+  return std::any_of(status.rescales.begin(), status.rescales.end(),
+                     [](const RescaleStatus& rescale) { return !rescale.recovery; });
+}
+
+// The money is counted by CountSpending. The coordinator compares only what training cost, with the first plan and with
+// the plans that followed; so before a move there is nothing to compare.
+void RecordCost(const Observation& seen, JobStatus& status) {
+  if (!status.cost) return;
   if (seen.samples_done > 0) {
-    cost.usd_per_million_samples = seen.usd_spent / static_cast<double>(seen.samples_done) * 1e6;
+    status.cost->usd_per_million_samples = status.cost->spent_usd / static_cast<double>(seen.samples_done) * 1e6;
   }
-  cost.saved_usd = seen.usd_first_plan - seen.usd_spent;
-  return cost;
+  if (HasMoved(status) && seen.usd_spent > 0) status.cost->saved_usd = seen.usd_first_plan - seen.usd_spent;
 }
 
 void RecordSwitches(Pass& pass, const Observation& seen) {
@@ -77,11 +82,8 @@ void RecordObservation(Pass& pass) {
   JobStatus& status = pass.memory.status.current;
   // A coordinator that has just started has not read its journal yet: older values stay.
   if (seen.samples_total > 0 || !status.observed) status.observed = ObservedOf(seen);
-  if (seen.usd_spent > 0 || !status.cost) status.cost = CostOf(seen);
-  double& counted = pass.memory.observing.spent_counted;
-  if (seen.usd_spent > counted) pass.Publish(AddSpent{seen.usd_spent - counted});
-  counted = std::max(counted, seen.usd_spent);
   RecordSwitches(pass, seen);
+  RecordCost(seen, status);
   if (Trains(seen)) {
     SetCondition(pass, kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted",
                  "a generation has committed and samples are trained");

@@ -8,8 +8,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ObservingState {
-  int64_t last_switch = 0;   // the newest generation whose switch was recorded
-  double spent_counted = 0;  // USD that metrics have counted
+  int64_t last_switch = 0;  // the newest generation whose switch was recorded
 };
 
 // Needs `pass.observed`.

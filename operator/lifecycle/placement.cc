@@ -16,7 +16,8 @@
 namespace medley::ops::lifecycle {
 namespace {
 
-constexpr base::nanoseconds kLongestPause = std::chrono::minutes(30);  // the first is the schedule window; it doubles
+constexpr base::nanoseconds kLongestPlacementPause =
+    std::chrono::minutes(30);  // the first is the schedule window; it doubles
 
 bool IsStuck(const Pass& pass, const std::string& name) {
   const kube::ObjectPtr pod = pass.Pod(name);
@@ -51,7 +52,7 @@ absl::Status Release(Pass& pass, const std::string& pod) {
   auto& refused = pass.memory.members.refused;
   const auto refusal = object == nullptr ? refused.find(pod) : refused.end();
   const base::nanoseconds pause =
-      std::min(pass.options.schedule_window * (int64_t{1} << std::min(state.released, 10)), kLongestPause);
+      std::min(pass.options.schedule_window * (int64_t{1} << std::min(state.released, 10)), kLongestPlacementPause);
   ++state.released;
   state.after_release = pass.PauseFor(pause);
   state.until_quota_change.reset();

@@ -11,6 +11,15 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kConflictRetry = base::milliseconds(50);
+// Money alone grows in every pass, and is no reason to write until the pods have ended.
+constexpr base::nanoseconds kMoneyInterval = std::chrono::minutes(30);
+
+bool OnlyMoneyChanged(kube::Json now, kube::Json before) {
+  if (!now.is_object() || !before.is_object()) return false;
+  now.erase("cost");
+  before.erase("cost");
+  return now == before;
+}
 
 // The fields that a reader waits for; the others may be as old as the status interval.
 kube::Json Urgent(const kube::Json& status) {
@@ -48,8 +57,6 @@ void LoadStatus(Pass& pass) {
     state.written.emplace(pass.world.stored_status);
     state.current = JobStatus::FromJson(pass.world.stored_status);
     state.current.conditions.KeepOnly(kJobConditions);
-    // What earlier leaders have counted is not counted again.
-    if (state.current.cost) pass.memory.observing.spent_counted = state.current.cost->spent_usd;
   }
   state.current.selector = std::string(kJobNameLabel) + "=" + pass.object.key().name;
 }
@@ -140,6 +147,10 @@ absl::Status WriteStatus(Pass& pass) {
   const kube::Json json = state.current.ToJson();
   const kube::Json before = state.written->Unpack();
   if (json == before) return absl::OkStatus();
+  if (OnlyMoneyChanged(json, before) && !pass.world.paid_pods.empty() &&
+      pass.world.steady < state.written_at + kMoneyInterval) {
+    return absl::OkStatus();
+  }
   const base::SteadyTime due = state.written_at + pass.options.status_interval;
   if (Urgent(json) == Urgent(before) && pass.world.steady < due) {
     pass.RequeueAfter(due - pass.world.steady);

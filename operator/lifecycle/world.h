@@ -52,11 +52,22 @@ struct Connection {
   std::string token;
 };
 
+// A pod for which a job pays: of any role, profilers included.
+struct PaidPod {
+  base::WallTime created;
+  std::optional<base::WallTime> ended;  // all containers have ended
+  // Now; 0 while the scheduler finds no node for the pod, and where the pool has no price.
+  double usd_per_hour = 0;
+  bool operator==(const PaidPod&) const = default;
+};
+
 struct World {
   base::WallTime now;
   base::SteadyTime steady;
   // The job's pods by name: those that its UID controls, but no profilers, which belong to profiles.
   std::map<std::string, kube::ObjectPtr> pods;
+  std::map<std::string, PaidPod> paid_pods;  // by UID: `pods`, and profilers that were created for this job
+  bool prices_are_known = true;              // false: the scheduling service has not answered yet
   // False while pods that this operator has created may be missing in `pods`.
   bool pods_are_current = true;
   // The other objects with a name that the job uses, by kind: Service, NetworkPolicy, PodDisruptionBudget, and the

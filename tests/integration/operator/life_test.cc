@@ -47,7 +47,7 @@ TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   EXPECT_EQ(status.plan->alternatives.size(), 1u);
   EXPECT_EQ(status.replicas, 3);
   EXPECT_EQ(status.observed->estimated_remaining_seconds, 375);
-  EXPECT_NEAR(status.cost->saved_usd, 0.05, 1e-6);
+  EXPECT_FALSE(status.cost->saved_usd.has_value());  // there was no move
   coordinator_.Complete();
   ASSERT_TRUE(WaitForCondition("Complete", "True"));
   EXPECT_EQ(Status().observed->metrics.at("auc"), 0.92);

@@ -36,7 +36,7 @@ RunRecord Good() {
 TEST(SummaryTest, AGoodRunHasNoFailures) {
   const Summary summary = Summarise(Good(), Expecting());
   EXPECT_THAT(summary.failures, IsEmpty());
-  EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; the first plan would have cost 0.75")));
+  EXPECT_THAT(summary.lines, Contains(HasSubstr("0.5 spent; training cost 0.25 less than with the first plan")));
   // From 300 samples at 20 s to 500 at 30 s; then from 700 at 50 s to 999 at 60 s. Neither the switch, nor generation
   // 3, which trained for too short a time, nor generation 4, which lacks a member, nor the evaluation counts.
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 1: 25 samples/s expected, 20 measured (-20 %)")));

@@ -25,7 +25,7 @@ JobStatus Full() {
                            17,
                            "2026-11-21T07:15:00Z"};
   status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
-  status.cost = CostStatus{0.83, 0.034, 0.41};
+  status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";
   status.restarts = 1;

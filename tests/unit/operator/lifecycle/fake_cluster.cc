@@ -143,12 +143,18 @@ World FakeCluster::Observe() const {
   for (const auto& [name, pod] : pods_) {
     const kube::Object object(pod);
     if (!object.controller() || object.controller()->uid != "job-1") continue;
+    PaidPod& paid = world.paid_pods[object.uid()];
+    paid.created = base::ParseTime(object.String("/metadata/creationTimestamp")).value_or(now());
+    if (kube::HasEnded(object)) paid.ended = paid.created;
+    const auto pool = pools.find(object.label(kPoolLabel));
+    if (pool != pools.end()) paid.usd_per_hour = pool->second.price.value_or(0);
     if (object.label(kRoleLabel) == "profiler") continue;
     world.pods[name] = std::make_shared<const kube::Object>(pod);
     const std::string node = object.String("/spec/nodeName");
     if (noticed_nodes.contains(node)) world.node_notices[node] = Notice{Notice::Kind::kSpot, true, "taint spot"};
     if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);
   }
+  world.prices_are_known = catalog_revision.has_value();
   world.pods_are_current = cache_is_current;
   world.quota_changes = quota_changes;
   for (const char* id :

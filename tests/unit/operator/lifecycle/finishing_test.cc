@@ -72,7 +72,7 @@ TEST_F(FinishingTest, AFinishedJobIsDeletedAfterItsTimeToLive) {
   cluster_.Pass();
   EXPECT_LE(cluster_.Pass().requeue_after, base::seconds(3600));
   cluster_.Advance(base::seconds(3600));
-  EXPECT_THAT(cluster_.Pass().actions, ElementsAre("delete TrainingJob adult"));
+  EXPECT_THAT(cluster_.Pass().actions, Contains("delete TrainingJob adult"));
 }
 
 struct CleanCase {

@@ -103,6 +103,26 @@ TEST(ReplanningTest, NoPlanForLoweredUnitsIsAskedForOnce) {
   EXPECT_EQ(cluster.pods().size(), 3u);
 }
 
+TEST(ReplanningTest, AGoalThatIsReachedAsMeasuredIsNotRefusedByAPrediction) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const double measured = cluster.coordinator().throughput;
+  ASSERT_GT(measured, 0);
+  cluster.planner = [](const model::PlanRequest&) {
+    model::PlanResult result;
+    result.reasons.push_back({"minThroughput", "", 0, 0, "39854 samples/s is the most"});
+    return AskForPlan::Outcome{std::move(result), false};
+  };
+  cluster.SetSpec({{"objective", {{"minThroughput", measured * 0.9}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "ObjectiveChanged: stay (GoalReached)")) << cluster.trace();
+  EXPECT_FALSE(cluster.HasEvent("ReplanInfeasible")) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
+  cluster.SetSpec({{"objective", {{"minThroughput", measured * 1.1}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanInfeasible", "39854 samples/s is the most")) << cluster.trace();
+}
+
 TEST(ReplanningTest, WithoutElasticityNothingIsConsidered) {
   FakeCluster cluster;
   cluster.SetSpec({{"elasticity", {{"enabled", false}}}});
