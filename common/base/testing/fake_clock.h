@@ -1,6 +1,7 @@
 // A clock that moves only when the test advances it. Thread-safe; sleepers wake when it passes their deadlines.
 #pragma once
 
+#include <iterator>
 #include <set>
 
 #include "common/base/clock.h"
@@ -34,27 +35,34 @@ class FakeClock final : public Clock {
     elapsed_ += by;
     changed_.NotifyAll();
   }
-  // Waits until `n` threads sleep on this clock, for at most 10 s of real time.
+  // Waits until `n` threads sleep on this clock, for at most a minute of real time. Threads whose deadline has passed
+  // do not count, although they may not have run since.
   bool WaitForSleepers(int n) {
     MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, std::stop_token(), seconds(10),
-                            [&] { return deadlines_.size() >= static_cast<size_t>(n); });
+    return changed_.WaitFor(mutex_, std::stop_token(), kPatience,
+                            [&] { return std::distance(Next(), deadlines_.end()) >= n; });
   }
-  // Waits, for at most 10 s of real time, until some thread's sleep ends within `within`; then advances to that
+  // Waits, for at most a minute of real time, until some thread's sleep ends within `within`; then advances to that
   // deadline. So the clock does not move while the code under test runs, however slow the machine is.
   bool WakeSleeper(nanoseconds within) {
     MutexLock lock(mutex_);
-    const auto next = [&] { return deadlines_.upper_bound(SteadyTime(elapsed_)); };
-    if (!changed_.WaitFor(mutex_, std::stop_token(), seconds(10),
-                          [&] { return next() != deadlines_.end() && *next() <= SteadyTime(elapsed_ + within); })) {
+    if (!changed_.WaitFor(mutex_, std::stop_token(), kPatience,
+                          [&] { return Next() != deadlines_.end() && *Next() <= SteadyTime(elapsed_ + within); })) {
       return false;
     }
-    elapsed_ = next()->time_since_epoch();
+    elapsed_ = Next()->time_since_epoch();
     changed_.NotifyAll();
     return true;
   }
 
  private:
+  static constexpr seconds kPatience{60};
+
+  // The first sleep that has not ended.
+  std::multiset<SteadyTime>::iterator Next() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return deadlines_.upper_bound(SteadyTime(elapsed_));
+  }
+
   const WallTime start_;
   mutable Mutex mutex_;
   CondVar changed_;

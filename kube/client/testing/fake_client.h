@@ -1,7 +1,7 @@
 // A scripted implementation of Client, for tests. Thread-safe.
 //
 // Queues answer LISTs and WATCHes in order, and the options of each call are recorded. A LIST without a script waits
-// for one until its stop token, Close or 20 s have passed. A WATCH without a script stays open until its stop token.
+// for one until its stop token, Close or a minute has passed. A WATCH without a script stays open until its stop token.
 // The other verbs call hooks.
 #pragma once
 
@@ -41,14 +41,14 @@ class FakeClient final : public Client {
     base::MutexLock lock(mutex_);
     return watches_;
   }
-  // Waits until `n` watches have been opened. Returns false after 20 s of real time.
+  // Waits until `n` watches have been opened. Returns false after a minute of real time.
   bool WaitForWatches(size_t n) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(20), [&] { return watches_.size() >= n; });
+    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(60), [&] { return watches_.size() >= n; });
   }
   bool WaitForLists(size_t n) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(20), [&] { return lists_.size() >= n; });
+    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(60), [&] { return lists_.size() >= n; });
   }
   // Ends LISTs that wait for a script. Call it before joining the threads that make them.
   void Close() {
@@ -86,7 +86,7 @@ class FakeClient final : public Client {
     base::MutexLock lock(mutex_);
     lists_.push_back(options);
     changed_.NotifyAll();
-    changed_.WaitFor(mutex_, options.stop, std::chrono::seconds(20), [&] { return closed_ || !list_script_.empty(); });
+    changed_.WaitFor(mutex_, options.stop, std::chrono::seconds(60), [&] { return closed_ || !list_script_.empty(); });
     if (list_script_.empty()) return Unscripted().status();
     auto answer = std::move(list_script_.front());
     list_script_.pop_front();

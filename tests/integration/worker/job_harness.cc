@@ -30,6 +30,7 @@ namespace {
 
 constexpr char kToken[] = "harness-token";
 constexpr int kPort = 7070;
+constexpr size_t kLogTail = 6000;
 
 std::string SpecJson(const JobOptions& o) {
   const std::string test =
@@ -232,7 +233,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     if (it == processes_.end() || !it->second->running) Start(member, role);
   }
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = kToken, .timeout = base::Patience(base::seconds(20)), .wait_for_ready = true});
+  rpc::Prepare(context, {.token = kToken, .timeout = base::Patience(base::seconds(60)), .wait_for_ready = true});
   pb::ApplyPlanResponse response;
   const grpc::Status status = stub_->ApplyPlan(&context, request, &response);
   ASSERT_TRUE(status.ok()) << status.error_message() << AllLogs();
@@ -357,14 +358,15 @@ std::vector<double> JobHarness::Losses() const {
 }
 
 std::string JobHarness::Log(const std::string& name) const {
-  const auto text = base::ReadFile(folder_ / (name + ".log"));
-  if (!text.ok()) return "";
-  return text->size() > 6000 ? text->substr(text->size() - 6000) : *text;
+  return base::ReadFile(folder_ / (name + ".log")).value_or("");
 }
 
 std::string JobHarness::AllLogs() const {
   std::string all = "\n";
-  for (const auto& [name, process] : processes_) all += "==== " + name + "\n" + Log(name);
+  for (const auto& [name, process] : processes_) {
+    const std::string log = Log(name);
+    all += "==== " + name + "\n" + log.substr(log.size() - std::min(log.size(), kLogTail));
+  }
   return all;
 }
 

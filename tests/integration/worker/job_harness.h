@@ -92,9 +92,9 @@ class JobHarness {
 
   // The loss of every committed step (index 0 is step 1), without the steps that were rolled back.
   std::vector<double> Losses() const;
-  // The output of a process, for failure messages.
+  // The output of a process.
   std::string Log(const std::string& name) const;
-  std::string AllLogs() const;
+  std::string AllLogs() const;  // the last lines of each, for failure messages
 
  private:
   struct Process;

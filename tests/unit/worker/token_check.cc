@@ -15,7 +15,7 @@ namespace {
 grpc::StatusCode CallWithEmptyRequest(const std::string& address, const std::string& method, const std::string& token) {
   grpc::GenericStub stub(rpc::MakeChannel(address));
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = token, .timeout = base::seconds(20), .wait_for_ready = true});
+  rpc::Prepare(context, {.token = token, .timeout = base::seconds(60), .wait_for_ready = true});
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(&context, method, &queue);
   void* tag = nullptr;

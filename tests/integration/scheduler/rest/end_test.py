@@ -15,8 +15,8 @@ class EndTest(unittest.TestCase):
     def test_running_requests_finish(self):
         scheduler = Scheduler("--grace-seconds", "60")
         answers = []
-        # A request with about one second of planning time.
-        plan = asking(scheduler, seconds=2)
+        # Long enough that the service is still running it when it says that it is not ready, also on a busy machine.
+        plan = asking(scheduler, seconds=15)
         thread = in_background(lambda: answers.append(request(scheduler, "POST", "/v1/plan", plan)))
         wait_for("it runs", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
         scheduler.process.send_signal(signal.SIGTERM)
@@ -24,7 +24,7 @@ class EndTest(unittest.TestCase):
         late = request(scheduler, "POST", "/v1/plan", example())
         self.assertEqual((late.code, late.json()["code"]), (503, "UNAVAILABLE"))
         thread.join(PATIENCE)
-        self.assertIn(answers[0].code, (200, 504), answers[0].text)  # 504: its budget of two seconds was too short
+        self.assertIn(answers[0].code, (200, 504), answers[0].text)  # 504: its budget was too short
         self.assertEqual(scheduler.close(), 0)
 
     def test_after_the_grace_period_they_are_stopped(self):

@@ -113,19 +113,16 @@ class TimeTest(unittest.TestCase):
                 connection.close()
 
     def test_the_callers_deadline_ends_planning(self):
-        with running() as scheduler:
-            begin = time.monotonic()
-            answer = request(scheduler, "POST", "/v1/plan", asking(scheduler), {**JSON, "Request-Timeout": "0.5"})
+        with running("--max-planning-seconds", "3000") as scheduler:
+            # Longer than `request` waits for the answer.
+            answer = request(scheduler, "POST", "/v1/plan", asking(scheduler, 3000), {**JSON, "Request-Timeout": "0.5"})
             self.assertIn(answer.code, (200, 504), answer.text)
-            self.assertLess(time.monotonic() - begin, 30)
             wait_for("idle", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 0)
 
     def test_the_service_limits_the_planning_time(self):
         with running("--max-planning-seconds", "0.5") as scheduler:
-            begin = time.monotonic()
             answer = request(scheduler, "POST", "/v1/plan", asking(scheduler, 3000))
             self.assertIn(answer.code, (200, 504), answer.text)
-            self.assertLess(time.monotonic() - begin, 60)
 
 
 class OverloadTest(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "common/base/backoff.h"
@@ -34,6 +35,20 @@ TEST(ClockTest, FakeClockWakesSleepersAtTheirDeadline) {
   clock.Advance(seconds(5));
   sleeper.join();
   EXPECT_TRUE(reached);
+}
+
+// A sleeper that has been woken but has not run yet must not be taken for one that sleeps again.
+TEST(ClockTest, FakeClockWaitsForNewSleepersOnly) {
+  FakeClock clock;
+  std::atomic<int> slept = 0;
+  std::jthread sleeper([&](std::stop_token stop) {
+    while (clock.SleepFor(seconds(1), stop)) ++slept;
+  });
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(clock.WaitForSleepers(1));
+    ASSERT_EQ(slept, i);
+    clock.Advance(seconds(1));
+  }
 }
 
 TEST(ClockTest, SleepEndsWhenStopped) {

@@ -35,7 +35,7 @@ bool RawClient::Send(std::string_view bytes) {
 bool RawClient::Read() {
   if (ended_) return false;
   pollfd ready{fd_, POLLIN, 0};
-  if (::poll(&ready, 1, 10'000) <= 0) return false;
+  if (::poll(&ready, 1, 60'000) <= 0) return false;
   char bytes[65536];
   const ssize_t n = ::recv(fd_, bytes, sizeof(bytes), 0);
   ended_ = n <= 0;

@@ -14,15 +14,15 @@ class RawClient {
 
   // False when the server has closed the connection.
   bool Send(std::string_view bytes);
-  // One response with its Content-Length; empty when the connection ended first, or after 10 s.
+  // One response with its Content-Length; empty when the connection ended first, or after a minute.
   std::string Response();
-  // Everything until the server closes the connection; at most 10 s.
+  // Everything until the server closes the connection; at most a minute.
   std::string Rest();
-  // Whether the server closes the connection within 10 s, without another byte.
+  // Whether the server closes the connection within a minute, without another byte.
   bool Closed();
 
  private:
-  bool Read();  // false at the end or after 10 s
+  bool Read();  // false at the end or after a minute
 
   int fd_;
   std::string read_;

@@ -55,7 +55,7 @@ class RpcTest : public testing::Test {
 
   absl::Status GetCatalog(const std::string& token) {
     grpc::ClientContext context;
-    Prepare(context, {.token = token, .timeout = base::seconds(10), .wait_for_ready = true});
+    Prepare(context, {.token = token, .timeout = base::seconds(60), .wait_for_ready = true});
     scheduler::v1::GetCatalogResponse response;
     return FromGrpc(stub_->GetCatalog(&context, {}, &response), "scheduler: GetCatalog");
   }
@@ -83,7 +83,7 @@ TEST_F(RpcTest, AnIpv6AddressIsListenedOnAndPrintedInBrackets) {
   EXPECT_EQ(address, "[::1]:" + std::to_string((*server)->port()));
   const auto stub = scheduler::v1::SchedulerService::NewStub(MakeChannel(address));
   grpc::ClientContext context;
-  Prepare(context, {.token = "secret", .timeout = base::seconds(20), .wait_for_ready = true});
+  Prepare(context, {.token = "secret", .timeout = base::seconds(60), .wait_for_ready = true});
   scheduler::v1::GetCatalogResponse response;
   EXPECT_TRUE(stub->GetCatalog(&context, {}, &response).ok());
 }
@@ -138,10 +138,8 @@ TEST_F(RpcTest, PauseEndsWhenThePeerComesBack) {
   PauseBeforeCallingAgain(*channel, clock, base::milliseconds(50), {});
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
   server_ = *Server::Start({.port = port}, {&service_});
-  const base::SteadyTime start = clock.Steady();
-  PauseBeforeCallingAgain(*channel, clock, base::seconds(60), {});
+  PauseBeforeCallingAgain(*channel, clock, std::chrono::hours(1), {});  // would last longer than the test may
   EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
-  EXPECT_LT(clock.Steady() - start, base::seconds(30));
 }
 
 TEST_F(RpcTest, PauseLastsInFullWhileConnectedAndEndsOnStop) {

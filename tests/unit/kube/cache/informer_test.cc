@@ -24,7 +24,7 @@ class Recorder {
   }
   std::vector<std::string> WaitFor(size_t n) {
     base::MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, {}, seconds(20), [&] { return lines_.size() >= n; });
+    changed_.WaitFor(mutex_, {}, seconds(60), [&] { return lines_.size() >= n; });
     return lines_;
   }
   size_t size() {
@@ -73,7 +73,7 @@ TEST_F(InformerTest, C2_C4_EventsReachHandlersInOrder) {
   Informer& informer = Make();
   ASSERT_THAT(informer.AddHandler(recorder.Handler()), base::IsOk());
   informer.Start();
-  ASSERT_THAT(informer.WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_THAT(informer.WaitForSync(seconds(60), {}), base::IsOk());
   EXPECT_THAT(recorder.WaitFor(7), ElementsAre("add a 1 initial", "add b 2 initial", "update a 11 from 1",
                                                "delete b 12", "add b 13", "add c 14", "update c 15 from 14"));
   while (informer.store().resource_version() != "20") std::this_thread::yield();  // F4: bookmarks
@@ -124,7 +124,7 @@ TEST_F(InformerTest, C8_ALateHandlerGetsTheWholeStore) {
   client_.ScriptList(PodList({Pod("a", "1"), Pod("b", "2")}, "10"));
   Informer& informer = Make();
   informer.Start();
-  ASSERT_THAT(informer.WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_THAT(informer.WaitForSync(seconds(60), {}), base::IsOk());
   const auto id = informer.AddHandler(recorder.Handler());
   ASSERT_THAT(id, base::IsOk());
   EXPECT_THAT(recorder.WaitFor(2), ElementsAre("add a 1 initial", "add b 2 initial"));
@@ -253,7 +253,7 @@ TEST_F(InformerTest, TestRealFIFO_HasSyncedCorrectOnEmptyList) {
   EXPECT_FALSE(informer.HandlerSynced(*id));
   EXPECT_THAT(informer.WaitForSync(base::milliseconds(1), {}), base::StatusIs(absl::StatusCode::kDeadlineExceeded));
   client_.ScriptList(PodList({}, "10"));
-  EXPECT_THAT(informer.WaitForSync(seconds(20), {}), base::IsOk());
+  EXPECT_THAT(informer.WaitForSync(seconds(60), {}), base::IsOk());
   while (!informer.HandlerSynced(*id)) std::this_thread::yield();
 }
 
@@ -291,7 +291,7 @@ TEST_F(InformerTest, C10_TransformRunsOnceBeforeStoring) {
   client_.ScriptList(PodList({Pod("a", "1")}, "10"));
   Informer& informer = Make();
   informer.Start();
-  ASSERT_THAT(informer.WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_THAT(informer.WaitForSync(seconds(60), {}), base::IsOk());
   EXPECT_EQ(informer.store().Get({"ns", "a"})->label("seen"), "1");
   EXPECT_EQ(calls, 1);
 }
@@ -306,7 +306,7 @@ TEST_F(InformerTest, C10_NothingStartsAgainAfterStop) {
   informer.Start();
   EXPECT_EQ(client_.lists().size(), lists);
   EXPECT_THAT(informer.AddHandler({}), base::StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(informer.WaitForSync(seconds(20), {}), base::StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(informer.WaitForSync(seconds(60), {}), base::StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(InformerTest, FactorySharesOneInformerForEachSelection) {

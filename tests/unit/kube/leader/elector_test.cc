@@ -15,7 +15,7 @@ using base::milliseconds;
 using base::seconds;
 using testing::HasSubstr;
 
-constexpr base::nanoseconds kPatience = seconds(20);
+constexpr base::nanoseconds kPatience = seconds(60);
 
 // An event that threads wait for.
 class Signal {
@@ -349,7 +349,11 @@ TEST_F(ElectorTest, G6_ReleasedOnlyAfterTheWorkHasEndedAndRenewedUntilThen) {
 TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
   server_.Set({.holder = "other", .lease_seconds = 15, .transitions = 1});
   std::atomic<bool> down = false;
-  server_.before = [&](const std::string&) { return down ? base::Unavailable("down") : absl::OkStatus(); };
+  Signal take;
+  server_.before = [&](const std::string& verb) {
+    if (verb == "update") take.Wait();
+    return down ? base::Unavailable("down") : absl::OkStatus();
+  };
   slow_ = true;  // the work should end, but does not
   Make(Options());
   EXPECT_THAT(elector_->Check(seconds(20)), base::IsOk());
@@ -358,6 +362,7 @@ TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
   clock_.Advance(seconds(100));
   EXPECT_THAT(elector_->Check(seconds(20)), base::IsOk());  // a standby is healthy
   EXPECT_THAT(elector_->Guard(), base::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("does not lead")));
+  take.Set();
   ASSERT_TRUE(started_.Wait());
   EXPECT_EQ(elector_->term(), 2);
   EXPECT_THAT(elector_->Guard(), base::IsOk());

@@ -53,7 +53,7 @@ class LeaseServer {
   }
   bool WaitForCalls(const std::string& verb, int n) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, base::seconds(20), [&] { return calls_[verb] >= n; });
+    return changed_.WaitFor(mutex_, {}, base::seconds(60), [&] { return calls_[verb] >= n; });
   }
   void Forget() {
     base::MutexLock lock(mutex_);

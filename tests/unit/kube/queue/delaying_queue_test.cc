@@ -21,7 +21,7 @@ class DelayingQueueTest : public testing::Test {
   std::optional<Key> Get() {
     std::stop_source stop;
     std::jthread guard([&](std::stop_token mine) {
-      base::SystemClock().SleepFor(seconds(10), mine);
+      base::SystemClock().SleepFor(seconds(60), mine);
       stop.request_stop();
     });
     return queue_.Get(stop.get_token());
@@ -107,7 +107,7 @@ class FirstSleep final : public base::Clock {
   }
   nanoseconds Wait() {
     base::MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, {}, seconds(10), [&] { return !sleeps_.empty(); });
+    changed_.WaitFor(mutex_, {}, seconds(60), [&] { return !sleeps_.empty(); });
     return sleeps_.empty() ? nanoseconds(0) : sleeps_.front();
   }
 
@@ -167,7 +167,7 @@ TEST_F(DelayingQueueTest, D5_UnfinishedWorkIsReportedEveryHalfSecond) {
   queue.Add(K("a"));
   std::stop_source stop;
   ASSERT_TRUE(queue.Get(stop.get_token()));
-  const auto deadline = base::SystemClock().Steady() + seconds(10);
+  const auto deadline = base::SystemClock().Steady() + seconds(60);
   while (metrics.unfinished == 0 && base::SystemClock().Steady() < deadline) {
     Advance(milliseconds(500));
     std::this_thread::yield();

@@ -33,16 +33,16 @@ class ServerTest : public testing::Test {
     ASSERT_THAT(server_->Start(), base::IsOk());
   }
 
-  // Sends one request on a new connection and reads the whole answer.
+  // Sends one request on a new connection and reads the whole answer, or until it contains `until`.
   Answer Call(const std::string& method, const std::string& target, const std::string& body = "",
-              const std::string& headers = "") {
+              const std::string& headers = "", const std::string& until = "") {
     Answer answer;
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(server_->port()));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval limit = {20, 0};
+    const timeval limit = {60, 0};
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
       const std::string request =
@@ -52,6 +52,7 @@ class ServerTest : public testing::Test {
       char buffer[4096];
       for (ssize_t n; (n = ::recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
         answer.text.append(buffer, static_cast<size_t>(n));
+        if (!until.empty() && answer.text.find(until) != std::string::npos) break;
       }
     }
     ::close(fd);
@@ -143,9 +144,11 @@ TEST_F(ServerTest, OldVersionsExpireAndFutureOnesAreTooLarge) {
 
 TEST_F(ServerTest, BookmarksSendTheVersionOfAQuietWatch) {
   Start({.bookmark_interval = base::milliseconds(100)});
-  const Answer watch = Call("GET", kMaps +
-                                       "?watch=1&timeoutSeconds=2&allowWatchBookmarks=true&"
-                                       "fieldSelector=metadata.name%3Dnone");
+  const Answer watch = Call("GET",
+                            kMaps +
+                                "?watch=1&timeoutSeconds=60&allowWatchBookmarks=true&"
+                                "fieldSelector=metadata.name%3Dnone",
+                            "", "", "BOOKMARK");
   EXPECT_THAT(watch.text, HasSubstr("BOOKMARK"));
 }
 

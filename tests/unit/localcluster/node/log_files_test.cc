@@ -163,7 +163,7 @@ TEST_F(LogFilesTest, FollowsAcrossPartsToTheEnd) {
   for (int i = 0; i < 6; ++i) {  // each fills much of one file and is read before the next is written
     {
       base::MutexLock lock(mutex);
-      ASSERT_TRUE(changed.WaitFor(mutex, {}, base::seconds(20), [&] { return text == expected; })) << text;
+      ASSERT_TRUE(changed.WaitFor(mutex, {}, base::seconds(60), [&] { return text == expected; })) << text;
     }
     const std::string line = "line " + std::to_string(i) + std::string(40, '.') + "\n";
     writer->Write(line);

@@ -46,7 +46,7 @@ class ScriptedReconciler : public Reconciler {
   }
   bool WaitForCalls(const Key& key, int n) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, seconds(20), [&] { return calls_[key] >= n; });
+    return changed_.WaitFor(mutex_, {}, seconds(60), [&] { return calls_[key] >= n; });
   }
   int Calls(const Key& key) {
     base::MutexLock lock(mutex_);
@@ -70,7 +70,7 @@ class Counters : public ControllerMetrics {
   void OnException() override { ++exceptions; }
   bool WaitFor(Outcome outcome, int n) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, seconds(20), [&] { return counts_[outcome] >= n; });
+    return changed_.WaitFor(mutex_, {}, seconds(60), [&] { return counts_[outcome] >= n; });
   }
   std::atomic<int> exceptions = 0;
 
@@ -109,7 +109,7 @@ class ControllerTest : public testing::Test {
   // Advances the clock until the key has been reconciled `n` times.
   void AdvanceUntil(int n) {
     base::SystemClock real;
-    const auto deadline = real.Steady() + seconds(20);
+    const auto deadline = real.Steady() + seconds(60);
     while (reconciler_.Calls(key_) < n && real.Steady() < deadline) {
       clock_.Advance(base::milliseconds(5));
       std::this_thread::yield();
@@ -231,7 +231,7 @@ TEST_F(ControllerTest, E1_OneWorkerByDefaultAndAKeyIsNeverOnTwo) {
     base::MutexLock lock(mutex);
     most = std::max(most, ++running);
     changed.NotifyAll();
-    changed.WaitFor(mutex, {}, seconds(20), [&] { return open; });
+    changed.WaitFor(mutex, {}, seconds(60), [&] { return open; });
     --running;
     return Result{};
   };
@@ -250,7 +250,7 @@ TEST_F(ControllerTest, E1_OneWorkerByDefaultAndAKeyIsNeverOnTwo) {
   EXPECT_EQ(reconciler_.Calls(key_), 1);
   {
     base::MutexLock lock(mutex);
-    EXPECT_TRUE(changed.WaitFor(mutex, {}, seconds(20), [&] { return running == 2; }));
+    EXPECT_TRUE(changed.WaitFor(mutex, {}, seconds(60), [&] { return running == 2; }));
     open = true;
     changed.NotifyAll();
   }
@@ -265,7 +265,7 @@ TEST_F(ControllerTest, E2_OwnerMappingAndSelf) {
   client_.ScriptList(kube::ObjectList{{job}, "10", ""});
   jobs_ = MakeInformer(kJobs);
   jobs_->Start();
-  ASSERT_THAT(jobs_->WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_THAT(jobs_->WaitForSync(seconds(60), {}), base::IsOk());
   const KeyMapper map = MapController(*jobs_);
   EXPECT_EQ(map(PodOf(job, "2")), std::vector<Key>{key_});
   EXPECT_TRUE(map(PodOf(Job("j", "older", "1", 1), "2")).empty());  // the owner has another UID
@@ -281,7 +281,7 @@ TEST_F(ControllerTest, E2_AnUpdateEnqueuesOldAndNewOwnerAndADeletionItsOwner) {
   client_.ScriptList(kube::ObjectList{{}, "10", ""});
   jobs_ = MakeInformer(kJobs);
   jobs_->Start();
-  ASSERT_THAT(jobs_->WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_THAT(jobs_->WaitForSync(seconds(60), {}), base::IsOk());
   ASSERT_TRUE(client_.WaitForWatches(1));
   const kube::Object a = Job("a", "ua", "1", 1);
   const kube::Object b = Job("b", "ub", "1", 1);
@@ -302,7 +302,7 @@ TEST_F(ControllerTest, E2_ATombstoneEnqueuesTheOwnerThatWasLastSeen) {
   client_.ScriptList(kube::ObjectList{{}, "10", ""});
   jobs_ = MakeInformer(kJobs);
   jobs_->Start();
-  ASSERT_THAT(jobs_->WaitForSync(seconds(20), {}), base::IsOk());
+  ASSERT_THAT(jobs_->WaitForSync(seconds(60), {}), base::IsOk());
   ASSERT_TRUE(client_.WaitForWatches(1));
   client_.ScriptList(kube::ObjectList{{PodOf(Job("a", "ua", "1", 1), "11")}, "11", ""});
   kube::Object expired;
@@ -316,7 +316,7 @@ TEST_F(ControllerTest, E2_ATombstoneEnqueuesTheOwnerThatWasLastSeen) {
   ASSERT_THAT(controller.Start(), base::IsOk());
   ASSERT_TRUE(reconciler_.WaitForCalls({"ns", "a"}, 1));
   const base::SystemClock real;
-  const auto deadline = real.Steady() + seconds(20);
+  const auto deadline = real.Steady() + seconds(60);
   while (reconciler_.Calls({"ns", "a"}) < 2 && real.Steady() < deadline) {
     clock_.Advance(base::milliseconds(100));  // the reflector's pause before it lists again
     std::this_thread::yield();

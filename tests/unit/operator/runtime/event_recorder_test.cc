@@ -24,7 +24,7 @@ class EventRecorderTest : public testing::Test {
       return kube::Object();
     };
   }
-  void Flush(EventRecorder& recorder) { ASSERT_TRUE(recorder.Flush(base::seconds(20))); }
+  void Flush(EventRecorder& recorder) { ASSERT_TRUE(recorder.Flush(base::seconds(60))); }
 
   base::FakeClock clock_;
   kube::FakeClient client_;

@@ -119,7 +119,7 @@ class ElectedManagerTest : public ManagerTest {
   }
   bool WaitFor(const std::string& what) {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, base::seconds(20),
+    return changed_.WaitFor(mutex_, {}, base::seconds(60),
                             [&] { return std::find(seen_.begin(), seen_.end(), what) != seen_.end(); });
   }
 
@@ -169,7 +169,7 @@ TEST_F(ElectedManagerTest, E5_ALostLeadEndsWaitAtOnceWithoutGrace) {
   manager_.Add({Phase::kControllers, "stuck", [](std::stop_token) { return absl::OkStatus(); },
                 [&] {
                   base::MutexLock lock(mutex);
-                  freed.WaitFor(mutex, {}, base::seconds(20), [&] { return !stuck; });
+                  freed.WaitFor(mutex, {}, base::seconds(60), [&] { return !stuck; });
                 }});
   Add();
   ASSERT_THAT(manager_.Start({}), base::IsOk());

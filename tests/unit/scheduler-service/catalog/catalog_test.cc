@@ -85,7 +85,7 @@ TEST(CatalogStoreTest, RevisionGrowsOnlyOnChange) {
   EXPECT_EQ(store.WaitNewer(1, {}, base::milliseconds(1)), nullptr);
   entry.price_per_unit_hour = 2;
   std::jthread publisher([&] { store.Publish({entry}, clock.Now()); });
-  const CatalogSnapshot newer = store.WaitNewer(1, {}, base::seconds(10));
+  const CatalogSnapshot newer = store.WaitNewer(1, {}, base::seconds(60));
   ASSERT_NE(newer, nullptr);
   EXPECT_EQ(newer->revision, 2);
 }

@@ -7,7 +7,7 @@
 namespace medley::worker {
 namespace {
 
-TEST(RuntimeProbeTest, LargerMessagesTakeLonger) {
+TEST(RuntimeProbeTest, LargerMessagesCostMore) {
   base::SystemClock clock;
   const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe = RuntimeProbe::Create({.micro_batches = 2}, clock);
   ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
@@ -15,8 +15,9 @@ TEST(RuntimeProbeTest, LargerMessagesTakeLonger) {
   const absl::StatusOr<Traffic> large = (*probe)->Exchange(32 << 20);
   ASSERT_TRUE(small.ok() && large.ok());
   EXPECT_GT(small->seconds, 0);
-  EXPECT_GT(large->seconds, small->seconds);
-  EXPECT_GT(large->processor_seconds, 0);
+  // Processor time, because on a busy machine either exchange may wait for a processor for any time.
+  EXPECT_GT(large->processor_seconds, small->processor_seconds);
+  EXPECT_GT(large->seconds, 0);
 
   const absl::StatusOr<Traffic> sum = (*probe)->Allreduce(1 << 16, 2);
   ASSERT_TRUE(sum.ok()) << base::ToString(sum.status());

@@ -46,10 +46,10 @@ class FaultyFiles final : public Files {
     blocked_.clear();
     changed_.NotifyAll();
   }
-  // Waits until a call is blocked; returns false when none is within 30 s.
+  // Waits until a call is blocked; returns false when none is within a minute.
   bool WaitForBlocked() {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(30),
+    return changed_.WaitFor(mutex_, {}, std::chrono::seconds(60),
                             [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return waiting_ > 0; });
   }
 

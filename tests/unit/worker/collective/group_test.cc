@@ -16,10 +16,13 @@ namespace {
 
 using model::AllreduceAlgorithm;
 
-void RunRanks(int size, const std::function<void(Group&)>& body,
-              base::milliseconds timeout = base::milliseconds(20000)) {
+// Longer than any test may last: a wait that only its timeout would end is reported as a test that hangs.
+constexpr base::milliseconds kForever{3'600'000};
+
+void RunRanks(int size, const std::function<void(Group&)>& body, base::milliseconds timeout = kForever) {
   MemoryStore store;
-  GroupOptions options{.name = "test", .address = "127.0.0.1", .timeout = timeout};
+  GroupOptions options{
+      .name = "test", .address = "127.0.0.1", .connect_timeout = base::milliseconds(60'000), .timeout = timeout};
   for (int rank = 0; rank < size; ++rank) options.members.push_back("member-" + std::to_string(rank));
   std::latch end(size);  // destroying a group makes the others fail, so all ranks wait for each other
   std::vector<std::jthread> ranks;
@@ -99,7 +102,6 @@ TEST(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver
 }
 
 TEST(GroupTest, AClosedRankFailsTheOthersAtOnce) {
-  const auto start = std::chrono::steady_clock::now();
   std::latch trained(5);
   RunRanks(5, [&](Group& group) {
     std::vector<float> values(100000, 1.0f);
@@ -110,8 +112,6 @@ TEST(GroupTest, AClosedRankFailsTheOthersAtOnce) {
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(group.AllreduceSum(values, AllreduceAlgorithm::kRing).code(), absl::StatusCode::kAborted);
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - start,
-            std::chrono::seconds(15));  // the waits themselves would time out after 20 s
 }
 
 TEST(GroupTest, CloseWakesALocalReceiver) {

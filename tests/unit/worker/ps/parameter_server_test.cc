@@ -60,7 +60,7 @@ class PsTest : public testing::Test {
             .trainer = trainer,
             .shards = addresses_,
             .token = std::move(token),
-            .timeout = base::seconds(20)};
+            .timeout = base::seconds(60)};
   }
 
   // Calls of Pull that run at the same time, each on a connection of its own.

@@ -123,9 +123,9 @@ class ServerCheckpointTest : public testing::Test {
     return base::ReadFile(root_ / folder / RowsFileName(kGeneration, 0)).value();
   }
 
-  // Threads that a test abandons still use it.
+  // Threads that a test abandons still use it, also while the program ends: it is never destroyed.
   static FaultyFiles& SharedFiles() {
-    static FaultyFiles files;
+    static FaultyFiles& files = *new FaultyFiles;
     return files;
   }
   FaultyFiles& files_ = SharedFiles();

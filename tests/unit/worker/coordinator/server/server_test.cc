@@ -45,7 +45,7 @@ class Trainer {
   bool Run(int port, const std::string& token) {
     const auto stub = job::v1::MemberService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
-    rpc::Prepare(context, {.token = token, .timeout = base::seconds(30), .wait_for_ready = true});
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(60), .wait_for_ready = true});
     const auto stream = stub->Session(&context);
     job::v1::SessionRequest hello;
     hello.mutable_hello()->set_member("job-0");
@@ -160,7 +160,7 @@ class CoordinatorServerTest : public testing::Test {
     options.core.epochs = 2;
     options.core.batch_size = 5;
     options.core.checkpoint_interval = base::seconds(0);
-    options.core.reconnect_wait = base::seconds(10);
+    options.core.reconnect_wait = base::seconds(60);
     options.core.fold_in_wait = base::milliseconds(10);
     options.token = "secret";
     options.checkpoint_root = root_;
@@ -189,7 +189,7 @@ class CoordinatorServerTest : public testing::Test {
   absl::Status Apply(int port, const std::string& token, int64_t leader_term = 0) {
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
-    rpc::Prepare(context, {.token = token, .timeout = base::seconds(10), .wait_for_ready = true});
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(60), .wait_for_ready = true});
     job::v1::ApplyPlanResponse response;
     job::v1::ApplyPlanRequest plan = Plan();
     plan.set_leader_term(leader_term);
@@ -199,7 +199,7 @@ class CoordinatorServerTest : public testing::Test {
   job::v1::Observation Watch(int port) {
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
-    rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(30), .wait_for_ready = true});
+    rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(60), .wait_for_ready = true});
     const auto stream = stub->WatchObservations(&context, {});
     job::v1::WatchObservationsResponse response;
     job::v1::Observation last;
@@ -329,13 +329,13 @@ TEST_F(CoordinatorServerTest, G7_AnOlderLeaderIsRefusedAlsoAfterARestart) {
     drain.set_leader_term(2);
     job::v1::DrainResponse drained;
     grpc::ClientContext draining;
-    rpc::Prepare(draining, {.token = "secret", .timeout = base::seconds(10)});
+    rpc::Prepare(draining, {.token = "secret", .timeout = base::seconds(60)});
     EXPECT_EQ(model::NewerTerm(rpc::FromGrpc(stub->Drain(&draining, drain, &drained))), 3);
     job::v1::SuspendRequest suspend;
     suspend.set_leader_term(2);
     job::v1::SuspendResponse suspended;
     grpc::ClientContext suspending;
-    rpc::Prepare(suspending, {.token = "secret", .timeout = base::seconds(10)});
+    rpc::Prepare(suspending, {.token = "secret", .timeout = base::seconds(60)});
     EXPECT_EQ(model::NewerTerm(rpc::FromGrpc(stub->Suspend(&suspending, suspend, &suspended))), 3);
     EXPECT_THAT(Apply(port, "secret", 3), IsOk());
   }

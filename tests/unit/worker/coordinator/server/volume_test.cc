@@ -82,7 +82,7 @@ class VolumeTest : public testing::Test {
     slot.set_pool("cpu");
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
-    rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(30), .wait_for_ready = true});
+    rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(60), .wait_for_ready = true});
     job::v1::ApplyPlanResponse response;
     return rpc::FromGrpc(stub->ApplyPlan(&context, request, &response));
   }
@@ -109,9 +109,9 @@ class VolumeTest : public testing::Test {
     return reason;
   }
 
-  // Threads that a test abandons still use it.
+  // Threads that a test abandons still use it, also while the program ends: it is never destroyed.
   static FaultyFiles& SharedFiles() {
-    static FaultyFiles files;
+    static FaultyFiles& files = *new FaultyFiles;
     return files;
   }
   FaultyFiles& files_ = SharedFiles();
@@ -129,8 +129,12 @@ TEST_F(VolumeTest, AVolumeThatDoesNotOpenEndsTheStartWithASentence) {
 
 TEST_F(VolumeTest, AJournalThatCannotBeWrittenEndsTheProcess) {
   CoordinatorOptions options = Options();
-  options.journal_timeout = base::seconds(2);  // also enough for the start on a slow machine
-  auto server = CoordinatorServer::Start(options, clock_);
+  absl::StatusOr<std::unique_ptr<CoordinatorServer>> server;
+  for (const int timeout : {1, 8, 60}) {  // enough for the start too, however slow the volume is
+    options.journal_timeout = base::seconds(timeout);
+    server = CoordinatorServer::Start(options, clock_);
+    if (server.ok()) break;
+  }
   ASSERT_THAT(server, IsOk());
   files_.Block(FaultyFiles::Call::kSync);
   (void)Apply((*server)->port());  // what it returns does not matter: the plan was not journaled
@@ -157,7 +161,7 @@ TEST_F(VolumeTest, AListingThatNeverReturnsFailsTheJobRetryable) {
 
 TEST_F(VolumeTest, AListingThatFailsIsNoEmptyFolder) {
   WriteJournal();
-  static FaultyFiles files;
+  static FaultyFiles& files = *new FaultyFiles;
   files.FailList(base::Internal("listing: i/o error"), root_);
   CoordinatorOptions options = Options();
   options.checkpoint_root = Volume(root_, files);
@@ -247,10 +251,15 @@ TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
 }
 
 TEST(VolumeThreadTest, ABlockedOperationDelaysTheOthersOnlyToTheirDeadline) {
-  static FaultyFiles files;
+  static FaultyFiles& files = *new FaultyFiles;
   files.Block(FaultyFiles::Call::kList);
-  VolumeThread volume({.grace = base::milliseconds(10), .max_queue = 1});
+  VolumeThread volume({.grace = base::milliseconds(10), .max_queue = 2});
   const auto list = [] { return files.List("/").status(); };
+  ASSERT_TRUE(volume.Post([]() -> VolumeThread::Deliver {
+    (void)files.List("/");
+    return {};
+  }));
+  ASSERT_TRUE(files.WaitForBlocked());
   EXPECT_THAT(volume.Run("listing /", base::milliseconds(10), {}, list),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("listing /: the volume did not answer")));
   std::stop_source stop;
@@ -265,7 +274,7 @@ TEST(VolumeThreadTest, ABlockedOperationDelaysTheOthersOnlyToTheirDeadline) {
 }
 
 TEST(VolumeThreadTest, NothingIsDeliveredAfterStop) {
-  static FaultyFiles files;
+  static FaultyFiles& files = *new FaultyFiles;
   files.Block(FaultyFiles::Call::kList);
   static std::atomic<bool> delivered = false;
   static std::atomic<bool> worked = false;
