@@ -46,6 +46,8 @@ class ProfileReconciler final : public Reconciler {
     lifecycle::PoolView view;
   };
   std::vector<Candidate> Candidates(const ProfileId& id) const;  // oldest first
+  // `overdue`: without a grace period, those whose deletion is overdue; otherwise those that are not terminating.
+  absl::Status DeletePods(const profiling::World& world, bool overdue);
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
   // Counts the pod of the profile among all profiler pods. True: others are so many that no pod may be created for it.
   bool OthersMeasure(const ProfileId& id, const profiling::World& world);
