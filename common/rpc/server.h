@@ -36,6 +36,10 @@ struct ServerOptions {
   int max_message_bytes = 64 << 20;
   int max_send_bytes = 64 << 20;
   std::optional<ServerTls> tls;  // nullopt: plain text
+  // Interval of pings on an idle connection, which detect a client whose machine vanished; 0: no pings. A client
+  // answers within 5 s even when no thread of it waits on the channel.
+  base::milliseconds keepalive_interval{0};
+  base::milliseconds keepalive_timeout{20000};
 };
 
 class Server {

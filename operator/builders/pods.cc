@@ -14,6 +14,9 @@
 namespace medley::ops {
 namespace {
 
+// The container that `kubectl logs` and `kubectl exec` choose, wherever an injected sidecar stands in the list.
+constexpr char kDefaultContainerAnnotation[] = "kubectl.kubernetes.io/default-container";
+
 using kube::Json;
 
 struct Shape {
@@ -177,8 +180,8 @@ kube::Object Build(const TrainingJob& job, const WorkerSettings& settings, const
   kube::Object pod(kube::resources::Pods(), {job.key().ns, shape.name});
   Json& json = pod.mutable_json();
   json["metadata"]["labels"] = Labels(job, shape);
-  Json annotations = MetadataOf(job, shape, "annotations");
-  if (!annotations.empty()) json["metadata"]["annotations"] = std::move(annotations);
+  json["metadata"]["annotations"] = {{kDefaultContainerAnnotation, kWorkerContainer}};
+  json["metadata"]["annotations"].update(MetadataOf(job, shape, "annotations"));
   Json spec = PodSpec(job, settings, shape);
   Finish(job, settings, shape, spec);
   json["spec"] = std::move(spec);

@@ -111,11 +111,13 @@ std::vector<kube::Key> ProfileReconciler::KeysOf(const kube::Object& object) con
 profiling::World ProfileReconciler::Observe(const ProfileId& id, const profiling::Memory& memory) {
   profiling::World world;
   world.steady = deps_.clock.Steady();
+  world.now = deps_.clock.Now();
   const kube::ObjectPtr map = deps_.stores.config_maps.Get({id.ns, ProfileConfigMapName(id.hash, id.pool)});
   world.stored = map != nullptr && ParseProfile(map->String("/data/profile.json"), id.pool).ok();
   for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
     if (pod->label(kPoolLabel) == id.pool && IsOwn(deps_, *pod)) world.pods.push_back(pod);
   }
+  if (!world.pods.empty()) world.node_not_ready = deps_.capacity.IsDown(world.pods.front()->String("/spec/nodeName"));
   if (world.stored) return world;
   std::vector<Candidate> candidates = Candidates(id);
   world.wanted = !candidates.empty();
@@ -150,6 +152,19 @@ std::vector<ProfileReconciler::Candidate> ProfileReconciler::Candidates(const Pr
   return candidates;
 }
 
+absl::Status ProfileReconciler::DeletePods(const profiling::World& world, bool overdue) {
+  for (const kube::ObjectPtr& pod : world.pods) {
+    if (overdue ? !profiling::DeletionIsOverdue(*pod, world.now, options_) : pod->deleting()) continue;
+    kube::DeleteOptions how{.uid = pod->uid()};
+    if (overdue) how.grace_period_seconds = 0;
+    const absl::Status deleted = deps_.client.Delete(kube::resources::Pods(), pod->key(), how);
+    if (!deleted.ok() && !kube::IsNotFound(deleted) && !kube::IsConflict(deleted)) {
+      return base::Annotate(deleted, "delete pod " + pod->key().ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::World& world,
                                          const profiling::Decision& decision) {
   using Step = profiling::Decision::Step;
@@ -159,14 +174,8 @@ absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::W
     case Step::kCreatePod:
       return absl::OkStatus();
     case Step::kDeletePods:
-      for (const kube::ObjectPtr& pod : world.pods) {
-        if (pod->deleting()) continue;
-        const absl::Status deleted = deps_.client.Delete(kube::resources::Pods(), pod->key(), {.uid = pod->uid()});
-        if (!deleted.ok() && !kube::IsNotFound(deleted) && !kube::IsConflict(deleted)) {
-          return base::Annotate(deleted, "delete pod " + pod->key().ToString());
-        }
-      }
-      return absl::OkStatus();
+    case Step::kForceDeletePods:
+      return DeletePods(world, decision.step == Step::kForceDeletePods);
     case Step::kStore: {
       const kube::Object map = ProfileConfigMap(id.ns, id.hash, id.pool, decision.profile);
       auto written = deps_.client.Create(kube::resources::ConfigMaps(), map).status();

@@ -52,6 +52,8 @@ class ProfileReconciler final : public Reconciler {
   // Reads the pod's log and reserves a unit where the next step needs it. Errors: the log of a pod that has succeeded
   // cannot be read now.
   absl::StatusOr<profiling::Decision> NextStep(const ProfileId& id, profiling::World& world, profiling::Memory& memory);
+  // `overdue`: without a grace period, those whose deletion is overdue; otherwise those that are not terminating.
+  absl::Status DeletePods(const profiling::World& world, bool overdue);
   absl::Status CarryOut(const ProfileId& id, const profiling::World& world, const profiling::Decision& decision);
   // Counts the pod of the profile among all profiler pods, where their number is bounded. A free turn is for the
   // profile that has failed least often: a pool that cannot be measured must not delay the others. Fills other_pods

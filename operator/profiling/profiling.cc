@@ -52,11 +52,36 @@ std::string OwnerOf(const World& world, const kube::Object& pod) {
   return owner ? owner->uid : world.job->object.uid();
 }
 
-// Nothing is left to do but to delete what still runs.
-Decision End(const World& world) {
+// How long the kubelet still has to delete the pod. nullopt: nobody has asked for it.
+std::optional<base::nanoseconds> UntilOverdue(const kube::Object& pod, base::WallTime now, const Options& options) {
+  const auto due = base::ParseTime(pod.String("/metadata/deletionTimestamp"));
+  if (!due.ok()) return std::nullopt;
+  return std::chrono::duration_cast<base::nanoseconds>(*due - now) + options.overdue;
+}
+
+// Waits for pods that terminate, and forces the deletion of those whose node does not answer: they would keep their
+// names, and their places among max_pods, as long as the Node object stays.
+void AwaitDeletions(const World& world, const Options& options, Decision& decision) {
+  for (const kube::ObjectPtr& pod : world.pods) {
+    const auto left = UntilOverdue(*pod, world.now, options);
+    if (!left) continue;
+    if (*left <= base::nanoseconds(0)) {
+      decision.step = Step::kForceDeletePods;
+      return;
+    }
+    decision.requeue_after = std::min(decision.requeue_after.value_or(*left), *left);
+  }
+}
+
+// Nothing is left to do but to delete what still exists.
+Decision End(const World& world, const Options& options) {
   Decision decision;
   const bool runs = std::any_of(world.pods.begin(), world.pods.end(), [](const auto& pod) { return !pod->deleting(); });
-  if (runs) decision.step = Step::kDeletePods;
+  if (runs) {
+    decision.step = Step::kDeletePods;
+  } else {
+    AwaitDeletions(world, options, decision);
+  }
   return decision;
 }
 
@@ -119,13 +144,47 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
   return decision;
 }
 
+Decision AwaitDeletion(const World& world, Memory memory, const Options& options) {
+  ProfileProgress terminating{Stage::kWaiting,
+                              "Measuring",
+                              fmt::format("Profiler pod {} terminates.", world.pods.front()->key().ToString()),
+                              "",
+                              {},
+                              {}};
+  Decision decision;
+  decision.progress = Report(memory, std::move(terminating));
+  decision.memory = std::move(memory);
+  AwaitDeletions(world, options, decision);
+  return decision;
+}
+
+// Whether the pod's node has not been ready for so long that the pod is measured elsewhere.
+bool NodeIsLost(const World& world, Memory& memory, const Options& options) {
+  if (!world.node_not_ready) {
+    memory.not_ready_since.reset();
+    return false;
+  }
+  if (!memory.not_ready_since) memory.not_ready_since = world.steady;
+  return world.steady - *memory.not_ready_since >= options.node_patience;
+}
+
+// No failure of the job's template: the next pod is created when this one has been deleted.
+Decision LeaveNode(const World& world, Memory memory) {
+  const kube::Object& pod = *world.pods.front();
+  const std::string sentence = fmt::format("Node {} of profiler pod {} is not ready: pool {} is measured on another.",
+                                           pod.String("/spec/nodeName"), pod.key().ToString(), world.pool->name);
+  Decision decision;
+  decision.step = Step::kDeletePods;
+  if (memory.lost_pod != pod.uid()) decision.events.push_back({true, "NodeLost", sentence});
+  memory.lost_pod = pod.uid();
+  decision.progress = Report(memory, {Stage::kWaiting, "Measuring", sentence, "", {}, {}});
+  decision.memory = std::move(memory);
+  return decision;
+}
+
 Decision CheckPod(const World& world, Memory memory, const Options& options) {
   const kube::Object& pod = *world.pods.front();
-  if (pod.deleting()) {
-    ProfileProgress terminating{
-        Stage::kWaiting, "Measuring", fmt::format("Profiler pod {} terminates.", pod.key().ToString()), "", {}, {}};
-    return {.memory = memory, .progress = Report(memory, std::move(terminating))};
-  }
+  if (pod.deleting()) return AwaitDeletion(world, std::move(memory), options);
   if (const std::string made_for = pod.annotation(kPoolVersionAnnotation);
       !made_for.empty() && made_for != PoolVersion(*world.pool)) {
     ProfileProgress outdated{
@@ -142,6 +201,7 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
     memory.seen_pod = pod.uid();
     memory.seen_with_node = has_node;
     memory.seen_since = world.steady;
+    memory.not_ready_since.reset();
   }
   memory.failed_creations.erase(OwnerOf(world, pod));
   const base::nanoseconds deadline = DeadlineOf(world, memory, options);
@@ -154,6 +214,7 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
     return decision;
   }
   if (WorkerHasEnded(pod)) return CheckEnded(world, memory, options);
+  if (NodeIsLost(world, memory, options)) return LeaveNode(world, std::move(memory));
   ProfileProgress running{
       Stage::kRunning,
       "Measuring",
@@ -166,7 +227,8 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
   decision.progress = Report(memory, std::move(running), first_try);
   decision.memory = std::move(memory);
   // Others may begin to wait.
-  decision.requeue_after = options.max_pods > 0 ? std::min(left, options.unit_poll) : left;
+  const base::nanoseconds poll = options.max_pods > 0 ? options.unit_poll : options.node_poll;
+  decision.requeue_after = std::min({left, poll, options.node_poll});
   return decision;
 }
 
@@ -192,6 +254,11 @@ std::string PoolVersion(const ResourcePool& pool) {
   return base::HashHex(kube::Dump(spec));
 }
 
+bool DeletionIsOverdue(const kube::Object& pod, base::WallTime now, const Options& options) {
+  const auto left = UntilOverdue(pod, now, options);
+  return left && *left <= base::nanoseconds(0);
+}
+
 std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory) {
   const auto cost = [&](const std::string& uid) {
     const auto failures = memory.failures.find(uid);
@@ -205,7 +272,7 @@ std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory
 }
 
 Decision Decide(const World& world, const Memory& before, const Options& options) {
-  if (world.stored || !world.job || !world.pool) return End(world);
+  if (world.stored || !world.job || !world.pool) return End(world, options);
   const std::string version = VersionOf(*world.pool);
   Memory memory = before.pool_version == version ? before : Memory{.pool_version = version};
   if (!world.pods.empty()) return CheckPod(world, std::move(memory), options);

@@ -3,6 +3,7 @@
 //   wanted? -> a unit is free -> profiler pod -> its log -> stored
 //                  ^                  |
 //                  +---- back-off ----+ failed, too slow, unreadable
+//                  +------------------+ its node is lost, or it was deleted
 //
 // A profile that cannot be measured does not stop jobs: they plan with the pools that have one.
 #pragma once
@@ -37,6 +38,9 @@ struct Options {
   base::nanoseconds unit_poll = base::seconds(5);         // while no unit of the pool is free
   base::nanoseconds turn_poll = base::milliseconds(500);  // while max_pods others exist
   base::nanoseconds price_poll = base::seconds(30);       // while the pool has no price for any job
+  base::nanoseconds node_poll = base::seconds(10);        // of the node of a pod that runs
+  base::nanoseconds node_patience = base::seconds(60);    // a node not ready for this long is lost
+  base::nanoseconds overdue = base::seconds(30);          // a deletion, after the pod's grace period
 };
 
 // Kept from pass to pass, until the profile is stored or no job wants it any more.
@@ -53,10 +57,13 @@ struct Memory {
   std::string seen_pod;
   bool seen_with_node = false;
   base::SteadyTime seen_since{};
+  std::optional<base::SteadyTime> not_ready_since;  // the node of that pod
+  std::string lost_pod;                             // UID of the pod whose lost node was published last
 };
 
 struct World {
   base::SteadyTime steady;
+  base::WallTime now;
   bool stored = false;             // a readable profile exists
   bool wanted = false;             // by a job, perhaps one for which the pool has no price
   std::optional<TrainingJob> job;  // the one that ChooseJob has chosen; nullopt: no job wants the profile
@@ -67,6 +74,7 @@ struct World {
   std::string bound;         // what limits them
   // The profiler pods of this profile that exist, whichever job they were created for.
   std::vector<kube::ObjectPtr> pods;
+  bool node_not_ready = false;  // of the first pod
   // Of the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.
   std::optional<absl::StatusOr<std::string>> log;
 };
@@ -92,7 +100,9 @@ struct Event {
 };
 
 struct Decision {
-  enum class Step { kNone, kReadLog, kCreatePod, kDeletePods, kStore };
+  // kForceDeletePods: without a grace period, those whose deletion is overdue. Nothing but its log comes out of a
+  // profiler pod, so it does no harm that the process may still run on a node that does not answer.
+  enum class Step { kNone, kReadLog, kCreatePod, kDeletePods, kForceDeletePods, kStore };
   Step step = Step::kNone;
   std::string profile;  // kStore: the JSON. The pods are deleted in the next pass.
   Memory memory;
@@ -101,6 +111,9 @@ struct Decision {
   bool no_node = false;                     // no node came for the pod: an outage, of an autoscaled pool
   std::optional<base::nanoseconds> requeue_after;
 };
+
+// The kubelet should have deleted the pod by now and has not: it does not answer. Without a deletion timestamp: false.
+bool DeletionIsOverdue(const kube::Object& pod, base::WallTime now, const Options& options);
 
 // Returns the next step. After kReadLog, call it again with world.log set. Pure.
 Decision Decide(const World& world, const Memory& memory, const Options& options);

@@ -124,6 +124,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   bool Exists(const kube::Resource& resource, const kube::Key& key);
   std::set<std::string> PodNames();
   void SetPod(const std::string& name, const kube::Json& status);
+  void Bind(const kube::Object& pod, const std::string& node);
   // A ready node; it is deleted at the end of the test.
   void AddNode(const std::string& name, const kube::Json& allocatable);
   void PatchNode(const std::string& name, const kube::Json& patch);
@@ -156,7 +157,6 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   std::set<std::string> dead_nodes_;           // whose kubelets do nothing
 
  private:
-  void Bind(const kube::Object& pod, const std::string& node);
   std::vector<std::string> nodes_;
 };
 

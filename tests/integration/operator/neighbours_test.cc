@@ -104,6 +104,34 @@ TEST_P(NeighboursTest, ProfilersWaitForEachOtherWhereTheyAreBounded) {
   EXPECT_EQ(scheduler_.last().resources.size(), 2u);
 }
 
+// The Node object of a dead machine stays, so the pods on it do too: nobody says that they have ended.
+TEST_P(NeighboursTest, AProfilerOnADeadNodeKeepsNoPoolFromBeingMeasured) {
+  StopOperator();
+  max_profilers_ = 1;
+  StartOperator();
+  AddNode("n2", {{"cpu", "64"}, {"example.com/gpu", "4"}, {"pods", "200"}});  // as n1
+  kubelet_on_ = false;
+  Apply(TrainingJobs(), JobJson());
+  ASSERT_TRUE(Eventually([&] { return PodNames().size() == 1; }, "one profiler"));
+  const kube::Key key{ns_, *PodNames().begin()};
+  const kube::Object pod = Get(kube::resources::Pods(), key);
+  Bind(pod, "n1");
+  SetPod(key.name, {{"phase", "Running"}});
+  SetNodeReady("n1", false);
+  ASSERT_THAT(client_->Delete(kube::resources::Pods(), key), base::IsOk());  // as the cluster does after a while
+  Settle();
+  EXPECT_EQ(Get(kube::resources::Pods(), key).uid(), pod.uid());
+  clock_.Advance(base::seconds(120));
+  const auto replaced = [&] {
+    const auto now = client_->Get(kube::resources::Pods(), key);
+    return !now.ok() || now->uid() != pod.uid();
+  };
+  ASSERT_TRUE(Eventually(replaced, "its deletion is forced"));
+  kubelet_on_ = true;
+  EXPECT_TRUE(Eventually([&] { return Status().conditions.IsTrue("Planned"); }, "planned"));
+  EXPECT_EQ(scheduler_.last().resources.size(), 2u);
+}
+
 TEST_P(NeighboursTest, ProfilersThatNobodyWantsAreDeleted) {
   kubelet_on_ = false;
   Apply(TrainingJobs(), JobJson());

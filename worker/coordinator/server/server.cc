@@ -43,7 +43,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
   Engine& engine = *state->engine;
   state->coordinator = MakeCoordinatorService(engine, options.token);
   state->member = MakeMemberService(engine, options.token);
-  const rpc::ServerOptions serve = {.host = options.host, .port = options.port, .max_threads = 1024};
+  const rpc::ServerOptions serve = {.host = options.host,
+                                    .port = options.port,
+                                    .max_threads = 1024,
+                                    .keepalive_interval = options.keepalive_interval};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {
     MEDLEY_ASSIGN_OR_RETURN(

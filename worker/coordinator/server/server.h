@@ -36,6 +36,8 @@ struct CoordinatorOptions {
   int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
+  // Of pings to members, so that one on a dead machine is lost within half a minute (rpc::ServerOptions).
+  base::milliseconds keepalive_interval = base::seconds(10);
   base::nanoseconds tick = base::milliseconds(50);
   // Longest wait for a record of the journal, without which the coordinator can decide nothing more; it then exits so
   // that another process can continue. Also for the claim at the start.

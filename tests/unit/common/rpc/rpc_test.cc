@@ -1,5 +1,12 @@
+#include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
@@ -36,12 +43,81 @@ class EchoScheduler final : public scheduler::v1::SchedulerService::Service {
     writer->Write({});
     std::unique_lock lock(mutex_);
     while (!context->IsCancelled()) cancelled_.wait_for(lock, std::chrono::milliseconds(5));
+    ++ended_;
+    cancelled_.notify_all();
     return grpc::Status::CANCELLED;
+  }
+  // Whether so many streams have ended within the time.
+  bool WaitForEnds(int count, base::nanoseconds patience) {
+    std::unique_lock lock(mutex_);
+    return cancelled_.wait_for(lock, patience, [&] { return ended_ >= count; });
   }
 
  private:
+  int ended_ = 0;
   std::mutex mutex_;
   std::condition_variable cancelled_;
+};
+
+// Forwards the bytes of one connection to a local port, in both directions.
+class Relay {
+ public:
+  explicit Relay(int to) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = Local(0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 1), 0);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::jthread([this, to](const std::stop_token& stop) { Run(to, stop); });
+  }
+  ~Relay() {
+    thread_.request_stop();
+    thread_.join();
+    ::close(listener_);
+  }
+  int port() const { return port_; }
+  // Forwards nothing more and closes nothing.
+  void Freeze() { frozen_ = true; }
+
+ private:
+  static sockaddr_in Local(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+  static bool Readable(int socket) {
+    pollfd poll{socket, POLLIN, 0};
+    return ::poll(&poll, 1, 5) > 0;
+  }
+  // False: the connection has ended.
+  static bool Forward(int from, int to) {
+    if (!Readable(from)) return true;
+    std::array<char, 4096> bytes{};
+    const ssize_t count = ::recv(from, bytes.data(), bytes.size(), 0);
+    return count > 0 && ::send(to, bytes.data(), static_cast<size_t>(count), MSG_NOSIGNAL) == count;
+  }
+  void Run(int to, const std::stop_token& stop) {
+    while (!Readable(listener_)) {
+      if (stop.stop_requested()) return;
+    }
+    const int client = ::accept(listener_, nullptr, nullptr);
+    const int server = ::socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = Local(to);
+    EXPECT_EQ(::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    while (!stop.stop_requested() && !frozen_ && Forward(client, server) && Forward(server, client)) continue;
+    while (!stop.stop_requested()) ::poll(nullptr, 0, 5);
+    ::close(client);
+    ::close(server);
+  }
+
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> frozen_{false};
+  std::jthread thread_;
 };
 
 class RpcTest : public testing::Test {
@@ -152,6 +228,24 @@ TEST_F(RpcTest, PauseLastsInFullWhileConnectedAndEndsOnStop) {
   EXPECT_TRUE(clock.WaitForSleepers(1));
   pausing.request_stop();
   pausing.join();
+}
+
+// A dead machine closes no connection: nothing comes from it any more.
+TEST_F(RpcTest, AServerNoticesAClientWhoseMachineVanished) {
+  auto server = Server::Start(
+      {.keepalive_interval = base::milliseconds(100), .keepalive_timeout = base::milliseconds(300)}, {&service_});
+  ASSERT_THAT(server, IsOk());
+  Relay relay((*server)->port());
+  const auto stub = scheduler::v1::SchedulerService::NewStub(MakeChannel("127.0.0.1:" + std::to_string(relay.port())));
+  grpc::ClientContext context;
+  Prepare(context, {.wait_for_ready = true});
+  auto reader = stub->WatchCatalog(&context, {});
+  scheduler::v1::WatchCatalogResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  relay.Freeze();
+  EXPECT_TRUE(service_.WaitForEnds(1, base::seconds(60)));
+  context.TryCancel();
+  EXPECT_FALSE(reader->Finish().ok());
 }
 
 TEST(RpcStatusTest, CodesAndMessagesSurviveBothWays) {

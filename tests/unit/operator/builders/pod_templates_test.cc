@@ -149,6 +149,16 @@ TEST_F(PodTemplatesTest, NoTemplateBreaksWhatMedleyNeeds) {
   }
 }
 
+// An injected sidecar may stand before the worker in the list of containers.
+TEST_F(PodTemplatesTest, KubectlChoosesTheWorkerUnlessATemplateSaysOtherwise) {
+  const std::string chosen = "kubectl.kubernetes.io/default-container";
+  for (const auto& [role, pod] : Pods()) EXPECT_EQ(pod.annotation(chosen), "worker") << role;
+  for (const char* role : {"coordinator", "servers", "trainers"}) {
+    job_["spec"]["template"][role]["metadata"]["annotations"] = {{chosen, "mine"}};
+  }
+  for (const auto& [role, pod] : Pods()) EXPECT_EQ(pod.annotation(chosen), "mine") << role;
+}
+
 TEST_F(PodTemplatesTest, TheCoordinatorMayBePlacedAndSized) {
   job_["spec"]["template"]["coordinator"] = Json::parse(R"({"spec": {
       "nodeSelector": {"karpenter.sh/capacity-type": "on-demand"},

@@ -35,7 +35,10 @@ class ProfilingTest : public testing::Test {
     world_.free_units = 1;
     world_.bound = "nodes of a";
   }
-  void Advance(base::nanoseconds by) { world_.steady += by; }
+  void Advance(base::nanoseconds by) {
+    world_.steady += by;
+    world_.now += std::chrono::duration_cast<base::WallTime::duration>(by);
+  }
   // A profiler pod that runs since now.
   void Start() {
     Json pod = {
@@ -51,6 +54,13 @@ class ProfilingTest : public testing::Test {
         {"containerStatuses", Json::array({{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", code}}}}}}})}};
     world_.pods = {std::make_shared<const kube::Object>(pod)};
     world_.log = std::move(log);
+  }
+  // The API server has marked the pod for deletion; its grace period ends after `grace`.
+  void Terminate(base::nanoseconds grace) {
+    Json pod = world_.pods.front()->json();
+    const base::WallTime due = world_.now + std::chrono::duration_cast<base::WallTime::duration>(grace);
+    pod["metadata"]["deletionTimestamp"] = base::FormatTime(due);
+    world_.pods = {std::make_shared<const kube::Object>(pod)};
   }
   Decision Pass() {
     Decision decision = Decide(world_, memory_, options_);
@@ -71,7 +81,7 @@ TEST_F(ProfilingTest, IsMeasuredOnceAndStored) {
   Start();
   decision = Pass();
   EXPECT_EQ(decision.step, Step::kNone);
-  EXPECT_EQ(decision.requeue_after, options_.deadline);
+  EXPECT_EQ(decision.requeue_after, options_.node_poll);
   End(0, std::nullopt);
   EXPECT_EQ(Pass().step, Step::kReadLog);
   End(0, kLog);
@@ -300,12 +310,59 @@ TEST_F(ProfilingTest, APodThatCannotBeCreatedIsTriedAgainLater) {
 
 TEST_F(ProfilingTest, APodThatTerminatesIsLeftAlone) {
   Start();
-  Json pod = world_.pods.front()->json();
-  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
-  world_.pods = {std::make_shared<const kube::Object>(pod)};
+  Terminate(base::seconds(30));
   EXPECT_EQ(Pass().step, Step::kNone);
   world_.stored = true;
   EXPECT_EQ(Pass().step, Step::kNone);
+}
+
+// The Node object of a dead machine stays, and the pod with it.
+TEST_F(ProfilingTest, AnOverdueDeletionIsForced) {
+  Start();
+  Terminate(base::seconds(30));
+  Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_EQ(decision.requeue_after, base::seconds(30) + options_.overdue);
+  Advance(*decision.requeue_after);
+  EXPECT_EQ(Pass().step, Step::kForceDeletePods);
+  EXPECT_TRUE(DeletionIsOverdue(*world_.pods.front(), world_.now, options_));
+  world_.pods.clear();
+  EXPECT_EQ(Pass().step, Step::kCreatePod);  // at once: nothing has failed
+}
+
+// It would keep its place among max_pods.
+TEST_F(ProfilingTest, AnOverdueDeletionIsForcedAlsoWhenNobodyWantsTheProfile) {
+  Start();
+  Terminate(base::seconds(0));
+  world_.job.reset();
+  Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kNone);
+  EXPECT_EQ(decision.requeue_after, options_.overdue);
+  Advance(*decision.requeue_after);
+  EXPECT_EQ(Pass().step, Step::kForceDeletePods);
+}
+
+TEST_F(ProfilingTest, APodLeavesANodeThatStaysNotReady) {
+  Start();
+  EXPECT_EQ(Pass().step, Step::kNone);
+  world_.node_not_ready = true;
+  EXPECT_EQ(Pass().step, Step::kNone);
+  Advance(options_.node_patience / 2);
+  world_.node_not_ready = false;  // it was only slow
+  EXPECT_EQ(Pass().step, Step::kNone);
+  world_.node_not_ready = true;
+  EXPECT_EQ(Pass().step, Step::kNone);
+  Advance(options_.node_patience / 2);
+  EXPECT_EQ(Pass().step, Step::kNone);
+  Advance(options_.node_patience / 2);
+  const Decision decision = Pass();
+  EXPECT_EQ(decision.step, Step::kDeletePods);
+  ASSERT_THAT(decision.events, SizeIs(1));
+  EXPECT_EQ(decision.events[0].reason, "NodeLost");
+  EXPECT_THAT(Pass().events, IsEmpty());  // the cache does not show the deletion yet
+  world_.pods.clear();
+  world_.node_not_ready = false;
+  EXPECT_EQ(Pass().step, Step::kCreatePod);  // at once: nothing has failed
 }
 
 TEST_F(ProfilingTest, AnInjectedSidecarDoesNotHideTheEnd) {
