@@ -80,8 +80,8 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
   MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
   if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  PlanningState::Reserved& reserved = pass.memory.planning.reserved;
-  reserved = {record.plan.generation, record.fallback != nullptr, std::move(reserved.coordinator)};
+  PlanningState::Reserved& units = pass.memory.planning.reserved;
+  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
   FillPlanStatus(pass);
   const std::string sentence = fmt::format(
       "from generation {} to generation {}: the same plan, {} of its {} pods "

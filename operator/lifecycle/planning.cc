@@ -360,8 +360,8 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   if (!reserved) return false;
   if (!before) RenewCoordinator(pass, job, record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  PlanningState::Reserved& reserved = pass.memory.planning.reserved;
-  reserved = {record.plan.generation, record.fallback != nullptr, std::move(reserved.coordinator)};
+  PlanningState::Reserved& units = pass.memory.planning.reserved;
+  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
   pass.memory.replanning.considered = InputsOf(job, pools);
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);
