@@ -1,6 +1,9 @@
+#include <string>
 #include <utility>
 
+#include "common/base/hash.h"
 #include "common/base/host_port.h"
+#include "common/base/rng.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
@@ -25,6 +28,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.port = env.listen_port;
   options.term = env.coordinator_term;
   options.address = base::JoinHostPort(env.pod_ip, env.listen_port);
+  options.instance = base::HashHex(options.address + std::to_string(base::SystemSeed()));
   // Nobody can take over without a term and a journal.
   if (options.term > 0 && !env.checkpoint_root.empty()) options.notice = kStopNotice;
   options.token = env.token;

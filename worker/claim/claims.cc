@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include "common/base/status.h"
@@ -16,65 +19,95 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxBytes = 1024;
 constexpr char kNewest[] = "newest";
 
-// "2 10.0.0.7:7070"
-absl::StatusOr<Claim> Parse(const fs::path& path, const std::string& text) {
-  Claim claim;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), claim.term);
-  const char* const last = text.data() + text.size();
-  if (error != std::errc() || claim.term < 1 || end == last || *end != ' ') {
-    return base::DataLoss("{}: expected a term and an address, found '{}'", path.string(), text);
-  }
-  claim.address.assign(end + 1, last);
-  if (!claim.address.empty() && claim.address.back() == '\n') claim.address.pop_back();
-  return claim;
+// "00000002-00000001-5f3a 10.0.0.7:7070"
+absl::StatusOr<Claim> Parse(const fs::path& path, std::string text) {
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  const size_t space = text.find(' ');
+  std::optional<Claim> claim = space == std::string::npos ? std::nullopt : ParseClaimName(text.substr(0, space));
+  if (!claim) return base::DataLoss("{}: expected a claim and an address, found '{}'", path.string(), text);
+  claim->address = text.substr(space + 1);
+  return *std::move(claim);
+}
+
+std::string Text(const Claim& claim) { return fmt::format("{} {}\n", ClaimName(claim), claim.address); }
+
+// Takes a number and a following '-' from `text`. The number is negative when there is none.
+int64_t TakeNumber(std::string_view& text) {
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end == text.data() + text.size() || *end != '-') return -1;
+  text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
+  return number;
 }
 
 // Term 0 when the file does not exist.
 absl::StatusOr<Claim> Read(const Volume& volume, const fs::path& path) {
-  const absl::StatusOr<std::string> text = volume.files().ReadWhole(path, kMaxBytes);
+  absl::StatusOr<std::string> text = volume.files().ReadWhole(path, kMaxBytes);
   if (absl::IsNotFound(text.status())) return Claim();
   if (!text.ok()) return text.status();
-  return Parse(path, *text);
-}
-
-bool IsClaim(const std::string& name) {
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+  return Parse(path, *std::move(text));
 }
 
 }  // namespace
+
+bool Claim::IsNewerThan(const Claim& other) const {
+  return std::tie(term, run, instance) > std::tie(other.term, other.run, other.instance);
+}
+
+std::string ClaimName(const Claim& claim) {
+  return fmt::format("{:08}-{:08}-{}", claim.term, claim.run, claim.instance);
+}
+
+std::optional<Claim> ParseClaimName(std::string_view name) {
+  Claim claim;
+  claim.term = TakeNumber(name);
+  claim.run = TakeNumber(name);
+  claim.instance = name;
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  if (claim.term < 1 || claim.run < 1 || !plain) return std::nullopt;
+  return claim;
+}
 
 absl::StatusOr<Claim> Claims::Newest() const {
   MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Read(volume_, folder_ / kNewest));
   const absl::StatusOr<std::vector<std::string>> names = volume_.files().List(folder_);
   if (absl::IsNotFound(names.status())) return newest;
   if (!names.ok()) return names.status();
-  std::string largest;
+  Claim largest;
   for (const std::string& name : *names) {
-    if (!IsClaim(name)) continue;
-    if (name.size() > largest.size() || (name.size() == largest.size() && name > largest)) largest = name;
+    if (const auto claim = ParseClaimName(name); claim && claim->IsNewerThan(largest)) largest = *claim;
   }
-  if (largest.empty()) return newest;
-  MEDLEY_ASSIGN_OR_RETURN(const Claim listed, Read(volume_, folder_ / largest));
-  return listed.term > newest.term ? listed : newest;
+  if (!largest.IsNewerThan(newest)) return newest;
+  MEDLEY_ASSIGN_OR_RETURN(Claim listed, Read(volume_, folder_ / ClaimName(largest)));
+  return listed.term > 0 ? listed : largest;  // removed meanwhile, after a newer one of its term
 }
 
-absl::Status Claims::Take(const Claim& claim) const {
+absl::StatusOr<Claim> Claims::Take(int64_t term, const std::string& address, const std::string& instance) const {
   MEDLEY_RETURN_IF_ERROR(volume_.files().CreateFolder(folder_));
-  const std::string text = fmt::format("{} {}\n", claim.term, claim.address);
-  MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / fmt::format("{:08}", claim.term), text));
+  MEDLEY_ASSIGN_OR_RETURN(const Claim before, Newest());
+  Claim claim{term, address, before.term == term ? before.run + 1 : 1, instance};
+  if (before.term > term) return Superseded(claim, before);
+  MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / ClaimName(claim), Text(claim)));
   MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Newest());
-  if (newest.term > claim.term) return Superseded(claim.term, newest);
-  return volume_.files().WriteAtomic(folder_ / kNewest, text);
+  if (newest.IsNewerThan(claim)) return Superseded(claim, newest);
+  MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(claim)));
+  // Best effort: a pod that is started again and again leaves one file.
+  if (before.term == term) (void)volume_.files().Remove(folder_ / ClaimName(before));
+  return claim;
 }
 
-absl::Status Claims::Check(int64_t own_term) const {
+absl::Status Claims::Check(const Claim& own) const {
   MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Newest());
-  return newest.term > own_term ? Superseded(own_term, newest) : absl::OkStatus();
+  return newest.IsNewerThan(own) ? Superseded(own, newest) : absl::OkStatus();
 }
 
-absl::Status Superseded(int64_t own_term, const Claim& newer) {
+absl::Status Superseded(const Claim& own, const Claim& newer) {
+  if (newer.term == own.term) {
+    return base::Aborted("another process of term {} at {} leads the job, so this one stops", newer.term,
+                         newer.address);
+  }
   return base::Aborted("the coordinator of term {} at {} leads the job, so this one of term {} stops", newer.term,
-                       newer.address, own_term);
+                       newer.address, own.term);
 }
 
 }  // namespace medley::worker

@@ -36,7 +36,7 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCom
 }
 
 // What a former coordinator writes between this look and its write lies in the folder of its own generation.
-absl::Status CheckpointFiles::StillLeads() const { return claims_.Check(options_.term); }
+absl::Status CheckpointFiles::StillLeads() const { return claims_.Check(options_.claim); }
 
 absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
   MEDLEY_RETURN_IF_ERROR(StillLeads());

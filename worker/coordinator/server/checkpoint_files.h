@@ -4,7 +4,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,7 +17,7 @@ struct CheckpointFilesOptions {
   std::string job_uid;
   std::string model_fingerprint;
   int keep = 3;
-  int64_t term = 0;  // of this coordinator, which writes nothing after a newer claim
+  Claim claim;  // of this coordinator, which writes nothing after a newer one
 };
 
 class CheckpointFiles {

@@ -41,15 +41,16 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
                                                       std::stop_token stop) {
   options.core.checkpoints = !options.checkpoint_root.empty();
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
-  bool former_may_run = false;
+  Lead lead;
   if (engine->claims_) {
-    MEDLEY_ASSIGN_OR_RETURN(former_may_run, TakeLead(engine->journal_thread_, engine->options_, stop));
+    MEDLEY_ASSIGN_OR_RETURN(lead, TakeLead(engine->journal_thread_, engine->options_, stop));
   }
   {
     MutexLock lock(engine->mutex_);
+    engine->claim_ = lead.claim;
     std::optional<job::v1::CoordinatorState> restored;
     if (engine->options_.core.checkpoints) {
-      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(former_may_run, std::move(stop)));
+      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(lead.former_may_run, std::move(stop)));
     }
     engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored);
     engine->Carry();
@@ -64,10 +65,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
 absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(bool former_may_run, std::stop_token stop) {
   const Volume& root = options_.checkpoint_root;
   const CheckpointFilesOptions files{options_.core.job_uid, options_.model_fingerprint, options_.keep_checkpoints,
-                                     options_.term};
+                                     claim_};
   const auto folder = std::make_shared<Folder>();
-  const auto open = [folder, root, files, term = options_.term, former_may_run]() -> absl::Status {
-    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, term));
+  const auto open = [folder, root, files, claim = claim_, former_may_run]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, claim));
     MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", former_may_run));
     folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
@@ -191,7 +192,7 @@ void Engine::FinalObservationRead() {
 void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::SessionRequest& hello) {
   MutexLock lock(mutex_);
   if (hello.hello().coordinator_term() > options_.term) {
-    CheckClaim(Claim{hello.hello().coordinator_term(), "another address"});
+    CheckClaim(Claim{.term = hello.hello().coordinator_term(), .address = "another address"});
   }
   if (stop_.stop_requested() || ends_early()) return session->Cancel();
   if (options_.term > 0) {

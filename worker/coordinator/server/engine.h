@@ -105,6 +105,7 @@ class Engine {
   struct Folder;
   std::shared_ptr<Folder> folder_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CoordinatorCore> core_ ABSL_GUARDED_BY(mutex_);
+  Claim claim_ ABSL_GUARDED_BY(mutex_);                        // of this process; of term 0 without one
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;

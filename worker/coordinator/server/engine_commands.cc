@@ -72,7 +72,7 @@ void Engine::CheckClaim(const absl::StatusOr<Claim>& newest) {
     if (clock_.Steady() - since >= options_.journal_timeout) Finish(1, why);
     return;
   }
-  if (newest->term > options_.term) Finish(kSuperseded, Superseded(options_.term, *newest));
+  if (newest->IsNewerThan(claim_)) Finish(kSuperseded, Superseded(claim_, *newest));
 }
 
 void Engine::LookAtClaims() {
@@ -88,11 +88,10 @@ void Engine::LookAtClaims() {
 
 void Engine::Append(job::v1::CoordinatorState state) {
   if (!folder_) return;
-  const auto append = [folder = folder_, claims = claims_, term = options_.term,
-                       state = std::move(state)]() -> absl::Status {
+  const auto append = [folder = folder_, claims = claims_, own = claim_, state = std::move(state)]() -> absl::Status {
     MEDLEY_RETURN_IF_ERROR(folder->journal->Append(state));
     // Before anything that depends on the record: a newer coordinator may have read the journal without it.
-    return claims ? claims->Check(term) : absl::OkStatus();
+    return claims ? claims->Check(own) : absl::OkStatus();
   };
   const absl::Status status =
       journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);

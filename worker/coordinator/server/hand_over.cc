@@ -44,30 +44,36 @@ absl::StatusOr<Claim> NewestClaim(VolumeThread& volume, const CoordinatorOptions
   return *found;
 }
 
-absl::Status TakeClaim(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
-  const auto take = [claims = Claims(options.checkpoint_root), claim = Claim{options.term, options.address}] {
-    return claims.Take(claim);
+absl::StatusOr<Claim> TakeClaim(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+  const auto taken = std::make_shared<Claim>();  // the operation may outlive this function
+  const auto take = [taken, claims = Claims(options.checkpoint_root), term = options.term, address = options.address,
+                     instance = options.instance]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(*taken, claims.Take(term, address, instance));
+    return absl::OkStatus();
   };
-  return volume.Run("claiming the job", options.journal_timeout, std::move(stop), take);
+  MEDLEY_RETURN_IF_ERROR(volume.Run("claiming the job", options.journal_timeout, std::move(stop), take));
+  return *taken;
 }
 
 }  // namespace
 
-absl::StatusOr<bool> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(const Claim before, NewestClaim(volume, options, stop));
-  if (before.term > options.term) return Superseded(options.term, before);
-  if (options.term == 0) return false;  // it claims nothing, and leads as long as nobody does
-  // Nobody can tell when this one has claimed the job already, and died, or when the one before has no claim.
-  bool may_run = true;
+  if (before.term > options.term) return Superseded(Claim{.term = options.term}, before);
+  if (options.term == 0) return Lead();  // it claims nothing, and leads as long as nobody does
+  // Nobody can tell when the one before has no claim, or has the same term and dies.
+  Lead lead{.former_may_run = true};
   if (before.term > 0 && before.term < options.term) {
     const absl::Status handed_over = AskToHandOver(before, options, stop);
     if (stop.stop_requested()) return base::Cancelled("stopped before this coordinator led the job");
     if (absl::IsFailedPrecondition(handed_over)) return handed_over;
-    may_run = !handed_over.ok();
-    if (may_run) log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
+    lead.former_may_run = !handed_over.ok();
+    if (lead.former_may_run) {
+      log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
+    }
   }
-  MEDLEY_RETURN_IF_ERROR(TakeClaim(volume, options, std::move(stop)));
-  return may_run;
+  MEDLEY_ASSIGN_OR_RETURN(lead.claim, TakeClaim(volume, options, std::move(stop)));
+  return lead;
 }
 
 }  // namespace medley::worker

@@ -6,15 +6,23 @@
 #include <stop_token>
 
 #include "worker/checkpoint/volume_thread.h"
+#include "worker/claim/claims.h"
 #include "worker/coordinator/server/server.h"
 
 namespace medley::worker {
 
+struct Lead {
+  Claim claim;  // that was taken; of term 0 without a term
+  // The coordinator before did not hand the job over, so it may still write to its files.
+  bool former_may_run = false;
+};
+
 // Blocks for options.hand_over_timeout at most, and for options.journal_timeout for each of the two accesses to the
-// volume, which `volume` runs. Returns whether the coordinator before may still run: it did not hand the job over, so
-// its members have to be asked what they did. Without a term it takes nothing over. Errors: Aborted (a newer
-// coordinator leads), FailedPrecondition (the other one refuses: the job is being suspended or over, or a newer
-// coordinator takes over), Cancelled, DeadlineExceeded (the volume does not answer), those of the file system.
-absl::StatusOr<bool> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop);
+// volume, which `volume` runs. A process of the same term is not asked: it is a former one of this pod, or one that
+// should not exist, and it stops as soon as it sees the new claim. Without a term nothing is taken over. Errors:
+// Aborted (a newer coordinator leads), FailedPrecondition (the other one refuses: the job is being suspended or over,
+// or a newer coordinator takes over; the process exits and asks again when it is started again), Cancelled,
+// DeadlineExceeded (the volume does not answer), those of the file system.
+absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop);
 
 }  // namespace medley::worker

@@ -3,10 +3,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <charconv>
+#include <algorithm>
 #include <cstring>
-#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,42 +60,48 @@ std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool
 
 constexpr char kName[] = "journal";
 
-std::string FileName(int64_t term) { return term == 0 ? kName : fmt::format("{}-{:08}", kName, term); }
+std::string FileName(const Claim& of) { return of.term == 0 ? kName : fmt::format("{}-{}", kName, ClaimName(of)); }
 
-using JournalFiles = std::map<int64_t, std::filesystem::path>;  // by term
+struct JournalFile {
+  Claim of;  // without an address
+  std::filesystem::path path;
+};
 
-// Without a term, only the file without one counts, whether it exists or not.
-absl::StatusOr<JournalFiles> JournalsUpTo(const Volume& volume, int64_t term) {
-  if (term == 0) return JournalFiles{{0, volume / kName}};
-  JournalFiles files;
+// The newest first. Without a term, only the file without one counts, whether it exists or not.
+absl::StatusOr<std::vector<JournalFile>> JournalsUpTo(const Volume& volume, const Claim& own) {
+  if (own.term == 0) return std::vector<JournalFile>{{{}, volume / kName}};
+  std::vector<JournalFile> files;
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
   for (const std::string& name : names) {
-    int64_t of_term = 0;
+    Claim of;
     if (name != kName) {
-      const size_t digits = sizeof(kName);  // after "journal-"
-      if (!name.starts_with(std::string(kName) + "-") || name.size() == digits) continue;
-      const auto [last, bad] = std::from_chars(name.data() + digits, name.data() + name.size(), of_term);
-      if (bad != std::errc() || last != name.data() + name.size()) continue;  // a temporary file
+      if (!name.starts_with(std::string(kName) + "-")) continue;
+      const std::optional<Claim> claim = ParseClaimName(std::string_view(name).substr(sizeof(kName)));
+      if (!claim) continue;  // a temporary file
+      of = *claim;
     }
-    if (of_term <= term) files[of_term] = volume / name;
+    if (!of.IsNewerThan(own)) files.push_back({of, volume / name});
   }
+  std::sort(files.begin(), files.end(),
+            [](const JournalFile& a, const JournalFile& b) { return a.of.IsNewerThan(b.of); });
   return files;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, int64_t term) {
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, const Claim& own) {
   MEDLEY_RETURN_IF_ERROR(volume.files().CreateFolder(volume.root()));
-  MEDLEY_ASSIGN_OR_RETURN(const JournalFiles earlier, JournalsUpTo(volume, term));
-  std::unique_ptr<Journal> journal(new Journal(std::move(volume), FileName(term)));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<JournalFile> earlier, JournalsUpTo(volume, own));
+  std::unique_ptr<Journal> journal(new Journal(std::move(volume), FileName(own)));
   Files& files = journal->volume_.files();
-  for (auto file = earlier.rbegin(); file != earlier.rend() && !journal->restored_; ++file) {
-    const absl::StatusOr<std::string> bytes = files.ReadWhole(file->second, kMaxJournal);
-    if (term == 0 && absl::IsNotFound(bytes.status())) break;
+  for (const JournalFile& file : earlier) {
+    const absl::StatusOr<std::string> bytes = files.ReadWhole(file.path, kMaxJournal);
+    if (own.term == 0 && absl::IsNotFound(bytes.status())) break;
     if (!bytes.ok()) return bytes.status();
     bool torn = false;
     journal->restored_ = LastRecord(*bytes, &torn);
-    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", file->second.string()}});
+    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", file.path.string()}});
+    if (journal->restored_) break;
   }
   if (journal->restored_) {
     MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));
@@ -102,8 +109,8 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, int64_t te
     MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(journal->path_, ""));
     MEDLEY_RETURN_IF_ERROR(journal->Reopen());
   }
-  for (const auto& [of_term, path] : earlier) {
-    if (of_term < term) (void)files.Remove(path);  // best effort: it is not read any more
+  for (const JournalFile& file : earlier) {
+    if (own.IsNewerThan(file.of)) (void)files.Remove(file.path);  // best effort: it is not read any more
   }
   return journal;
 }

@@ -1,8 +1,8 @@
 // The coordinator's journal: a file of records, of which only the last complete one matters (docs/design/runtime.md,
 // "Coordinator restart").
 //
-// Every coordinator with a term has a file of its own, journal-TERM, so that whatever a former one still writes touches
-// no other's record (docs/adr/0015-the-coordinator-moves.md); without a term it is `journal`.
+// Every process that claimed the job has a file of its own, journal-CLAIM (ClaimName), so that whatever a former one
+// still writes touches no other's record (docs/adr/0015-the-coordinator-moves.md); without a term it is `journal`.
 //
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
 //
@@ -19,15 +19,16 @@
 
 #include "medley/job/v1/journal.pb.h"
 #include "worker/checkpoint/files.h"
+#include "worker/claim/claims.h"
 
 namespace medley::worker {
 
 class Journal {
  public:
-  // Creates the folder if necessary, reads the journal of the largest term up to `term` that has a complete record
-  // (dropping an incomplete last one), writes that record to the journal of `term`, opens it for appending and removes
-  // the older ones. A coordinator with a term must have claimed it (worker/claim).
-  static absl::StatusOr<std::unique_ptr<Journal>> Open(Volume volume, int64_t term = 0);
+  // Creates the folder if necessary, reads the journal of the newest claim up to `own` that has a complete record
+  // (dropping an incomplete last one), writes that record to the journal of `own`, opens it for appending and removes
+  // the older ones. A coordinator with a term must have taken `own` (Claims::Take).
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(Volume volume, const Claim& own = {});
   ~Journal();
 
   // The state that Open read; nullopt for a new journal.

@@ -28,6 +28,8 @@ struct CoordinatorOptions {
   // nobody can take over.
   int64_t term = 0;
   std::string address;  // "host:port" where members reach it; needed with a term
+  // Random per process, for its claim: of two that claim the same term at once, one leads. Letters and digits.
+  std::string instance;
   std::string token;
   // Folder for the journal, checkpoints, steps.jsonl and exports; should outlive the pod. Empty: nothing is kept.
   Volume checkpoint_root;

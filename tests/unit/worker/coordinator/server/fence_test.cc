@@ -97,9 +97,9 @@ class FenceTest : public testing::Test {
   void Begin(Files& old_files = SystemFiles()) {
     End();
     root_ = *base::MakeTempDir("medley-fence");
-    EXPECT_THAT(Claims(root_).Take({1, "10.0.0.1:7070"}), IsOk());
-    EXPECT_THAT((*Journal::Open(root_, 1))->Append(State(1)), IsOk());
-    old_ = *Journal::Open(Volume(root_, old_files), 1);
+    claim_ = *Claims(root_).Take(1, "10.0.0.1:7070", "old");
+    EXPECT_THAT((*Journal::Open(root_, claim_))->Append(State(1)), IsOk());
+    old_ = *Journal::Open(Volume(root_, old_files), claim_);
   }
   void TearDown() override { End(); }
   void End() {
@@ -113,27 +113,32 @@ class FenceTest : public testing::Test {
   }
   // Whether the old coordinator may act on its record of generation 2.
   bool OldActs(Files& files = SystemFiles()) {
-    return old_->Append(State(2)).ok() && Claims(Volume(root_, files)).Check(1).ok();
+    return old_->Append(State(2)).ok() && Claims(Volume(root_, files)).Check(claim_).ok();
   }
   // The generation that the coordinator of this term reads; -1: it was killed before.
   int64_t Start(int64_t term, Files& files = SystemFiles()) {
     const Volume volume(root_, files);
-    if (!Claims(volume).Take({term, "10.0.0.2:7070"}).ok()) return -1;
-    const auto journal = Journal::Open(volume, term);
+    const absl::StatusOr<Claim> claim = Claims(volume).Take(term, "10.0.0.2:7070", "new");
+    if (!claim.ok()) return -1;
+    const auto journal = Journal::Open(volume, *claim);
     return journal.ok() && (*journal)->restored() ? (*journal)->restored()->last_generation() : -1;
   }
 
   fs::path root_;
+  Claim claim_;  // of the old coordinator
   std::unique_ptr<Journal> old_;
 };
 
-TEST_F(FenceTest, TheNewOneReadsWhatTheOldOneActsOn) {
+// The new one has the next term; or the same one, as a pod that was created twice.
+class FenceOfTermTest : public FenceTest, public testing::WithParamInterface<int64_t> {};
+
+TEST_P(FenceOfTermTest, TheNewOneReadsWhatTheOldOneActsOn) {
   for (int call = 0;; ++call) {
     SCOPED_TRACE(testing::Message() << "the new one before call " << call << " of the old one");
     CountedFiles files;
     Begin(files);
     int64_t read = 0;
-    files.Before(call, [&] { read = Start(2); });
+    files.Before(call, [&] { read = Start(GetParam()); });
     const bool acts = OldActs(files);
     if (!files.reached()) {
       EXPECT_TRUE(acts) << "nobody else came";
@@ -148,13 +153,27 @@ TEST_F(FenceTest, TheNewOneReadsWhatTheOldOneActsOn) {
     Begin();
     bool acts = false;
     files.Before(call, [&] { acts = OldActs(); });
-    const int64_t read = Start(2, files);
+    const int64_t read = Start(GetParam(), files);
     if (!files.reached()) {
       EXPECT_GT(call, 10);
       break;
     }
     EXPECT_TRUE(!acts || read == 2) << "it reads generation " << read;
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Terms, FenceOfTermTest, testing::Values(1, 2));
+
+// It is stopped between its look at the claims and its write, and wakes when another process leads in its term.
+TEST_F(FenceTest, WhatAFormerProcessOfTheTermWritesLateIsNotRead) {
+  Begin();
+  const Claim later = *Claims(root_).Take(1, "10.0.0.2:7070", "later");
+  auto journal = *Journal::Open(root_, later);
+  ASSERT_THAT(journal->Append(State(2)), IsOk());
+  job::v1::CoordinatorState large = State(9);  // enough to be compacted, which writes the file anew
+  large.set_message(std::string(3 << 20, 'x'));
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(old_->Append(large), IsOk());
+  EXPECT_EQ((*Journal::Open(root_, *Claims(root_).Take(1, "10.0.0.3:7070", "last")))->restored()->last_generation(), 2);
 }
 
 TEST_F(FenceTest, ANewOneThatIsKilledAtAnyCallLosesNothing) {

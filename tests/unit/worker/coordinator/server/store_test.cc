@@ -32,6 +32,7 @@ class StoreTest : public testing::Test {
     state.set_message(std::string(50, 'x'));
     return state;
   }
+  static Claim Term(int64_t term) { return {term, "10.0.0.1:7070", 1, "a"}; }
   fs::path root_;
 };
 
@@ -49,35 +50,35 @@ TEST_F(StoreTest, ACoordinatorContinuesTheJournalOfTheTermBefore) {
     auto first = *Journal::Open(root_);  // before coordinators had terms
     ASSERT_THAT(first->Append(State(1)), IsOk());
   }
-  auto second = *Journal::Open(root_, 1);
+  auto second = *Journal::Open(root_, Term(1));
   EXPECT_EQ(second->restored()->last_generation(), 1);
   ASSERT_THAT(second->Append(State(2)), IsOk());
-  auto third = *Journal::Open(root_, 10);
+  auto third = *Journal::Open(root_, Term(10));
   EXPECT_EQ(third->restored()->last_generation(), 2);
   EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator()), 1) << "older ones are removed";
 }
 
 TEST_F(StoreTest, WhatAFormerCoordinatorWritesLateTouchesNoOther) {
-  auto former = *Journal::Open(root_, 1);
+  auto former = *Journal::Open(root_, Term(1));
   ASSERT_THAT(former->Append(State(1)), IsOk());
-  auto current = *Journal::Open(root_, 2);
+  auto current = *Journal::Open(root_, Term(2));
   ASSERT_THAT(current->Append(State(2)), IsOk());
   // Enough to be compacted, which writes the file anew.
   job::v1::CoordinatorState large = State(9);
   large.set_message(std::string(3 << 20, 'x'));
   for (int i = 0; i < 3; ++i) ASSERT_THAT(former->Append(large), IsOk());
-  EXPECT_EQ((*Journal::Open(root_, 2))->restored()->last_generation(), 2);
+  EXPECT_EQ((*Journal::Open(root_, Term(2)))->restored()->last_generation(), 2);
 }
 
 // The successor died before it wrote its first record.
 TEST_F(StoreTest, AnEmptyJournalOfALaterTermIsSkipped) {
   {
-    auto former = *Journal::Open(root_, 1);
+    auto former = *Journal::Open(root_, Term(1));
     ASSERT_THAT(former->Append(State(1)), IsOk());
   }
-  std::ofstream(root_ / "journal-00000002") << "";
-  std::ofstream(root_ / "journal-00000002.tmp.abcdef") << "rubbish";
-  EXPECT_EQ((*Journal::Open(root_, 3))->restored()->last_generation(), 1);
+  std::ofstream(root_ / "journal-00000002-00000001-a") << "";
+  std::ofstream(root_ / "journal-00000002-00000001-a.tmp.abcdef") << "rubbish";
+  EXPECT_EQ((*Journal::Open(root_, Term(3)))->restored()->last_generation(), 1);
 }
 
 TEST_F(StoreTest, StepsThatAFormerCoordinatorAddsLateDoNotCount) {

@@ -219,7 +219,7 @@ TEST_F(VolumeTest, ACoordinatorWithoutATermStopsAfterOneWithATermTookOver) {
   options.claim_interval = base::seconds(3600);  // only the look after a record finds the claim
   auto server = CoordinatorServer::Start(options, clock_);
   ASSERT_THAT(server, IsOk());
-  ASSERT_THAT(Claims(root_).Take({1, "10.0.0.2:7070"}), IsOk());
+  ASSERT_THAT(Claims(root_).Take(1, "10.0.0.2:7070", "a"), IsOk());
   (void)Apply((*server)->port());  // needs a record
   EXPECT_EQ((*server)->Wait({}), kSuperseded);
   EXPECT_THAT(CoordinatorServer::Start(options, clock_), StatusIs(absl::StatusCode::kAborted));
@@ -231,19 +231,31 @@ TEST_F(VolumeTest, ACoordinatorStopsAfterAnotherOneTookOver) {
   auto server = CoordinatorServer::Start(options, clock_);
   ASSERT_THAT(server, IsOk());
   ASSERT_THAT(Apply((*server)->port()), IsOk());
-  ASSERT_THAT(Claims(root_).Take({2, "10.0.0.2:7070"}), IsOk());
+  ASSERT_THAT(Claims(root_).Take(2, "10.0.0.2:7070", "a"), IsOk());
   std::jthread member([port = (*server)->port()] { (void)Member(port); });  // a new generation needs a record
   EXPECT_EQ((*server)->Wait({}), kSuperseded);
   (*server)->Stop();
   member.join();
 }
 
+// An operator that lost sight of a pod may have created a second one with its term.
+TEST_F(VolumeTest, ACoordinatorStopsAfterAnotherProcessOfItsTermClaimed) {
+  CoordinatorOptions options = WithTerm(1);
+  options.claim_interval = base::milliseconds(1);
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  options.claim_interval = base::seconds(3600);
+  auto second = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(second, IsOk()) << "a container that is started again must come back";
+  EXPECT_EQ((*server)->Wait({}), kSuperseded);
+  EXPECT_THAT(Apply((*second)->port()), IsOk());
+}
+
 TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
-  CheckpointFiles files({"uid", "", 3, 1}, root_);
-  ASSERT_THAT(Claims(root_).Take({1, "10.0.0.1:7070"}), IsOk());
+  CheckpointFiles files({"uid", "", 3, *Claims(root_).Take(1, "10.0.0.1:7070", "a")}, root_);
   const WriteManifestCommand first{"step-00000004-e1", 1, 4, {}, {}};
   ASSERT_THAT(files.Publish(first), IsOk());
-  ASSERT_THAT(Claims(root_).Take({2, "10.0.0.2:7070"}), IsOk());
+  ASSERT_THAT(Claims(root_).Take(2, "10.0.0.2:7070", "a"), IsOk());
   const WriteManifestCommand second{"step-00000008-e1", 1, 8, {}, {}};
   EXPECT_THAT(files.Publish(second), StatusIs(absl::StatusCode::kAborted));
   EXPECT_TRUE(fs::exists(root_ / first.folder / "manifest.json"));
