@@ -91,9 +91,22 @@ absl::StatusOr<Claim> Claims::Take(int64_t term, const std::string& address, con
   MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Newest());
   if (newest.IsNewerThan(claim)) return Superseded(claim, newest);
   MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(claim)));
+  MEDLEY_ASSIGN_OR_RETURN(const Claim after, Newest());
+  if (after.IsNewerThan(claim)) {
+    MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(after)));
+    return Superseded(claim, after);
+  }
   // Best effort: a pod that is started again and again leaves one file.
   if (before.term == term) (void)volume_.files().Remove(folder_ / ClaimName(before));
   return claim;
+}
+
+absl::StatusOr<Claim> Claims::Renew(const Claim& own) const {
+  MEDLEY_ASSIGN_OR_RETURN(Claim newest, Newest());
+  if (newest != own || own.term == 0) return newest;
+  MEDLEY_ASSIGN_OR_RETURN(const Claim shown, Read(volume_, folder_ / kNewest));
+  if (own.IsNewerThan(shown)) MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(own)));
+  return newest;
 }
 
 absl::Status Claims::Check(const Claim& own) const {

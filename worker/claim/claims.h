@@ -57,6 +57,9 @@ class Claims {
   // Claims `term` for a process; returns the claim, with its run, which is on disk then. Errors: Aborted when a newer
   // one exists; those of the file system.
   absl::StatusOr<Claim> Take(int64_t term, const std::string& address, const std::string& instance) const;
+  // Newest, for the process that leads: a process that was stopped before it wrote an older claim into the file
+  // `newest` may do so later, and this writes the claim that leads again.
+  absl::StatusOr<Claim> Renew(const Claim& own) const;
   // OK while nothing newer than `own` is claimed; term 0 is older than every claim. Errors: Aborted when it is;
   // DataLoss, those of the file system.
   absl::Status Check(const Claim& own) const;

@@ -93,6 +93,17 @@ TEST_F(ClaimsTest, TheNewestClaimIsSeenBeforeItsNameIsListed) {
   EXPECT_THAT(claims.Newest(), IsOkAndHolds(*newest));
 }
 
+TEST_F(ClaimsTest, TheLeaderShowsTheNewestClaimAgainAfterALateWrite) {
+  const Claims claims(root_);
+  const absl::StatusOr<Claim> leader = claims.Take(3, "10.0.0.3:7070", "a");
+  ASSERT_THAT(leader, IsOk());
+  const Claim late{2, "10.0.0.2:7070", 1, "b"};
+  ASSERT_THAT(base::WriteFileAtomic(root_ / "coordinators" / "newest", ClaimName(late) + " 10.0.0.2:7070\n"), IsOk());
+  EXPECT_THAT(claims.Renew(*leader), IsOkAndHolds(*leader));
+  fs::remove(root_ / "coordinators" / ClaimName(*leader));  // readers that do not see its name yet
+  EXPECT_THAT(claims.Newest(), IsOkAndHolds(*leader));
+}
+
 TEST_F(ClaimsTest, AnUnreadableClaimIsAnError) {
   const Claims claims(root_);
   ASSERT_THAT(claims.Take(1, "10.0.0.1:7070", "a"), IsOk());
