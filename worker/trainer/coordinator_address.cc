@@ -24,15 +24,28 @@ Claim CoordinatorAddress::current() const {
   return current_;
 }
 
-void CoordinatorAddress::Learn(const Claim& claim) {
+void CoordinatorAddress::Hint(const Claim& successor) {
   base::MutexLock lock(mutex_);
-  if (claim.term > current_.term) current_ = claim;
+  if (successor.term <= current_.term) return;
+  hinted_term_ = successor.term;
+  current_.address = successor.address;
+}
+
+void CoordinatorAddress::DropHint() {
+  base::MutexLock lock(mutex_);
+  hinted_term_ = 0;
+}
+
+bool CoordinatorAddress::hinted() const {
+  base::MutexLock lock(mutex_);
+  return hinted_term_ > 0;
 }
 
 bool CoordinatorAddress::Welcome(int64_t term) {
   base::MutexLock lock(mutex_);
   if (term < current_.term) return false;
   current_.term = term;
+  if (term >= hinted_term_) hinted_term_ = 0;
   return true;
 }
 
@@ -49,6 +62,8 @@ bool CoordinatorAddress::LookAtClaims(std::stop_token stop) {
     return false;
   }
   base::MutexLock lock(mutex_);
+  if (newest->term < hinted_term_) return false;
+  hinted_term_ = 0;
   if (newest->term < current_.term || newest->address.empty() || newest->address == current_.address) return false;
   current_ = *newest;
   return true;

@@ -23,11 +23,14 @@ class CoordinatorAddress {
   // `address`: of the coordinator for which the member was started. `checkpoint_root` empty: it never changes.
   CoordinatorAddress(std::string address, const Volume& checkpoint_root);
 
-  // The term is 0 until one is known.
+  // The term is the largest that this member has obeyed or whose claim it has seen; 0 until one is known.
   Claim current() const;
-  // Takes over a larger term, with its address.
-  void Learn(const Claim& claim);
-  // The current coordinator has said its term. False: this member has obeyed a larger one.
+  // The coordinator of a larger term, which may not have claimed the job yet, is probably there. This changes the
+  // address only: if it never claims the job, the former one leads on. Older claims do not count until DropHint.
+  void Hint(const Claim& successor);
+  void DropHint();
+  bool hinted() const;
+  // The coordinator at the current address has said its term. False: this member has obeyed a larger one.
   bool Welcome(int64_t term);
   // Looks at the claims, for 2 s at most. True when the address has changed. A claim that cannot be read is skipped.
   bool LookAtClaims(std::stop_token stop);
@@ -37,6 +40,7 @@ class CoordinatorAddress {
   const std::unique_ptr<VolumeThread> volume_;  // null: no claims
   mutable base::Mutex mutex_;
   Claim current_ ABSL_GUARDED_BY(mutex_);
+  int64_t hinted_term_ ABSL_GUARDED_BY(mutex_) = 0;  // larger than that of current_; 0: no hint
 };
 
 }  // namespace medley::worker

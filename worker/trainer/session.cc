@@ -26,6 +26,7 @@ rpc::ChannelOptions Reconnecting() {
 }
 
 constexpr base::nanoseconds kLookAtClaims = base::seconds(1);
+constexpr base::nanoseconds kTryHint = base::seconds(3);  // then the claims say again where the coordinator is
 
 std::string AddressOf(const SessionOptions& options) {
   return options.address_book == nullptr ? options.coordinator : options.address_book->current().address;
@@ -100,7 +101,8 @@ class SessionClient::Rep {
           },
           stop);
       if (stop.stop_requested()) break;
-      if (end.code() == absl::StatusCode::kUnauthenticated) return end;
+      // While the coordinator's pod is replaced, another job's coordinator may have its address.
+      if (end.code() == absl::StatusCode::kUnauthenticated && options_.address_book == nullptr) return end;
       if (heard) backoff.Reset();
       const base::nanoseconds silence = clock_.Steady() - last_contact;
       if (silence > options_.give_up) {
@@ -109,7 +111,9 @@ class SessionClient::Rep {
       }
       log::Debug("the session with the coordinator ended",
                  {{"member", options_.member}, {"status", base::ToString(end)}});
-      book_->LookAtClaims(stop);
+      // A broken session is resumed at once, before the coordinator treats this member as lost. The claims are looked
+      // at meanwhile, and the volume may be slow.
+      if (!heard) FindCoordinator(stop);
       if (book_->current().address == address) {
         rpc::PauseBeforeCallingAgain(*channel_, clock_, backoff.Next(), stop);
       }
@@ -124,6 +128,12 @@ class SessionClient::Rep {
   }
 
  private:
+  void FindCoordinator(const std::stop_token& stop) {
+    if (book_->hinted() && clock_.Steady() - hinted_at_ < kTryHint) return;
+    book_->DropHint();
+    book_->LookAtClaims(stop);
+  }
+
   std::string UseCurrentAddress() {
     std::string address = book_->current().address;
     if (address != channel_address_) {
@@ -168,7 +178,8 @@ class SessionClient::Rep {
   bool Obeys(const pb::SessionResponse& response) {
     if (response.has_welcome()) return book_->Welcome(response.welcome().term());
     if (!response.has_redirect()) return true;
-    book_->Learn({response.redirect().term(), response.redirect().address()});
+    book_->Hint({response.redirect().term(), response.redirect().address()});
+    hinted_at_ = clock_.Steady();
     return false;
   }
 
@@ -199,6 +210,7 @@ class SessionClient::Rep {
   base::Clock& clock_;
   const std::shared_ptr<CoordinatorAddress> book_;
   // Used by the thread of Run only.
+  base::SteadyTime hinted_at_{};
   std::string channel_address_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<pb::MemberService::Stub> stub_;

@@ -47,7 +47,7 @@ class SessionClient {
   ~SessionClient();
 
   // Runs until stopped, then returns OK. Errors: Unavailable after `give_up` without a coordinator; Unauthenticated as
-  // soon as the coordinator refuses the token.
+  // soon as the coordinator refuses the token, if there is no `address_book`.
   absl::Status Run(const std::function<void(const job::v1::SessionResponse&)>& on_message,
                    const std::function<Held()>& held, std::stop_token stop);
   void Send(job::v1::SessionRequest request);
