@@ -68,6 +68,11 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   if (journal.handed_over().at_boundary()) {
     adopting_ = journal.handed_over();
     adopt_deadline_ = now.steady + options_.adopt_wait;
+    if (journal.handed_over().term() > options_.term && options_.term > 0) {
+      // This one handed the job over itself and was started again before the other one claimed the job. The members may
+      // be with that one. They give up before this wait ends, so their state must not be taken for lost earlier.
+      halt_deadline_ = adopt_deadline_ = now.steady + options_.member_wait;
+    }
   } else {
     ++restarts_;
   }

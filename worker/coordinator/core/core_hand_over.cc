@@ -109,7 +109,8 @@ void CoordinatorCore::Adopt(Instant now) {
   last_interruption_ = {};
   throughput_.Reset(now.steady);
   cost_.Pause();
-  checkpoint_wanted_ = true;  // the one before may have given one up
+  // The one before may have given a checkpoint up, and nobody knows when it started the last one: one is due.
+  if (options_.checkpoints) checkpoint_at_ = now.steady - options_.checkpoint_interval;
   Journal(now);
   commands_.push_back(RollbackCommand{ledger_->committed(), active_->generation});
   commands_.push_back(FenceCommand{active_->generation});

@@ -179,7 +179,7 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
 
 void CoordinatorCore::OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& found, Instant now) {
   Hold(now);
-  if (!finding_ || over()) return;
+  if (!finding_ || over() || handed_over_) return;
   finding_ = false;
   if (!found.ok()) return RetrySearch(found.status(), now);
   failed_searches_ = 0;

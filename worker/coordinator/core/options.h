@@ -14,6 +14,7 @@ namespace medley::worker {
 // evaluate_timeout begins again with every progress of a member.
 struct CoreOptions {
   std::string job_uid;
+  int64_t term = 0;  // of this coordinator (docs/adr/0015-the-coordinator-moves.md)
   // Of what the job trains: its model, schema, data and training parameters. Empty: unknown. A coordinator continues
   // only a journal with its own digest.
   std::string job_digest;

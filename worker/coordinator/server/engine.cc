@@ -40,6 +40,7 @@ Engine::Engine(CoordinatorOptions options, base::Clock& clock)
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock,
                                                       std::stop_token stop) {
   options.core.checkpoints = !options.checkpoint_root.empty();
+  options.core.term = options.term;
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
   Lead lead;
   if (engine->claims_) {
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
     engine->claim_ = lead.claim;
     std::optional<job::v1::CoordinatorState> restored;
     if (engine->options_.core.checkpoints) {
-      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(lead.former_may_run, std::move(stop)));
+      MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(lead, std::move(stop)));
     }
     engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored);
     engine->Carry();
@@ -62,14 +63,16 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
   return engine;
 }
 
-absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(bool former_may_run, std::stop_token stop) {
+absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(const Lead& lead, std::stop_token stop) {
   const Volume& root = options_.checkpoint_root;
   const CheckpointFilesOptions files{options_.core.job_uid, options_.model_fingerprint, options_.keep_checkpoints,
                                      claim_};
   const auto folder = std::make_shared<Folder>();
-  const auto open = [folder, root, files, claim = claim_, former_may_run]() -> absl::Status {
-    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, claim));
-    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", former_may_run));
+  const auto open = [folder, root, files, lead]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, lead.claim));
+    const auto& last = folder->journal->restored();
+    const bool led_on = lead.handed_over && last && last->handed_over().term() != lead.claim.term;
+    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", lead.former_may_run || led_on));
     folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
   };
@@ -145,7 +148,7 @@ absl::Status Engine::HandOver(const job::v1::HandOverRequest& to, const std::fun
     changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
                      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->handed_over() || core_->over(); });
   }
-  if (exit_code_ && *exit_code_ != kSuperseded) return Refusal();  // the last record is not in the journal
+  MEDLEY_RETURN_IF_ERROR(Refusal());  // the last record is not in the journal, or nobody reads it
   if (core_->successor_term() != to.term()) {
     return base::FailedPrecondition("the coordinator of term {} takes over", core_->successor_term());
   }
@@ -164,6 +167,7 @@ absl::StatusOr<int64_t> Engine::Suspend(const std::string& reason, int64_t leade
     changed_.WaitFor(mutex_, stop_.get_token(), base::milliseconds(50),
                      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return core_->over(); });
   }
+  MEDLEY_RETURN_IF_ERROR(Refusal());
   const job::v1::Observation last = core_->Observe(Now());
   if (last.phase() != job::v1::JOB_PHASE_SUSPENDED) {
     return base::FailedPrecondition("the job is over: {}", last.message());
@@ -176,6 +180,11 @@ job::v1::Observation Engine::Observe() {
   job::v1::Observation observation = core_->Observe(Now());
   observation.set_coordinator_term(options_.term);
   return observation;
+}
+
+bool Engine::gave_up() {
+  MutexLock lock(mutex_);
+  return ends_early();
 }
 
 bool Engine::over() {
@@ -194,7 +203,7 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
   if (hello.hello().coordinator_term() > options_.term) {
     CheckClaim(Claim{.term = hello.hello().coordinator_term(), .address = "another address"});
   }
-  if (stop_.stop_requested() || ends_early()) return session->Cancel();
+  if (stop_.stop_requested() || ends_early() || core_->handed_over()) return session->Cancel();
   if (options_.term > 0) {
     job::v1::SessionResponse welcome;
     welcome.mutable_welcome()->set_term(options_.term);

@@ -22,6 +22,7 @@
 #include "worker/checkpoint/volume_thread.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/core/core.h"
+#include "worker/coordinator/server/hand_over.h"
 #include "worker/coordinator/server/rendezvous.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/coordinator/server/session.h"
@@ -47,6 +48,8 @@ class Engine {
   absl::Status HandOver(const job::v1::HandOverRequest& to, const std::function<bool()>& cancelled);
   job::v1::Observation Observe();
   bool over();
+  // It can or may not go on; what it observed last is not reliable, because it may not be in the journal.
+  bool gave_up();
   bool trains() const { return trains_; }  // the job is not over, and some member stays; never blocks
   void FinalObservationRead();             // a client has read the last observation: Wait no longer lingers for it
 
@@ -73,10 +76,12 @@ class Engine {
   Instant Now() const { return {clock_.Steady(), clock_.Now()}; }
   void Carry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Opens the job's folder; returns the state that an earlier process journaled. `former_may_run`: another coordinator
-  // may still write to it.
-  absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder(bool former_may_run, std::stop_token stop)
+  // The job is over or handed over.
+  void Finish(int exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUp(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Opens the job's folder; returns the state that an earlier process journaled. `lead`: how this
+  // coordinator came to lead.
+  absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder(const Lead& lead, std::stop_token stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteStep(std::function<absl::Status(StepLog&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -85,10 +90,9 @@ class Engine {
   // Ends the process when a newer coordinator has claimed the job, or nobody could tell for `journal_timeout`.
   void CheckClaim(const absl::StatusOr<Claim>& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtClaims() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The process ends although the job is not over: the core's commands are not carried out any more.
-  bool ends_early() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return exit_code_ && *exit_code_ != 0 && !core_->over();
-  }
+  // The process cannot go on, or must not: the core's commands are not carried out any more, also when it believes that
+  // the job is over, because that may not be in the journal.
+  bool ends_early() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_early_; }
   absl::Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Quiet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // no member is connected
   void Tick();
@@ -108,6 +112,7 @@ class Engine {
   Claim claim_ ABSL_GUARDED_BY(mutex_);                        // of this process; of term 0 without one
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
+  bool ends_early_ ABSL_GUARDED_BY(mutex_) = false;
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> trains_ = false;
   base::SteadyTime next_claim_check_ ABSL_GUARDED_BY(mutex_){};

@@ -47,15 +47,22 @@ void Engine::Carry(Command& command) {
   } else if (auto* line = std::get_if<LogCommand>(&command)) {
     log::Write(line->warning ? log::Level::kWarn : log::Level::kInfo, line->message, {});
   } else if (auto* finish = std::get_if<FinishCommand>(&command)) {
-    Finish(finish->exit_code, absl::OkStatus());
+    Finish(finish->exit_code);
   } else if (std::holds_alternative<HandedOverCommand>(command)) {
-    Finish(kSuperseded, absl::OkStatus());
+    Finish(kSuperseded);
   }
 }
 
-void Engine::Finish(int exit_code, const absl::Status& why) {
-  if (!why.ok()) log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
+void Engine::Finish(int exit_code) {
   if (!exit_code_ || *exit_code_ == 0) exit_code_ = exit_code;
+  changed_.NotifyAll();
+}
+
+void Engine::GiveUp(int exit_code, const absl::Status& why) {
+  if (ends_early_) return;
+  log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
+  ends_early_ = true;
+  exit_code_ = exit_code;
   changed_.NotifyAll();
 }
 
@@ -69,16 +76,16 @@ void Engine::CheckClaim(const absl::StatusOr<Claim>& newest) {
     if (!claims_unread_since_) log::Warn(base::Message(why));
     const base::SteadyTime since = claims_unread_since_.value_or(clock_.Steady());
     claims_unread_since_ = since;
-    if (clock_.Steady() - since >= options_.journal_timeout) Finish(1, why);
+    if (clock_.Steady() - since >= options_.journal_timeout) GiveUp(1, why);
     return;
   }
-  if (newest->IsNewerThan(claim_)) Finish(kSuperseded, Superseded(claim_, *newest));
+  if (newest->IsNewerThan(claim_)) GiveUp(kSuperseded, Superseded(claim_, *newest));
 }
 
 void Engine::LookAtClaims() {
   // A look that cannot be posted waits for an earlier one, which the volume holds. The journal's deadline bounds that.
-  (void)claim_thread_.Post([this, claims = *claims_]() -> VolumeThread::Deliver {
-    absl::StatusOr<Claim> newest = claims.Newest();
+  (void)claim_thread_.Post([this, claims = *claims_, own = claim_]() -> VolumeThread::Deliver {
+    absl::StatusOr<Claim> newest = claims.Renew(own);
     return [this, newest = std::move(newest)] {
       MutexLock lock(mutex_);
       CheckClaim(newest);
@@ -95,7 +102,7 @@ void Engine::Append(job::v1::CoordinatorState state) {
   };
   const absl::Status status =
       journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);
-  if (!status.ok() && !stop_.stop_requested()) Finish(absl::IsAborted(status) ? kSuperseded : 1, status);
+  if (!status.ok() && !stop_.stop_requested()) GiveUp(absl::IsAborted(status) ? kSuperseded : 1, status);
 }
 
 void Engine::WriteStep(std::function<absl::Status(StepLog&)> write) {
@@ -105,7 +112,7 @@ void Engine::WriteStep(std::function<absl::Status(StepLog&)> write) {
     return {};
   });
   if (!posted && !stop_.stop_requested()) {
-    Finish(1, base::Unavailable("steps.jsonl: too many lines wait for the volume, which does not answer"));
+    GiveUp(1, base::Unavailable("steps.jsonl: too many lines wait for the volume, which does not answer"));
   }
 }
 
@@ -127,7 +134,7 @@ void Engine::CompleteManifest(WriteManifestCommand command) {
         const absl::Status status = folder->checkpoints->Publish(order);
         return [this, name = order.folder, status] {
           MutexLock lock(mutex_);
-          if (absl::IsAborted(status)) return Finish(kSuperseded, status);
+          if (absl::IsAborted(status)) return GiveUp(kSuperseded, status);
           core_->OnManifestWritten(name, status, Now());
           Carry();
         };

@@ -61,13 +61,15 @@ absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& op
   MEDLEY_ASSIGN_OR_RETURN(const Claim before, NewestClaim(volume, options, stop));
   if (before.term > options.term) return Superseded(Claim{.term = options.term}, before);
   if (options.term == 0) return Lead();  // it claims nothing, and leads as long as nobody does
-  // Nobody can tell when the one before has no claim, or has the same term and dies.
-  Lead lead{.former_may_run = true};
+  // Nobody can tell when the one before has no claim. A process in the same pod, and hence at the same address, has
+  // ended.
+  Lead lead{.former_may_run = before.term != options.term || before.address != options.address};
   if (before.term > 0 && before.term < options.term) {
     const absl::Status handed_over = AskToHandOver(before, options, stop);
     if (stop.stop_requested()) return base::Cancelled("stopped before this coordinator led the job");
     if (absl::IsFailedPrecondition(handed_over)) return handed_over;
-    lead.former_may_run = !handed_over.ok();
+    lead.handed_over = handed_over.ok();
+    lead.former_may_run = !lead.handed_over;
     if (lead.former_may_run) {
       log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
     }

@@ -15,6 +15,8 @@ struct Lead {
   Claim claim;  // that was taken; of term 0 without a term
   // The coordinator before did not hand the job over, so it may still write to its files.
   bool former_may_run = false;
+  // It said that it handed the job over. If its last record does not say so, it was started again and led on.
+  bool handed_over = false;
 };
 
 // Blocks for options.hand_over_timeout at most, and for options.journal_timeout for each of the two accesses to the

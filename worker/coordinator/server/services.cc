@@ -44,6 +44,7 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
       if (over || clock.Steady() >= next) {
         job::v1::WatchObservationsResponse response;
         *response.mutable_observation() = engine_.Observe();
+        if (engine_.gave_up()) break;
         job::v1::Observation plain = response.observation();
         plain.clear_at();
         if (std::string bytes = plain.SerializeAsString(); bytes != last || over) {

@@ -239,6 +239,41 @@ TEST_F(HandOverTest, TheOtherOneSavesTheSameStepIntoAnotherFolder) {
   }
 }
 
+// The one before may have given a checkpoint up, and moves may be more frequent than checkpoints.
+TEST_F(HandOverTest, TheOtherOneStartsACheckpointAtOnce) {
+  CoreOptions options = Options();
+  options.checkpoints = true;
+  CoordinatorCore core(options, Now(), HandedOver(7));
+  for (const job::v1::MemberSlot& slot : plan_.slots()) Return(core, slot, 7);
+  core.Tick(Now());
+  bool started = false;
+  for (const Command& command : core.TakeCommands()) {
+    const auto* send = std::get_if<SendCommand>(&command);
+    started = started || (send != nullptr && send->message.has_checkpoint());
+  }
+  EXPECT_TRUE(started);
+}
+
+// It handed the job over, ended, and was started again before the other one claimed the job. Members may be there.
+TEST_F(HandOverTest, TheFormerOneDoesNotTakeTheStateForLost) {
+  for (const int64_t own_term : {1, 2}) {
+    SCOPED_TRACE(own_term);
+    job::v1::CoordinatorState state = HandedOver(7);
+    state.mutable_handed_over()->set_term(2);
+    CoreOptions options = Options();
+    options.term = own_term;
+    CoordinatorCore core(options, Now(), state);
+    time_ += options.adopt_wait + options.reconnect_wait + base::seconds(1);
+    core.Tick(Now());
+    const std::optional<job::v1::CoordinatorState> last = LastRecord(core);
+    const bool lost = last && last->active().generation() == 0;
+    EXPECT_EQ(lost, own_term == 2) << "the one that took over waits for its members only";
+    if (own_term == 2) continue;
+    for (const job::v1::MemberSlot& slot : plan_.slots()) Return(core, slot, 7);
+    EXPECT_EQ(core.Observe(Now()).phase(), job::v1::JOB_PHASE_TRAINING) << "the other one never came";
+  }
+}
+
 TEST_F(HandOverTest, TheLastRecordCountsTheCheckpointsOfItsStep) {
   TrainTo(1);
   const int64_t leased = Leased();

@@ -251,6 +251,23 @@ TEST_F(VolumeTest, ACoordinatorStopsAfterAnotherProcessOfItsTermClaimed) {
   EXPECT_THAT(Apply((*second)->port()), IsOk());
 }
 
+// The record of the end is refused, so nobody may hear of the end.
+TEST_F(VolumeTest, ASupersededCoordinatorDoesNotSayThatTheJobIsOver) {
+  CoordinatorOptions options = WithTerm(1);
+  options.claim_interval = base::seconds(3600);
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port()), IsOk());
+  ASSERT_THAT(Claims(root_).Take(2, "10.0.0.2:7070", "a"), IsOk());
+  const auto stub =
+      job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(30), .wait_for_ready = true});
+  job::v1::SuspendResponse response;
+  EXPECT_FALSE(stub->Suspend(&context, {}, &response).ok());
+  EXPECT_EQ((*server)->Wait({}), kSuperseded);
+}
+
 TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
   CheckpointFiles files({"uid", "", 3, *Claims(root_).Take(1, "10.0.0.1:7070", "a")}, root_);
   const WriteManifestCommand first{"step-00000004-e1", 1, 4, {}, {}};
