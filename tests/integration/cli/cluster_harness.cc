@@ -7,6 +7,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/model/job_spec.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -129,8 +130,7 @@ ClusterTest::ClusterTest(bool installed)
 
 ClusterTest::~ClusterTest() {
   server_.embedded()->SetLogReader(nullptr);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  base::RemoveTempDir(folder_);
 }
 
 Cluster ClusterTest::Connected() {

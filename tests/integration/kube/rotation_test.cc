@@ -6,6 +6,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "kube/cache/informer.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
@@ -62,7 +63,7 @@ class RotationTest : public testing::Test {
   }
   void TearDown() override {
     server_->Stop();
-    fs::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
   absl::Status List(HttpClient& client) { return client.List(maps_, {.ns = "default"}).status(); }
 
@@ -156,7 +157,7 @@ class CertificateRotationTest : public testing::Test {
   }
   void TearDown() override {
     if (server_) server_->Stop();
-    fs::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
   void Write(const std::string& name, const std::string& bytes) {
     ASSERT_THAT(base::WriteFileAtomic(folder_ / name, bytes), IsOk());

@@ -5,6 +5,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
 #include "localcluster/apiserver/api_server.h"
@@ -37,7 +38,7 @@ class TlsTest : public testing::Test {
   }
   void TearDown() override {
     server_->Stop();
-    fs::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
   void Write(const std::string& name, const std::string& bytes) {
     ASSERT_THAT(base::WriteFileAtomic(folder_ / name, bytes), IsOk());

@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::kube {
 
@@ -32,8 +33,7 @@ KubectlCluster::KubectlCluster(ServerKind kind) {
 
 KubectlCluster::~KubectlCluster() {
   server_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(dir_, ignored);
+  base::RemoveTempDir(dir_);
 }
 
 Output KubectlCluster::Run(const std::string& args, const std::string& input, int seconds) const {

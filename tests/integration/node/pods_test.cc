@@ -7,6 +7,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
 #include "kube/json_access.h"
@@ -42,7 +43,7 @@ class PodsTest : public testing::Test {
     node_.reset();
     client_.reset();
     api_.Stop();
-    fs::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
 
   void StartNode() {

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/mutex.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "localcluster/node/enforcer.h"
 #include "localcluster/node/log_files.h"
 #include "localcluster/node/proc_stat.h"
@@ -35,7 +36,7 @@ class ProcessTest : public testing::Test {
   }
   void TearDown() override {
     supervisor_.Stop();
-    fs::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
 
   SpawnSpec Shell(const std::string& script) {

@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "operator/api/resources.h"
 #include "tests/integration/operator/harness.h"
 #include "tests/integration/operator/operator_process.h"
@@ -88,7 +89,7 @@ class GatedClient final : public kube::Client {
 class LeaderTest : public OperatorHarness {
  protected:
   LeaderTest() : folder_(base::MakeTempDir("medley-leader").value()) {}
-  ~LeaderTest() override { std::filesystem::remove_all(folder_); }
+  ~LeaderTest() override { base::RemoveTempDir(folder_); }
   void SetUp() override {
     OperatorHarness::SetUp();
     server_.WriteKubeconfig(folder_ / "kubeconfig");

@@ -14,6 +14,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::cli {
 namespace {
@@ -75,7 +76,7 @@ bool Sanitized() {
 class RunTest : public testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("medley-run-test"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
 
   std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments, const std::string& name = "medley") {
     const std::filesystem::path bin(std::getenv("MEDLEY_BIN_DIR"));

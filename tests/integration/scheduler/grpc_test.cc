@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
@@ -199,7 +200,7 @@ TEST_F(GrpcTest, TlsAndToken) {
   EXPECT_EQ(ask(options, kToken), grpc::StatusCode::OK);
   EXPECT_EQ(ask(options, "another-token-of-16"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(ask(options, ""), grpc::StatusCode::UNAUTHENTICATED);
-  std::filesystem::remove_all(folder);
+  base::RemoveTempDir(folder);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "scheduler-service/feeds/http_fetcher.h"
 #include "tests/integration/kube/certificates.h"
 #include "tests/integration/scheduler/replay_server.h"
@@ -42,7 +43,7 @@ std::string Gzip(const std::string& text) {
 class PriceFetcherTest : public testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("price-fetcher"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
 
   absl::StatusOr<FetchReply> Get(const std::string& url, HttpOptions options = {}) {
     CurlFetcher fetcher(std::move(options), clock_);

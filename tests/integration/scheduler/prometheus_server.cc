@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
 #include "scheduler-service/feeds/http_fetcher.h"
 #include "tests/integration/scheduler/replay_server.h"
 
@@ -46,8 +47,7 @@ PrometheusServer::~PrometheusServer() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  base::RemoveTempDir(folder_);
 }
 
 std::string PrometheusServer::url() const { return fmt::format("http://127.0.0.1:{}", port_); }

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
@@ -65,7 +66,7 @@ class ServiceTest : public testing::Test {
     stop_.request_stop();
     grpc_.reset();
     rest_.reset();
-    std::filesystem::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
   void WritePrices(const std::string& cpu) {
     std::string text = kPrices;

@@ -20,6 +20,7 @@
 #include "common/base/host_port.h"
 #include "common/base/mutex.h"
 #include "common/base/testing/patience.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 
@@ -66,8 +67,7 @@ JobHarness::~JobHarness() {
     if (process->running) kill(process->pid, SIGKILL);
     if (process->running) waitpid(process->pid, nullptr, 0);
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  base::RemoveTempDir(folder_);
 }
 
 // Each harness has its own addresses, from the process id and a counter, so that tests can run in parallel.

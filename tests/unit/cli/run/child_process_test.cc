@@ -4,6 +4,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::cli {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 class ChildProcessTest : public testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("medley-child"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
 
   // Runs a shell script for at most 30 s and returns how it ended.
   std::string Run(const std::string& script) {

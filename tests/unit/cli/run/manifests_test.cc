@@ -7,6 +7,7 @@
 #include "cli/run/local_cluster.h"
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "operator/api/crds.h"
 
 namespace medley::cli {
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 class ManifestsTest : public testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("medley-manifests-test"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
   absl::StatusOr<Manifests> Load(std::string_view text) {
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", text), base::IsOk());
     return LoadManifests(folder_ / "job.yaml");

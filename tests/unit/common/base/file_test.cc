@@ -4,6 +4,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley::base {
 namespace {
@@ -16,7 +17,7 @@ TEST(FileTest, WritesAtomicallyAndReadsBack) {
   int files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir)) ++files;
   EXPECT_EQ(files, 1) << "a temporary file was left behind";
-  std::filesystem::remove_all(dir);
+  base::RemoveTempDir(dir);
 }
 
 TEST(FileTest, SaysWhatItCouldNotRead) {

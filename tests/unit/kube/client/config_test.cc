@@ -1,4 +1,5 @@
 #include "kube/client/config.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <map>
 
@@ -41,7 +42,7 @@ users:
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() : folder_(*base::MakeTempDir("kubeconfig")), path_(folder_ / "config") { Write("config", kConfig); }
-  ~ConfigTest() override { fs::remove_all(folder_); }
+  ~ConfigTest() override { base::RemoveTempDir(folder_); }
   void Write(const std::string& name, const std::string& text) {
     ASSERT_THAT(base::WriteFileAtomic(folder_ / name, text), IsOk());
   }

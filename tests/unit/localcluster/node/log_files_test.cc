@@ -1,4 +1,5 @@
 #include "localcluster/node/log_files.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ class LogFilesTest : public testing::Test {
     ASSERT_THAT(folder, IsOk());
     folder_ = *folder;
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
   std::string Read(const LogOptions& options) {
     std::string text;
     EXPECT_THAT(ReadLogFiles(

@@ -1,4 +1,5 @@
 #include "localcluster/node/volumes.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ class VolumesTest : public testing::Test {
     ASSERT_THAT(folder, IsOk());
     folder_ = *folder;
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
   absl::StatusOr<std::map<std::string, std::string>> Make(const std::string& volumes,
                                                           const std::string& mounts = "[]") {
     const Object pod(Json{{"metadata", {{"name", "p"}, {"namespace", "n"}}},

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "scheduler-service/catalog/config.h"
 #include "scheduler-service/catalog/price_file.h"
 
@@ -140,7 +141,7 @@ TEST(FileFeedTest, KeepsTheLastGoodPrices) {
   ASSERT_EQ(later()->entries.size(), 1u);
   EXPECT_EQ(store.Get()->entries[0].resource_type, "b");
   EXPECT_EQ(store.Get()->revision, 5);
-  std::filesystem::remove_all(folder);
+  base::RemoveTempDir(folder);
 }
 
 }  // namespace

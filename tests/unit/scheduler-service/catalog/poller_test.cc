@@ -1,4 +1,5 @@
 #include "scheduler-service/catalog/poller.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 class PollerTest : public testing::Test {
  protected:
   PollerTest() : folder_(*base::MakeTempDir("medley-poller-test")) {}
-  ~PollerTest() override { std::filesystem::remove_all(folder_); }
+  ~PollerTest() override { base::RemoveTempDir(folder_); }
 
   // Returns the elements of `answers_` in order, and repeats the last one.
   std::vector<ConfiguredFeed> Feeds() {

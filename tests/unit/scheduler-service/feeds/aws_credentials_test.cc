@@ -1,4 +1,5 @@
 #include "scheduler-service/feeds/aws_credentials.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ std::string AssumeRoleBody(const std::string& key, const std::string& expires) {
 class AwsCredentialsTest : public testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("aws-credentials"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
 
   std::unique_ptr<AwsCredentials> Make(AwsCredentialOptions options = {}) {
     options.sts_endpoint = "https://sts.example";

@@ -1,4 +1,5 @@
 #include "scheduler-service/handlers/learned_state_store.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ namespace {
 
 class LearnedStateStoreTest : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
 
   const std::filesystem::path folder_ = *base::MakeTempDir("medley-learned-test");
   metrics::Registry metrics_;

@@ -1,4 +1,5 @@
 #include "worker/app/unit_cpus.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ TEST(UnitCpusTest, ReadsCpuMax) {
 
 class CgroupTest : public testing::Test {
  protected:
-  CgroupTest() { std::filesystem::remove_all(root_); }
-  ~CgroupTest() override { std::filesystem::remove_all(root_); }
+  CgroupTest() { base::RemoveTempDir(root_); }
+  ~CgroupTest() override { base::RemoveTempDir(root_); }
   void Write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;

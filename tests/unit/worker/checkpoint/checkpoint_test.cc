@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "tests/unit/worker/checkpoint/faulty_files.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/checkpoint/store.h"
@@ -26,7 +27,7 @@ using testing::HasSubstr;
 class CheckpointTest : public testing::Test {
  protected:
   void SetUp() override { root_ = *base::MakeTempDir("medley-checkpoint"); }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override { base::RemoveTempDir(root_); }
 
   static std::string Folder(int64_t step, int64_t generation = 3) {
     return CheckpointFolder({.generation = generation, .step = step});

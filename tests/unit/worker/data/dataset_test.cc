@@ -1,4 +1,5 @@
 #include "worker/data/dataset.h"
+#include "common/base/testing/temp_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 class DatasetTest : public ::testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("dataset"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
 
   // Writes a file and reads it: label in column 0, one categorical and one numeric column.
   absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text, const Transform* transform = nullptr,

@@ -8,6 +8,7 @@
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "tests/unit/worker/trainer/core_service.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/trainer/member.h"
@@ -63,7 +64,7 @@ class MembersTest : public testing::Test {
     for (auto& [name, process] : processes_) process.stop.request_stop();
     processes_.clear();
     core_.reset();
-    std::filesystem::remove_all(folder_);
+    base::RemoveTempDir(folder_);
   }
 
   SessionOptions Session(const std::string& name, pb::MemberRole role, std::string address) {

@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "tests/unit/worker/checkpoint/faulty_files.h"
 #include "worker/checkpoint/layout.h"
 #include "worker/ps/parameter_server.h"
@@ -116,7 +117,7 @@ class ServerCheckpointTest : public testing::Test {
   void SetUp() override { root_ = *base::MakeTempDir("medley-server"); }
   void TearDown() override {
     files_.Release();
-    std::filesystem::remove_all(root_);
+    base::RemoveTempDir(root_);
   }
   std::string Bytes(const std::string& folder) const {
     return base::ReadFile(root_ / folder / RowsFileName(kGeneration, 0)).value();

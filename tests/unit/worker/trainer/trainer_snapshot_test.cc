@@ -6,6 +6,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "worker/checkpoint/writer.h"
 #include "worker/trainer/trainer_state.h"
 
@@ -29,7 +30,7 @@ class TrainerSnapshotTest : public testing::Test {
                                            .optimizer = MakeOptimizer("adagrad", 0.1).value()})
                  .value();
   }
-  void TearDown() override { std::filesystem::remove_all(root_); }
+  void TearDown() override { base::RemoveTempDir(root_); }
 
   CheckpointFileEntry Write(const TrainerSnapshot& snapshot, int64_t generation) {
     auto writer = CheckpointWriter::Create(root_, "step-00000007-e3", DenseFileName(generation, 0)).value();

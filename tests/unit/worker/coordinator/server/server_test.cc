@@ -13,6 +13,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/model/leader_term.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
@@ -151,7 +152,7 @@ class Trainer {
 class CoordinatorServerTest : public testing::Test {
  protected:
   void SetUp() override { root_ = *base::MakeTempDir("medley-coordinator"); }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override { base::RemoveTempDir(root_); }
 
   CoordinatorOptions Options() const {
     CoordinatorOptions options;

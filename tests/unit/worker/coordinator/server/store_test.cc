@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "worker/coordinator/server/journal.h"
 #include "worker/coordinator/server/rendezvous.h"
 #include "worker/coordinator/server/step_log.h"
@@ -24,7 +25,7 @@ using testing::ElementsAre;
 class StoreTest : public testing::Test {
  protected:
   void SetUp() override { root_ = *base::MakeTempDir("medley-coordinator"); }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override { base::RemoveTempDir(root_); }
   static job::v1::CoordinatorState State(int64_t generation) {
     job::v1::CoordinatorState state;
     state.set_last_generation(generation);

@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
@@ -31,7 +32,7 @@ class VolumeTest : public testing::Test {
   void SetUp() override { root_ = *base::MakeTempDir("medley-volume"); }
   void TearDown() override {
     files_.Release();
-    fs::remove_all(root_);
+    base::RemoveTempDir(root_);
   }
 
   CoordinatorOptions Options() {
