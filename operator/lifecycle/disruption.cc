@@ -171,9 +171,11 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   });
   bool crowded = false;  // no unit is free beside those that will be lost
   if (can_relocate && PlanFits(pass, choice.pools)) {
-    if (pass.Lasts(pass.memory.planning.after_refusal)) return false;
-    MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
-    if (relocated) return true;
+    // While the pause after a refusal lasts, another plan may still fit: pods on a dead node hold their units.
+    if (!pass.Lasts(pass.memory.planning.after_refusal)) {
+      MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
+      if (relocated) return true;
+    }
     crowded = true;
   }
   if (!job.elasticity.enabled) return false;
