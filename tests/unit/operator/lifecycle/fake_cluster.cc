@@ -470,6 +470,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
 
 absl::Status FakeCluster::AddPod(const kube::Object& pod) {
   MEDLEY_RETURN_IF_ERROR(CheckPod(pod));
+  CheckTerm(pod);
   Json made = pod.json();
   made["metadata"]["uid"] = NewUid();
   made["metadata"]["creationTimestamp"] = base::FormatTime(now());

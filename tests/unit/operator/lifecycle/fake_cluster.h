@@ -171,6 +171,7 @@ class FakeCluster {
   bool WantsSuspension() const;
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);
+  void CheckTerm(const kube::Object& created);
   bool HasReasonToDelete(const kube::Json& pod) const;
   void Violate(const std::string& what);
   // The answer that says that the answer has not come yet. nullopt: it has come, or the action has no delay.
@@ -189,6 +190,7 @@ class FakeCluster {
   std::set<std::string> measured_;                             // pools whose profile is stored
   PoolOutages outages_;
   std::map<std::string, std::vector<PoolOutage>> stored_outages_;  // in the statuses of pools
+  std::set<int64_t> terms_;                                        // of all coordinators that were created
   std::set<std::string> reserved_;
   bool in_line_ = false;
   struct Call {

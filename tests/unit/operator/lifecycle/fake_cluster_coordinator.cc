@@ -24,6 +24,12 @@ int64_t TermOf(const kube::Object& coordinator) {
 
 }  // namespace
 
+// A pod that has left the API may still run, and two processes of one term would both lead.
+void FakeCluster::CheckTerm(const kube::Object& created) {
+  const int64_t term = TermOf(created);
+  if (term > 0 && !terms_.insert(term).second) Violate(fmt::format("a second coordinator of term {}", term));
+}
+
 // The running coordinator with the largest term; without one, the pod that was named first.
 std::string FakeCluster::leader_pod() const {
   std::string leader = "adult-coordinator";
