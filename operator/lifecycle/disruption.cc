@@ -113,24 +113,29 @@ bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::
   return left <= base::nanoseconds(0);
 }
 
+// The node has not been ready for some time. This outweighs a notice: a node that is drained dies as any other.
+bool IsDead(Pass& pass, const std::string& node) {
+  auto& not_ready = pass.memory.disruption.not_ready_since;
+  if (!pass.world.nodes_not_ready.contains(node)) {
+    not_ready.erase(node);
+    return false;
+  }
+  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
+  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
+  if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
+  return left <= base::nanoseconds(0);
+}
+
 }  // namespace
 
 std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
   if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
   const std::string node = pod.String("/spec/nodeName");
+  if (IsDead(pass, node)) return Notice{Notice::Kind::kLost, true, "not ready"};
   const auto of_node = pass.world.node_notices.find(node);
   if (of_node != pass.world.node_notices.end()) return of_node->second;
   if (auto notice = PodNoticeOf(pod)) return notice;
   if (pod.deleting()) return NoticeOfDeletion(pass, pod);
-  auto& not_ready = pass.memory.disruption.not_ready_since;
-  if (!pass.world.nodes_not_ready.contains(node)) {
-    not_ready.erase(node);
-    return std::nullopt;
-  }
-  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
-  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
-  if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "not ready"};
-  pass.RequeueAfter(left);
   return std::nullopt;
 }
 

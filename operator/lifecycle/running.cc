@@ -125,7 +125,9 @@ bool IsInForce(const Pass& pass) {
 
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
   const kube::ObjectPtr pod = pass.Pod(pass.memory.planning.record->CoordinatorPodName(job.name()));
-  const std::string address = pod == nullptr ? "" : AddressOf(pass, *pod);
+  if (pod == nullptr || WorkerHasEnded(*pod) || IsLost(pass, *pod)) return absl::OkStatus();
+  const std::string ip = pod->String("/status/podIP");
+  const std::string address = ip.empty() ? "" : base::JoinHostPort(ip, pass.options.worker.listen_port);
   return address.empty() ? absl::OkStatus() : ConnectTo(pass, job, address);
 }
 

@@ -163,6 +163,22 @@ absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, cons
   return false;
 }
 
+absl::StatusOr<bool> PromoteSuccessor(Pass& pass, const TrainingJob& job, bool gives_no_answer) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  if (!CanTakeOver(job, record) || !CanLead(pass, Successor(pass))) return false;
+  const kube::ObjectPtr pod = pass.Pod(record.CoordinatorPodName(job.name()));
+  if (pod != nullptr && WorkerHasSucceeded(*pod)) return false;  // it was suspended
+  const bool has_left = pod == nullptr || WasSuperseded(*pod, record) || WorkerHasEnded(*pod) || IsLost(pass, *pod);
+  if (!has_left && !gives_no_answer) return false;
+  MEDLEY_RETURN_IF_ERROR(Promote(pass, job));
+  return true;
+}
+
+bool MayLead(Pass& pass, const TrainingJob& job) {
+  const PlanRecord& record = *pass.memory.planning.record;
+  return CanTakeOver(job, record) && CanLead(pass, pass.Pod(record.CoordinatorPodName(job.name())));
+}
+
 absl::Status CreateCoordinator(Pass& pass, const TrainingJob& job) {
   if (!pass.world.pods_are_current) {  // it may exist
     pass.RequeueAfter(kStaleCacheRetry);

@@ -42,6 +42,11 @@ void RenewCoordinator(Pass& pass, const TrainingJob& job, PlanRecord& record);
 
 // True: another coordinator takes over, and this pass has nothing more to do. `pod`: of the coordinator; may be null.
 absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, const kube::ObjectPtr& pod);
+// For a job that is being suspended, which starts nothing: the successor, if it runs, becomes the coordinator when the
+// former one has ended, is lost, or `gives_no_answer`. True: it did, and this pass has nothing more to do.
+absl::StatusOr<bool> PromoteSuccessor(Pass& pass, const TrainingJob& job, bool gives_no_answer);
+// The pod of the record's coordinator has a process, or will have one, that can continue the job.
+bool MayLead(Pass& pass, const TrainingJob& job);
 // Creates the pod of the record's coordinator, which does not exist, under a term that no pod has had.
 absl::Status CreateCoordinator(Pass& pass, const TrainingJob& job);
 // Creates the second pod when the coordinator's own will be lost.

@@ -305,7 +305,7 @@ struct FakeCluster::Hand {
   }
   Answer operator()(const SuspendTraining&) const {
     SuspendTraining::Outcome outcome{int64_t{42}, nullptr};
-    if (cluster.Talks()) {
+    if (cluster.TalksToLeader()) {
       cluster.coordinator_->observation.phase = JobPhase::kSuspended;
       outcome.observed = std::make_shared<const Observation>(cluster.coordinator_->observation);
     } else {

@@ -161,6 +161,7 @@ class FakeCluster {
   std::string leader_pod() const;
   void TakeOver(const std::string& leader);
   bool Obeys(const kube::Object& member) const;
+  bool TalksToLeader() const;  // and not to a coordinator that has handed the job over
   // True when the operator is connected with the token that the coordinator knows.
   bool Talks() const { return coordinator_ && connection_ && connection_->token == coordinator_->token; }
   bool Runs(const std::string& member) const;

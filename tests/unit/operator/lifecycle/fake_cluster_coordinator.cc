@@ -44,6 +44,12 @@ std::string FakeCluster::leader_pod() const {
   return leader;
 }
 
+bool FakeCluster::TalksToLeader() const {
+  const auto leader = pods_.find(leader_pod());
+  if (!Talks() || leader == pods_.end()) return false;
+  return connection_->address.starts_with(kube::Object(leader->second).String("/status/podIP") + ":");
+}
+
 bool FakeCluster::Obeys(const kube::Object& member) const {
   return CoordinatorOf(member) == connection_->address || !member.annotation(kCoordinatorTermAnnotation).empty();
 }

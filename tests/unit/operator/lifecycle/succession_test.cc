@@ -42,6 +42,13 @@ class SuccessionTest : public testing::Test {
                                                 {"state", {{"running", Json::object()}}},
                                                 {"lastState", {{"terminated", {{"exitCode", code}}}}}}})}};
   }
+  void ExpectSuspendedWithACheckpoint() {
+    cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+    ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+    EXPECT_EQ(cluster_.Reason(kSuspendedCondition), "True/Suspended") << cluster_.trace();
+    EXPECT_EQ(cluster_.Message(kSuspendedCondition), "checkpoint at step 42") << cluster_.trace();
+    EXPECT_THAT(cluster_.pod_names(), IsEmpty());
+  }
   void ExpectMoved(int restarts, const char* leader) {
     ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
     EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted") << cluster_.trace();
@@ -207,6 +214,47 @@ TEST_F(SuccessionTest, ACoordinatorWhoseDeletionNobodySawGetsANewTerm) {
   cluster_.DeletePod(kFirst);
   ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
   EXPECT_EQ(cluster_.stored_plan()->coordinator_term, 3);
+}
+
+TEST_F(SuccessionTest, ADrainedNodeThatDiesDoesNotHoldTheJob) {
+  cluster_.noticed_nodes = {"control-0"};
+  cluster_.nodes_not_ready = {"control-0"};
+  cluster_.Pass();
+  cluster_.Advance(cluster_.options.schedule_window);
+  ExpectMoved(1, kSecond);
+}
+
+TEST_F(SuccessionTest, TheOneThatHasTheJobIsAskedToSuspend) {
+  cluster_.noticed_nodes = {"control-0"};
+  cluster_.Pass();
+  StepUntilHandedOver();
+  ExpectSuspendedWithACheckpoint();
+}
+
+// It has handed the job over, and did not end yet.
+TEST_F(SuccessionTest, ASuspensionDuringAHandOverAsksTheSuccessor) {
+  cluster_.noticed_nodes = {"control-0"};
+  cluster_.Pass();
+  cluster_.TerminatePod(kFirst, base::seconds(25));
+  ExpectSuspendedWithACheckpoint();
+}
+
+TEST_F(SuccessionTest, ASuspensionAfterTheFormerOneHasLeftWaitsForTheSuccessor) {
+  cluster_.noticed_nodes = {"control-0"};
+  cluster_.Pass();
+  cluster_.DeletePod(kFirst);
+  ExpectSuspendedWithACheckpoint();
+}
+
+TEST_F(SuccessionTest, ASuspensionDoesNotWaitForASuccessorForEver) {
+  cluster_.noticed_nodes = {"control-0"};
+  cluster_.coordinator_has_node = false;
+  cluster_.Pass();
+  cluster_.DeletePod(kFirst);
+  cluster_.SetSpec({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kSuspendedCondition), "True/Suspended") << cluster_.trace();
+  EXPECT_THAT(cluster_.pod_names(), IsEmpty());
 }
 
 // The node dies after a restart has deleted the pods, and before its kubelet confirms it.
