@@ -10,6 +10,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/succession.h"
@@ -68,32 +69,6 @@ std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) 
   return ReasonOf(worst->kind);
 }
 
-// The same plan, with the disrupted pods elsewhere.
-// False: the units are not available.
-absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
-  PlanRecord record = *pass.memory.planning.record;
-  const int64_t from = record.plan.generation;
-  record.plan.generation = NextGeneration(pass);
-  record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
-  record.reason = reason;
-  record.fallback = FallbackOf(pass);
-  MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
-  if (!reserved) return false;
-  MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  PlanningState::Reserved& units = pass.memory.planning.reserved;
-  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
-  FillPlanStatus(pass);
-  const std::string sentence = fmt::format(
-      "from generation {} to generation {}: the same plan, {} of its {} pods "
-      "elsewhere",
-      from, record.plan.generation, count, record.slots.size());
-  pass.Event("PlanAccepted", reason + ": " + sentence);
-  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
-  pass.Publish(CountReplan{reason});
-  pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
-  return true;
-}
-
 bool CanMove(JobPhase phase) {
   return phase == JobPhase::kTraining || phase == JobPhase::kPreparing || phase == JobPhase::kRecovering ||
          phase == JobPhase::kWaiting;
@@ -144,7 +119,32 @@ std::vector<MemberSlot> StayingSlots(Pass& pass) {
   for (const Disrupted& each : DisruptedMembers(pass)) {
     std::erase_if(staying, [&](const MemberSlot& slot) { return slot.member == each.pod->key().name; });
   }
+  std::erase_if(staying, [&](const MemberSlot& slot) { return IsNameLost(pass, slot.member); });
   return staying;
+}
+
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
+  PlanRecord record = *pass.memory.planning.record;
+  const int64_t from = record.plan.generation;
+  record.plan.generation = NextGeneration(pass);
+  record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
+  record.reason = reason;
+  record.fallback = FallbackOf(pass);
+  MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
+  if (!reserved) return false;
+  MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
+  PlanningState::Reserved& units = pass.memory.planning.reserved;
+  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
+  FillPlanStatus(pass);
+  const std::string sentence = fmt::format(
+      "from generation {} to generation {}: the same plan, {} of its {} pods "
+      "elsewhere",
+      from, record.plan.generation, count, record.slots.size());
+  pass.Event("PlanAccepted", reason + ": " + sentence);
+  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
+  pass.Publish(CountReplan{reason});
+  pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
+  return true;
 }
 
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {

@@ -348,6 +348,9 @@ int64_t NextGeneration(const Pass& pass) {
 std::vector<std::string> PodNames(const Pass& pass) {
   std::vector<std::string> names;
   for (const auto& [name, pod] : pass.world.pods) names.push_back(name);
+  for (const auto& [name, is_lost] : pass.memory.members.occupied) {
+    if (is_lost) names.push_back(name);
+  }
   return names;
 }
 

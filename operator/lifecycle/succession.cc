@@ -82,9 +82,10 @@ absl::Status TakeOver(Pass& pass, const TrainingJob& job, const std::string& mes
 absl::Status CreatePodWithTerm(Pass& pass, const TrainingJob& job, const std::string& name, int64_t term,
                                NodeChoice nodes) {
   pass.memory.succession.unused_term = 0;  // also when the answer is an error, the pod may exist
-  MEDLEY_RETURN_IF_ERROR(CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker, name, term)}, nodes));
-  if (pass.memory.members.refused.contains(name)) pass.memory.succession.unused_term = term;
-  return absl::OkStatus();
+  const absl::Status created = CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker, name, term)}, nodes);
+  const MembersState& state = pass.memory.members;
+  if (state.refused.contains(name) || state.occupied.contains(name)) pass.memory.succession.unused_term = term;
+  return created;
 }
 
 }  // namespace
@@ -110,8 +111,9 @@ bool Follows(const Pass& pass, const kube::Object& member) {
 
 void RenewCoordinator(Pass& pass, const TrainingJob& job, PlanRecord& record) {
   record.coordinator_term = NextTerm(pass);
-  const kube::ObjectPtr named = pass.Pod(record.CoordinatorPodName(job.name()));
-  if (named != nullptr && IsLost(pass, *named)) {
+  const std::string name = record.CoordinatorPodName(job.name());
+  const kube::ObjectPtr named = pass.Pod(name);
+  if (named != nullptr ? IsLost(pass, *named) : IsNameLost(pass, name)) {
     record.coordinator_pod = CoordinatorName(job.name(), record.coordinator_term);
   }
 }
@@ -185,7 +187,8 @@ absl::Status CreateCoordinator(Pass& pass, const TrainingJob& job) {
     return absl::OkStatus();
   }
   PlanRecord record = *pass.memory.planning.record;
-  if (record.coordinator_term != pass.memory.succession.unused_term) {
+  const std::string name = record.CoordinatorPodName(job.name());
+  if (record.coordinator_term != pass.memory.succession.unused_term || IsNameLost(pass, name)) {
     RenewCoordinator(pass, job, record);
     MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   }
@@ -197,8 +200,9 @@ absl::Status EnsureSuccessor(Pass& pass, const TrainingJob& job) {
   PlanRecord record = *pass.memory.planning.record;
   const kube::ObjectPtr successor = Successor(pass);
   if (CanLead(pass, successor)) return absl::OkStatus();
-  const bool is_new =
-      successor == nullptr && record.successor_term > 0 && record.successor_term == pass.memory.succession.unused_term;
+  const bool is_new = successor == nullptr && record.successor_term > 0 &&
+                      record.successor_term == pass.memory.succession.unused_term &&
+                      !IsNameLost(pass, record.successor_pod);
   if (!is_new) {
     const kube::ObjectPtr pod = pass.Pod(record.CoordinatorPodName(job.name()));
     if (pod == nullptr || WorkerHasEnded(*pod) || pod->String("/spec/nodeName").empty()) return absl::OkStatus();

@@ -89,6 +89,7 @@ class FakeCluster {
   // What another client does to an object of the job, as in ("Service", "adult-coordinator").
   void EraseObject(const std::string& kind, const std::string& name) { objects_.erase(kind + "/" + name); }
   void PutObject(const std::string& kind, const kube::Json& object) { Store(kind, object); }
+  void PutPod(const std::string& name, const kube::Json& pod) { pods_[name] = pod; }
   void EditObject(const std::string& kind, const std::string& name, const kube::Json& merge_patch);
   const kube::Json* FindObject(const std::string& kind, const std::string& name) const;  // null: it does not exist
   void DeletePod(const std::string& name);                                               // at once

@@ -246,7 +246,7 @@ TEST_F(SuccessionTest, ASuspensionAfterTheFormerOneHasLeftWaitsForTheSuccessor) 
   ExpectSuspendedWithACheckpoint();
 }
 
-TEST_F(SuccessionTest, ASuspensionDoesNotWaitForASuccessorForEver) {
+TEST_F(SuccessionTest, ASuspensionWaitsForASuccessorOnlySoLong) {
   cluster_.noticed_nodes = {"control-0"};
   cluster_.coordinator_has_node = false;
   cluster_.Pass();
@@ -255,6 +255,27 @@ TEST_F(SuccessionTest, ASuspensionDoesNotWaitForASuccessorForEver) {
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
   EXPECT_EQ(cluster_.Reason(kSuspendedCondition), "True/Suspended") << cluster_.trace();
   EXPECT_THAT(cluster_.pod_names(), IsEmpty());
+}
+
+// Of a job that was deleted and created again; no kubelet confirms that its pods have ended.
+TEST(EarlierJobTest, PodsOnADeadNodeDoNotHoldAJobOfTheSameName) {
+  FakeCluster cluster;
+  cluster.hung_pods = {kFirst, kSecond, "adult-0-a-0"};
+  for (const std::string& name : cluster.hung_pods) {
+    const Json owner = {{"kind", "TrainingJob"}, {"name", "adult"}, {"uid", "job-0"}, {"controller", true}};
+    cluster.PutPod(name, {{"kind", "Pod"},
+                          {"metadata",
+                           {{"name", name}, {"namespace", "ml"}, {"uid", "old-" + name}, {"ownerReferences", {owner}}}},
+                          {"spec", {{"nodeName", "dead"}}},
+                          {"status", {{"phase", "Running"}}}});
+    cluster.TerminatePod(name, base::seconds(30));
+  }
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->CoordinatorPodName("adult"), "adult-coordinator-3");
+  const PlanRecord plan = *cluster.stored_plan();
+  for (const MemberSlot& slot : plan.slots) EXPECT_NE(slot.member, "adult-0-a-0");
+  EXPECT_TRUE(cluster.HasEvent("FailedCreatePod", "Pod adult-0-a-0 of an earlier job")) << cluster.trace();
+  EXPECT_THAT(cluster.violations(), IsEmpty());
 }
 
 // The node dies after a restart has deleted the pods, and before its kubelet confirms it.
