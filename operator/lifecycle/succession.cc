@@ -141,7 +141,7 @@ absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, cons
   const bool has_successor = CanLead(pass, Successor(pass));
   if (pod == nullptr) {
     if (has_successor) {  // deleted before this operator saw how it ended
-      return move(fmt::format("pod {} has left, and {} leads the job", record.CoordinatorPodName(job.name()),
+      return move(fmt::format("pod {} has left, and {} takes over the job", record.CoordinatorPodName(job.name()),
                               record.successor_pod));
     }
     if (record.coordinator_uid.empty()) return false;  // CreateCoordinator

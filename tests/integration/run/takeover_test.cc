@@ -181,6 +181,10 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
   absl::StatusOr<kube::Object> Pod(const std::string& name) {
     return client_->Get(kube::resources::Pods(), {"default", name});
   }
+  bool Runs(const std::string& name) {
+    const auto pod = Pod(name);
+    return pod.ok() && pod->String("/status/phase") == "Running";
+  }
   std::map<std::string, std::string> MemberUids() {
     std::map<std::string, std::string> uids;
     const auto pods = client_->List(kube::resources::Pods(), {.ns = "default"});
@@ -248,8 +252,10 @@ TEST_F(TakeoverTest, TheCoordinatorLeavesADrainedNodeWhileTheMembersTrainOn) {
   const std::map<std::string, std::string> members = MemberUids();
   ASSERT_FALSE(members.empty());
   const int64_t generation = Status().plan->generation;
-  // As kubectl drain does.
+  // As kubectl drain does. The first one leads on for 25 s at most, so the second one is started before, however slow
+  // this machine is.
   PatchNode(node, {{"spec", {{"unschedulable", true}}}});
+  ASSERT_TRUE(Eventually([&] { return Runs("job-coordinator-2"); })) << "no second one";
   ASSERT_THAT(client_->Delete(kube::resources::Pods(), {"default", "job-coordinator"}, {.grace_period_seconds = 30}),
               IsOk());
   ASSERT_TRUE(Eventually([&] { return kube::IsNotFound(Pod("job-coordinator").status()); })) << "it has not left";
