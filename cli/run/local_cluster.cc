@@ -85,6 +85,8 @@ absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::pat
 
 absl::Status LocalCluster::StartScheduler() {
   const auto ports = options_.run_folder / "scheduler.ports";
+  std::error_code absent;
+  std::filesystem::remove(ports, absent);  // of an earlier run in this folder, whose ports no one listens on
   std::vector<std::string> arguments = {"--grpc-listen", "127.0.0.1:0",  "--rest-listen",  "127.0.0.1:0",
                                         "--port-file",   ports.string(), "--poll-seconds", "0.2"};
   if (!options_.prices.empty()) {

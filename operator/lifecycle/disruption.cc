@@ -10,6 +10,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/succession.h"
@@ -68,8 +69,60 @@ std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) 
   return ReasonOf(worst->kind);
 }
 
-// The same plan, with the disrupted pods elsewhere.
-// False: the units are not available.
+bool CanMove(JobPhase phase) {
+  return phase == JobPhase::kTraining || phase == JobPhase::kPreparing || phase == JobPhase::kRecovering ||
+         phase == JobPhase::kWaiting;
+}
+
+// Whether the coordinator must be notified now that the pod leaves. `noticed`: since when its loss is certain, by UID.
+bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::SteadyTime>& noticed) {
+  if (pod.deleting()) return true;
+  const auto notice = NoticeFor(pass, pod);
+  if (!notice || !notice->certain) return false;
+  const auto& before = pass.memory.disruption.noticed_since;
+  const auto known = before.find(pod.uid());
+  const base::SteadyTime since = known == before.end() ? pass.world.steady : known->second;
+  noticed[pod.uid()] = since;
+  const base::nanoseconds left = since + pass.options.notice_patience - pass.world.steady;
+  if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
+  return left <= base::nanoseconds(0);
+}
+
+// The node has not been ready for some time. This outweighs a notice: a node that is drained dies as any other.
+bool IsDead(Pass& pass, const std::string& node) {
+  auto& not_ready = pass.memory.disruption.not_ready_since;
+  if (!pass.world.nodes_not_ready.contains(node)) {
+    not_ready.erase(node);
+    return false;
+  }
+  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
+  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
+  if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
+  return left <= base::nanoseconds(0);
+}
+
+}  // namespace
+
+std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
+  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
+  const std::string node = pod.String("/spec/nodeName");
+  if (IsDead(pass, node)) return Notice{Notice::Kind::kLost, true, "not ready"};
+  const auto of_node = pass.world.node_notices.find(node);
+  if (of_node != pass.world.node_notices.end()) return of_node->second;
+  if (auto notice = PodNoticeOf(pod)) return notice;
+  if (pod.deleting()) return NoticeOfDeletion(pass, pod);
+  return std::nullopt;
+}
+
+std::vector<MemberSlot> StayingSlots(Pass& pass) {
+  std::vector<MemberSlot> staying = pass.memory.planning.record->slots;
+  for (const Disrupted& each : DisruptedMembers(pass)) {
+    std::erase_if(staying, [&](const MemberSlot& slot) { return slot.member == each.pod->key().name; });
+  }
+  std::erase_if(staying, [&](const MemberSlot& slot) { return IsNameLost(pass, slot.member); });
+  return staying;
+}
+
 absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
   PlanRecord record = *pass.memory.planning.record;
   const int64_t from = record.plan.generation;
@@ -92,54 +145,6 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
   pass.Publish(CountReplan{reason});
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
   return true;
-}
-
-bool CanMove(JobPhase phase) {
-  return phase == JobPhase::kTraining || phase == JobPhase::kPreparing || phase == JobPhase::kRecovering ||
-         phase == JobPhase::kWaiting;
-}
-
-// Whether the coordinator must be notified now that the pod leaves. `noticed`: since when its loss is certain, by UID.
-bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::SteadyTime>& noticed) {
-  if (pod.deleting()) return true;
-  const auto notice = NoticeFor(pass, pod);
-  if (!notice || !notice->certain) return false;
-  const auto& before = pass.memory.disruption.noticed_since;
-  const auto known = before.find(pod.uid());
-  const base::SteadyTime since = known == before.end() ? pass.world.steady : known->second;
-  noticed[pod.uid()] = since;
-  const base::nanoseconds left = since + pass.options.notice_patience - pass.world.steady;
-  if (left > base::nanoseconds(0)) pass.RequeueAfter(left);
-  return left <= base::nanoseconds(0);
-}
-
-}  // namespace
-
-std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
-  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
-  const std::string node = pod.String("/spec/nodeName");
-  const auto of_node = pass.world.node_notices.find(node);
-  if (of_node != pass.world.node_notices.end()) return of_node->second;
-  if (auto notice = PodNoticeOf(pod)) return notice;
-  if (pod.deleting()) return NoticeOfDeletion(pass, pod);
-  auto& not_ready = pass.memory.disruption.not_ready_since;
-  if (!pass.world.nodes_not_ready.contains(node)) {
-    not_ready.erase(node);
-    return std::nullopt;
-  }
-  const auto [since, fresh] = not_ready.emplace(node, pass.world.steady);
-  const base::nanoseconds left = since->second + pass.options.schedule_window - pass.world.steady;
-  if (left <= base::nanoseconds(0)) return Notice{Notice::Kind::kLost, true, "not ready"};
-  pass.RequeueAfter(left);
-  return std::nullopt;
-}
-
-std::vector<MemberSlot> StayingSlots(Pass& pass) {
-  std::vector<MemberSlot> staying = pass.memory.planning.record->slots;
-  for (const Disrupted& each : DisruptedMembers(pass)) {
-    std::erase_if(staying, [&](const MemberSlot& slot) { return slot.member == each.pod->key().name; });
-  }
-  return staying;
 }
 
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
@@ -171,9 +176,11 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   });
   bool crowded = false;  // no unit is free beside those that will be lost
   if (can_relocate && PlanFits(pass, choice.pools)) {
-    if (pass.Lasts(pass.memory.planning.after_refusal)) return false;
-    MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
-    if (relocated) return true;
+    // While the pause after a refusal lasts, another plan may still fit: pods on a dead node hold their units.
+    if (!pass.Lasts(pass.memory.planning.after_refusal)) {
+      MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
+      if (relocated) return true;
+    }
     crowded = true;
   }
   if (!job.elasticity.enabled) return false;

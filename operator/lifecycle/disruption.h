@@ -40,6 +40,10 @@ std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod);
 // Returns true if a plan without the nodes that are about to be lost was accepted.
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);
 
+// Gives the disrupted members of the plan, and those whose name is lost, other pods. `count`: of them. False: the units
+// are not available.
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count);
+
 // The slots of the plan whose pods are not disrupted: another plan may keep them.
 std::vector<MemberSlot> StayingSlots(Pass& pass);
 

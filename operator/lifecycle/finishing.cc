@@ -17,6 +17,7 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
+constexpr base::nanoseconds kCoordinatorRetry = base::seconds(1);
 
 bool IsSuspending(const JobStatus& status) {
   const Condition* suspended = status.conditions.Find(kSuspendedCondition);
@@ -34,20 +35,47 @@ absl::StatusOr<bool> StoreSuspending(Pass& pass) {
   return is_stored();
 }
 
+// The coordinator cannot be asked now, but soon: it is starting, after a hand-over or in place.
+absl::StatusOr<bool> WaitsForCoordinator(Pass& pass, const TrainingJob& job) {
+  if (!pass.memory.planning.record || !MayLead(pass, job)) return false;
+  JobStatus& status = pass.memory.status.current;
+  if (!status.conditions.IsTrue(kRunningCondition)) return false;
+  MEDLEY_ASSIGN_OR_RETURN(const bool stored, StoreSuspending(pass));
+  pass.RequeueAfter(kCoordinatorRetry);
+  if (!stored) return true;
+  const std::string& since = status.conditions.Find(kSuspendedCondition)->last_transition_time;
+  return SecondsSince(since, pass.world.now) < base::ToSeconds(pass.options.suspend_timeout);
+}
+
 // The checkpoint, and the conditions.
 // False: the coordinator has not answered yet.
 absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
   std::string what =
       IsSuspending(pass) ? "the coordinator has ended, after its last checkpoint" : "nothing was running";
-  // An operator that has just started is not connected yet.
-  if (pass.memory.planning.record) MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
-  if (!pass.coordinator.empty()) {
+  if (pass.memory.planning.record) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool moved, PromoteSuccessor(pass, job, false));
+    if (moved) return false;
+    // An operator that has just started is not connected yet.
+    MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
+  }
+  if (pass.coordinator.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool waits, WaitsForCoordinator(pass, job));
+    if (waits) return false;
+  } else {
     MEDLEY_ASSIGN_OR_RETURN(const bool stored, StoreSuspending(pass));
     if (!stored) return false;
     MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Answer outcome,
                             pass.Ask(SuspendTraining{"spec.runPolicy.suspend", pass.options.suspend_timeout}));
     if (!outcome) return false;
     MEDLEY_RETURN_IF_ERROR(CheckStaleLeader(pass, outcome->step.status(), "suspend the job"));
+    if (!outcome->step.ok()) {
+      MEDLEY_ASSIGN_OR_RETURN(const bool moved, PromoteSuccessor(pass, job, true));
+      if (moved) return false;
+    }
+    if (absl::IsUnavailable(outcome->step.status())) {
+      MEDLEY_ASSIGN_OR_RETURN(const bool waits, WaitsForCoordinator(pass, job));
+      if (waits) return false;
+    }
     what = outcome->step.ok()
                ? fmt::format("checkpoint at step {}", *outcome->step)
                : "no checkpoint could be taken, so the last one counts: " + base::Message(outcome->step.status());

@@ -6,6 +6,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/pods.h"
+#include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
@@ -124,6 +125,12 @@ absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
   std::vector<MemberSlot> missing;
   std::vector<kube::ObjectPtr> deletions;
   const std::vector<MemberSlot> slots = pass.memory.planning.record->slots;
+  const auto lost = std::count_if(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
+    return pass.Pod(slot.member) == nullptr && IsNameLost(pass, slot.member);
+  });
+  if (lost > 0 && !ending) {
+    return Relocate(pass, job, ReasonOf(Notice::Kind::kLost), static_cast<size_t>(lost)).status();
+  }
   for (const MemberSlot& slot : slots) {
     const kube::ObjectPtr pod = pass.Pod(slot.member);
     if (pod == nullptr) {

@@ -22,6 +22,7 @@
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/spending.h"
 #include "operator/lifecycle/status.h"
+#include "operator/lifecycle/succession.h"
 #include "operator/lifecycle/units.h"
 
 namespace medley::ops::lifecycle {
@@ -35,6 +36,7 @@ struct Memory {
   PlanningState planning;
   PlacementState placement;
   RunningState running;
+  SuccessionState succession;
   MembersState members;
   DisruptionState disruption;
   ReplanningState replanning;

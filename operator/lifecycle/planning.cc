@@ -146,6 +146,21 @@ absl::Status BeginFirstPlan(Pass& pass, const TrainingJob& job, int64_t turn) {
   return PursueFirstPlan(pass, job, std::move(search));
 }
 
+int64_t WrittenTerm(const Pass& pass) {
+  return JobStatus::FromJson(pass.memory.status.written->Unpack()).coordinator_term;
+}
+
+// Until then the stored plan alone has it.
+absl::Status KeepNewestTerm(Pass& pass) {
+  const int64_t newest = pass.memory.status.current.coordinator_term;
+  if (WrittenTerm(pass) >= newest) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
+  if (WrittenTerm(pass) >= newest) return absl::OkStatus();
+  return base::Unavailable(
+      "delete the plan of {}: its status, which keeps the coordinator's number, is not written yet",
+      pass.object.key().ToString());
+}
+
 }  // namespace
 
 absl::Status ReadStoredPlan(Pass& pass) {
@@ -163,6 +178,9 @@ absl::Status ReadStoredPlan(Pass& pass) {
     return absl::OkStatus();
   }
   state.record = *std::move(record);
+  // The operator that stored it may have ended before it wrote the status, which outlives the plan.
+  int64_t& newest = pass.memory.status.current.coordinator_term;
+  newest = std::max({newest, state.record->coordinator_term, state.record->successor_term});
   return absl::OkStatus();
 }
 
@@ -235,7 +253,10 @@ absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& rec
     state.record.reset();
     if (outcome.plan_of_other != nullptr) state.record = *outcome.plan_of_other;
   }
-  if (!outcome.status.ok()) return outcome.status;
+  if (!outcome.status.ok()) {
+    pass.memory.succession.unused_term = 0;  // another operator may have given it to a pod
+    return outcome.status;
+  }
   state.record = record;
   return absl::OkStatus();
 }
@@ -249,6 +270,7 @@ absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::str
 
 absl::Status DeletePlan(Pass& pass) {
   if (!pass.memory.planning.record) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(KeepNewestTerm(pass));
   const kube::Key key{pass.object.key().ns, PlanConfigMapName(pass.object.key().name)};
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
                           pass.Ask(DeleteObject{kube::resources::ConfigMaps(), key, std::nullopt, ""}));
@@ -326,6 +348,9 @@ int64_t NextGeneration(const Pass& pass) {
 std::vector<std::string> PodNames(const Pass& pass) {
   std::vector<std::string> names;
   for (const auto& [name, pod] : pass.world.pods) names.push_back(name);
+  for (const auto& [name, is_lost] : pass.memory.members.occupied) {
+    if (is_lost) names.push_back(name);
+  }
   return names;
 }
 

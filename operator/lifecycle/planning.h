@@ -74,6 +74,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass);
 // A generation that no plan or recovery of this job has had.
 int64_t NextGeneration(const Pass& pass);
+// Names that no new pod can get.
 std::vector<std::string> PodNames(const Pass& pass);
 
 }  // namespace medley::ops::lifecycle

@@ -9,6 +9,7 @@
 #include "operator/api/resources.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/succession.h"
 #include "operator/records/profile_store.h"
 
 namespace medley::ops::lifecycle {
@@ -27,11 +28,24 @@ bool IsQuotaRefusal(const absl::Status& status) {
          (why.find("exceeded quota") != std::string::npos || why.find("failed quota") != std::string::npos);
 }
 
+void HandleLostName(Pass& pass, const kube::Object& existing) {
+  pass.memory.members.occupied[existing.key().name] = true;
+  pass.Warning(
+      "FailedCreatePod",
+      fmt::format("Pod {} of an earlier job was deleted, but its node {} does not confirm it: the job gives its "
+                  "own pod another name.",
+                  existing.key().name, existing.String("/spec/nodeName")));
+}
+
 absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
   pass.RequeueAfter(kExistingPodRetry);
   MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> existing,
                           pass.Ask(GetObject{kube::resources::Pods(), pod.key()}));
-  if (!existing.ok() || existing->deleting()) return absl::OkStatus();  // a later pass creates it
+  if (!existing.ok()) return absl::OkStatus();  // a later pass creates it
+  if (existing->deleting()) {
+    if (IsLost(pass, *existing)) HandleLostName(pass, *existing);
+    return absl::OkStatus();
+  }
   const auto owner = existing->controller();
   if (owner && owner->uid == pass.object.uid()) return absl::OkStatus();  // the cache is behind
   const std::string whose = owner ? owner->kind + " " + owner->name : "no controller";
@@ -43,8 +57,12 @@ absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
 absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Status& made) {
   auto& refused = pass.memory.members.refused;
   refused.erase(pod.key().name);
+  pass.memory.members.occupied.erase(pod.key().name);
   if (made.ok()) return absl::OkStatus();
-  if (kube::IsAlreadyExists(made)) return HandleExistingPod(pass, pod);
+  if (kube::IsAlreadyExists(made)) {
+    pass.memory.members.occupied[pod.key().name] = false;
+    return HandleExistingPod(pass, pod);
+  }
   if (made.code() != absl::StatusCode::kPermissionDenied && made.code() != absl::StatusCode::kInvalidArgument) {
     return base::Annotate(made, "create pod " + pod.key().ToString());
   }
@@ -72,6 +90,11 @@ absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice
     if (first_error.ok()) first_error = handled;
   }
   return first_error;
+}
+
+bool IsNameLost(const Pass& pass, const std::string& name) {
+  const auto occupied = pass.memory.members.occupied.find(name);
+  return occupied != pass.memory.members.occupied.end() && occupied->second;
 }
 
 absl::Status DeletePod(Pass& pass, const kube::Object& pod) {

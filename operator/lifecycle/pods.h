@@ -20,6 +20,9 @@ enum class NodeChoice { kAny, kAvoidNoticed };
 // tried. Names are deterministic: a pod that exists already is this job's, terminating, or another user's.
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes = NodeChoice::kAny);
 
+// A pod that is not this job's, or that the cache does not show, has the name and does not end.
+bool IsNameLost(const Pass& pass, const std::string& name);
+
 absl::Status DeletePod(Pass& pass, const kube::Object& pod);
 absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods);
 enum class WhichPods { kAll, kRunning };

@@ -6,7 +6,6 @@
 #include "common/base/status.h"
 #include "common/model/leader_term.h"
 #include "operator/api/resources.h"
-#include "operator/builders/pods.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/feedback.h"
 #include "operator/lifecycle/lost_token.h"
@@ -41,8 +40,7 @@ absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job
   const std::string name = record.CoordinatorPodName(job.name());
   const kube::ObjectPtr pod = pass.Pod(name);
   if (pod == nullptr) {
-    MEDLEY_RETURN_IF_ERROR(
-        CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker, name, record.coordinator_term)}));
+    MEDLEY_RETURN_IF_ERROR(CreateCoordinator(pass, job));
     return std::string();
   }
   const std::string address = AddressOf(pass, *pod);
@@ -127,7 +125,9 @@ bool IsInForce(const Pass& pass) {
 
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
   const kube::ObjectPtr pod = pass.Pod(pass.memory.planning.record->CoordinatorPodName(job.name()));
-  const std::string address = pod == nullptr ? "" : AddressOf(pass, *pod);
+  if (pod == nullptr || WorkerHasEnded(*pod) || IsLost(pass, *pod)) return absl::OkStatus();
+  const std::string ip = pod->String("/status/podIP");
+  const std::string address = ip.empty() ? "" : base::JoinHostPort(ip, pass.options.worker.listen_port);
   return address.empty() ? absl::OkStatus() : ConnectTo(pass, job, address);
 }
 

@@ -27,7 +27,8 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job);
 // True when the coordinator trains the plan in the memory, or a recovery of it, and prepares no other generation.
 bool IsInForce(const Pass& pass);
 
-// Connects to the coordinator if it runs; creates nothing. `pass.coordinator` stays empty without one.
+// Connects to the coordinator if it runs, also while its pod terminates; creates nothing. Without one,
+// `pass.coordinator` stays empty.
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job);
 
 // Disconnects from the coordinator, which is being replaced or stopped; its next process gets the plan again.

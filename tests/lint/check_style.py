@@ -23,6 +23,13 @@ FORBIDDEN = [
     (r"GTEST_SKIP|DISABLED_", "a test runs or fails", []),
     (r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", "a TODO names an issue: TODO(#5)", []),
 ]
+TESTS = ("tests/unit/", "tests/integration/")
+# pattern, why: in tests only
+FORBIDDEN_IN_TESTS = [
+    (r"\bremove_all\(", "base::RemoveTempDir, which does not throw when an abandoned thread still writes"),
+    (r"(EXPECT|ASSERT)_L[TE]\([^;]*(Steady\(\)|_clock::now\(\))\s*-",
+     "how long it takes depends on the machine's other work: let it wait longer than a test may last instead"),
+]
 
 
 def main():
@@ -60,6 +67,9 @@ def main():
             code = line.split("//")[0] if "TODO" not in line else line
             for pattern, why, allowed in FORBIDDEN:
                 if re.search(pattern, code) and not any((path + "/").startswith(a + "/") for a in allowed):
+                    problems.append(f"{path}:{number}: {why}: {line.strip()[:80]}")
+            for pattern, why in FORBIDDEN_IN_TESTS if path.startswith(TESTS) else []:
+                if re.search(pattern, code):
                     problems.append(f"{path}:{number}: {why}: {line.strip()[:80]}")
     for folder in sorted(folders):
         if "testing" in folder or not any(n.startswith(folder + "/") and n.endswith((".cc", ".h")) and

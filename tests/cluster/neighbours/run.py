@@ -3,169 +3,192 @@
 
   run.py [--keep] [--jobs N] [--epochs N] [--out FOLDER]
 
-The jobs have three priorities. A fifth pool is broken. While the jobs run, a node is drained, the operator's leader is killed, and a node dies whose Node object stays. All jobs must be Complete,
-each sample of each epoch trained exactly once, and no pool over its limit at any sampled moment (10 Hz).
+The jobs have three priorities. One is in a namespace in which a webhook injects sidecars. A fifth pool is broken. While the
+jobs run, a node is drained, the operator's leader is killed, and a node dies whose Node object stays. All jobs must be
+Complete, each sample of each epoch trained exactly once, no pool over its limit at any sampled moment (10 Hz), and the pods
+deleted at the end.
 
-Prints one line of JSON. Exit status and environment: as scenario/run.py.
+Prints a table. Exit status and environment: as scenario/run.py.
 """
 import argparse
 import json
 import os
-import signal
+import subprocess
 import sys
 import time
-
-import yaml
+from datetime import datetime
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/../scenario"]
 import failures  # noqa: E402
+import faults  # noqa: E402
+import objects  # noqa: E402
 import world  # noqa: E402
 from job import NAMESPACE, Job  # noqa: E402
-from kube import CORE, MEDLEY, ApiError, Failure, eventually, require  # noqa: E402
+from kube import CORE, ApiError, Failure, eventually, require  # noqa: E402
+from mesh import Mesh  # noqa: E402
 from sampler import Sampler  # noqa: E402
 
-PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
-DRAINED, DEAD = "node4", "node3"  # of the types new-reserved and new-spot
-PATIENCE = 2400  # seconds for all jobs
+# A dead node is noticed after 12 s instead of 50 s, and its pods are marked for deletion after 3 s more instead of 300 s.
+os.environ["MEDLEY_CONTROLLER_MANAGER_ARGS"] = "--node-monitor-grace-period=12s --node-monitor-period=2s"
+os.environ["MEDLEY_APISERVER_ARGS"] = ("--default-not-ready-toleration-seconds=3 "
+                                       "--default-unreachable-toleration-seconds=3")
+PATIENCE = 1200  # seconds for all jobs
+PROGRESS = 20  # seconds between two lines about the jobs
+
+
+class JobFailed(Exception):
+    """A job is Failed: waiting any longer is of no use."""
 
 
 def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def example():
-    with open(f"{world.ROOT}/examples/cluster/adult.yaml", encoding="utf-8") as f:
-        return [d for d in yaml.safe_load_all(f) if d]
-
-
-def pool(name, machines, limit, cpu, memory="1Gi"):
-    kind = {"old": ("old-1", "west", "spot"), "new-spot": ("new-1", "west", "spot"),
-            "new-reserved": ("new-1", "east", "reserved")}[machines]
-    return {"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": name},
-            "spec": {"class": "CPU", "unit": {"resources": {"cpu": cpu, "memory": memory}}, "limit": limit,
-                     "nodeSelector": {"medley.dev/resource-type": machines},
-                     "price": {"offering": {"provider": "example", "region": kind[1], "instanceType": kind[0],
-                                            "capacityType": kind[2]}}}}
-
-
-POOLS = [pool("a", "old", 2, "300m"), pool("b", "new-spot", 3, "300m"), pool("c", "new-reserved", 2, "300m"),
-         pool("d", "new-spot", 1, "200m"),
-         pool("broken", "new-spot", 4, "100m", memory="16Mi")]  # its profiler runs out of memory
-
-
-def job(index, epochs):
-    document = next(d for d in example() if d["kind"] == "TrainingJob")
-    document["metadata"] = {"name": f"n-{index}", "namespace": NAMESPACE}
-    spec = document["spec"]
-    spec["training"]["epochs"] = epochs
-    spec["profiling"] = {"wait": "20s"}  # the broken pool takes longer
-    spec["objective"] = {"minThroughput": 100, "maxUsdPerHour": "100"}
-    spec["elasticity"] = {"minUnits": 1 + index % 2, "maxUnits": 2, "replan": {"minSaving": "10%", "cooldown": "5s"}}
-    spec["resources"] = {}
-    spec["runPolicy"] = {"backoffLimit": 3, "cleanPodPolicy": "All",
-                         "schedulingPolicy": {"priorityClass": list(PRIORITIES)[index % 3]}}
-    # Coordinators run beside Medley's own pods; the pools place the other members.
-    spec["template"] = {"spec": {"nodeSelector": {"medley.dev/resource-type": "old"}}}
-    return document
-
-
-def create(kube, jobs, epochs):
-    classes = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
-                "preemptionPolicy": "Never"} for name, value in PRIORITIES.items()]
-    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(classes + POOLS))
-    for index in range(jobs):
-        kube.call("POST", f"{MEDLEY}/namespaces/{NAMESPACE}/trainingjobs", job(index, epochs))
-
-
-def running(all_jobs):
-    return [j for j in all_jobs if j.is_true("Running")]
-
-
 def complete(all_jobs):
     for each in all_jobs:
         failed = each.condition("Failed")
         if failed["status"] == "True":
-            raise SystemExit(f"{each.name} failed: {failed['message']}")
+            raise JobFailed(f"{each.name} failed: {failed['message']}")
     return [j for j in all_jobs if j.is_true("Complete")]
 
 
-def drain(kube):
-    kube.kubectl("cordon", DRAINED)
-    kube.kubectl("drain", DRAINED, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=150s", timeout=200)
-    kube.kubectl("uncordon", DRAINED)
+def wait_for_all(all_jobs, start):
+    said = [0.0]
 
-
-def kill_leader(kube):
-    operators = kube.items(f"{CORE}/namespaces/{world.SYSTEM}/pods", labelSelector="app.kubernetes.io/name=medley-operator")
-    holder = kube.get(failures.LEASE)["spec"]["holderIdentity"]
-    leader = next(p for p in operators if p["metadata"]["name"] in holder)
-    os.kill(failures.process_of(leader["metadata"]["name"]), signal.SIGKILL)
-
-
-def kill_node(kube):
-    """Kills all processes of a node. Its Node object, and the objects of its pods, stay."""
-    with open(f"{world.STATE}/pids/{DEAD}", encoding="utf-8") as f:
-        os.kill(int(f.read().split()[0]), signal.SIGKILL)
-    eventually(f"{DEAD} is not ready", 180, lambda: any(
-        c["type"] == "Ready" and c["status"] != "True" for c in kube.get(f"{CORE}/nodes/{DEAD}")["status"]["conditions"]))
-
-
-def disturb(kube, all_jobs):
-    """Each of the failures, when at least one job is running."""
-    steps = [("drain", drain), ("kill the leader", kill_leader), ("kill a node", kill_node)]
-    for name, step in steps:
-        eventually("jobs are running", 900, lambda: running(all_jobs) or len(complete(all_jobs)) == len(all_jobs), every=1)
-        say(f"{name}; running: {', '.join(j.name for j in running(all_jobs))}; complete: {len(complete(all_jobs))}")
-        step(kube)
+    def all_complete():
+        done = complete(all_jobs)
+        if time.monotonic() - said[0] > PROGRESS:
+            said[0] = time.monotonic()
+            names = {phase: [j.name for j in all_jobs if j.status().get("phase") == phase] for phase in
+                     sorted({j.status().get("phase", "") for j in all_jobs})}
+            say(f"{said[0] - start:5.0f} s  {names}")
+        return len(done) == len(all_jobs)
+    eventually("all jobs are Complete", PATIENCE, all_complete, every=2)
 
 
 def trained_once(each, epochs, samples):
     """Every sample of every epoch, the last one included."""
     finished = each.trained_once(samples)
     last = [s for s in each.steps() if s["data_epoch"] == each.steps()[-1]["data_epoch"]]
-    require(finished == epochs - 1, f"{each.name}: {finished} epochs before the last, not {epochs - 1}")
-    require(sum(s["count"] for s in last) == samples, f"{each.name}: the last epoch has not {samples} samples")
+    require(finished == epochs - 1, f"{finished} epochs before the last, not {epochs - 1}")
+    require(sum(s["count"] for s in last) == samples, f"the last epoch has not {samples} samples")
+
+
+def left_over(kube, all_jobs):
+    """The pods of the jobs and of their profilers that still exist, but for those on a node that is not ready."""
+    ready = {n["metadata"]["name"] for n in kube.items(f"{CORE}/nodes") if any(
+        c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"])}
+    return [p["metadata"]["name"] for j in all_jobs for p in j.pods() if p["spec"].get("nodeName") in ready | {None}]
+
+
+def check(kube, all_jobs, epochs, sampler, mesh):
+    """What is not as it must be; the first violation of each kind."""
+    violations = []
+
+    def hold(what, test):
+        try:
+            test()
+        except (Failure, OSError, IndexError) as error:
+            violations.append(f"{what}: {error}")
+    for each in all_jobs:
+        hold(each.name, lambda each=each: trained_once(each, epochs, failures.SAMPLES))
+    for pool, moments in sampler.over.items():
+        violations.append(f"pool {pool} was over its limit of {sampler.limits[pool]} in {len(moments)} samples: {moments[:3]}")
+    for role in ("coordinator", "trainer", "profiler"):
+        hold("sidecars", lambda role=role: require(mesh.injected[role], f"no {role} had any: {dict(mesh.injected)}"))
+    hold("pods", lambda: eventually("the jobs have no pods", 90, lambda: not left_over(kube, all_jobs) or
+                                    require(False, f"{left_over(kube, all_jobs)}")))
+    return violations
+
+
+def seconds_of(status):
+    """From a job's start to its end, as text."""
+    if "completionTime" not in status or "startTime" not in status:
+        return "-"
+    begin, end = (datetime.fromisoformat(status[key].replace("Z", "+00:00")) for key in ("startTime", "completionTime"))
+    return f"{(end - begin).total_seconds():.0f}"
+
+
+def samples_of(each):
+    try:
+        return sum(s["count"] for s in each.steps())
+    except OSError:  # it has not started
+        return 0
+
+
+def table(all_jobs, sampler, mesh, done_to_them, seconds):
+    print(f"{'job':<8}{'priority':<10}{'seconds':>8}{'samples':>9}{'switches':>10}{'recoveries':>12}{'restarts':>10}"
+          "  last plan")
+    for index, each in enumerate(all_jobs):
+        status = each.status()
+        switches = status.get("rescales", [])
+        print(f"{each.name:<8}{objects.priority(index):<10}{seconds_of(status):>8}{samples_of(each):>9}{len(switches):>10}"
+              f"{sum(1 for s in switches if s['recovery']):>12}{status.get('restarts', 0):>10}  "
+              f"{status.get('plan', {}).get('summary', '-')}{' (sidecars)' if each.namespace == objects.MESH else ''}")
+    print(f"\n{'pool':<8}{'limit':>8}{'most units':>12}{'samples over':>14}")
+    for pool, limit in sampler.limits.items():
+        print(f"{pool:<8}{limit:>8}{sampler.most.get(pool, 0):>12}{len(sampler.over.get(pool, [])):>14}")
+    print(f"\n{sampler.samples} samples, {sampler.rate():.1f} a second, at most {sampler.longest:.2f} s apart, "
+          f"{sampler.gaps} failed")
+    for at, what in done_to_them:
+        print(f"after {at:.0f} s: {what}")
+    print(f"pods with injected sidecars: {json.dumps(mesh.injected)}")
+    print(f"{sum(1 for j in all_jobs if j.is_true('Complete'))} of {len(all_jobs)} jobs Complete after {seconds:.0f} s", flush=True)
+
+
+def prepare():
+    kube = world.start_cluster()
+    world.run(f"{world.KUBERNETES}/load", *world.build_images(f"{world.ROOT}/build/cluster-images"))
+    # Without --max-profilers: units are small enough for all pools to be measured at once.
+    world.chart(kube, "install", objects.PRICES, "--create-namespace", "--set-json",
+                'operator.extraArgs=["--goal-window=3600", "--status-interval=2"]')
+    return kube
 
 
 def measure(arguments):
-    kube = world.start_cluster()
-    world.run(f"{world.KUBERNETES}/load", *world.build_images(f"{world.ROOT}/build/cluster-images"))
-    world.install(kube, {("old-1", "spot"): 0.01, ("new-1", "spot"): 0.02, ("new-1", "reserved"): 0.03})
-    checkpoints = world.make_volumes(kube)
-    start = time.monotonic()
-    create(kube, arguments.jobs, arguments.epochs)
-    all_jobs = [Job(kube, f"n-{i}", checkpoints) for i in range(arguments.jobs)]
-    with Sampler(kube) as sampler:
-        disturb(kube, all_jobs)
-        eventually("all jobs are Complete", PATIENCE, lambda: len(complete(all_jobs)) == len(all_jobs), every=2)
-    seconds = time.monotonic() - start
-    for each in all_jobs:
-        trained_once(each, arguments.epochs, failures.SAMPLES)
-    broken = kube.get(f"{MEDLEY}/resourcepools/broken")
-    profiled = next((c for c in broken["status"].get("conditions", []) if c["type"] == "Profiled"), {})
-    require(profiled.get("status") == "False", f"the broken pool does not say that it is: {profiled}")
-    out = {"jobs": len(all_jobs), "seconds": round(seconds, 1), "samplesOfPods": sampler.samples, "gaps": sampler.gaps,
-           "samplesOverALimit": len(sampler.over), "mostUnits": sampler.most, "limits": sampler.limits,
-           "restarts": {e.name: e.status().get("restarts", 0) for e in all_jobs}}
-    require(not sampler.over, f"pools over their limit: {sampler.over[:5]}")
-    print(json.dumps(out), flush=True)
+    kube = prepare()
+    checkpoints = objects.create_namespaces(kube)
+    with Mesh(kube, f"{world.STATE}/mesh") as mesh:
+        objects.create_pools(kube)
+        start, done_to_them = time.monotonic(), []
+        objects.create_jobs(kube, arguments.jobs, arguments.epochs)
+        all_jobs = [Job(kube, f"n-{i}", checkpoints, objects.namespace(i)) for i in range(arguments.jobs)]
+        with Sampler(kube) as sampler:
+            violations = []
+            try:
+                say(f"{time.monotonic() - start:5.0f} s  {faults.broken_pool(kube)}")
+                for name, fault in faults.FAULTS:
+                    what = fault(kube)
+                    done_to_them.append((time.monotonic() - start, f"{name}: {what}"))
+                    say(f"{time.monotonic() - start:5.0f} s  {done_to_them[-1][1]}")
+                wait_for_all(all_jobs, start)
+            except (Failure, JobFailed) as error:
+                violations.append(str(error))
+            seconds = time.monotonic() - start
+            violations += check(kube, all_jobs, arguments.epochs, sampler, mesh)
+        table(all_jobs, sampler, mesh, done_to_them, seconds)
+    require(not violations, "\n      ".join(violations))
 
 
 def report(folder):
     os.makedirs(folder, exist_ok=True)
     kube = world.Kube(world.STATE, f"{world.CACHE}/bin")
+    jobs = "medley.dev/job-name"
     for name, command in {
-            "jobs.yaml": ["-n", NAMESPACE, "get", "mtj", "-o", "yaml"], "pools.yaml": ["get", "resourcepools", "-o", "yaml"],
-            "pods.yaml": ["-n", NAMESPACE, "get", "pods", "-o", "yaml"], "nodes.txt": ["describe", "nodes"],
-            "events.txt": ["-n", NAMESPACE, "get", "events", "--sort-by=.lastTimestamp"],
+            "jobs.yaml": ["get", "mtj", "-A", "-o", "yaml"], "pools.yaml": ["get", "resourcepools", "-o", "yaml"],
+            "pods.yaml": ["get", "pods", "-A", "-l", jobs, "-o", "yaml"], "nodes.txt": ["describe", "nodes"],
+            "events.txt": ["get", "events", "-A", "--sort-by=.lastTimestamp"],
             "operator.log": ["-n", world.SYSTEM, "logs", "-l", "app.kubernetes.io/name=medley-operator", "--tail=5000",
                              "--prefix"],
-            "workers.log": ["-n", NAMESPACE, "logs", "-l", "app.kubernetes.io/name=medley-worker", "--tail=300",
-                            "--prefix", "--max-log-requests=100"]}.items():
+            **{f"workers-{n}.log": ["-n", n, "logs", "-l", "app.kubernetes.io/name=medley-worker", "-c", "worker", "--tail=300",
+                                    "--prefix", "--max-log-requests=100"] for n in (NAMESPACE, objects.MESH)}}.items():
         with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
-            f.write(kube.kubectl(*command, check=False, timeout=60))
+            try:
+                f.write(kube.kubectl(*command, check=False, timeout=60))
+            except subprocess.TimeoutExpired as error:  # a dead node has no logs
+                f.write(str(error))
     say(f"see {folder}")
 
 
@@ -185,7 +208,7 @@ def main():
     try:
         measure(arguments)
         return 0
-    except (Failure, ApiError, OSError) as error:
+    except (Failure, ApiError, JobFailed, OSError) as error:
         say(f"FAIL  {error}")
         report(arguments.out)
         return 1

@@ -12,11 +12,11 @@ PODS = f"{CORE}/namespaces/{NAMESPACE}/pods"
 
 
 class Job:
-    def __init__(self, kube, name, checkpoints):
-        self.kube, self.name = kube, name
-        self.path = f"{MEDLEY}/namespaces/{NAMESPACE}/trainingjobs/{name}"
+    def __init__(self, kube, name, checkpoints, namespace=NAMESPACE):
+        self.kube, self.name, self.namespace = kube, name, namespace
+        self.path = f"{MEDLEY}/namespaces/{namespace}/trainingjobs/{name}"
         self.uid = self.get()["metadata"]["uid"]
-        self.folder = f"{checkpoints}/{NAMESPACE}-{name}-{self.uid}"
+        self.folder = f"{checkpoints}/{namespace}-{name}-{self.uid}"
 
     def get(self):
         return self.kube.get(self.path)
@@ -39,13 +39,13 @@ class Job:
 
     def pods(self, role=None):
         selector = f"medley.dev/job-name={self.name}" + (f",medley.dev/role={role}" if role else "")
-        return self.kube.items(PODS, labelSelector=selector)
+        return self.kube.items(f"{CORE}/namespaces/{self.namespace}/pods", labelSelector=selector)
 
     def trainers(self):
         return [p for p in self.pods("trainer") if "deletionTimestamp" not in p["metadata"]]
 
     def events(self, reason=None):
-        found = self.kube.items(f"{CORE}/namespaces/{NAMESPACE}/events", fieldSelector=f"involvedObject.uid={self.uid}")
+        found = self.kube.items(f"{CORE}/namespaces/{self.namespace}/events", fieldSelector=f"involvedObject.uid={self.uid}")
         return [e for e in found if reason is None or e["reason"] == reason]
 
     def event(self, reason, part=""):

@@ -20,17 +20,17 @@ BUSY = 6  # load average per core above which the test is not started
 VOLUME = """
 apiVersion: v1
 kind: PersistentVolume
-metadata: {{name: {name}}}
+metadata: {{name: {namespace}-{claim}}}
 spec:
   capacity: {{storage: 1Gi}}
   accessModes: [{mode}]
   storageClassName: ""
   hostPath: {{path: {path}}}
-  claimRef: {{namespace: train, name: {name}}}
+  claimRef: {{namespace: {namespace}, name: {claim}}}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {{name: {name}, namespace: train}}
+metadata: {{name: {claim}, namespace: {namespace}}}
 spec: {{accessModes: [{mode}], storageClassName: "", resources: {{requests: {{storage: 1Gi}}}}}}
 ---
 """
@@ -115,15 +115,17 @@ def stop_cluster():
     run(f"{KUBERNETES}/down")
 
 
-def make_volumes(kube):
-    """Creates the claims `datasets` and `checkpoints` in namespace train; returns the folder of checkpoints here."""
+def make_volumes(kube, namespace="train"):
+    """Creates the namespace with the claims `datasets` and `checkpoints`; returns the folder of checkpoints here, which all
+    namespaces share."""
     data, checkpoints = f"{STATE}/volumes/datasets", f"{STATE}/volumes/checkpoints"
     shutil.copytree(f"{ROOT}/examples/data", data, dirs_exist_ok=True)
     os.makedirs(checkpoints, exist_ok=True)
     os.chown(checkpoints, WORKERS_UID, WORKERS_UID)
-    kube.kubectl("create", "namespace", "train")
-    kube.kubectl("apply", "-f", "-", stdin=VOLUME.format(name="datasets", mode="ReadOnlyMany", path=data) +
-                 VOLUME.format(name="checkpoints", mode="ReadWriteMany", path=checkpoints))
+    kube.kubectl("create", "namespace", namespace)
+    volumes = (("datasets", "ReadOnlyMany", data), ("checkpoints", "ReadWriteMany", checkpoints))
+    kube.kubectl("apply", "-f", "-", stdin="".join(
+        VOLUME.format(namespace=namespace, claim=claim, mode=mode, path=path) for claim, mode, path in volumes))
     return checkpoints
 
 

@@ -17,6 +17,8 @@ namespace {
 using base::milliseconds;
 using base::seconds;
 
+constexpr seconds kLongerThanTheTest{3600};
+
 class LeaseTest : public testing::TestWithParam<ServerKind> {
  protected:
   base::SystemClock clock_;
@@ -34,8 +36,8 @@ struct Replica {
     LeaderElector::Options options;
     options.lease = lease;
     options.identity = identity;
-    options.lease_duration = seconds(8);
-    options.renew_deadline = seconds(6);
+    options.lease_duration = kLongerThanTheTest;  // nobody leads because a lease has expired
+    options.renew_deadline = kLongerThanTheTest / 2;
     options.retry_period = milliseconds(300);
     options.release_on_cancel = true;
     auto made = LeaderElector::Create(client, clock, options,
@@ -75,12 +77,8 @@ TEST_P(LeaseTest, G_OneOfThreeLeadsAndAnotherFollowsWhenTheLeaseIsReleased) {
     const auto leader = [&] {
       return std::find_if(replicas.begin(), replicas.end(), [](const auto& one) { return one->elector->leading(); });
     };
-    const base::SteadyTime began = clock_.Steady();
     ASSERT_TRUE(
-        server_.Eventually([&] { return leader() != replicas.end() && working == 1; }, base::Patience(seconds(20))));
-    if (term > 0) {  // the leader released the Lease, so nobody had to wait for it to expire
-      EXPECT_LT(clock_.Steady() - began, base::Patience(seconds(5)));
-    }
+        server_.Eventually([&] { return leader() != replicas.end() && working == 1; }, base::Patience(seconds(60))));
     const auto now = leader();
     EXPECT_EQ((*now)->elector->term(), term);
     const auto lease = server_.client().Get(resources::Leases(), lease_);

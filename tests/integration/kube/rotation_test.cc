@@ -33,7 +33,7 @@ class ProjectedToken {
     EXPECT_THAT(base::WriteFileAtomic(folder_ / version / "token", token), IsOk());
     fs::create_symlink(version, folder_ / "..data_tmp");
     fs::rename(folder_ / "..data_tmp", folder_ / "..data");
-    if (!last_.empty()) fs::remove_all(folder_ / last_);
+    if (!last_.empty()) base::RemoveTempDir(folder_ / last_);
     last_ = version;
   }
   std::string path() const { return (folder_ / "token").string(); }
@@ -85,7 +85,7 @@ TEST_F(RotationTest, TokenRotation_WhileAnInformerRuns) {
   options.reflector.ns = "default";
   Informer informer(client, clock_, std::move(options));
   informer.Start();
-  ASSERT_THAT(informer.WaitForSync(seconds(20), {}), IsOk());
+  ASSERT_THAT(informer.WaitForSync(seconds(60), {}), IsOk());
   ClientConfig other = config_;
   other.token_file.clear();
   for (const std::string token : {"second", "third"}) {
@@ -97,7 +97,7 @@ TEST_F(RotationTest, TokenRotation_WhileAnInformerRuns) {
     other.token = token;
     HttpClient writer(other, clock_, 1);
     ASSERT_THAT(writer.Create(maps_, Object(maps_, {"default", token})), IsOk());
-    const auto deadline = clock_.Steady() + seconds(30);
+    const auto deadline = clock_.Steady() + seconds(60);
     while (informer.store().Get({"default", token}) == nullptr && clock_.Steady() < deadline) {
       clock_.SleepFor(base::milliseconds(2), {});
     }

@@ -50,7 +50,7 @@ class TestServer {
   // The kubeconfig has ns() as the namespace of its context.
   void WriteKubeconfig(const std::filesystem::path& path) const;
   // Waits until `holds` returns true, for at most `patience` of real time; returns whether it did.
-  bool Eventually(const std::function<bool()>& holds, base::nanoseconds patience = base::seconds(30));
+  bool Eventually(const std::function<bool()>& holds, base::nanoseconds patience = base::seconds(60));
 
  private:
   void MakeNamespace();

@@ -90,17 +90,17 @@ TEST_P(BadInputTest, AJobWhosePoolsAreAllUnknownSaysWhichAndIsRetried) {
 
 TEST_P(BadInputTest, APoolWithoutPriceIsNamedAndRetriedWhenPricesCome) {
   scheduler_.Publish(0);
+  ASSERT_TRUE(Eventually(
+      [&] {
+        return Get(ResourcePools(), {"", "gpu"}).At("/status/conditions").dump().find("NotInCatalog") !=
+               std::string::npos;
+      },
+      "the pool says so"));
   Json job = JobJson();
   job["spec"]["resources"]["pools"] = {"gpu"};
   Apply(TrainingJobs(), job);
   ASSERT_TRUE(WaitForCondition("Planned", "False", "PoolUnpriced"));
   EXPECT_THAT(PlannedMessage(), HasSubstr("'gpu'"));
-  EXPECT_TRUE(Eventually(
-      [&] {
-        return Get(ResourcePools(), {"", "gpu"}).At("/status/conditions").dump().find("NotInCatalog") !=
-               std::string::npos;
-      },
-      "the pool says so as well"));
   scheduler_.Publish(0.5);
   EXPECT_TRUE(Eventually([&] { return scheduler_.plans() > 0; }, "asked for a plan on it"));
 }

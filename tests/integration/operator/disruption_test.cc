@@ -111,7 +111,7 @@ TEST_P(DisruptionTest, WithoutOtherNodesTheCoordinatorIsNotified) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible", "free nodes of pool cpu"); },
                          "the Event, with what bounds the units"));
   EXPECT_TRUE(coordinator_.drained().empty());
-  clock_.Advance(base::seconds(11));
+  clock_.Advance(kNoticePatience + base::seconds(1));
   EXPECT_TRUE(Eventually([&] { return coordinator_.drained().size() == 4; }, "time for a checkpoint"));
   EXPECT_THAT(PodNames(), Contains("adult-1-gpu-0"));
   EXPECT_EQ(coordinator_.applied().size(), 1u);
@@ -122,7 +122,7 @@ TEST_P(DisruptionTest, ACordonWithNowhereToGoDisturbsNothing) {
   scheduler_.SetPlanner([](const model::PlanRequest&) { return Nothing(); });
   PatchNode("n1", {{"spec", {{"unschedulable", true}}}});
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanInfeasible"); }, "the Event"));
-  clock_.Advance(base::seconds(60));
+  clock_.Advance(kNoticePatience + base::seconds(60));
   Settle();
   EXPECT_TRUE(coordinator_.drained().empty());
   EXPECT_EQ(coordinator_.applied().size(), 1u);

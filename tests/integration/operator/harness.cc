@@ -4,6 +4,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
 #include "kube/errors.h"
@@ -199,6 +200,7 @@ OperatorOptions OperatorHarness::Options() {
   options.job.capacity_debounce = base::milliseconds(100);
   options.job.capacity_interval = base::milliseconds(300);
   options.job.over_window = over_window_;
+  options.job.notice_patience = kNoticePatience;
   return options;
 }
 
@@ -320,7 +322,7 @@ void OperatorHarness::Pump() {
 
 bool OperatorHarness::Eventually(const std::function<bool()>& holds, const std::string& what) {
   const base::SystemClock real;
-  const base::SteadyTime deadline = real.Steady() + base::seconds(30);
+  const base::SteadyTime deadline = real.Steady() + base::Patience(base::seconds(100));
   while (real.Steady() < deadline) {
     Pump();
     if (holds()) return true;

@@ -95,6 +95,9 @@ class FakeCoordinator {
   std::unique_ptr<rpc::Server> server_;
 };
 
+// Longer than a test may last, so that it passes only when a test advances the clock.
+constexpr std::chrono::minutes kNoticePatience{10};
+
 class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public kube::LogReader {
  protected:
   OperatorHarness();
@@ -112,7 +115,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   kube::Json JobJson(const std::string& name = "adult");
   void Apply(const kube::Resource& resource, const kube::Json& object);
   void PatchSpec(const std::string& name, const kube::Json& spec);
-  // Lets the kubelet work until `holds`; fails the test after 30 s of real time with the job's
+  // Lets the kubelet work until `holds`; fails the test after 100 s of real time with the job's
   // status.
   bool Eventually(const std::function<bool()>& holds, const std::string& what);
   // Lets everything work for a moment, to see that nothing happens.

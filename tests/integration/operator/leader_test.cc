@@ -26,7 +26,7 @@ class GatedClient final : public kube::Client {
   void Open() { Set(false, ""); }
   bool WaitForBlocked() {
     base::MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, {}, seconds(30), [&] { return blocked_ > 0; });
+    return changed_.WaitFor(mutex_, {}, seconds(60), [&] { return blocked_ > 0; });
   }
 
   absl::StatusOr<kube::Object> Get(const kube::Resource& resource, const kube::Key& key) override {
@@ -119,10 +119,10 @@ class LeaderTest : public OperatorHarness {
     return options;
   }
 
-  // Processes; the lease is long enough for a busy machine.
+  // Processes; the lease is long enough for a busy machine, and short enough to wait until it has run out.
   std::unique_ptr<OperatorProcess> StartProcess(const std::string& name,
-                                                std::vector<std::string> more = {"--lease-duration", "6",
-                                                                                 "--renew-deadline", "4",
+                                                std::vector<std::string> more = {"--lease-duration", "12",
+                                                                                 "--renew-deadline", "10",
                                                                                  "--retry-period", "0.5"}) {
     std::vector<std::string> arguments = {"--kubeconfig",
                                           (folder_ / "kubeconfig").string(),
@@ -158,7 +158,7 @@ class LeaderTest : public OperatorHarness {
           const auto pool = client_->Get(ResourcePools(), {"", name});
           return pool.ok() && !pool->At("/status/conditions").is_null();
         },
-        base::Patience(seconds(30)));
+        base::Patience(seconds(60)));
   }
   std::set<std::string> TermsOfPods() {
     std::set<std::string> terms;
@@ -276,7 +276,7 @@ TEST_P(LeaderTest, F4_AForeignPodOfTheSameNameIsReportedAndNotTouched) {
 
 TEST_P(LeaderTest, AKilledLeaderIsFollowedByTheStandby) {
   auto a = StartProcess("a");
-  ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(30)))) << a->Log();
+  ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(60)))) << a->Log();
   auto b = StartProcess("b");
   EXPECT_EQ(b->Metric("medley_leader"), 0);
   EXPECT_EQ(b->Get("/readyz"), "ok\n");  // a standby is ready
@@ -285,7 +285,7 @@ TEST_P(LeaderTest, AKilledLeaderIsFollowedByTheStandby) {
   const std::string holder = Holder();
   const int plans = scheduler_.plans();
   a->Signal(SIGKILL);
-  ASSERT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, seconds(30)));
+  ASSERT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, seconds(60)));
   EXPECT_TRUE(ReconcilesANewPool("after-kill"));
   EXPECT_TRUE(b->Leads());
   EXPECT_NE(Holder(), holder);
@@ -306,7 +306,7 @@ TEST_P(LeaderTest, AKilledLeaderIsFollowedByTheStandby) {
 
 TEST_P(LeaderTest, ALeaderStoppedBySigstopEndsWhenItWakes) {
   auto a = StartProcess("a");
-  ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(30)))) << a->Log();
+  ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(60)))) << a->Log();
   auto b = StartProcess("b");
   if (!server_.real()) RunJob();
   a->Pause();
@@ -319,7 +319,7 @@ TEST_P(LeaderTest, ALeaderStoppedBySigstopEndsWhenItWakes) {
     Settle();
   }
   a->Signal(SIGCONT);
-  EXPECT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, base::Patience(seconds(20))));
+  EXPECT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, base::Patience(seconds(60))));
   EXPECT_EQ(a->Ended(), EXIT_FAILURE);
   EXPECT_THAT(a->Log(), HasSubstr("the lead was lost"));
   EXPECT_TRUE(b->Leads());
@@ -333,17 +333,18 @@ TEST_P(LeaderTest, ALeaderStoppedBySigstopEndsWhenItWakes) {
   EXPECT_EQ(Status().restarts, 0);
 }
 
-// With the defaults (a lease of 15 s): the standby need not wait for it to run out.
+// The standby need not wait for the lease to run out: that would take an hour.
 TEST_P(LeaderTest, G6_ALeaderThatIsTerminatedReleasesTheLease) {
-  auto a = StartProcess("a", {});
-  ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(30)))) << a->Log();
-  auto b = StartProcess("b", {});
+  const std::vector<std::string> lease = {"--lease-duration", "3600", "--renew-deadline", "1800"};
+  auto a = StartProcess("a", lease);
+  ASSERT_TRUE(WaitUntil([&] { return a->Leads(); }, base::Patience(seconds(60)))) << a->Log();
+  auto b = StartProcess("b", lease);
   base::SystemClock real;
   const base::SteadyTime terminated = real.Steady();
   a->Signal(SIGTERM);
-  EXPECT_TRUE(WaitUntil([&] { return b->Leads(); }, base::Patience(seconds(12))));
+  EXPECT_TRUE(WaitUntil([&] { return b->Leads(); }, base::Patience(seconds(60))));
   std::cout << "terminated -> the other leads: " << base::ToSeconds(real.Steady() - terminated) << " s\n";
-  EXPECT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, base::Patience(seconds(30))));
+  EXPECT_TRUE(WaitUntil([&] { return a->Ended().has_value(); }, base::Patience(seconds(60))));
   EXPECT_EQ(a->Ended(), EXIT_SUCCESS) << a->Log();
   EXPECT_EQ(Term(), 1);
   EXPECT_TRUE(ReconcilesANewPool("after-term"));

@@ -55,7 +55,7 @@ std::string OperatorProcess::Get(const std::string& path) {
   if (HttpPort() == 0) return "";
   kube::ClientConfig config;
   config.server = "http://127.0.0.1:" + std::to_string(HttpPort());
-  config.request_timeout = std::chrono::seconds(2);
+  config.request_timeout = std::chrono::seconds(30);
   config.max_retries = 0;
   return kube::HttpClient(config, clock_, 1).GetRaw(path).value_or("");
 }

@@ -217,7 +217,7 @@ TEST_P(QuotaTest, ANewNodeIsMeasuredAndConsidered) {
   EXPECT_EQ(Limit("gpu"), -1);  // not offered: not measured
   AddNode("g1", {{"cpu", "8"}, {"example.com/gpu", "4"}, {"pods", "50"}});
   EXPECT_TRUE(Eventually([&] { return Limit("gpu") == 2; }, "asked"));
-  EXPECT_TRUE(HasEvent("Profiled", "pool gpu"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("Profiled", "pool gpu"); }, "the Event"));
   EXPECT_TRUE(Eventually([&] { return HasEvent("ReplanConsidered", "CapacityChanged"); }, "considered"));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -14,6 +15,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
+#include "kube/leader/fenced_client.h"
 #include "localcluster/apiserver/api_server.h"
 #include "localcluster/node/process_node.h"
 #include "operator/api/job_status.h"
@@ -25,7 +27,7 @@ namespace {
 using base::IsOk;
 using kube::Json;
 
-constexpr int kEpochs = 100;
+constexpr int kEpochs = 500;  // half a minute, more than a hand-over needs on a machine with other work
 constexpr int kBatch = 512;
 
 std::filesystem::path Variable(const char* name) { return std::getenv(name); }
@@ -53,6 +55,8 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
  protected:
   struct Machine {
     std::unique_ptr<kube::HttpClient> client;
+    std::atomic<bool> dead = false;  // it cannot write to the API server any more
+    std::unique_ptr<kube::FencedClient> writes;
     std::unique_ptr<kube::ProcessNode> node;
   };
 
@@ -103,6 +107,9 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
   void StartMachine(const std::string& name, const std::string& addresses, const std::string& role) {
     Machine& machine = machines_[name];
     machine.client = Connect();
+    machine.writes = std::make_unique<kube::FencedClient>(*machine.client, [&machine] {
+      return machine.dead ? base::Unavailable("the machine is dead") : absl::OkStatus();
+    });
     kube::ProcessNodeOptions options;
     options.root = folder_ / name;
     options.nodes = {{.name = name, .labels = {{"role", role}}, .allocatable = {{"cpu", "16"}, {"memory", "32Gi"}}}};
@@ -110,7 +117,7 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
     options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
     options.pod_cidr = addresses;
     options.keep_pod_folders = true;
-    machine.node = std::make_unique<kube::ProcessNode>(*machine.client, clock_, std::move(options));
+    machine.node = std::make_unique<kube::ProcessNode>(*machine.writes, clock_, std::move(options));
     ASSERT_THAT(machine.node->Start(), IsOk());
   }
   void StartScheduler() {
@@ -174,6 +181,10 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
   absl::StatusOr<kube::Object> Pod(const std::string& name) {
     return client_->Get(kube::resources::Pods(), {"default", name});
   }
+  bool Runs(const std::string& name) {
+    const auto pod = Pod(name);
+    return pod.ok() && pod->String("/status/phase") == "Running";
+  }
   std::map<std::string, std::string> MemberUids() {
     std::map<std::string, std::string> uids;
     const auto pods = client_->List(kube::resources::Pods(), {.ns = "default"});
@@ -195,7 +206,7 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
     return pod.ok() && !HasFailure() ? pod->String("/spec/nodeName") : "";
   }
   void ExpectComplete() {
-    ASSERT_TRUE(Eventually([&] { return Status().finished(); }, base::seconds(240))) << "it does not end";
+    ASSERT_TRUE(Eventually([&] { return Status().finished(); }, base::seconds(400))) << "it does not end";
     EXPECT_TRUE(Status().conditions.IsTrue("Complete"));
     const Steps steps = ReadSteps();
     EXPECT_EQ(steps.last, kEpochs * ((kRows + kBatch - 1) / kBatch));
@@ -241,8 +252,10 @@ TEST_F(TakeoverTest, TheCoordinatorLeavesADrainedNodeWhileTheMembersTrainOn) {
   const std::map<std::string, std::string> members = MemberUids();
   ASSERT_FALSE(members.empty());
   const int64_t generation = Status().plan->generation;
-  // As kubectl drain does.
+  // As kubectl drain does. The first one leads on for 25 s at most, so the second one is started before, however slow
+  // this machine is.
   PatchNode(node, {{"spec", {{"unschedulable", true}}}});
+  ASSERT_TRUE(Eventually([&] { return Runs("job-coordinator-2"); })) << "no second one";
   ASSERT_THAT(client_->Delete(kube::resources::Pods(), {"default", "job-coordinator"}, {.grace_period_seconds = 30}),
               IsOk());
   ASSERT_TRUE(Eventually([&] { return kube::IsNotFound(Pod("job-coordinator").status()); })) << "it has not left";
@@ -262,10 +275,10 @@ TEST_F(TakeoverTest, ADeadNodeThatLeavesItsObjectsBehindDoesNotHoldTheJob) {
   const std::string node = WaitUntilTrained(100);
   ASSERT_NE(node, "") << "it does not train";
   const std::map<std::string, std::string> members = MemberUids();
-  // The machine hangs: its processes and its kubelet do nothing more.
+  // The machine hangs: the coordinator does nothing more, and the API server hears nothing of its kubelet.
   Machine& machine = machines_.at(node);
   ASSERT_THAT(machine.node->Signal({"default", "job-coordinator"}, SIGSTOP), IsOk());
-  machine.client->Shutdown();
+  machine.dead = true;
   // As the node's controller does when the kubelet is silent.
   const std::string now = base::FormatTime(base::SystemClock().Now());
   PatchNode(
@@ -278,7 +291,7 @@ TEST_F(TakeoverTest, ADeadNodeThatLeavesItsObjectsBehindDoesNotHoldTheJob) {
                                             {"reason", "NodeStatusUnknown"},
                                             {"lastTransitionTime", now}}})}}}},
             "status");
-  ASSERT_TRUE(Eventually([&] { return Status().coordinator_term == 2; })) << "nobody took over";
+  ASSERT_TRUE(Eventually([&] { return Status().coordinator_term >= 2; })) << "nobody took over";
   ExpectComplete();
   EXPECT_EQ(MemberUids(), members) << "no member was replaced";
   EXPECT_LE(ReadSteps().undone, 1) << "what the members have applied counts";

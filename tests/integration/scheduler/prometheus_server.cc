@@ -77,7 +77,7 @@ absl::Status PrometheusServer::Run(const std::string& target) {
   }
   base::SystemClock clock;
   CurlFetcher fetcher({.total_timeout = std::chrono::seconds(2)}, clock);
-  const base::SteadyTime deadline = clock.Steady() + base::seconds(30);
+  const base::SteadyTime deadline = clock.Steady() + base::seconds(60);
   while (clock.Steady() < deadline) {
     const auto reply = fetcher.Fetch({.url = url() + "/-/ready"}, {});
     if (reply.ok() && reply->code == 200) return absl::OkStatus();

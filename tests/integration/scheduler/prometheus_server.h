@@ -14,7 +14,7 @@ class PrometheusServer {
  public:
   // Scrapes `target` ("127.0.0.1:PORT", path /metrics) every 100 ms. Returns once it answers. Tries another port if
   // another process has taken the first one.
-  // Errors: NotFound (no program), Unavailable (it ended, or did not answer within 30 s) with the end of its log.
+  // Errors: NotFound (no program), Unavailable (it ended, or did not answer within a minute) with the end of its log.
   static absl::StatusOr<std::unique_ptr<PrometheusServer>> Start(const std::string& target);
   ~PrometheusServer();  // kills, waits, removes the folder
   PrometheusServer(const PrometheusServer&) = delete;

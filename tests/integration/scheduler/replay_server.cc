@@ -162,7 +162,7 @@ std::vector<ReplayRequest> ReplayServer::requests() const {
 
 bool ReplayServer::WaitForRequests(size_t n) const {
   base::MutexLock lock(rep_->mutex);
-  return rep_->came.WaitFor(rep_->mutex, std::stop_token(), std::chrono::seconds(10),
+  return rep_->came.WaitFor(rep_->mutex, std::stop_token(), std::chrono::seconds(60),
                             [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return rep_->requests.size() >= n; });
 }
 

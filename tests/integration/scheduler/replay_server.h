@@ -49,7 +49,7 @@ class ReplayServer {
   int port() const;
   std::string url() const;  // "http://127.0.0.1:PORT"
   std::vector<ReplayRequest> requests() const;
-  // Waits, at most 10 s, until `n` requests have come.
+  // Waits, at most a minute, until `n` requests have come.
   bool WaitForRequests(size_t n) const;
 
  private:

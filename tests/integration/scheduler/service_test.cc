@@ -178,7 +178,10 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
   EXPECT_EQ(json::parse(unknown.body)["message"], "model.layerz: unknown field; did you mean `layers`?");
   EXPECT_EQ(Post("/v1/plan", "{").code, 400);
   EXPECT_EQ(Post("/v1/plan", "{}").code, 400);
-  EXPECT_EQ(Post("/v1/plan", std::string(1 << 17, ' ')).code, 413);
+  ClientAnswer large;
+  // The service closes the connection on an unread body, which may take the answer with it.
+  for (int i = 0; i < 100 && large.code == 0; ++i) large = Post("/v1/plan", std::string(1 << 17, ' '));
+  EXPECT_EQ(large.code, 413);
   EXPECT_EQ(Post("/v1/nothing", "{}").code, 404);
   EXPECT_EQ(Http(rest_->port(), "/v1/plan").code, 405);
   json request = json::parse(kRequest);
@@ -205,7 +208,7 @@ TEST_F(ServiceTest, GetPages) {
 
 TEST_F(ServiceTest, WatchSeesEachPublishedRevision) {
   grpc::ClientContext context;
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
   auto reader = stub_->WatchCatalog(&context, {});
   pb::WatchCatalogResponse seen;
   ASSERT_TRUE(reader->Read(&seen));

@@ -72,6 +72,23 @@ TEST(DisruptionTest, WithoutRoomInThePoolAnotherPlanIsForced) {
   EXPECT_THAT(cluster.violations(), IsEmpty());
 }
 
+// Pods on a dead node hold their units as long as the Node object stays, so the same plan has no room in their pool.
+TEST(DisruptionTest, ARefusedRelocationDoesNotDelayAnotherPlan) {
+  FakeCluster cluster;
+  cluster.pools["b"].limit = 0;
+  cluster.pools["c"].limit = 0;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.noticed_nodes = {"a-0"};
+  cluster.failures["reserve 2 units"] = base::ResourceExhausted("bounded by spec.limit of pool a");
+  cluster.PassFor(base::seconds(300));  // the pause before the same plan is tried again has grown
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1) << cluster.trace();
+  cluster.failures.clear();
+  cluster.pools["b"].limit = 4;
+  cluster.PassFor(base::seconds(15));
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 2) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "SpotNotice: move (Forced)")) << cluster.trace();
+}
+
 TEST(DisruptionTest, WithNowhereToGoTheCoordinatorDrainsInTime) {
   FakeCluster cluster;
   cluster.pools.erase("b");

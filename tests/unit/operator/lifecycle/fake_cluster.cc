@@ -305,7 +305,7 @@ struct FakeCluster::Hand {
   }
   Answer operator()(const SuspendTraining&) const {
     SuspendTraining::Outcome outcome{int64_t{42}, nullptr};
-    if (cluster.Talks()) {
+    if (cluster.TalksToLeader()) {
       cluster.coordinator_->observation.phase = JobPhase::kSuspended;
       outcome.observed = std::make_shared<const Observation>(cluster.coordinator_->observation);
     } else {
@@ -470,6 +470,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
 
 absl::Status FakeCluster::AddPod(const kube::Object& pod) {
   MEDLEY_RETURN_IF_ERROR(CheckPod(pod));
+  CheckTerm(pod);
   Json made = pod.json();
   made["metadata"]["uid"] = NewUid();
   made["metadata"]["creationTimestamp"] = base::FormatTime(now());

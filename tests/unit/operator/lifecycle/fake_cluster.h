@@ -89,6 +89,7 @@ class FakeCluster {
   // What another client does to an object of the job, as in ("Service", "adult-coordinator").
   void EraseObject(const std::string& kind, const std::string& name) { objects_.erase(kind + "/" + name); }
   void PutObject(const std::string& kind, const kube::Json& object) { Store(kind, object); }
+  void PutPod(const std::string& name, const kube::Json& pod) { pods_[name] = pod; }
   void EditObject(const std::string& kind, const std::string& name, const kube::Json& merge_patch);
   const kube::Json* FindObject(const std::string& kind, const std::string& name) const;  // null: it does not exist
   void DeletePod(const std::string& name);                                               // at once
@@ -161,6 +162,7 @@ class FakeCluster {
   std::string leader_pod() const;
   void TakeOver(const std::string& leader);
   bool Obeys(const kube::Object& member) const;
+  bool TalksToLeader() const;  // and not to a coordinator that has handed the job over
   // True when the operator is connected with the token that the coordinator knows.
   bool Talks() const { return coordinator_ && connection_ && connection_->token == coordinator_->token; }
   bool Runs(const std::string& member) const;
@@ -171,6 +173,7 @@ class FakeCluster {
   bool WantsSuspension() const;
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);
+  void CheckTerm(const kube::Object& created);
   bool HasReasonToDelete(const kube::Json& pod) const;
   void Violate(const std::string& what);
   // The answer that says that the answer has not come yet. nullopt: it has come, or the action has no delay.
@@ -189,6 +192,7 @@ class FakeCluster {
   std::set<std::string> measured_;                             // pools whose profile is stored
   PoolOutages outages_;
   std::map<std::string, std::vector<PoolOutage>> stored_outages_;  // in the statuses of pools
+  std::set<int64_t> terms_;                                        // of all coordinators that were created
   std::set<std::string> reserved_;
   bool in_line_ = false;
   struct Call {

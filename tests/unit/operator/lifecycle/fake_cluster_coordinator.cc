@@ -24,6 +24,12 @@ int64_t TermOf(const kube::Object& coordinator) {
 
 }  // namespace
 
+// A pod that has left the API may still run, and two processes of one term would both lead.
+void FakeCluster::CheckTerm(const kube::Object& created) {
+  const int64_t term = TermOf(created);
+  if (term > 0 && !terms_.insert(term).second) Violate(fmt::format("a second coordinator of term {}", term));
+}
+
 // The running coordinator with the largest term; without one, the pod that was named first.
 std::string FakeCluster::leader_pod() const {
   std::string leader = "adult-coordinator";
@@ -36,6 +42,12 @@ std::string FakeCluster::leader_pod() const {
     leader = name;
   }
   return leader;
+}
+
+bool FakeCluster::TalksToLeader() const {
+  const auto leader = pods_.find(leader_pod());
+  if (!Talks() || leader == pods_.end()) return false;
+  return connection_->address.starts_with(kube::Object(leader->second).String("/status/podIP") + ":");
 }
 
 bool FakeCluster::Obeys(const kube::Object& member) const {
