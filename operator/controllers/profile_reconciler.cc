@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/model/job_spec.h"
 #include "kube/errors.h"
+#include "kube/pod.h"
 #include "operator/api/job_status.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -194,12 +195,15 @@ absl::Status ProfileReconciler::ReserveUnit(const ProfileId& id, const profiling
 }
 
 bool ProfileReconciler::HoldsUnit(const ProfileId& id, const profiling::World& world) {
+  // A pod that has ended holds none: a job that is planned with its result may have the unit.
+  const bool holds = std::any_of(world.pods.begin(), world.pods.end(),
+                                 [](const kube::ObjectPtr& pod) { return !kube::HasEnded(*pod); });
   base::MutexLock lock(mutex_);
   const auto unseen = unseen_.find(id);
-  if (unseen == unseen_.end()) return !world.pods.empty();
+  if (unseen == unseen_.end()) return holds;
   if (world.pods.empty() && world.steady - unseen->second < kCachePatience) return true;
   unseen_.erase(unseen);
-  return !world.pods.empty();
+  return holds;
 }
 
 void ProfileReconciler::ReleaseUnit(const ProfileId& id) {

@@ -62,7 +62,7 @@ class ProfileReconciler final : public Reconciler {
   void ReportNoNode(const profiling::World& world);
   // Reserves the unit on which the profiler pod will measure, if other owners have left one (CapacityView::Reserve).
   absl::Status ReserveUnit(const ProfileId& id, const profiling::World& world);
-  // True while a pod of the profile exists, or may exist and is not in the cache yet.
+  // True while a pod of the profile exists that has not ended, or may exist and is not in the cache yet.
   bool HoldsUnit(const ProfileId& id, const profiling::World& world);
   void ReleaseUnit(const ProfileId& id);
   // OK also when the profile has been stored meanwhile, or when a pod of it exists that the cache does not show yet.
