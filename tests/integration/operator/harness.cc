@@ -197,7 +197,7 @@ OperatorOptions OperatorHarness::Options() {
   options.job.progress_interval = base::nanoseconds(0);
   options.job.scheduler_retry = base::milliseconds(300);
   options.job.default_warm_up_seconds = 1;
-  options.job.capacity_debounce = base::milliseconds(100);
+  options.job.capacity_debounce = capacity_debounce_;
   options.job.capacity_interval = base::milliseconds(300);
   options.job.over_window = over_window_;
   options.job.notice_patience = kNoticePatience;

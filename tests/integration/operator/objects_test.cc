@@ -20,6 +20,7 @@ class ObjectsTest : public OperatorHarness {
  protected:
   void SetUp() override {
     OperatorHarness::SetUp();
+    capacity_debounce_ = std::chrono::hours(1);  // units that the profilers leave are no reason to move here
     StartOperator();
   }
   Json Scheduled(const Json& policy) {

@@ -14,6 +14,7 @@ class ReplanTest : public OperatorHarness {
  protected:
   void SetUp() override {
     OperatorHarness::SetUp();
+    capacity_debounce_ = std::chrono::hours(1);  // units that the profilers leave are no reason to move here
     StartOperator();
     RunJob();
   }
