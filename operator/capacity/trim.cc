@@ -90,7 +90,7 @@ Json Folded(const kube::Object& pod, const PodAmounts& amounts) {
 
 void TrimMetadata(Json& metadata) {
   KeepFields(metadata, {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
-                        "deletionTimestamp", "deletionGracePeriodSeconds"});
+                        "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"});
   KeepOwn(metadata, "annotations");
 }
 
@@ -115,6 +115,7 @@ void TrimPod(kube::Object& pod) {
   Json& status = json["status"];
   if (!own) {
     json["metadata"].erase("ownerReferences");
+    json["metadata"].erase("creationTimestamp");
     KeepFields(status, {"phase", "nominatedNodeName"});
     return;
   }
@@ -128,6 +129,7 @@ void TrimNode(kube::Object& node) {
   KeepFields(json, {"metadata", "spec", "status"});
   TrimMetadata(json["metadata"]);
   json["metadata"].erase("ownerReferences");
+  json["metadata"].erase("creationTimestamp");
   KeepFields(json["spec"], {"unschedulable", "taints"});
   Json& status = json["status"];
   KeepFields(status, {"allocatable", "conditions"});

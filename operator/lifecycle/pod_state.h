@@ -16,8 +16,10 @@ inline bool IsMember(const kube::Object& pod) {
   return role == "trainer" || role == "server";
 }
 
-// True when the scheduler has found no node for the pod.
+// True when the scheduler has found no node for the pod. A pod that has run has had a node, whatever its conditions say.
 inline bool IsUnschedulable(const kube::Object& pod) {
+  const std::string phase = pod.String("/status/phase");
+  if (!phase.empty() && phase != "Pending") return false;
   for (const kube::Json& condition : pod.At("/status/conditions")) {
     if (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False" &&
         condition.value("reason", "") == "Unschedulable") {

@@ -85,7 +85,9 @@ def missing():
 
 def occupied(however_busy):
     """What else on this machine stands in the way; empty if nothing does."""
-    if os.path.exists("/sys/class/net/mdl0") and not os.path.exists(f"{STATE}/env"):
+    # A bridge without ports is what a cluster that was killed left behind; `up` uses it again.
+    ports = "/sys/class/net/mdl0/brif"
+    if os.path.isdir(ports) and os.listdir(ports) and not os.path.exists(f"{STATE}/env"):
         return "another cluster with nodes runs (interface mdl0), and a machine can run one. To stop it: ./dev cluster down"
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > BUSY * cores and not however_busy:

@@ -1,6 +1,7 @@
 #include "tests/integration/operator/harness.h"
 
 #include <cstdlib>
+#include <iostream>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
@@ -145,6 +146,7 @@ void OperatorHarness::SetUp() {
 }
 
 void OperatorHarness::TearDown() {
+  if (HasFailure()) PrintEvents();
   StopOperator();
   if (server_.real()) {
     CleanUp();
@@ -387,6 +389,15 @@ bool OperatorHarness::HasEvent(const std::string& reason, const std::string& par
     if (event.String("/reason") == reason && event.String("/message").find(part) != std::string::npos) return true;
   }
   return false;
+}
+
+void OperatorHarness::PrintEvents() {
+  const auto events = client_->List(kube::resources::Events(), {.ns = ns_});
+  if (!events.ok()) return;
+  for (const kube::Object& event : events->items) {
+    std::cout << event.String("/involvedObject/name") << ' ' << event.String("/reason") << ": "
+              << event.String("/message") << '\n';
+  }
 }
 
 }  // namespace medley::ops

@@ -137,6 +137,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   bool HasEvent(const std::string& reason, const std::string& part = "");
   void Pump();
   void CleanUp();
+  void PrintEvents();
 
   ShiftedClock clock_;
   FakeScheduler scheduler_;

@@ -57,6 +57,16 @@ TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   EXPECT_TRUE(HasEvent("PlanAccepted", "emb@2xcpu"));
 }
 
+// Of the pods as the operator's cache holds them: two units of pool cpu, one of pool gpu, a server, and a coordinator.
+TEST_P(LifeTest, WhatThePodsCostIsCounted) {
+  RunJob();
+  clock_.Advance(std::chrono::hours(1));
+  ASSERT_TRUE(Eventually([&] { return Status().cost && Status().cost->spent_usd > 0.5; }, "an hour is counted"));
+  const JobStatus status = Status();
+  EXPECT_NEAR(status.cost->spent_usd, status.plan->usd_per_hour, 0.1);
+  EXPECT_FALSE(status.cost->counted_until.empty());
+}
+
 TEST_P(LifeTest, ProfilesAreReusedByALaterJob) {
   RunJob();
   const auto maps = client_->List(kube::resources::ConfigMaps(), {.ns = ns_, .label_selector = kProfileLabel});

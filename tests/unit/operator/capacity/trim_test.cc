@@ -75,7 +75,9 @@ TEST(TrimTest, APodKeepsWhatTheOperatorReads) {
     EXPECT_EQ(trimmed.label(label), whole.label(label)) << label;
   }
   for (const char* path :
-       {"/spec/nodeName", "/status/phase", "/status/podIP", "/status/containerStatuses/0/restartCount"}) {
+       {"/metadata/creationTimestamp", "/spec/nodeName", "/status/phase", "/status/podIP",
+        "/status/containerStatuses/0/restartCount"}) {
+    EXPECT_FALSE(whole.At(path).is_null()) << path;
     EXPECT_EQ(trimmed.At(path), whole.At(path)) << path;
   }
   EXPECT_EQ(trimmed.String("/status/conditions/1/type"), "PodScheduled");
