@@ -16,7 +16,7 @@ inline bool IsMember(const kube::Object& pod) {
   return role == "trainer" || role == "server";
 }
 
-// True when the scheduler has found no node for the pod. A pod that has run has had a node, whatever its conditions say.
+// True when the scheduler has found no node for the pod. A pod that has run had a node, whatever its conditions say.
 inline bool IsUnschedulable(const kube::Object& pod) {
   const std::string phase = pod.String("/status/phase");
   if (!phase.empty() && phase != "Pending") return false;

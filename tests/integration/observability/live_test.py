@@ -27,7 +27,8 @@ UNIT_ONLY = {"MedleyReconcileErrors", "MedleyReconcilePanics", "MedleyQueueBackl
              "MedleySchedulerErrors", "MedleyPlanningSlow", "MedleyJobRestarting"}
 # Exported only after rare events, which do not happen here.
 RARE = {"medley_price_rejected_total", "medley_rest_connections_ended_total", "medley_state_write_errors_total",
-        "medley_operator_prediction_ratio", "medley_operator_prediction_error_ratio"}
+        "medley_operator_prediction_ratio", "medley_operator_prediction_error_ratio",
+        "medley_job_saved_usd"}  # after a job's first move
 
 PRICES = """entries:
 - {offering: {provider: example, region: west, instanceType: new-1, capacityType: spot}, pricePerInstanceHour: %s}
@@ -246,6 +247,8 @@ class LiveTest(unittest.TestCase):
         asked = 0
         for file, dashboard in check_dashboards.dashboards().items():
             for panel, target in check_dashboards.targets(dashboard):
+                if any(name in target["expr"] for name in RARE):
+                    continue
                 with self.subTest(file, panel=panel["title"], query=target["refId"]):
                     asked += 1
                     samples = [value for name in ("long", "small") for value in self.ask(target["expr"], name)]

@@ -74,9 +74,8 @@ TEST(TrimTest, APodKeepsWhatTheOperatorReads) {
   for (const char* label : {kJobNameLabel, kRoleLabel, kPoolLabel, kStageLabel, kGenerationLabel}) {
     EXPECT_EQ(trimmed.label(label), whole.label(label)) << label;
   }
-  for (const char* path :
-       {"/metadata/creationTimestamp", "/spec/nodeName", "/status/phase", "/status/podIP",
-        "/status/containerStatuses/0/restartCount"}) {
+  for (const char* path : {"/metadata/creationTimestamp", "/spec/nodeName", "/status/phase", "/status/podIP",
+                           "/status/containerStatuses/0/restartCount"}) {
     EXPECT_FALSE(whole.At(path).is_null()) << path;
     EXPECT_EQ(trimmed.At(path), whole.At(path)) << path;
   }
