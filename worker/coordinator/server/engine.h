@@ -79,8 +79,8 @@ class Engine {
   // The job is over or handed over.
   void Finish(int exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveUp(int exit_code, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Opens the job's folder; returns the state that an earlier process journaled. `lead`: how this
-  // coordinator came to lead.
+  // Opens the job's folder; returns the state that an earlier process journaled. `lead`: how this coordinator came to
+  // lead.
   absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder(const Lead& lead, std::stop_token stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
