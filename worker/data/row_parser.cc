@@ -67,7 +67,7 @@ absl::Status RowParser::Append(std::string_view line, Batch& rows) {
   }
   const auto value = [&](int column) { return fields_.values[static_cast<size_t>(column)]; };
   float label = 0;
-  MEDLEY_RETURN_IF_ERROR(ReadLabel(value(schema_.label_column), label));
+  if (schema_.label_column >= 0) MEDLEY_RETURN_IF_ERROR(ReadLabel(value(schema_.label_column), label));
   numbers_.clear();
   for (const int column : schema_.numeric) {
     MEDLEY_RETURN_IF_ERROR(ReadNumber(value(column), column, numbers_.emplace_back()));
