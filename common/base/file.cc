@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 
 #include "common/base/status.h"
 
@@ -36,6 +38,32 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return absl::OkStatus();
 }
 
+// `write` fills a temporary file, which then takes the place of `path`.
+absl::Status ReplaceFile(const std::filesystem::path& path,
+                         const std::function<absl::Status(int fd, const std::string& temporary)>& write) {
+  std::string temporary = path.string() + ".tmp.XXXXXX";
+  {
+    const Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
+    if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("creating {}", temporary));
+    absl::Status status = write(fd.get(), temporary);
+    if (status.ok() && fchmod(fd.get(), 0644) != 0) status = ErrnoStatus(errno, "fchmod " + temporary);
+    if (status.ok() && fsync(fd.get()) != 0) status = ErrnoStatus(errno, "fsync " + temporary);
+    if (!status.ok()) {
+      unlink(temporary.c_str());
+      return status;
+    }
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    return ErrnoStatus(error, fmt::format("renaming {} to {}", temporary, path.string()));
+  }
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const Fd dir(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir.get() < 0 || fsync(dir.get()) != 0) return ErrnoStatus(errno, "fsync " + folder.string());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t max_bytes) {
@@ -56,27 +84,26 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t 
 }
 
 absl::Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes) {
-  std::string temporary = path.string() + ".tmp.XXXXXX";
-  {
-    const Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
-    if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("creating {}", temporary));
-    absl::Status status = WriteAll(fd.get(), bytes, temporary);
-    if (status.ok() && fchmod(fd.get(), 0644) != 0) status = ErrnoStatus(errno, "fchmod " + temporary);
-    if (status.ok() && fsync(fd.get()) != 0) status = ErrnoStatus(errno, "fsync " + temporary);
-    if (!status.ok()) {
-      unlink(temporary.c_str());
-      return status;
+  return ReplaceFile(path, [&](int fd, const std::string& temporary) { return WriteAll(fd, bytes, temporary); });
+}
+
+absl::Status CopyFileAtomic(const std::filesystem::path& from, int64_t bytes, const std::filesystem::path& to) {
+  const Fd source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (source.get() < 0) return ErrnoStatus(errno, fmt::format("opening {}", from.string()));
+  return ReplaceFile(to, [&](int fd, const std::string& temporary) -> absl::Status {
+    std::string buffer(1 << 16, '\0');
+    for (int64_t left = bytes; left > 0;) {
+      const auto wanted = static_cast<size_t>(std::min(left, static_cast<int64_t>(buffer.size())));
+      const ssize_t n = read(source.get(), buffer.data(), wanted);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return ErrnoStatus(errno, fmt::format("reading {}", from.string()));
+      if (n == 0)
+        return DataLoss("{} is {} bytes shorter than the {} that were to be copied", from.string(), left, bytes);
+      MEDLEY_RETURN_IF_ERROR(WriteAll(fd, std::string_view(buffer).substr(0, static_cast<size_t>(n)), temporary));
+      left -= n;
     }
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(temporary.c_str());
-    return ErrnoStatus(error, fmt::format("renaming {} to {}", temporary, path.string()));
-  }
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const Fd dir(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (dir.get() < 0 || fsync(dir.get()) != 0) return ErrnoStatus(errno, "fsync " + folder.string());
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::filesystem::path> MakeTempDir(std::string_view prefix) {

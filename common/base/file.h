@@ -15,6 +15,10 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t 
 // Writes a temporary file in the same folder, fsyncs it, renames it to `path` and fsyncs the folder.
 absl::Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 
+// Copies the first `bytes` bytes of a file in blocks, as WriteFileAtomic writes; `to` may be the same path. Also fails
+// with NotFound, and with DataLoss if the file is shorter.
+absl::Status CopyFileAtomic(const std::filesystem::path& from, int64_t bytes, const std::filesystem::path& to);
+
 // Creates a private folder under $TMPDIR or the system's temporary folder. The caller removes it.
 absl::StatusOr<std::filesystem::path> MakeTempDir(std::string_view prefix);
 

@@ -98,6 +98,7 @@ void Engine::LookAtClaims() {
 void Engine::Append(job::v1::CoordinatorState state) {
   if (!folder_) return;
   const auto append = [folder = folder_, claims = claims_, own = claim_, state = std::move(state)]() -> absl::Status {
+    if (state.has_handed_over()) MEDLEY_RETURN_IF_ERROR(folder->steps->Sync());  // the next one opens the file now
     MEDLEY_RETURN_IF_ERROR(folder->journal->Append(state));
     // Before anything that depends on the record: a newer coordinator may have read the journal without it.
     return claims ? claims->Check(own) : absl::OkStatus();

@@ -39,8 +39,7 @@ std::pair<int64_t, size_t> Scan(std::string_view text) {
   return {last, whole};
 }
 
-// The same from the end of a long file, of which only the last line matters. Training waits while a coordinator takes
-// over. nullopt: read the whole file.
+// The same from the end of a long file, of which only the last line matters. nullopt: read the whole file.
 std::optional<std::pair<int64_t, size_t>> ScanTail(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
@@ -59,13 +58,16 @@ std::optional<std::pair<int64_t, size_t>> ScanTail(const std::filesystem::path& 
 
 absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::path& path, bool take_over) {
   std::pair<int64_t, size_t> state{0, 0};
-  if (const auto end = take_over ? std::nullopt : ScanTail(path)) {
+  if (const auto end = ScanTail(path)) {
     state = *end;
   } else {
     const absl::StatusOr<std::string> text = base::ReadFile(path);
     if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
     if (text.ok()) state = Scan(*text);
-    if (text.ok() && take_over) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(path, text->substr(0, state.second)));
+  }
+  if (take_over) {
+    const absl::Status copied = base::CopyFileAtomic(path, static_cast<int64_t>(state.second), path);
+    if (!copied.ok() && !absl::IsNotFound(copied)) return copied;
   }
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
@@ -85,6 +87,10 @@ absl::Status StepLog::Write(std::string_view line) {
     line.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
+}
+
+absl::Status StepLog::Sync() {
+  return fdatasync(fd_) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fdatasync steps.jsonl");
 }
 
 absl::Status StepLog::Add(const StepCommand& step) {

@@ -22,6 +22,8 @@ class StepLog {
   // Ignores a step that the file already has; the core may report it again after a restart.
   absl::Status Add(const StepCommand& step);
   absl::Status Rollback(const RollbackCommand& rollback);
+  // Returns when the lines are on the volume: another machine that opens the file then sees all of them.
+  absl::Status Sync();
   int64_t last_step() const { return last_step_; }
 
  private:

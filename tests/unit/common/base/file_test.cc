@@ -20,6 +20,21 @@ TEST(FileTest, WritesAtomicallyAndReadsBack) {
   base::RemoveTempDir(dir);
 }
 
+TEST(FileTest, CopiesTheBeginningOfAFileOverItself) {
+  const auto dir = *MakeTempDir("medley-file-test");
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += std::to_string(i) + '\n';  // several blocks
+  ASSERT_THAT(WriteFileAtomic(dir / "a", text), IsOk());
+  for (const size_t bytes : {text.size(), text.size() - 3, size_t{1} << 16, size_t{7}, size_t{0}}) {
+    ASSERT_THAT(CopyFileAtomic(dir / "a", static_cast<int64_t>(bytes), dir / "a"), IsOk());
+    EXPECT_EQ(*ReadFile(dir / "a"), text.substr(0, bytes));
+  }
+  EXPECT_THAT(CopyFileAtomic(dir / "a", 1, dir / "b"), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_FALSE(std::filesystem::exists(dir / "b"));
+  EXPECT_THAT(CopyFileAtomic(dir / "c", 0, dir / "b"), StatusIs(absl::StatusCode::kNotFound));
+  base::RemoveTempDir(dir);
+}
+
 TEST(FileTest, SaysWhatItCouldNotRead) {
   EXPECT_THAT(ReadFile("/nonexistent/x"), StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("/nonexistent/x")));
   EXPECT_THAT(WriteFileAtomic("/nonexistent/x", ""), StatusIs(absl::StatusCode::kNotFound));

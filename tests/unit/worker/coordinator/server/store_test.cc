@@ -84,14 +84,18 @@ TEST_F(StoreTest, AnEmptyJournalOfALaterTermIsSkipped) {
 TEST_F(StoreTest, StepsThatAFormerCoordinatorAddsLateDoNotCount) {
   const fs::path path = root_ / "steps.jsonl";
   const auto step = [](int64_t number) { return StepCommand{{number, 0, (number - 1) * 10, 10}, 1, 0.5}; };
-  auto former = *StepLog::Open(path);
-  ASSERT_THAT(former->Add(step(1)), IsOk());
-  auto current = *StepLog::Open(path, /*take_over=*/true);
-  EXPECT_EQ(current->last_step(), 1);
-  ASSERT_THAT(former->Add(step(2)), IsOk());
-  ASSERT_THAT(current->Add(step(2)), IsOk());
-  const std::string text = *base::ReadFile(path);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_EQ((*StepLog::Open(path, /*take_over=*/true))->last_step(), 0);  // there is no file yet
+  for (const int64_t last : {1, 2000}) {                                  // a short file, and one of several blocks
+    auto former = *StepLog::Open(path);
+    for (int64_t s = former->last_step() + 1; s <= last; ++s) ASSERT_THAT(former->Add(step(s)), IsOk());
+    ASSERT_THAT(former->Sync(), IsOk());
+    auto current = *StepLog::Open(path, /*take_over=*/true);
+    EXPECT_EQ(current->last_step(), last);
+    ASSERT_THAT(former->Add(step(last + 1)), IsOk());
+    ASSERT_THAT(current->Add(step(last + 1)), IsOk());
+    const std::string text = *base::ReadFile(path);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), last + 1);
+  }
 }
 
 TEST_F(StoreTest, ATornTailIsCutOff) {
