@@ -61,7 +61,10 @@ absl::Status RowParser::ReadLabel(std::string_view text, float& label) const {
 }
 
 absl::Status RowParser::Append(std::string_view line, Batch& rows) {
-  MEDLEY_RETURN_IF_ERROR(SplitCsv(line, delimiter_, fields_));
+  if (const absl::Status split = SplitCsv(line, delimiter_, fields_); !split.ok()) {
+    fields_.values.clear();
+    return split;
+  }
   if (fields_.values.size() < columns_) {
     return base::InvalidArgument("the line has {} columns, the schema needs {}", fields_.values.size(), columns_);
   }

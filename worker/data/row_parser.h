@@ -23,7 +23,7 @@ class RowParser {
   // Appends the sample to `rows`. Numerics are raw; a missing value (empty, "?", "NULL", "NA") is NaN. Ids of bucketed
   // columns are 0 until the transform is known. On error (InvalidArgument naming the column) appends nothing.
   absl::Status Append(std::string_view line, Batch& rows);
-  size_t found() const { return fields_.values.size(); }  // columns of the last line
+  size_t found() const { return fields_.values.size(); }  // columns of the last line; 0 when it could not be split
 
   size_t columns() const { return columns_; }  // least number of columns in a line
 

@@ -74,7 +74,7 @@ absl::Status RowStream::BeginRows(std::string_view first) {
 absl::Status RowStream::Append(std::string_view line, Batch& rows) {
   if (parser_ == nullptr) MEDLEY_RETURN_IF_ERROR(BeginRows(line));
   const absl::Status status = parser_->Append(line, rows);
-  if (parser_->found() == columns_) return status;
+  if (parser_->found() == columns_ || parser_->found() == 0) return status;
   return base::InvalidArgument("expected {} columns, found {}", columns_, parser_->found());
 }
 

@@ -97,7 +97,7 @@ TEST(ExportedModelTest, DamagedFilesAreRefusedWithTheFieldsName) {
   refused(Replaced(layers, "\"activation\": \"relu\"", "\"activation\": \"gelu\""), schema, "'gelu' is unknown");
   refused(layers, Replaced(schema, "\"rows\": 100", "\"rows\": 99"), "the table has 100 rows");
   refused(layers, Replaced(schema, "\"column\": 3", "\"column\": -3"), "categorical[1].column: -3 is out of range");
-  refused(layers, Replaced(schema, "\"mean\": 0.1", "\"mean\": \"x\""), "numeric[0].mean");
+  refused(layers, Replaced(schema, "\"mean\": 0.10000000149011612", "\"mean\": \"x\""), "numeric[0].mean");
   refused(Replaced(layers, "\"shape\": [\n            100,", "\"shape\": [\n            4611686018427387904,"), schema,
           "out of range");
 }
