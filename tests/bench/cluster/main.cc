@@ -270,7 +270,7 @@ class Bench {
     while (planner_->held() < asking && clock_.Steady() < end) clock_.SleepFor(base::milliseconds(20), {});
     const int before = planner_->held();
     std::vector<double> seconds;
-    // A pod that fails again soon is created again after a delay, as a container is: only jobs that have not failed yet.
+    // A pod that fails again soon is created again after a delay, so every job has only one of its trainers killed.
     for (int i = 0; i < asking && std::ssize(seconds) < flags_.rounds && clock_.Steady() < end; ++i) {
       if (failed_.contains(flags_.following + i)) continue;
       MEDLEY_ASSIGN_OR_RETURN(const double one, KillTrainer(flags_.following + i));
