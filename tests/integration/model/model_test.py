@@ -132,7 +132,7 @@ def compare(what, expected, output):
 def check(name, export, data, folder):
     medley = os.path.join(BIN, "medley")
     expected = [float(line) for line in run(medley, "predict", export, data).split()]
-    if len(expected) != ROWS or max(expected) - min(expected) < 0.01:
+    if len(expected) != ROWS or max(expected) - min(expected) < 0.001:
         sys.exit(f"{name}: {len(expected)} predictions from {min(expected)} to {max(expected)}")
     if have("torch"):
         compare(f"{name}, PyTorch", expected,
