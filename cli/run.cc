@@ -11,6 +11,7 @@ void AddRun(CLI::App& app, int& exit_status) {
       "run", "Run a TrainingJob on this machine with its own API server, operator, scheduler and workers");
   auto options = std::make_shared<RunOptions>();
   command->add_option("FILE", options->file, "file with ResourcePools and one TrainingJob")->required();
+  command->add_option("--export", options->model, "folder for the finished model; default: JOB-model");
   command->add_flag("--keep", options->keep, "leave the local cluster running after the job, for kubectl");
   command->add_flag("--plain", options->plain, "print lines instead of a live view");
   command->add_option("--folder", options->folder,

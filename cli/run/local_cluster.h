@@ -47,6 +47,7 @@ class LocalCluster {
 
   kube::Client& client() { return *client_; }
   std::filesystem::path kubeconfig() const { return options_.run_folder / "kubeconfig"; }
+  std::filesystem::path claims() const { return options_.run_folder / "node" / "claims"; }  // of the process node
   std::string scheduler_rest() const { return scheduler_rest_; }
   const kube::ApiServer& server() const { return *server_; }
   // Replaces the price file; the scheduler reads it again.

@@ -10,6 +10,7 @@
 #include "cli/run/local_cluster.h"
 #include "cli/run/local_nodes.h"
 #include "cli/run/manifests.h"
+#include "cli/run/model_folder.h"
 #include "cli/run/observer.h"
 #include "cli/run/scenario.h"
 #include "cli/run/summary.h"
@@ -117,6 +118,14 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
+// Copies the model of the complete job out of the run folder, which may be temporary.
+absl::Status TakeModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to) {
+  const kube::Resource jobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Object object, cluster.client().Get(jobs, job));
+  MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path from, ExportFolderOf(object, cluster.claims()));
+  return CopyModel(from, to);
+}
+
 int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
           const std::filesystem::path& folder) {
   base::SystemClock clock;
@@ -148,20 +157,35 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
   std::fflush(stdout);
   if (!followed.ok()) Fail(followed, 1);
   for (const std::string& failure : summary.failures) std::fprintf(stderr, "medley: %s\n", failure.c_str());
+  bool done = followed.ok() && summary.failures.empty();
+  if (followed.ok() && record.last.complete) {
+    const absl::Status taken = TakeModel(cluster, manifests.job.key(), options.model);
+    if (taken.ok()) {
+      std::printf("the model is in %s (its README.md says how to use it)\n", options.model.c_str());
+      std::fflush(stdout);
+    } else {
+      done = false;
+      Fail(base::Annotate(taken, "taking the model from the checkpoint volume"), 1);
+    }
+  }
   if (options.keep) KeepUp(clock, cluster);
   cluster.Stop();
-  return followed.ok() && summary.failures.empty() ? 0 : 1;
+  return done ? 0 : 1;
 }
 
 }  // namespace
 
-int Run(const RunOptions& options) {
+int Run(const RunOptions& given) {
+  RunOptions options = given;
   signal(SIGINT, OnSignal);
   signal(SIGTERM, OnSignal);
   signal(SIGPIPE, SIG_IGN);
   log::Configure("medley", log::Level::kWarn);
-  const auto manifests = LoadManifests(options.file);
+  auto manifests = LoadManifests(options.file);
   if (!manifests.ok()) return Fail(manifests.status(), 2);
+  EnsureCheckpointVolume(manifests->job);
+  if (options.model.empty()) options.model = "./" + manifests->job.key().name + "-model";
+  if (const absl::Status status = CheckModelFolder(options.model); !status.ok()) return Fail(status, 2);
   Scenario scenario;
   if (!manifests->scenario.empty()) {
     const auto text = base::ReadFile(manifests->scenario);

@@ -9,6 +9,7 @@ struct RunOptions {
   std::filesystem::path file;
   std::filesystem::path programs;  // folder of the other programs; empty: the folder of this program
   std::filesystem::path folder;    // run folder; empty: a temporary one, removed unless the run fails
+  std::filesystem::path model;     // folder for the finished model; empty: ./JOB-model
   bool keep = false;               // leave the cluster running until interrupted, and print its kubeconfig
   bool plain = false;              // print lines even on a terminal
   double timeout_seconds = 900;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/quantity.h"
+#include "operator/api/job_folder.h"
 #include "operator/api/resources.h"
 #include "operator/builders/contract.h"
 #include "operator/builders/coordinator_resources.h"
@@ -206,7 +207,7 @@ std::string CheckpointDir(const TrainingJob& job) {
   if (!job.checkpoint_volume) return "";
   std::string dir = job.checkpoint_volume->mount_path;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
-  return dir + "/" + job.key().ns + "-" + job.name() + "-" + job.object.uid();
+  return dir + "/" + JobFolder(job.object);
 }
 
 std::string CoordinatorOf(const kube::Object& pod) {

@@ -47,10 +47,14 @@ ARROWS = {
     "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "worker/claim": ["common/base", "worker/checkpoint"],
+    # Linked by `medley`, which has no LibTorch: of worker/model only the graph.
+    "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/data",
+                      "worker/model", "worker/params"],
+    "worker/predict": ["common/base", "common/model", "worker/data", "worker/export", "worker/pipeline"],
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
-            "scheduler-service/prepare"],
+            "scheduler-service/prepare", "worker/export", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],

@@ -4,6 +4,7 @@
 #include "common/base/hash.h"
 #include "common/base/host_port.h"
 #include "common/base/rng.h"
+#include "worker/app/export_job.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
@@ -36,6 +37,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.model_fingerprint = ModelFingerprint(env.spec);
   options.metrics_port = env.metrics_port;
+  options.export_model = ExporterOf(env, *graph, options.instance);
   return RunCoordinator(std::move(options), clock, signals.stop());
 }
 

@@ -71,6 +71,12 @@ absl::StatusOr<int> Files::CreateTemporary(std::string& pattern) {
   return fd;
 }
 
+absl::StatusOr<int> Files::Create(const fs::path& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return base::ErrnoStatus(errno, "creating " + path.string());
+  return fd;
+}
+
 absl::StatusOr<int> Files::OpenToAppend(const fs::path& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
@@ -83,6 +89,17 @@ absl::Status Files::Write(int fd, std::string_view bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return base::ErrnoStatus(errno, "writing");
     bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Files::WriteAt(int fd, int64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::ErrnoStatus(errno, "writing");
+    bytes.remove_prefix(static_cast<size_t>(n));
+    offset += n;
   }
   return absl::OkStatus();
 }

@@ -37,8 +37,11 @@ class Files {
   virtual absl::Status CreateFolder(const std::filesystem::path& folder);
   // Creates a file whose name is `pattern` with its last six characters, XXXXXX, replaced.
   virtual absl::StatusOr<int> CreateTemporary(std::string& pattern);
+  // Creates a file, or empties it.
+  virtual absl::StatusOr<int> Create(const std::filesystem::path& path);
   virtual absl::StatusOr<int> OpenToAppend(const std::filesystem::path& path);
   virtual absl::Status Write(int fd, std::string_view bytes);
+  virtual absl::Status WriteAt(int fd, int64_t offset, std::string_view bytes);
   virtual absl::Status Sync(int fd);  // the content and the length
   // Renames a file and fsyncs the folder of `to`.
   virtual absl::Status Rename(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "worker/data/feature_encoder.h"
 #include "worker/data/label_values.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/schema.h"
@@ -122,27 +123,6 @@ Transform Fit(const Batch& rows, int buckets) {
   return transform;
 }
 
-// Standardises the raw numbers and sets the ids of bucketed columns.
-void ApplyTransform(const Transform& transform, const model::SchemaSpec& schema, int64_t embedding_rows, Batch& rows) {
-  const size_t width = static_cast<size_t>(rows.shape.numerics);
-  const size_t fields = static_cast<size_t>(rows.shape.fields);
-  const size_t categorical = schema.categorical.size();
-  for (size_t c = 0; c < width; ++c) {
-    const NumericTransform& column = transform.columns[c];
-    std::vector<int32_t> ids;
-    for (size_t bucket = 0; bucket < column.edges.size() + 2; ++bucket) {
-      ids.push_back(HashedId(std::to_string(bucket), static_cast<int>(categorical + c), embedding_rows));
-    }
-    for (size_t i = 0; i < static_cast<size_t>(rows.samples); ++i) {
-      float& x = rows.numerics[i * width + c];
-      if (schema.numeric_buckets > 0) {
-        rows.ids[i * fields + categorical + c] = ids[static_cast<size_t>(column.Bucket(x))];
-      }
-      x = column.Standardize(x);
-    }
-  }
-}
-
 // Turns `joined` into an error that names the values of the label column when these are why the rows cannot be used.
 absl::Status CheckClasses(const absl::Status& joined, const Batch& rows, std::string_view text, const SourceFile& file,
                           const model::SchemaSpec& schema) {
@@ -182,7 +162,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
     return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", at.path,
                                  data->transform_.columns.size(), spec.schema.numeric.size());
   }
-  ApplyTransform(data->transform_, spec.schema, options.embedding_rows, data->rows_);
+  FeatureEncoder(data->transform_, spec.schema, options.embedding_rows).Encode(data->rows_);
   return data;
 }
 

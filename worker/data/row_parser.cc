@@ -61,13 +61,16 @@ absl::Status RowParser::ReadLabel(std::string_view text, float& label) const {
 }
 
 absl::Status RowParser::Append(std::string_view line, Batch& rows) {
-  MEDLEY_RETURN_IF_ERROR(SplitCsv(line, delimiter_, fields_));
+  if (const absl::Status split = SplitCsv(line, delimiter_, fields_); !split.ok()) {
+    fields_.values.clear();
+    return split;
+  }
   if (fields_.values.size() < columns_) {
     return base::InvalidArgument("the line has {} columns, the schema needs {}", fields_.values.size(), columns_);
   }
   const auto value = [&](int column) { return fields_.values[static_cast<size_t>(column)]; };
   float label = 0;
-  MEDLEY_RETURN_IF_ERROR(ReadLabel(value(schema_.label_column), label));
+  if (schema_.label_column >= 0) MEDLEY_RETURN_IF_ERROR(ReadLabel(value(schema_.label_column), label));
   numbers_.clear();
   for (const int column : schema_.numeric) {
     MEDLEY_RETURN_IF_ERROR(ReadNumber(value(column), column, numbers_.emplace_back()));

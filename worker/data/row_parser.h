@@ -17,12 +17,15 @@ int32_t HashedId(std::string_view value, int field, int64_t embedding_rows);
 
 class RowParser {
  public:
-  // `schema` must outlive the parser.
+  // `schema` must outlive the parser. With label_column -1 the rows have no labels, and 0 is appended as theirs.
   RowParser(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows);
 
   // Appends the sample to `rows`. Numerics are raw; a missing value (empty, "?", "NULL", "NA") is NaN. Ids of bucketed
   // columns are 0 until the transform is known. On error (InvalidArgument naming the column) appends nothing.
   absl::Status Append(std::string_view line, Batch& rows);
+  size_t found() const { return fields_.values.size(); }  // columns of the last line; 0 when it could not be split
+
+  size_t columns() const { return columns_; }  // least number of columns in a line
 
  private:
   absl::Status ReadLabel(std::string_view text, float& label) const;
@@ -31,7 +34,7 @@ class RowParser {
   const char delimiter_;
   const int64_t embedding_rows_;
   const SampleShape shape_;
-  size_t columns_ = 0;  // least number of columns in a line
+  size_t columns_ = 0;
   CsvFields fields_;
   std::vector<float> numbers_;
 };

@@ -18,14 +18,8 @@ absl::Status OfTheVolume(const absl::Status& status) {
 
 }  // namespace
 
-void FileProgress::Advance() {
-  base::MutexLock lock(mutex_);
-  ++pieces_;
-  changed_.NotifyAll();
-}
-
 absl::StatusOr<CheckpointFileEntry> BackgroundWriter::WriteFile(const Volume& volume, const File& file,
-                                                                FileProgress& progress) {
+                                                                const FileProgress& progress) {
   if (progress.cancelled()) return base::Cancelled("the checkpoint was given up");
   MEDLEY_ASSIGN_OR_RETURN(const auto writer, CheckpointWriter::Create(volume, file.folder, file.name));
   MEDLEY_RETURN_IF_ERROR(file.add(*writer, progress));
@@ -52,38 +46,6 @@ void BackgroundWriter::Write(int64_t step, File file, Done done) {
         };
       });
   if (!posted) done(base::Unavailable("the volume has not answered since an earlier checkpoint"));
-}
-
-absl::Status BackgroundWriter::WriteAndWait(File file, base::nanoseconds timeout, std::stop_token stop,
-                                            const std::function<void()>& advanced) {
-  const std::string what = "writing " + file.folder + "/" + file.name;
-  const auto progress = std::make_shared<FileProgress>();
-  const bool posted = thread_.Post([volume = volume_, file = std::move(file), progress]() -> VolumeThread::Deliver {
-    absl::Status status = WriteFile(volume, file, *progress).status();
-    base::MutexLock lock(progress->mutex_);
-    progress->status_ = std::move(status);
-    progress->changed_.NotifyAll();
-    return {};
-  });
-  if (!posted) return base::Internal("{}: the volume has not answered since an earlier file", what);
-  int64_t seen = 0;
-  while (true) {
-    {
-      base::MutexLock lock(progress->mutex_);
-      const auto changed = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return progress->status_.has_value() || progress->pieces_ != seen;
-      };
-      const bool in_time = progress->changed_.WaitFor(progress->mutex_, stop, timeout, changed);
-      if (progress->status_) return OfTheVolume(*progress->status_);
-      if (stop.stop_requested() || !in_time) {
-        progress->Cancel();
-        if (stop.stop_requested()) return base::Cancelled("{} was stopped", what);
-        return base::Internal("{}: the volume did not answer within {} s", what, base::ToSeconds(timeout));
-      }
-      seen = progress->pieces_;
-    }
-    if (advanced) advanced();
-  }
 }
 
 absl::Status ReadBounded(const std::string& what, std::stop_token stop, std::function<absl::Status()> read) {

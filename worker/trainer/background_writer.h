@@ -11,13 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 #include "common/base/clock.h"
-#include "common/base/mutex.h"
 #include "medley/job/v1/coordinator.pb.h"
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/volume_thread.h"
@@ -25,30 +23,23 @@
 
 namespace medley::worker {
 
-// What the caller and the background thread know of one file. Thread-safe.
+// Whether the caller still wants one file. Thread-safe.
 class FileProgress {
  public:
   // Ends the file soon.
   void Cancel() { cancelled_ = true; }
   bool cancelled() const { return cancelled_; }
-  // A piece of the file has been written.
-  void Advance();
 
  private:
-  friend class BackgroundWriter;
   std::atomic<bool> cancelled_ = false;
-  base::Mutex mutex_;
-  base::CondVar changed_;
-  int64_t pieces_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);  // of WriteAndWait
 };
 
 class BackgroundWriter {
  public:
   using Done = std::function<void(absl::StatusOr<job::v1::Checkpointed>)>;
-  // Adds the snapshot to the file. It runs in the background thread and owns what it uses. It should call Advance for
-  // each piece, and return Cancelled soon after Cancel.
-  using Add = std::function<absl::Status(CheckpointWriter& writer, FileProgress& progress)>;
+  // Adds the snapshot to the file. It runs in the background thread and owns what it uses. It should return Cancelled
+  // soon after Cancel.
+  using Add = std::function<absl::Status(CheckpointWriter& writer, const FileProgress& progress)>;
   struct File {
     std::string folder;
     std::string name;
@@ -63,13 +54,10 @@ class BackgroundWriter {
   void Write(int64_t step, File file, Done done);
   // Ends a Write that has not finished.
   void Cancel() { last_->Cancel(); }
-  // Writes a file and waits for it, at most `timeout` for each piece. Calls `advanced`, if set, in this thread while
-  // pieces are written. Errors: those of the volume; Cancelled; Internal when the time is over.
-  absl::Status WriteAndWait(File file, base::nanoseconds timeout, std::stop_token stop,
-                            const std::function<void()>& advanced = nullptr);
 
  private:
-  static absl::StatusOr<CheckpointFileEntry> WriteFile(const Volume& volume, const File& file, FileProgress& progress);
+  static absl::StatusOr<CheckpointFileEntry> WriteFile(const Volume& volume, const File& file,
+                                                       const FileProgress& progress);
 
   const Volume volume_;
   std::shared_ptr<FileProgress> last_ = std::make_shared<FileProgress>();  // of the last Write

@@ -42,7 +42,6 @@ struct TrainerContext {
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
-  base::nanoseconds export_timeout{base::seconds(600)};  // for a piece of an exported file
 };
 
 class GenerationRuntime final : public PreparedGeneration {

@@ -6,7 +6,6 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
-#include "worker/trainer/evaluation_report.h"
 #include "worker/trainer/server_generation.h"
 
 namespace medley::worker {
@@ -74,17 +73,6 @@ class ServerRole::Rep {
     MEDLEY_ASSIGN_OR_RETURN(BackgroundWriter::File file, Save(order.generation(), order.step(), order.folder()));
     writer_.Write(order.step(), std::move(file), std::move(done));
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
-    if (order.generation() == current_ && !order.export_folder().empty()) {
-      EvaluationReport report(order, *context_.clock, send_);
-      MEDLEY_ASSIGN_OR_RETURN(BackgroundWriter::File file,
-                              Save(order.generation(), order.step(), order.export_folder()));
-      MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(std::move(file), context_.export_timeout, StopToken(),
-                                                  [&report] { report.Progressed(); }));
-    }
-    return pb::Evaluated();
   }
 
   void Abort() {
@@ -165,10 +153,9 @@ class ServerRole::Rep {
       return base::FailedPrecondition("the checkpoint is of step {1}, but the shard has applied step {0}",
                                       snapshot->step(), step);
     }
-    const auto add = [store, snapshot](CheckpointWriter& writer, FileProgress& progress) -> absl::Status {
+    const auto add = [store, snapshot](CheckpointWriter& writer, const FileProgress& progress) -> absl::Status {
       const absl::Status status = store->ExportSnapshot(*snapshot, [&](const RowPiece& piece) -> absl::Status {
         if (progress.cancelled()) return base::Cancelled("the checkpoint was given up");
-        progress.Advance();
         const auto width = static_cast<int32_t>(piece.values.size() / piece.keys.size());
         return writer.AddRows(piece.table, width, piece.keys, piece.values);
       });
@@ -210,7 +197,7 @@ absl::Status ServerRole::Train(int64_t generation, const pb::StepLease& lease, c
 absl::Status ServerRole::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
   return rep_->Checkpoint(order, std::move(done));
 }
-absl::StatusOr<pb::Evaluated> ServerRole::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
+absl::StatusOr<pb::Evaluated> ServerRole::Evaluate(const pb::Evaluate&) { return pb::Evaluated(); }
 void ServerRole::Abort() { rep_->Abort(); }
 pb::Halted ServerRole::Halt(int64_t generation) { return rep_->Halt(generation); }
 

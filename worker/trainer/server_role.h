@@ -26,7 +26,6 @@ struct ServerContext {
   Volume checkpoint_root;
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
-  base::nanoseconds export_timeout{base::seconds(600)};  // for a piece of an exported file
 };
 
 class ServerRole final : public Role {

@@ -15,6 +15,18 @@ namespace medley::worker {
 namespace pb = ::medley::job::v1;
 namespace {
 
+pb::FittedTransform ToProto(const Transform& transform) {
+  pb::FittedTransform message;
+  for (const NumericTransform& column : transform.columns) {
+    pb::FittedColumn& to = *message.add_columns();
+    to.set_log(column.log);
+    to.set_mean(column.mean);
+    to.set_inverse_deviation(column.inverse_deviation);
+    to.mutable_edges()->Assign(column.edges.begin(), column.edges.end());
+  }
+  return message;
+}
+
 StepLease FromProto(const pb::StepLease& lease) {
   return {lease.step(), lease.data_epoch(), lease.first(), lease.count()};
 }
@@ -127,16 +139,15 @@ class Trainer::Rep {
       evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
       evaluated.mutable_negatives()->Assign(result.negatives.begin(), result.negatives.end());
     }
-    if (!order.export_folder().empty() && WritesState()) {
-      MEDLEY_RETURN_IF_ERROR(writer_.WriteAndWait(Save(order.export_folder()), context_.export_timeout, StopToken()));
+    if (current_->stage() == 0 && current_->replica() == 0) {
+      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
+      *evaluated.mutable_transform() = ToProto(train->transform());
     }
     return evaluated;
   }
 
   void Abort() {
     base::MutexLock lock(mutex_);
-    abort_.request_stop();
-    abort_ = std::stop_source();
     for (const auto& runtime : {current_, previous_, switching_}) {
       if (runtime != nullptr) runtime->Abort();
     }
@@ -167,18 +178,13 @@ class Trainer::Rep {
     return base::FailedPrecondition("the order is for step {}, but the trainer has applied step {}", step, at);
   }
 
-  std::stop_token StopToken() {
-    base::MutexLock lock(mutex_);
-    return abort_.get_token();
-  }
-
   // False when another replica writes the stage's file, or this trainer holds no state.
   bool WritesState() const { return current_->replica() == 0 && !current_->state()->Holds().empty(); }
 
   // Copies the state, and says how to write it.
   BackgroundWriter::File Save(const std::string& folder) {
     const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot());
-    const auto add = [snapshot](CheckpointWriter& writer, FileProgress&) { return snapshot->Write(writer); };
+    const auto add = [snapshot](CheckpointWriter& writer, const FileProgress&) { return snapshot->Write(writer); };
     return {folder, DenseFileName(current_->generation(), current_->stage()), add};
   }
 
@@ -230,7 +236,6 @@ class Trainer::Rep {
   std::shared_ptr<GenerationRuntime> current_;
   std::shared_ptr<GenerationRuntime> previous_;  // until the first lease of current_
   std::shared_ptr<GenerationRuntime> switching_;
-  std::stop_source abort_ ABSL_GUARDED_BY(mutex_);
   bool failed_ = false;  // a step of current_ failed; ignores leases until Halt
   BackgroundWriter writer_;
 };

@@ -105,7 +105,8 @@ class Cluster:
         for name, text in files.items():
             write(os.path.join(self.folder, name), text)
         self.processes.start("medley", os.path.join(BIN, "medley"), "run", os.path.join(self.folder, manifest),
-                             "--plain", "--keep", "--folder", self.run, "--timeout", str(PATIENCE))
+                             "--plain", "--keep", "--folder", self.run, "--export", os.path.join(self.folder, "model"),
+                             "--timeout", str(PATIENCE))
 
     def close(self):
         self.processes.close()

@@ -107,8 +107,10 @@ class RunTest : public testing::Test {
   // Starts `medley run` on the manifest.
   std::unique_ptr<ChildProcess> StartManifest(const std::string& manifest, const std::vector<std::string>& more) {
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", manifest), base::IsOk());
+    const bool named = std::find(more.begin(), more.end(), "--export") != more.end();
     std::vector<std::string> arguments = {"run", (folder_ / "job.yaml").string(), "--plain", "--folder",
                                           (folder_ / "run").string()};
+    if (!named) arguments.insert(arguments.end(), {"--export", (folder_ / "model").string()});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Start(std::move(arguments));
   }
@@ -141,8 +143,8 @@ class RunTest : public testing::Test {
     EXPECT_EQ(getloadavg(&load, 1), 1);
     for (int attempt = 1;; ++attempt) {
       std::filesystem::remove(folder_ / "out");  // of the attempt before
-      const auto child = Start({"run", manifest.string(), "--plain", "--timeout",
-                                std::to_string(base::Patience(base::seconds(300)).count())});
+      const auto child = Start({"run", manifest.string(), "--plain", "--export", (folder_ / "model").string(),
+                                "--timeout", std::to_string(base::Patience(base::seconds(300)).count())});
       const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(400));
       while (clock_.Steady() < deadline && ReachableThroughput() == 0) {
         if (const auto ended = child->Ended()) return *ended;
@@ -222,8 +224,8 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
 
 TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", SmallJob()), base::IsOk());
-  const auto child =
-      Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder", (folder_ / "run").string()});
+  const auto child = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder",
+                            (folder_ / "run").string(), "--export", (folder_ / "model").string()});
   ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
               testing::AllOf(HasSubstr("trainingjob.medley.dev/small"), HasSubstr("resourcepool.medley.dev/local"),
@@ -287,6 +289,29 @@ TEST_F(RunTest, ASecondRunWithOtherParametersTrainsAgain) {
   Edit(job, "epochs: 1", "epochs: 2");
   EXPECT_EQ(RunManifest(job), "exit code 0") << Output();
   EXPECT_THAT(Output(), HasSubstr("65,122 of 65,122"));
+}
+
+// The job has no checkpoint volume.
+TEST_F(RunTest, TheModelIsWhereTheLastLineSaysAndPredicts) {
+  EXPECT_EQ(RunManifest(SmallJob()), "exit code 0") << Output();
+  const std::string model = (folder_ / "model").string();
+  const std::string last = "the model is in " + model + " (its README.md says how to use it)\n";
+  EXPECT_THAT(Output(), testing::EndsWith(last));
+  const std::string data = (Source() / "examples/data/adult.test.csv").string();
+  const auto predict = Start({"predict", model, data, "-o", (folder_ / "predictions").string()});
+  EXPECT_EQ(WaitForEnd(*predict, base::seconds(60)), "exit code 0") << Output();
+  EXPECT_THAT(Output(), HasSubstr("16281 predictions"));
+  const std::string predictions = base::ReadFile(folder_ / "predictions").value_or("");
+  EXPECT_EQ(std::count(predictions.begin(), predictions.end(), '\n'), 16281);
+  const auto evaluate = Start({"evaluate", model, data});
+  EXPECT_EQ(WaitForEnd(*evaluate, base::seconds(60)), "exit code 0") << Output();
+  EXPECT_THAT(Output(), testing::ContainsRegex("AUC       0[.]8[0-9]"));
+}
+
+TEST_F(RunTest, AFolderThatIsNoModelIsNotReplaced) {
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "notes", "mine"), base::IsOk());
+  EXPECT_EQ(RunManifest(SmallJob(), {"--export", folder_.string()}), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("exists and is not a model; name another folder with --export"));
 }
 
 TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {

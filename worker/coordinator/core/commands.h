@@ -56,6 +56,14 @@ struct WriteManifestCommand {
   std::vector<job::v1::CheckpointFile> files;
 };
 
+// The job is evaluated: write the finished model from its last checkpoint, then call OnExported.
+struct ExportCommand {
+  int64_t step = 0;  // of the checkpoint
+  job::v1::FittedTransform transform;
+  job::v1::Observation observation;
+  plan::v1::ExecutionPlan plan;  // in force
+};
+
 // Close the session of a process that is treated as lost.
 struct DropCommand {
   std::string member;
@@ -84,6 +92,6 @@ struct HandedOverCommand {
 
 using Command =
     std::variant<SendCommand, JournalCommand, StepCommand, RollbackCommand, FindCheckpointCommand, WriteManifestCommand,
-                 DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
+                 ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
 
 }  // namespace medley::worker

@@ -69,6 +69,8 @@ class CoordinatorCore {
   // An error means that the volume could not be searched, not that it has no checkpoint.
   void OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& found, Instant now);
   void OnManifestWritten(const std::string& folder, const absl::Status& status, Instant now);
+  // The answer to the ExportCommand of `step`.
+  void OnExported(int64_t step, const absl::Status& status, Instant now);
   // Checks deadlines and intervals; call it about every 50 ms.
   void Tick(Instant now);
 
@@ -159,6 +161,7 @@ class CoordinatorCore {
   void CheckpointFailed(const std::string& why, Instant now);
   void AdvanceEnding(Instant now);
   void StartEvaluation(Instant now);
+  void AdvanceExport(Instant now);
   void Fail(const std::string& why, bool retryable, Instant now);
   void Finish(job::v1::JobPhase outcome, int exit_code, const std::string& why, Instant now);
 
@@ -220,6 +223,9 @@ class CoordinatorCore {
   std::map<std::string, bool> evaluated_;
   base::SteadyTime evaluate_deadline_{};
   Scores scores_;
+  std::optional<job::v1::FittedTransform> transform_;  // of the evaluation
+  std::optional<PendingExport> export_;
+  bool exported_ = false;
 
   std::optional<job::v1::HandOverRequest> successor_;
   bool handed_over_ = false;

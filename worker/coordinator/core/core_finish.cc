@@ -103,6 +103,7 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   const bool done = std::all_of(evaluated_.begin(), evaluated_.end(), [](const auto& at) { return at.second; });
   if (!done) return;
   metrics_ = scores_.Metrics();
+  if (options_.exports && !exported_) return AdvanceExport(now);
   Finish(job::v1::JOB_PHASE_COMPLETE, 0, "all samples are trained", now);
 }
 
@@ -110,11 +111,12 @@ void CoordinatorCore::StartEvaluation(Instant now) {
   ending_ = Ending::kEvaluating;
   evaluate_deadline_ = now.steady + options_.evaluate_timeout;
   scores_ = Scores();
+  transform_.reset();
+  exported_ = false;
   evaluated_.clear();
   job::v1::SessionResponse message;
   message.mutable_evaluate()->set_generation(active_->generation);
   message.mutable_evaluate()->set_step(ledger_->committed());
-  if (options_.checkpoints) message.mutable_evaluate()->set_export_folder(options_.export_folder);
   for (const auto& [name, member] : active_->members) {
     evaluated_[name] = false;
     Send(member.peer, message);
@@ -133,6 +135,26 @@ void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Eval
   found->second = true;
   evaluate_deadline_ = now.steady + options_.evaluate_timeout;
   scores_.Add(part);
+  if (part.has_transform()) transform_ = part.transform();
+}
+
+void CoordinatorCore::AdvanceExport(Instant now) {
+  if (export_ || now.steady < retry_at_) return;
+  if (!transform_) {
+    return Fail("no trainer has reported the transform of the training data, without which the model cannot be used",
+                true, now);
+  }
+  export_ = PendingExport{ledger_->committed(), now.steady + options_.volume_timeout};
+  commands_.push_back(ExportCommand{ledger_->committed(), *transform_, Observe(now), active_->plan});
+}
+
+void CoordinatorCore::OnExported(int64_t step, const absl::Status& status, Instant now) {
+  Hold(now);
+  if (over() || handed_over_ || !export_ || step != export_->step) return;  // it came after the deadline
+  export_.reset();
+  exported_ = status.ok();
+  if (!status.ok()) CheckpointFailed(std::string(status.message()), now);
+  if (!over()) Advance(now);
 }
 
 void CoordinatorCore::Fail(const std::string& why, bool retryable, Instant now) {

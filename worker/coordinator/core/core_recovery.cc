@@ -248,6 +248,13 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
                       now);
     if (over()) return;
   }
+  if (export_ && now.steady >= export_->deadline) {
+    OnExported(export_->step,
+               base::DeadlineExceeded("writing the model: the volume did not answer within {:.0f} s",
+                                      base::ToSeconds(options_.volume_timeout)),
+               now);
+    if (over()) return;
+  }
   if (next_ && now.steady >= next_->deadline) {
     std::vector<std::string> late;
     for (const auto& [name, member] : next_->members) {
@@ -272,7 +279,8 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
     }
     const std::string why = fmt::format("the evaluation made no progress for {:.0f} s; unfinished members: {}",
                                         base::ToSeconds(options_.evaluate_timeout), fmt::join(unfinished, ", "));
-    return BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, unfinished.empty() ? "" : unfinished.front()}, now);
+    // All have finished while the shell writes the model, which has its own deadline.
+    if (!unfinished.empty()) return BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, unfinished.front()}, now);
   }
   if (ledger_->leased() > ledger_->committed() && now.steady - committed_at_ > options_.stall_timeout) {
     const std::string why = fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout));

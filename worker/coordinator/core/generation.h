@@ -68,6 +68,12 @@ struct PendingManifest {
   base::SteadyTime deadline;
 };
 
+// An ExportCommand without a result.
+struct PendingExport {
+  int64_t step = 0;
+  base::SteadyTime deadline;
+};
+
 // The last checkpoint that was started. Every attempt writes into a folder of its own, because a member that hung in an
 // earlier one may resume at any time.
 struct CheckpointAttempt {

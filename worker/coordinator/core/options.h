@@ -25,7 +25,7 @@ struct CoreOptions {
   int lease_ahead = 8;       // steps leased beyond the committed one, >= 1
   bool checkpoints = false;  // whether there is a folder for checkpoints
   base::nanoseconds checkpoint_interval = base::seconds(60);
-  std::string export_folder = "export";  // below the checkpoint root; unused without checkpoints
+  bool exports = false;  // whether the shell writes the finished model; needs checkpoints
 
   base::nanoseconds member_wait = base::seconds(600);    // for members that a stage, a shard or the first start needs
   base::nanoseconds reconnect_wait = base::seconds(15);  // for survivors, after the coordinator itself restarted
@@ -35,7 +35,8 @@ struct CoreOptions {
   base::nanoseconds switch_timeout = base::seconds(120);
   base::nanoseconds halt_timeout = base::seconds(15);
   base::nanoseconds checkpoint_timeout = base::seconds(300);
-  // For the shell to find or complete a checkpoint. Both read whole checkpoints, so this is no measure of a slow call.
+  // For the shell to find or complete a checkpoint, or to write the finished model. All of them read whole checkpoints,
+  // so this is no measure of a slow call.
   base::nanoseconds volume_timeout = base::seconds(900);
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased

@@ -59,6 +59,17 @@ absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
   return absl::OkStatus();
 }
 
+absl::Status CheckpointFiles::Export(const ExportModel& write, const ExportCommand& command) {
+  MEDLEY_RETURN_IF_ERROR(StillLeads());
+  MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
+                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint));
+  if (!found.manifest || found.manifest->step != command.step) {
+    return base::DataLoss("the checkpoint of step {}, from which the model is written, cannot be read: {}",
+                          command.step, found.rejected.empty() ? "it does not exist" : found.rejected.front().reason);
+  }
+  return write(volume_, *found.manifest, command, [this] { return StillLeads(); });
+}
+
 absl::Status CheckpointFiles::Prune() {
   MEDLEY_RETURN_IF_ERROR(StillLeads());
   return store_.Prune(options_.keep);

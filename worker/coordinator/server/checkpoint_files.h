@@ -1,5 +1,5 @@
-// Finds, completes and removes the job's checkpoints for the engine, which calls it in its thread for files. Not
-// thread-safe.
+// Finds, completes and removes the job's checkpoints, and lets the finished model be written from one. For the engine,
+// which calls it in its thread for files. Not thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,6 +10,7 @@
 #include "worker/checkpoint/store.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/core/core.h"
+#include "worker/coordinator/server/server.h"
 
 namespace medley::worker {
 
@@ -29,6 +30,9 @@ class CheckpointFiles {
   // Completes the checkpoint, then removes old ones; logs a warning when the latter fails. Errors: DataLoss, Aborted
   // (a newer coordinator has claimed the job), those of the volume.
   absl::Status Publish(const WriteManifestCommand& command);
+  // Lets `write` make the finished model from the newest checkpoint. Errors: DataLoss (the checkpoint of that step is
+  // lost), Aborted (a newer coordinator has claimed the job), those of `write` and of the volume.
+  absl::Status Export(const ExportModel& write, const ExportCommand& command);
 
  private:
   absl::Status StillLeads() const;

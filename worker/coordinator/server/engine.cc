@@ -40,6 +40,7 @@ Engine::Engine(CoordinatorOptions options, base::Clock& clock)
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock,
                                                       std::stop_token stop) {
   options.core.checkpoints = !options.checkpoint_root.empty();
+  options.core.exports = options.core.checkpoints && options.export_model != nullptr;
   options.core.term = options.term;
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
   Lead lead;

@@ -87,6 +87,7 @@ class Engine {
   void WriteStep(std::function<absl::Status(StepLog&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteManifest(WriteManifestCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteModel(ExportCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the process when a newer coordinator has claimed the job, or nobody could tell for `journal_timeout`.
   void CheckClaim(const absl::StatusOr<Claim>& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtClaims() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

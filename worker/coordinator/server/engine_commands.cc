@@ -37,6 +37,8 @@ void Engine::Carry(Command& command) {
     LookForCheckpoint(*find);
   } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
     CompleteManifest(std::move(*manifest));
+  } else if (auto* order = std::get_if<ExportCommand>(&command)) {
+    WriteModel(std::move(*order));
   } else if (auto* drop = std::get_if<DropCommand>(&command)) {
     const auto link = links_.find(drop->member);
     if (link == links_.end() || link->second.instance != drop->instance) return;
@@ -141,6 +143,20 @@ void Engine::CompleteManifest(WriteManifestCommand command) {
         };
       });
   if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
+}
+
+void Engine::WriteModel(ExportCommand command) {
+  const bool posted = checkpoint_thread_.Post(
+      [this, folder = folder_, write = options_.export_model, order = std::move(command)]() -> VolumeThread::Deliver {
+        const absl::Status status = folder->checkpoints->Export(write, order);
+        return [this, step = order.step, status] {
+          MutexLock lock(mutex_);
+          if (absl::IsAborted(status)) return GiveUp(kSuperseded, status);
+          core_->OnExported(step, status, Now());
+          Carry();
+        };
+      });
+  if (!posted) log::Warn("cannot write the model: too many operations wait for the volume");
 }
 
 }  // namespace medley::worker

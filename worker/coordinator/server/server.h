@@ -9,18 +9,28 @@
 
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 
 #include "common/base/clock.h"
 #include "worker/checkpoint/files.h"
+#include "worker/checkpoint/layout.h"
+#include "worker/coordinator/core/commands.h"
 #include "worker/coordinator/core/options.h"
 
 namespace medley::worker {
 
+// Writes the finished model of a job. `checkpoint` is the last one, verified. Call `may_publish` before anything
+// becomes visible to others: it returns Aborted when another coordinator leads the job. Runs in a thread of its own,
+// which may outlive the server.
+using ExportModel =
+    std::function<absl::Status(const Volume& volume, const CheckpointManifest& checkpoint, const ExportCommand& order,
+                               const std::function<absl::Status()>& may_publish)>;
+
 struct CoordinatorOptions {
-  CoreOptions core;  // core.checkpoints is set from checkpoint_root
+  CoreOptions core;  // core.checkpoints is set from checkpoint_root, core.exports from export_model
   std::string host = "127.0.0.1";
   int port = 0;  // 0: the system chooses one, see port()
   // Given by the operator; a coordinator with a larger term replaces this one (docs/adr/0015-the-coordinator-moves.md).
@@ -31,11 +41,13 @@ struct CoordinatorOptions {
   // Random per process, for its claim: of two that claim the same term at once, one leads. Letters and digits.
   std::string instance;
   std::string token;
-  // Folder for the journal, checkpoints, steps.jsonl and exports; should outlive the pod. Empty: nothing is kept.
+  // Folder for the journal, checkpoints, steps.jsonl and the finished model; should outlive the pod. Empty: nothing is
+  // kept.
   Volume checkpoint_root;
   int keep_checkpoints = 3;
   std::string model_fingerprint;
-  int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
+  ExportModel export_model;  // unset, or without checkpoint_root: no model is written
+  int metrics_port = -1;     // port of Prometheus' /metrics; -1: none, 0: the system chooses one
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
   // Of pings to members, so that one on a dead machine is lost within half a minute (rpc::ServerOptions).

@@ -42,7 +42,6 @@ class Server {
     context.session.member = "server-0";
     context.session.instance = "i1";
     context.checkpoint_root = Volume(std::move(root), files);
-    context.export_timeout = base::milliseconds(50);
     context.clock = &clock_;
     role_ = std::make_unique<ServerRole>(context, service_, [](const pb::SessionRequest&) {});
     Start();
@@ -179,18 +178,6 @@ TEST_F(ServerCheckpointTest, AVolumeThatHangsStopsNeitherTrainingNorALaterCheckp
     }
     EXPECT_EQ(last->step(), 15);
   }
-}
-
-TEST_F(ServerCheckpointTest, AnExportThatHangsEndsWithASentence) {
-  Server server(root_, files_);
-  server.Train(5);
-  files_.Block(FaultyFiles::Call::kSync);
-  pb::Evaluate order;
-  order.set_generation(kGeneration);
-  order.set_step(5);
-  order.set_export_folder("export");
-  EXPECT_THAT(server.role().Evaluate(order), StatusIs(absl::StatusCode::kInternal, HasSubstr("writing export/")));
-  files_.Release();
 }
 
 TEST_F(ServerCheckpointTest, AnErrorOfTheVolumeIsReported) {

@@ -39,7 +39,9 @@ class CheckpointCoreTest : public testing::Test {
     journal.set_from_generation(3);
     journal.set_last_checkpoint_step(saved);
     *journal.mutable_ledger() = At(committed);
-    core_ = std::make_unique<CoordinatorCore>(Options(), Now(), journal);
+    CoreOptions options = Options();
+    options.exports = exports_;
+    core_ = std::make_unique<CoordinatorCore>(options, Now(), journal);
     plan_ = sim::MakePlan(1, 1, 1, 1, "a");
     ASSERT_THAT(core_->ApplyPlan(plan_, Now()), IsOk());
     Take();
@@ -79,6 +81,7 @@ class CheckpointCoreTest : public testing::Test {
     for (Command& command : core_->TakeCommands()) {
       if (auto* find = std::get_if<FindCheckpointCommand>(&command)) searches_.push_back(*find);
       if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) manifests_.push_back(*manifest);
+      if (auto* order = std::get_if<ExportCommand>(&command)) written_.push_back(*order);
       if (auto* finish = std::get_if<FinishCommand>(&command)) exit_code_ = finish->exit_code;
       if (auto* line = std::get_if<LogCommand>(&command)) logs_.push_back(line->message);
       if (auto* send = std::get_if<SendCommand>(&command)) {
@@ -135,6 +138,23 @@ class CheckpointCoreTest : public testing::Test {
     Train();
     for (int64_t step = 11; step <= 100; ++step) Progress(step);
   }
+  // All samples are trained and saved, and every member has evaluated.
+  void EvaluateAtTheEnd(bool with_transform = true) {
+    exports_ = true;
+    TrainToTheEnd();
+    Checkpointed();
+    core_->OnManifestWritten(order_->folder(), absl::OkStatus(), Now());
+    Take();
+    All([&](auto& message) {
+      message.mutable_evaluated()->set_samples(2);
+      message.mutable_evaluated()->set_log_loss_sum(1);
+      if (with_transform) message.mutable_evaluated()->mutable_transform()->add_columns()->set_mean(3);
+    });
+  }
+  void Exported(const absl::Status& status) {
+    core_->OnExported(100, status, Now());
+    Take();
+  }
   job::v1::Observation Seen() { return core_->Observe(Now()); }
 
   base::nanoseconds time_{base::seconds(100)};
@@ -142,6 +162,8 @@ class CheckpointCoreTest : public testing::Test {
   job::v1::ApplyPlanRequest plan_;
   std::vector<FindCheckpointCommand> searches_;
   std::vector<WriteManifestCommand> manifests_;
+  bool exports_ = false;
+  std::vector<ExportCommand> written_;
   std::optional<job::v1::Prepare> prepare_;
   std::optional<job::v1::Checkpoint> order_;
   std::optional<int> exit_code_;
@@ -313,6 +335,57 @@ TEST_F(CheckpointCoreTest, AHandOverDoesNotWaitForTheManifest) {
   ASSERT_THAT(core_->HandOver(to, Now()), IsOk());
   for (const int64_t leased = core_->ledger()->leased(); step <= leased; ++step) Progress(step);
   EXPECT_TRUE(core_->handed_over());
+}
+
+TEST_F(CheckpointCoreTest, TheJobIsCompleteWhenItsModelIsWritten) {
+  EvaluateAtTheEnd();
+  ASSERT_EQ(written_.size(), 1U);
+  EXPECT_EQ(written_[0].step, 100);
+  EXPECT_EQ(written_[0].transform.columns(0).mean(), 3);
+  EXPECT_EQ(written_[0].observation.metrics().at("log_loss"), 0.5);
+  EXPECT_EQ(written_[0].plan.stages_size(), 2);
+  Advance(base::seconds(700));  // longer than an evaluation may take without progress
+  EXPECT_EQ(halts_, 0);
+  EXPECT_FALSE(exit_code_.has_value());
+  Exported(absl::OkStatus());
+  EXPECT_EQ(exit_code_, 0);
+  EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_COMPLETE);
+}
+
+TEST_F(CheckpointCoreTest, AModelThatCannotBeWrittenIsWrittenAgainAndThenFailsTheJobForARestart) {
+  EvaluateAtTheEnd();
+  for (size_t attempt = 1; !exit_code_ && attempt < 20; ++attempt) {
+    ASSERT_EQ(written_.size(), attempt);
+    Exported(base::Internal("writing the model into /ck/export: no space left"));
+    Advance(base::seconds(30));
+  }
+  EXPECT_EQ(exit_code_, 1);
+  EXPECT_EQ(written_.size(), 6U) << "the first attempt and max_fruitless further ones";
+  EXPECT_THAT(Seen().message(), HasSubstr("no space left"));
+}
+
+TEST_F(CheckpointCoreTest, AVolumeThatNeverAnswersDoesNotHoldTheModelForever) {
+  EvaluateAtTheEnd();
+  Advance(base::seconds(901));
+  Advance(base::seconds(30));
+  EXPECT_EQ(written_.size(), 2U);
+  EXPECT_THAT(logs_, Contains(HasSubstr("the volume did not answer within 900 s")));
+  Exported(absl::OkStatus());
+  EXPECT_EQ(exit_code_, 0);
+}
+
+TEST_F(CheckpointCoreTest, AModelThatIsWrittenDuringARecoveryDoesNotEndTheJob) {
+  EvaluateAtTheEnd();
+  core_->OnLost("job-server-0", "i-job-server-0", Now());
+  Take();
+  Exported(absl::OkStatus());
+  EXPECT_FALSE(exit_code_.has_value());
+}
+
+TEST_F(CheckpointCoreTest, WithoutTheTransformTheJobFailsWithASentence) {
+  EvaluateAtTheEnd(false);
+  EXPECT_EQ(exit_code_, 1);
+  EXPECT_THAT(Seen().message(), HasSubstr("transform of the training data"));
 }
 
 }  // namespace

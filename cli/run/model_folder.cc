@@ -1,0 +1,72 @@
+#include "cli/run/model_folder.h"
+
+#include <system_error>
+
+#include "common/base/status.h"
+#include "kube/json_access.h"
+#include "operator/api/job_folder.h"
+#include "operator/api/training_job.h"
+
+namespace medley::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kClaim = "medley-run";
+constexpr const char* kModelFile = "model.json";  // every exported model has it (docs/use/model.md)
+
+absl::Status FileError(const std::error_code& error, const std::string& what) {
+  return error ? base::ErrnoStatus(error.value(), what) : absl::OkStatus();
+}
+
+}  // namespace
+
+bool EnsureCheckpointVolume(kube::Object& job) {
+  const kube::Json& checkpoint = job.At("/spec/checkpoint");
+  if (checkpoint.is_object() && checkpoint.contains("volume")) return false;
+  kube::Json& spec = job.mutable_json()["spec"];
+  if (!spec.is_object() || (spec.contains("checkpoint") && !spec["checkpoint"].is_object())) return false;
+  spec["checkpoint"]["volume"] = {{"persistentVolumeClaim", {{"claimName", kClaim}}}, {"mountPath", "/checkpoints"}};
+  return true;
+}
+
+absl::StatusOr<fs::path> ExportFolderOf(const kube::Object& job, const fs::path& claims) {
+  MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob parsed, ops::TrainingJob::FromObject(job));
+  if (!parsed.checkpoint_volume) return base::FailedPrecondition("the job has no checkpoint volume");
+  const kube::Json& source = parsed.checkpoint_volume->source;
+  fs::path volume;
+  if (source.contains("persistentVolumeClaim")) {
+    volume = claims / job.key().ns / kube::GetString(source["persistentVolumeClaim"], "claimName");
+  } else if (source.contains("hostPath")) {
+    volume = kube::GetString(source["hostPath"], "path");
+  } else {
+    return base::FailedPrecondition("the checkpoint volume is neither a persistentVolumeClaim nor a hostPath");
+  }
+  return volume / ops::JobFolder(job) / "export";
+}
+
+absl::Status CheckModelFolder(const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(to, error) || fs::exists(to / kModelFile, error)) return absl::OkStatus();
+  if (fs::is_directory(to, error) && fs::is_empty(to, error)) return absl::OkStatus();
+  return base::AlreadyExists("{} exists and is not a model; name another folder with --export", to.string());
+}
+
+absl::Status CopyModel(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(from / kModelFile, error)) return base::NotFound("the job has exported no model");
+  fs::path temporary = to;
+  temporary += ".tmp";
+  fs::remove_all(temporary, error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "removing " + temporary.string()));
+  if (to.has_parent_path()) fs::create_directories(to.parent_path(), error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "creating the folder of " + to.string()));
+  fs::copy(from, temporary, fs::copy_options::recursive, error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "copying the model to " + temporary.string()));
+  fs::remove_all(to, error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "removing the earlier model in " + to.string()));
+  fs::rename(temporary, to, error);
+  return FileError(error, "renaming " + temporary.string());
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,30 @@
+// Where `medley run` finds the finished model of its job, and where it puts it.
+//
+// The model lies on the job's checkpoint volume, which the process node keeps on this machine. A job without such a
+// volume gets one in the run folder, because its model would be lost otherwise.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+
+#include "kube/object.h"
+
+namespace medley::cli {
+
+// Gives a job without a checkpoint volume one of this run; returns whether it had none. Pure.
+bool EnsureCheckpointVolume(kube::Object& job);
+
+// The folder of the model that a complete job has exported. `claims` is the process node's folder of claims. Errors:
+// FailedPrecondition when the volume is of a kind that is not a folder of this machine. Pure.
+absl::StatusOr<std::filesystem::path> ExportFolderOf(const kube::Object& job, const std::filesystem::path& claims);
+
+// Checks, before the job runs, that a model can be written to `to`: it does not exist, is empty, or contains an earlier
+// model. Errors: AlreadyExists.
+absl::Status CheckModelFolder(const std::filesystem::path& to);
+
+// Copies the model; replaces an earlier one. Errors: NotFound (the job has exported no model), those of the file
+// system.
+absl::Status CopyModel(const std::filesystem::path& from, const std::filesystem::path& to);
+
+}  // namespace medley::cli

@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""Predicts with an exported model in PyTorch: pytorch_predict.py EXPORT DATA.csv"""
+import json
+import sys
+
+import medley_features
+import numpy
+import torch
+
+export, data = sys.argv[1:]
+layers = json.load(open(f"{export}/model.json", encoding="utf-8"))["layers"]
+activations = {"none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
+ids, numerics = (torch.from_numpy(array) for array in medley_features.read(export, data))
+x = numerics
+for layer in layers:
+    p = {name: torch.from_numpy(numpy.load(f"{export}/numpy/{parameter['tensor']}.npy"))
+         for name, parameter in layer.get("parameters", {}).items()}
+    if layer["kind"] == "Embedding":
+        rows = p["table"][ids]
+        x = torch.cat([rows.sum(1) if layer["combine"] == "sum" else rows.flatten(1), numerics], 1)
+    elif layer["kind"] == "FullyConnected":
+        x = activations[layer["activation"]](x @ p["weight"] + p["bias"])
+print(*torch.sigmoid(x).flatten().tolist(), sep="\n")

@@ -1,0 +1,117 @@
+#include "worker/export/exported_model.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "worker/export/tensor_files.h"
+
+namespace medley::worker {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+ExportedModel Model(const std::string& name) {
+  model::JobSpec job;
+  job.model.name = name;
+  job.model.embedding_dim = 4;
+  job.model.embedding_rows = 100;
+  job.model.hidden = {8};
+  job.data.train = {"file:///x.csv", "csv"};
+  job.data.schema = {.label_column = 4,
+                     .label_positive = ">50K",
+                     .categorical = {0, 3},
+                     .numeric = {1, 2},
+                     .numeric_buckets = name == "ctrdnn" ? 4 : 0,
+                     .header = true};
+  ExportedModel model;
+  model.graph = *BuildGraph(job);
+  model.schema = job.data.schema;
+  model.delimiter = '\t';
+  model.embedding_rows = 100;
+  model.transform.columns = {{.log = true, .mean = 0.1F, .inverse_deviation = 1.0F / 3, .edges = {0.1F, 2.5F}},
+                             {.mean = -3e7F, .inverse_deviation = 0}};
+  if (name != "ctrdnn") model.transform.columns[0].edges.clear();
+  return model;
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
+  for (const char* name : {"ctrdnn", "mlp", "logistic"}) {
+    const ExportedModel model = Model(name);
+    const auto read = ParseExportedModel(ModelJson(model, {}), SchemaJson(model));
+    ASSERT_THAT(read, IsOk()) << name;
+    EXPECT_EQ(read->graph.name, name);
+    EXPECT_EQ(read->graph.shape, model.graph.shape);
+    EXPECT_EQ(read->schema.categorical, model.schema.categorical);
+    EXPECT_EQ(read->schema.numeric, model.schema.numeric);
+    EXPECT_EQ(read->schema.label_positive, ">50K");
+    EXPECT_EQ(read->delimiter, '\t');
+    EXPECT_TRUE(read->schema.header);
+    ASSERT_EQ(read->transform.columns.size(), 2U);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(read->transform.columns[i].log, model.transform.columns[i].log);
+      EXPECT_EQ(read->transform.columns[i].mean, model.transform.columns[i].mean) << "exactly, or ids change";
+      EXPECT_EQ(read->transform.columns[i].inverse_deviation, model.transform.columns[i].inverse_deviation);
+      EXPECT_EQ(read->transform.columns[i].edges, model.transform.columns[i].edges);
+    }
+    ASSERT_EQ(read->graph.operations.size(), model.graph.operations.size());
+    for (size_t i = 0; i < model.graph.operations.size(); ++i) {
+      const Operation& is = read->graph.operations[i];
+      const Operation& was = model.graph.operations[i];
+      EXPECT_EQ(is.kind, was.kind);
+      EXPECT_EQ(is.activation, was.activation);
+      EXPECT_EQ(is.sum_fields, was.sum_fields);
+      EXPECT_EQ(is.reads_numerics, was.reads_numerics);
+      EXPECT_EQ(is.output_width, was.output_width);
+    }
+    const auto is = TensorsOf(read->graph);
+    const auto was = TensorsOf(model.graph);
+    ASSERT_EQ(is.size(), was.size());
+    for (size_t i = 0; i < is.size(); ++i) {
+      EXPECT_EQ(is[i].name, was[i].name);
+      EXPECT_EQ(is[i].shape, was[i].shape);
+    }
+  }
+}
+
+TEST(ExportedModelTest, DamagedFilesAreRefusedWithTheFieldsName) {
+  const ExportedModel model = Model("ctrdnn");
+  const std::string layers = ModelJson(model, {});
+  const std::string schema = SchemaJson(model);
+  const auto refused = [&](const std::string& m, const std::string& s, const std::string& message) {
+    EXPECT_THAT(ParseExportedModel(m, s), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  refused("{", schema, "model.json: the file is not a JSON object");
+  refused(layers, "[]", "schema.json: the file is not a JSON object");
+  refused(Replaced(layers, "\"formatVersion\": 1", "\"formatVersion\": 2"), schema,
+          "model.json: formatVersion 2 is not supported");
+  refused(Replaced(layers, "\"kind\": \"Loss\"", "\"kind\": \"Conv\""), schema, "layers[3].kind: 'Conv' is unknown");
+  refused(Replaced(layers, "\"outputs\": 8", "\"outputs\": 9"), schema, "layers[1]: outputs is 9, but must be 8");
+  refused(Replaced(layers, "\"activation\": \"relu\"", "\"activation\": \"gelu\""), schema, "'gelu' is unknown");
+  refused(layers, Replaced(schema, "\"rows\": 100", "\"rows\": 99"), "the table has 100 rows");
+  refused(layers, Replaced(schema, "\"column\": 3", "\"column\": -3"), "categorical[1].column: -3 is out of range");
+  refused(layers, Replaced(schema, "\"mean\": 0.10000000149011612", "\"mean\": \"x\""), "numeric[0].mean");
+  refused(Replaced(layers, "\"shape\": [\n            100,", "\"shape\": [\n            4611686018427387904,"), schema,
+          "out of range");
+}
+
+TEST(ExportedModelTest, HeadersAreAligned) {
+  const auto tensors = TensorsOf(Model("ctrdnn").graph);
+  EXPECT_EQ(SafetensorsHeader(tensors).size() % 64, 0U);
+  for (const ExportedTensor& tensor : tensors) {
+    const std::string header = NumpyHeader(tensor);
+    EXPECT_EQ(header.size() % 64, 0U);
+    EXPECT_EQ(header.back(), '\n');
+    EXPECT_THAT(header, HasSubstr("'shape': (" + std::to_string(tensor.shape[0]) + ", ")) << tensor.name;
+  }
+}
+
+}  // namespace
+}  // namespace medley::worker

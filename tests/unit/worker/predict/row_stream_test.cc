@@ -1,0 +1,101 @@
+#include "worker/predict/row_stream.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::worker {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Column 0 is categorical, column 1 numeric, column 2 the label.
+ExportedModel Model() {
+  ExportedModel model;
+  model.schema = {.label_column = 2, .categorical = {0}, .numeric = {1}};
+  model.embedding_rows = 10;
+  model.transform.columns = {{.mean = 1, .inverse_deviation = 0.5F}};
+  return model;
+}
+
+// Gives the text in pieces of `piece` bytes.
+RowStream::Read Pieces(std::string text, size_t piece) {
+  return [text = std::move(text), at = size_t{0}, piece](char* to, size_t bytes) mutable -> absl::StatusOr<size_t> {
+    const size_t n = std::min({piece, bytes, text.size() - at});
+    text.copy(to, n, at);
+    at += n;
+    return n;
+  };
+}
+
+absl::Status Drain(RowStream stream) {
+  Batch rows;
+  do {
+    MEDLEY_RETURN_IF_ERROR(stream.Next(2, rows));
+  } while (rows.samples > 0);
+  return absl::OkStatus();
+}
+
+absl::Status DrainText(const std::string& text, RowStream::Labels labels = RowStream::Labels::kOptional,
+                       const ExportedModel& model = Model()) {
+  return Drain(RowStream(model, labels, "data.csv", Pieces(text, 1000)));
+}
+
+TEST(RowStreamTest, ReadsTheSameRowsFromPiecesOfAnySize) {
+  for (const size_t piece : {1, 3, 100}) {
+    RowStream stream(Model(), RowStream::Labels::kRequired, "data.csv", Pieces("a,3,1\n\nb,5,0\r\nc,?,1", piece));
+    Batch rows;
+    ASSERT_THAT(stream.Next(2, rows), IsOk());
+    EXPECT_THAT(rows.numerics, ElementsAre(1, 2));
+    EXPECT_THAT(rows.labels, ElementsAre(1, 0));
+    EXPECT_EQ(rows.ids.size(), 2U);
+    ASSERT_THAT(stream.Next(2, rows), IsOk());
+    EXPECT_THAT(rows.numerics, ElementsAre(0)) << "a missing value is the mean";
+    ASSERT_THAT(stream.Next(2, rows), IsOk());
+    EXPECT_EQ(rows.samples, 0);
+  }
+}
+
+TEST(RowStreamTest, TheLastColumnMayLackWhenItIsTheLabel) {
+  RowStream stream(Model(), RowStream::Labels::kOptional, "data.csv", Pieces("a,3\n", 100));
+  Batch rows;
+  ASSERT_THAT(stream.Next(2, rows), IsOk());
+  EXPECT_EQ(rows.samples, 1);
+  EXPECT_FALSE(stream.has_labels());
+  EXPECT_THAT(DrainText("a,3\n", RowStream::Labels::kRequired),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:1: expected 3 columns, found 2"));
+  ExportedModel model = Model();
+  model.schema = {.label_column = 0, .categorical = {1}, .numeric = {2}};
+  EXPECT_THAT(DrainText("a,3\n", RowStream::Labels::kOptional, model),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:1: expected 3 columns, found 2"));
+}
+
+TEST(RowStreamTest, ErrorsNameTheLine) {
+  EXPECT_THAT(DrainText("a,3,1\nb,5,0\nc,1\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:3: expected 3 columns, found 2"));
+  EXPECT_THAT(DrainText("a,3\nb,5,0\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:2: expected 2 columns, found 3"));
+  EXPECT_THAT(DrainText("a,3,1\n\nb,five,0\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:3: column 1: 'five' is not a number"));
+  EXPECT_THAT(DrainText("a,3,1\nb,\"5,0\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:2: a quoted field has no closing quote"));
+}
+
+TEST(RowStreamTest, LeavesOutTheHeader) {
+  ExportedModel model = Model();
+  model.schema.header = true;
+  EXPECT_THAT(DrainText("\xef\xbb\xbfname,amount,label\na,3,1\n", RowStream::Labels::kRequired, model), IsOk());
+}
+
+TEST(RowStreamTest, ReportsErrorsOfTheData) {
+  const auto broken = [](char*, size_t) -> absl::StatusOr<size_t> { return base::Unavailable("no disk"); };
+  EXPECT_THAT(Drain(RowStream(Model(), RowStream::Labels::kOptional, "data.csv", broken)),
+              StatusIs(absl::StatusCode::kUnavailable, "no disk"));
+}
+
+}  // namespace
+}  // namespace medley::worker

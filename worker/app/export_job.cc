@@ -1,0 +1,99 @@
+#include "worker/app/export_job.h"
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "worker/data/source.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr std::string_view kUnfinished = ".unfinished";
+
+absl::StatusOr<Transform> TransformOf(const job::v1::FittedTransform& message, const model::SchemaSpec& schema) {
+  if (static_cast<size_t>(message.columns_size()) != schema.numeric.size()) {
+    return base::FailedPrecondition("the fitted transform has {} columns, the schema has {} numeric ones",
+                                    message.columns_size(), schema.numeric.size());
+  }
+  Transform transform;
+  for (const job::v1::FittedColumn& column : message.columns()) {
+    transform.columns.push_back({.log = column.log(),
+                                 .mean = column.mean(),
+                                 .inverse_deviation = column.inverse_deviation(),
+                                 .edges = {column.edges().begin(), column.edges().end()}});
+  }
+  return transform;
+}
+
+std::vector<std::string> PlanLines(const plan::v1::ExecutionPlan& plan, const Graph& graph) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < plan.stages_size(); ++i) {
+    std::string layers;
+    for (const plan::v1::OperationRange& range : plan.stages(i).operations()) {
+      for (int at = std::max(0, range.first()); at < range.end() && at < std::ssize(graph.operations); ++at) {
+        layers += (layers.empty() ? "" : ", ") + graph.operations[static_cast<size_t>(at)].name;
+      }
+    }
+    for (const plan::v1::Group& group : plan.stages(i).groups()) {
+      lines.push_back(fmt::format("stage {} ({}): {} of pool {}", i, layers, group.units(), group.pool()));
+    }
+  }
+  if (plan.servers().units() > 0) {
+    lines.push_back(fmt::format("parameter servers: {} of pool {}", plan.servers().units(), plan.servers().pool()));
+  }
+  return lines;
+}
+
+// Folders that coordinators left which were killed while they wrote. One that still writes fails, and is not published.
+absl::Status RemoveUnfinished(const Volume& volume) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
+  for (const std::string& name : names) {
+    if (name.ends_with(kUnfinished)) {
+      MEDLEY_RETURN_IF_ERROR(volume.files().RemoveFolder(volume / name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Graph& graph,
+                                                const CheckpointManifest& checkpoint, const ExportCommand& order) {
+  const model::DataSpec& data = env.spec.data;
+  ExportRequest request;
+  request.checkpoint = checkpoint;
+  request.seed = env.spec.training.seed;
+  request.folder = kExportFolder;
+  request.model.graph = graph;
+  request.model.schema = data.schema;
+  request.model.embedding_rows = env.spec.model.embedding_rows;
+  MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(data.train, ""));
+  request.model.delimiter = file.delimiter;
+  MEDLEY_ASSIGN_OR_RETURN(request.model.transform, TransformOf(order.transform, data.schema));
+  ModelCard& card = request.card;
+  card.origin = {env.job_name, env.job_uid, order.step, MEDLEY_VERSION};
+  card.spec = env.spec;
+  card.rows = order.observation.samples_total() / std::max(1, env.spec.training.epochs);
+  card.bad_rows = order.observation.bad_rows();
+  card.metrics = {order.observation.metrics().begin(), order.observation.metrics().end()};
+  card.usd = order.observation.usd_spent();
+  card.plan = PlanLines(order.plan, graph);
+  card.finished = fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(order.observation.at().seconds())));
+  return request;
+}
+
+ExportModel ExporterOf(const Environment& env, const Graph& graph, std::string instance) {
+  return [env, graph, instance = std::move(instance)](
+             const Volume& volume, const CheckpointManifest& checkpoint, const ExportCommand& order,
+             const std::function<absl::Status()>& may_publish) -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(ExportRequest request, MakeExportRequest(env, graph, checkpoint, order));
+    request.temporary_name = fmt::format("{}-{}{}", kExportFolder, instance, kUnfinished);
+    MEDLEY_RETURN_IF_ERROR(RemoveUnfinished(volume));
+    return WriteExport(volume, request, may_publish);
+  };
+}
+
+}  // namespace medley::worker

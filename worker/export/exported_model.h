@@ -1,0 +1,60 @@
+// What an export says about a model, without its weights: the layers, the schema and the fitted transform.
+//
+// The files are model.json and schema.json; docs/use/model.md describes them. Immutable values and pure functions,
+// thread-safe.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/model/job_spec.h"
+#include "worker/data/transform.h"
+#include "worker/model/graph.h"
+
+namespace medley::worker {
+
+inline constexpr int kExportVersion = 1;
+inline constexpr std::string_view kModelFile = "model.json";
+inline constexpr std::string_view kSchemaFile = "schema.json";
+inline constexpr std::string_view kWeightsFile = "model.safetensors";
+inline constexpr std::string_view kNumpyFolder = "numpy";
+inline constexpr std::string_view kCardFile = "README.md";
+
+struct ExportedModel {
+  Graph graph;
+  model::SchemaSpec schema;
+  char delimiter = ',';
+  int64_t embedding_rows = 1;  // categorical values are hashed into [0, embedding_rows)
+  Transform transform;         // one column for each of schema.numeric
+};
+
+// Where the weights come from.
+struct ExportOrigin {
+  std::string job;
+  std::string job_uid;
+  int64_t step = 0;
+  std::string medley_version;
+};
+
+// A parameter of the model as a tensor of the export, for example "fc1.weight".
+struct ExportedTensor {
+  std::string name;
+  ParameterSpec spec;
+  std::vector<int64_t> shape;  // a bias has one dimension, the others rows and columns
+
+  int64_t bytes() const { return spec.Size() * static_cast<int64_t>(sizeof(float)); }
+};
+
+// All parameters, in the order of the operations.
+std::vector<ExportedTensor> TensorsOf(const Graph& graph);
+
+std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin);
+std::string SchemaJson(const ExportedModel& model);
+// The inverse of both. Errors: InvalidArgument naming the field, also when layers do not fit together.
+absl::StatusOr<ExportedModel> ParseExportedModel(std::string_view model_json, std::string_view schema_json);
+
+}  // namespace medley::worker

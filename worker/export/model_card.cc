@@ -1,0 +1,80 @@
+#include "worker/export/model_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace medley::worker {
+namespace {
+
+// Text of users in a line of a table: a line break or a bar would end the cell.
+std::string Cell(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  std::ranges::replace(text, '|', '/');
+  return text;
+}
+
+std::string Row(std::string_view name, const std::string& value) {
+  return fmt::format("| {} | {} |\n", name, Cell(value));
+}
+
+std::string Metrics(const std::map<std::string, double>& metrics) {
+  if (metrics.empty()) return "The job had no test data, so the quality of this model is unknown.\n";
+  std::string text = "Measured on the test data at the end of the training:\n\n| metric | value |\n|---|---|\n";
+  for (const auto& [name, value] : metrics) {
+    text += Row(name, name == "test_samples" ? fmt::format("{:.0f}", value) : fmt::format("{:.4f}", value));
+  }
+  return text;
+}
+
+std::string Layers(const ExportedModel& model) {
+  std::string text = "| tensor | shape |\n|---|---|\n";
+  for (const ExportedTensor& tensor : TensorsOf(model.graph)) {
+    std::string shape;
+    for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : " x ") + std::to_string(size);
+    text += Row(tensor.name, shape);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Markdown(const ModelCard& card, const ExportedModel& model) {
+  const model::TrainingSpec& training = card.spec.training;
+  std::string text = fmt::format("# {}\n\nA model that Medley trained: `{}`, binary classification.\n\n",
+                                 card.origin.job, model.graph.name);
+  text +=
+      "## Use\n\n```sh\nmedley predict FOLDER DATA.csv -o predictions.txt\nmedley evaluate FOLDER DATA.csv\n```\n\n";
+  text +=
+      "`FOLDER` is the folder of this file. `DATA.csv` has the columns of the training data; the label may be absent "
+      "if it is the last column. Each line of the result is the probability of label 1.\n\n";
+  text += "## Data\n\n| | |\n|---|---|\n";
+  text += Row("training data", fmt::format("{}, {} rows", card.spec.data.train.uri, card.rows));
+  text += Row("rows left out, because they could not be parsed", std::to_string(card.bad_rows));
+  if (card.spec.data.test) text += Row("test data", card.spec.data.test->uri);
+  const std::string positive = model.schema.label_positive.empty() ? "1" : model.schema.label_positive;
+  text += Row("label", fmt::format("column {}; 1 means `{}`", model.schema.label_column, positive));
+  text += Row("features", fmt::format("{} categorical and {} numeric columns", model.schema.categorical.size(),
+                                      model.schema.numeric.size()));
+  text += "\n## Quality\n\n" + Metrics(card.metrics);
+  text += "\n## Training\n\n| | |\n|---|---|\n";
+  text += Row("epochs", std::to_string(training.epochs));
+  text += Row("steps", fmt::format("{} of {} samples", card.origin.step, training.batch_size));
+  text += Row("optimizer", fmt::format("{}, learning rate {}", training.optimizer, training.learning_rate));
+  text += Row("seed", std::to_string(training.seed));
+  text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));
+  text += Row("finished", card.finished);
+  text += Row("job", fmt::format("{}, uid {}", card.origin.job, card.origin.job_uid));
+  text += Row("Medley", card.origin.medley_version);
+  text += "\nThe plan at the end:\n\n";
+  for (const std::string& line : card.plan) text += "- " + Cell(line) + "\n";
+  text += "\n## Files\n\n| file | content |\n|---|---|\n";
+  text += Row(kModelFile, "the layers, in the order of computation");
+  text += Row(kSchemaFile, "the columns, the fitted transforms of numbers, and how categorical values are hashed");
+  text += Row(kWeightsFile, "all weights (safetensors, float32)");
+  text += Row(fmt::format("{}/", kNumpyFolder), "the same weights, one NumPy file for each tensor");
+  text += "\n" + Layers(model);
+  return text;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,27 @@
+// The README.md of an export: what the model was trained on, how good it is, and what it cost. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/model/job_spec.h"
+#include "worker/export/exported_model.h"
+
+namespace medley::worker {
+
+struct ModelCard {
+  ExportOrigin origin;
+  model::JobSpec spec;
+  int64_t rows = 0;                       // of the training data
+  int64_t bad_rows = 0;                   // that could not be parsed and were left out
+  std::map<std::string, double> metrics;  // of the test data: auc, log_loss, test_samples; empty: no test data
+  double usd = 0;                         // for the units of trainers and servers
+  std::vector<std::string> plan;          // one line for each group of units, in the order of the stages
+  std::string finished;                   // RFC 3339
+};
+
+std::string Markdown(const ModelCard& card, const ExportedModel& model);
+
+}  // namespace medley::worker

@@ -1,0 +1,156 @@
+#include "worker/export/onnx.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+// One message in protobuf's wire format. Field numbers are those of ONNX 1.12.
+class Message {
+ public:
+  Message& Int(int field, int64_t value) {
+    Varint(static_cast<uint64_t>(field) << 3);
+    Varint(static_cast<uint64_t>(value));
+    return *this;
+  }
+  Message& Text(int field, std::string_view value) {
+    Varint(static_cast<uint64_t>(field) << 3 | 2);
+    Varint(value.size());
+    bytes_ += value;
+    return *this;
+  }
+  Message& Sub(int field, const Message& value) { return Text(field, value.bytes_); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void Varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+
+  std::string bytes_;
+};
+
+constexpr int kFloat = 1;  // TensorProto.DataType
+constexpr int kInt64 = 7;
+constexpr int kAttributeInt = 2;  // AttributeProto.AttributeType
+constexpr int kIrVersion = 7;
+constexpr int kOpset = 13;
+
+class OnnxGraph {
+ public:
+  void Input(std::string_view name, int type, int64_t columns) { graph_.Sub(11, ValueInfo(name, type, columns)); }
+  void Output(std::string_view name) { graph_.Sub(12, ValueInfo(name, kFloat, 0)); }
+
+  void Tensor(std::string_view name, int type, const std::vector<int64_t>& shape, std::string_view bytes) {
+    Message tensor;
+    for (const int64_t size : shape) tensor.Int(1, size);
+    graph_.Sub(5, tensor.Int(2, type).Text(8, name).Text(9, bytes));
+  }
+  void Ints(std::string_view name, const std::vector<int64_t>& values) {
+    Tensor(name, kInt64, {std::ssize(values)},
+           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)});
+  }
+  struct Attribute {
+    std::string_view name;
+    int64_t value;
+  };
+  // Adds a node and returns the name of its output.
+  std::string Node(std::string_view type, std::initializer_list<std::string_view> inputs, std::string output,
+                   std::initializer_list<Attribute> attributes = {}) {
+    Message node;
+    for (const std::string_view input : inputs) node.Text(1, input);
+    node.Text(2, output).Text(3, output).Text(4, type);
+    for (const Attribute& attribute : attributes) {
+      node.Sub(5, Message().Text(1, attribute.name).Int(3, attribute.value).Int(20, kAttributeInt));
+    }
+    graph_.Sub(1, node);
+    return output;
+  }
+  std::string Finish(std::string_view name) {
+    graph_.Text(2, name);
+    return Message()
+        .Int(1, kIrVersion)
+        .Text(2, "medley")
+        .Sub(7, graph_)
+        .Sub(8, Message().Text(1, "").Int(2, kOpset))
+        .bytes();
+  }
+
+ private:
+  // A tensor of samples x columns; of samples only with 0 columns.
+  static Message ValueInfo(std::string_view name, int type, int64_t columns) {
+    Message shape;
+    shape.Sub(1, Message().Text(2, "samples"));
+    if (columns > 0) shape.Sub(1, Message().Int(1, columns));
+    return Message().Text(1, name).Sub(2, Message().Sub(1, Message().Int(1, type).Sub(2, shape)));
+  }
+
+  Message graph_;
+};
+
+const char* OnnxActivation(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return "Relu";
+    case Activation::kSigmoid:
+      return "Sigmoid";
+    case Activation::kTanh:
+      return "Tanh";
+    case Activation::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+std::string AddEmbedding(const Operation& operation, const SampleShape& shape, OnnxGraph& graph) {
+  const std::string& name = operation.name;
+  std::string x = graph.Node("Gather", {name + ".table", "ids"}, name + ".rows");
+  if (operation.sum_fields) {
+    graph.Ints(name + ".axes", {1});
+    x = graph.Node("ReduceSum", {x, name + ".axes"}, name + ".sum", {{"keepdims", 0}});
+  } else {
+    graph.Ints(name + ".shape", {-1, shape.fields * operation.parameters[0].columns});
+    x = graph.Node("Reshape", {x, name + ".shape"}, name + ".flat");
+  }
+  if (shape.numerics == 0) return x;
+  return graph.Node("Concat", {x, "numerics"}, name + ".out", {{"axis", 1}});
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
+  const Graph& from = model.model.graph;
+  OnnxGraph graph;
+  int64_t bytes = 0;
+  for (const ExportedTensor& tensor : TensorsOf(from)) {
+    bytes += tensor.bytes();
+    constexpr int64_t kMost = (int64_t{1} << 31) - (int64_t{1} << 20);
+    if (bytes > kMost) return base::ResourceExhausted("the weights are larger than the 2 GiB of an ONNX file");
+    const std::vector<float>& values = model.weights.at(tensor.name);
+    graph.Tensor(tensor.name, kFloat, tensor.shape,
+                 {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  const bool embeds = from.operations.front().kind == OperationKind::kEmbedding;
+  if (embeds) graph.Input("ids", kInt64, from.shape.fields);
+  if (from.shape.numerics > 0) graph.Input("numerics", kFloat, from.shape.numerics);
+  graph.Output("probability");
+  std::string x = "numerics";
+  for (const Operation& operation : from.operations) {
+    const std::string& name = operation.name;
+    if (operation.kind == OperationKind::kEmbedding) x = AddEmbedding(operation, from.shape, graph);
+    if (operation.kind != OperationKind::kFullyConnected) continue;
+    x = graph.Node("Gemm", {x, name + ".weight", name + ".bias"}, name + ".linear");
+    if (const char* activation = OnnxActivation(operation.activation)) x = graph.Node(activation, {x}, name + ".out");
+  }
+  x = graph.Node("Sigmoid", {x}, "sigmoid");
+  graph.Ints("all", {-1});
+  graph.Node("Reshape", {x, "all"}, "probability");
+  return graph.Finish(from.name);
+}
+
+}  // namespace medley::worker

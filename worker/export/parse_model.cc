@@ -1,0 +1,201 @@
+// Reads model.json and schema.json.
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/base/status.h"
+#include "common/document/reader.h"
+#include "worker/data/schema.h"
+#include "worker/export/exported_model.h"
+
+namespace medley::worker {
+namespace {
+
+using document::Reader;
+
+constexpr int64_t kMaxWidth = int64_t{1} << 24;   // of a layer
+constexpr int64_t kMaxSize = int64_t{1} << 40;    // floats of a tensor
+constexpr int64_t kMaxColumn = int64_t{1} << 20;  // of a file
+
+absl::Status CheckVersion(int64_t version) {
+  if (version == kExportVersion) return absl::OkStatus();
+  return base::InvalidArgument("formatVersion {} is not supported, this program reads version {}", version,
+                               kExportVersion);
+}
+
+absl::Status ReadParameter(const Reader& layer, const std::string& name, int operation, bool sparse, Operation& to) {
+  const Reader parameter = layer.Child("parameters").Child(name);
+  std::vector<int64_t> shape;
+  parameter.Read("shape", shape);
+  const size_t dimensions = name == "bias" ? 1 : 2;
+  const std::string expected = to.name + "." + name;
+  if (parameter.String("tensor") != expected) {
+    return base::InvalidArgument("{}.tensor: must be '{}'", parameter.path(), expected);
+  }
+  if (shape.size() != dimensions) {
+    return base::InvalidArgument("{}.shape: must have {} dimensions", parameter.path(), dimensions);
+  }
+  for (const int64_t size : shape) {
+    if (size < 1 || size > kMaxSize)
+      return base::InvalidArgument("{}.shape: {} is out of range", parameter.path(), size);
+  }
+  if (dimensions == 2 && shape[0] > kMaxSize / shape[1]) {
+    return base::InvalidArgument("{}.shape: the tensor is too large", parameter.path());
+  }
+  to.parameters.push_back({.operation = operation,
+                           .name = name,
+                           .rows = dimensions == 2 ? shape[0] : 1,
+                           .columns = shape.back(),
+                           .sparse = sparse});
+  return absl::OkStatus();
+}
+
+absl::Status ReadActivation(const Reader& layer, Activation& activation) {
+  static const std::map<std::string, Activation> kNames = {{"none", Activation::kNone},
+                                                           {"relu", Activation::kRelu},
+                                                           {"sigmoid", Activation::kSigmoid},
+                                                           {"tanh", Activation::kTanh}};
+  const std::string name = layer.String("activation", "none");
+  const auto found = kNames.find(name);
+  if (found == kNames.end()) return base::InvalidArgument("{}.activation: '{}' is unknown", layer.path(), name);
+  activation = found->second;
+  return absl::OkStatus();
+}
+
+absl::Status Mismatch(const Reader& layer, const char* what, int64_t is, int64_t must_be) {
+  return base::InvalidArgument("{}: {} is {}, but must be {}", layer.path(), what, is, must_be);
+}
+
+absl::Status ReadLayer(const Reader& layer, Graph& graph) {
+  const int index = static_cast<int>(graph.operations.size());
+  const int previous = graph.operations.empty() ? 0 : graph.operations.back().output_width;
+  Operation operation;
+  operation.name = layer.RequiredString("name");
+  const std::string kind = layer.RequiredString("kind");
+  const int64_t outputs = layer.Int("outputs", 0);
+  if (outputs < 0 || outputs > kMaxWidth)
+    return base::InvalidArgument("{}.outputs: {} is out of range", layer.path(), outputs);
+  operation.output_width = static_cast<int>(outputs);
+  operation.input_width = previous;
+  if (kind == "Embedding") {
+    operation.kind = OperationKind::kEmbedding;
+    if (index > 0) return base::InvalidArgument("{}: only the first layer may be an Embedding", layer.path());
+    operation.sum_fields = layer.String("combine", "concatenate") == "sum";
+    MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "table", index, true, operation));
+    const int64_t rows = operation.sum_fields ? 1 : graph.shape.fields;
+    const int64_t width = rows * operation.parameters[0].columns + graph.shape.numerics;
+    if (width != outputs) return Mismatch(layer, "outputs", outputs, width);
+  } else if (kind == "FullyConnected") {
+    operation.reads_numerics = layer.String("input", "previous") == "numerics";
+    if (operation.reads_numerics != (index == 0)) {
+      return base::InvalidArgument("{}.input: the first layer, and no other one, reads the inputs", layer.path());
+    }
+    MEDLEY_RETURN_IF_ERROR(ReadActivation(layer, operation.activation));
+    MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "weight", index, false, operation));
+    MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "bias", index, false, operation));
+    const ParameterSpec& weight = operation.parameters[0];
+    const int inputs = index == 0 ? graph.shape.numerics : previous;
+    if (weight.rows != inputs) return Mismatch(layer, "the number of inputs", weight.rows, inputs);
+    if (weight.columns != outputs) return Mismatch(layer, "outputs", outputs, weight.columns);
+    if (operation.parameters[1].columns != outputs) {
+      return Mismatch(layer, "the length of the bias", operation.parameters[1].columns, outputs);
+    }
+  } else if (kind == "Loss") {
+    operation.kind = OperationKind::kLoss;
+    operation.output_width = 0;
+    if (previous != 1) return Mismatch(layer, "the number of inputs", previous, 1);
+  } else {
+    return base::InvalidArgument("{}.kind: '{}' is unknown", layer.path(), kind);
+  }
+  graph.operations.push_back(std::move(operation));
+  return absl::OkStatus();
+}
+
+absl::Status CheckColumn(const Reader& reader, int64_t column, int64_t least) {
+  if (column >= least && column < kMaxColumn) return absl::OkStatus();
+  return base::InvalidArgument("{}.column: {} is out of range", reader.path(), column);
+}
+
+absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
+  MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
+  model::SchemaSpec& schema = model.schema;
+  const std::string delimiter = root.RequiredString("delimiter");
+  if (delimiter.size() != 1) return base::InvalidArgument("delimiter: must be one character");
+  model.delimiter = delimiter[0];
+  schema.header = root.Bool("header", false);
+  const Reader label = root.Child("label");
+  MEDLEY_RETURN_IF_ERROR(CheckColumn(label, label.Int("column", -1), -1));
+  schema.label_column = static_cast<int>(label.Int("column", -1));
+  schema.label_positive = label.String("positive");
+  schema.numeric_buckets = static_cast<int>(root.Int("numericBuckets", 0));
+  for (const Reader& column : root.List("categorical")) {
+    MEDLEY_RETURN_IF_ERROR(CheckColumn(column, column.Int("column", -1), 0));
+    schema.categorical.push_back(static_cast<int>(column.Int("column", 0)));
+  }
+  for (const Reader& column : root.List("numeric")) {
+    MEDLEY_RETURN_IF_ERROR(CheckColumn(column, column.Int("column", -1), 0));
+    schema.numeric.push_back(static_cast<int>(column.Int("column", 0)));
+    NumericTransform& fitted = model.transform.columns.emplace_back();
+    fitted.log = column.Bool("log", false);
+    fitted.mean = static_cast<float>(column.Number("mean", 0));
+    fitted.inverse_deviation = static_cast<float>(column.Number("inverseDeviation", 0));
+    if (const nlohmann::json& tree = column.tree(); tree.contains("bucketEdges")) {
+      if (!tree["bucketEdges"].is_array())
+        return base::InvalidArgument("{}.bucketEdges: must be a list", column.path());
+      for (const nlohmann::json& edge : tree["bucketEdges"]) {
+        if (!edge.is_number()) return base::InvalidArgument("{}.bucketEdges: must be numbers", column.path());
+        fitted.edges.push_back(edge.get<float>());
+      }
+    }
+  }
+  model.embedding_rows = root.Child("hash").Int("rows", 0);
+  if (model.embedding_rows < 1 || model.embedding_rows > kMaxSize) {
+    return base::InvalidArgument("hash.rows: {} is out of range", model.embedding_rows);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
+  MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
+  model.graph.name = root.String("model");
+  model.graph.shape = ShapeOf(model.schema);
+  std::set<std::string> names;
+  for (const Reader& layer : root.List("layers")) {
+    MEDLEY_RETURN_IF_ERROR(ReadLayer(layer, model.graph));
+    const std::string& name = model.graph.operations.back().name;
+    if (!names.insert(name).second) return base::InvalidArgument("{}.name: '{}' is not unique", layer.path(), name);
+  }
+  const auto& operations = model.graph.operations;
+  if (operations.size() < 2 || operations.back().kind != OperationKind::kLoss) {
+    return base::InvalidArgument("layers: the last layer must be a Loss");
+  }
+  for (const Operation& operation : operations) {
+    if (operation.kind != OperationKind::kEmbedding) continue;
+    const int64_t rows = operation.parameters[0].rows;
+    if (rows != model.embedding_rows) {
+      return base::InvalidArgument("layer {}: the table has {} rows, but values are hashed to {}", operation.name, rows,
+                                   model.embedding_rows);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ExportedModel> ParseExportedModel(std::string_view model_json, std::string_view schema_json) {
+  const auto parse = [](std::string_view text, std::string_view file, auto read) -> absl::Status {
+    const nlohmann::json tree = nlohmann::json::parse(text, nullptr, false);
+    if (!tree.is_object()) return base::InvalidArgument("{}: the file is not a JSON object", file);
+    const Reader root(tree);
+    absl::Status status = read(root);
+    // A field of a wrong type is the cause of what it leads to.
+    if (const absl::Status types = root.Finish(); !types.ok()) status = types;
+    return base::Annotate(status, file);
+  };
+  ExportedModel model;
+  MEDLEY_RETURN_IF_ERROR(parse(schema_json, kSchemaFile, [&](const Reader& root) { return ReadSchema(root, model); }));
+  MEDLEY_RETURN_IF_ERROR(parse(model_json, kModelFile, [&](const Reader& root) { return ReadLayers(root, model); }));
+  return model;
+}
+
+}  // namespace medley::worker

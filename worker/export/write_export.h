@@ -1,0 +1,34 @@
+// Writes the finished model of a job as a folder that states itself: docs/use/model.md describes the files.
+//
+// Stateless and thread-safe. The weights are copied from a complete checkpoint piece by piece, so memory is bounded by
+// the largest dense parameter, whatever the size of the tables.
+#pragma once
+
+#include <absl/functional/function_ref.h>
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "worker/checkpoint/files.h"
+#include "worker/checkpoint/layout.h"
+#include "worker/export/exported_model.h"
+#include "worker/export/model_card.h"
+
+namespace medley::worker {
+
+struct ExportRequest {
+  CheckpointManifest checkpoint;
+  ExportedModel model;
+  ModelCard card;
+  uint64_t seed = 0;           // of the job: rows that no sample has used are not in the checkpoint
+  std::string folder;          // relative to the volume; replaced when it exists
+  std::string temporary_name;  // of the unfinished folder, beside `folder`, also with "old-" before it; of this process
+};
+
+// Writes into a temporary folder, calls `may_publish`, and renames it. A process that is killed leaves its temporary
+// folders, and the old export, the new one, or between two renames none. Errors: DataLoss
+// (the checkpoint lacks a parameter, or is damaged), those of `may_publish` and of the file system.
+absl::Status WriteExport(const Volume& volume, const ExportRequest& request,
+                         absl::FunctionRef<absl::Status()> may_publish);
+
+}  // namespace medley::worker
