@@ -53,6 +53,19 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   optimizer.Read("learningRate", training.learning_rate);
   reader.Read("precision", training.precision);
   reader.Read("seed", training.seed);
+  if (reader.Has("evaluation")) {
+    const Reader evaluation = reader.Child("evaluation");
+    training.evaluation.emplace();
+    evaluation.Read("everyEpochs", training.evaluation->every_epochs);
+    evaluation.Read("everySteps", training.evaluation->every_steps);
+  }
+  if (reader.Has("earlyStopping")) {
+    const Reader stopping = reader.Child("earlyStopping");
+    training.early_stopping.emplace();
+    stopping.Read("metric", training.early_stopping->metric);
+    stopping.Read("patience", training.early_stopping->patience);
+    stopping.Read("minDelta", training.early_stopping->min_delta);
+  }
 }
 
 void ReadCheckpoint(const Reader& reader, CheckpointSpec& checkpoint) {

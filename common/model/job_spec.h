@@ -54,6 +54,19 @@ struct DataSpec {
   int64_t max_bad_rows = 0;
 };
 
+// When the test data are evaluated before the end of the training: exactly one number is above 0.
+struct EvaluationSpec {
+  int every_epochs = 0;
+  int64_t every_steps = 0;
+};
+
+// Training stops when the metric has not improved by more than min_delta in `patience` evaluations in a row.
+struct EarlyStoppingSpec {
+  std::string metric;  // auc, logLoss, accuracy
+  int patience = 0;
+  double min_delta = 0;
+};
+
 struct TrainingSpec {
   int epochs = 1;
   int batch_size = 512;  // global batch, samples per step
@@ -62,6 +75,8 @@ struct TrainingSpec {
   double learning_rate = 0.05;
   std::string precision = "float32";
   uint64_t seed = 1;
+  std::optional<EvaluationSpec> evaluation;  // absent: only at the end
+  std::optional<EarlyStoppingSpec> early_stopping;
 };
 
 struct CheckpointSpec {

@@ -78,6 +78,37 @@ Json PlanJson(const PlanStatus& plan) {
   return json;
 }
 
+std::map<std::string, double> ReadMetrics(const Reader& reader) {
+  std::map<std::string, double> metrics;
+  const Json json = reader.Raw("metrics");
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_number()) metrics[name] = value.get<double>();
+  }
+  return metrics;
+}
+
+Json MetricsJson(const std::map<std::string, double>& metrics) {
+  Json json = Json::object();
+  for (const auto& [name, value] : metrics) {
+    if (std::isfinite(value)) json[name] = value;
+  }
+  return json;
+}
+
+EvaluationStatus ReadEvaluation(const Reader& reader) {
+  EvaluationStatus evaluation{reader.Int("step", 0), static_cast<int>(reader.Int("epochs", 0)), std::nullopt,
+                              ReadMetrics(reader), reader.String("at")};
+  if (reader.Has("loss")) evaluation.loss = reader.Number("loss", 0);
+  return evaluation;
+}
+
+Json EvaluationJson(const EvaluationStatus& evaluation) {
+  Json json = {{"step", evaluation.step}, {"epochs", evaluation.epochs}, {"metrics", MetricsJson(evaluation.metrics)}};
+  if (evaluation.loss && std::isfinite(*evaluation.loss)) json["loss"] = Rounded(*evaluation.loss, 1e6);
+  if (!evaluation.at.empty()) json["at"] = evaluation.at;
+  return json;
+}
+
 ObservedStatus ReadObserved(const Reader& reader) {
   ObservedStatus observed;
   observed.throughput = reader.Number("throughput", 0);
@@ -89,10 +120,8 @@ ObservedStatus ReadObserved(const Reader& reader) {
   observed.loss = reader.Number("loss", 0);
   observed.bad_rows = reader.Int("badRows", 0);
   observed.last_checkpoint_step = reader.Int("lastCheckpointStep", 0);
-  const Json metrics = reader.Raw("metrics");
-  for (const auto& [name, value] : metrics.items()) {
-    if (value.is_number()) observed.metrics[name] = value.get<double>();
-  }
+  observed.metrics = ReadMetrics(reader);
+  for (const Reader& item : reader.List("evaluations")) observed.evaluations.push_back(ReadEvaluation(item));
   return observed;
 }
 
@@ -106,8 +135,9 @@ Json ObservedJson(const ObservedStatus& observed) {
                {"loss", Rounded(observed.loss, 1e6)},
                {"badRows", observed.bad_rows},
                {"lastCheckpointStep", observed.last_checkpoint_step}};
-  for (const auto& [name, value] : observed.metrics) {
-    if (std::isfinite(value)) json["metrics"][name] = value;
+  if (Json metrics = MetricsJson(observed.metrics); !metrics.empty()) json["metrics"] = std::move(metrics);
+  for (const EvaluationStatus& evaluation : observed.evaluations) {
+    json["evaluations"].push_back(EvaluationJson(evaluation));
   }
   return json;
 }

@@ -61,6 +61,15 @@ struct PlanStatus {
   bool operator==(const PlanStatus&) const = default;
 };
 
+struct EvaluationStatus {
+  int64_t step = 0;
+  int epochs = 0;
+  std::optional<double> loss;  // of the training, since the evaluation before
+  std::map<std::string, double> metrics;
+  std::string at;
+  bool operator==(const EvaluationStatus&) const = default;
+};
+
 struct ObservedStatus {
   double throughput = 0;
   int64_t samples = 0;
@@ -72,6 +81,7 @@ struct ObservedStatus {
   int64_t bad_rows = 0;
   int64_t last_checkpoint_step = 0;
   std::map<std::string, double> metrics;
+  std::vector<EvaluationStatus> evaluations;
   bool operator==(const ObservedStatus&) const = default;
 };
 

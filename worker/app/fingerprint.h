@@ -19,15 +19,22 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
 }
 
 // A hash of the fingerprint, the exact learning rate, the format and header of the data, the meaning of labels, the
-// number of epochs and the test data: all that decides which samples a job trains and what it reports at its end. A
-// coordinator continues only a journal with its own hash. How the job is planned, priced and checkpointed, on how many
-// micro-batches, and how many bad rows it accepts are not part of it.
+// number of epochs, the test data and early stopping with its evaluations: all that decides which samples a job trains
+// and what it reports at its end. A coordinator continues only a journal with its own hash. How the job is planned,
+// priced and checkpointed, on how many micro-batches, when it is evaluated if it cannot stop early, and how many bad
+// rows it accepts are not part of it.
 inline std::string JobDigest(const model::JobSpec& spec) {
   const model::SourceSpec test = spec.data.test.value_or(model::SourceSpec());
   const model::SchemaSpec& schema = spec.data.schema;
-  return base::HashHex(fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", ModelFingerprint(spec), spec.training.learning_rate,
-                                   spec.data.train.format, schema.label_positive, schema.header, spec.training.epochs,
-                                   test.uri, test.format));
+  std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", ModelFingerprint(spec), spec.training.learning_rate,
+                                 spec.data.train.format, schema.label_positive, schema.header, spec.training.epochs,
+                                 test.uri, test.format);
+  if (const auto& stopping = spec.training.early_stopping) {
+    const model::EvaluationSpec when = spec.training.evaluation.value_or(model::EvaluationSpec());
+    text += fmt::format("/{}/{}/{}/{}/{}", stopping->metric, stopping->patience, stopping->min_delta, when.every_epochs,
+                        when.every_steps);
+  }
+  return base::HashHex(text);
 }
 
 }  // namespace medley::worker

@@ -40,10 +40,10 @@ std::string SpecJson(const JobOptions& o) {
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
    "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}}},
-               "seed": 1}},
+               "seed": 1{}}},
  "checkpoint": {{"interval": "{}", "keep": 3}}}})",
       o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows, o.schema, o.epochs,
-      o.batch_size, o.optimizer, o.learning_rate, o.checkpoint_interval);
+      o.batch_size, o.optimizer, o.learning_rate, o.training_json, o.checkpoint_interval);
 }
 
 }  // namespace

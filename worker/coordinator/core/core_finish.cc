@@ -1,4 +1,4 @@
-// CoordinatorCore: checkpoints, evaluation, the end.
+// CoordinatorCore: checkpoints, the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   if (over() || mode_ != Mode::kTraining || next_ || successor_) return;
   const int64_t committed = ledger_->committed();
   const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
-  const bool all = ledger_->AllCommitted();
+  const bool all = AllCommitted();
   if (committed != ledger_->leased() || (!suspending_ && !all)) return;
   if (checkpoint_ || writing_manifest_) return;
   if (!saved && committed > 0) {
@@ -99,40 +99,11 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
     return;
   }
   if (suspending_ && !all) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
-  if (ending_ == Ending::kNone) return StartEvaluation(now);
-  const bool done = std::all_of(evaluated_.begin(), evaluated_.end(), [](const auto& at) { return at.second; });
-  if (!done) return;
-  metrics_ = scores_.Metrics();
-  Finish(job::v1::JOB_PHASE_COMPLETE, 0, "all samples are trained", now);
-}
-
-void CoordinatorCore::StartEvaluation(Instant now) {
-  ending_ = Ending::kEvaluating;
-  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
-  scores_ = Scores();
-  evaluated_.clear();
-  job::v1::SessionResponse message;
-  message.mutable_evaluate()->set_generation(active_->generation);
-  message.mutable_evaluate()->set_step(ledger_->committed());
-  if (options_.checkpoints) message.mutable_evaluate()->set_export_folder(options_.export_folder);
-  for (const auto& [name, member] : active_->members) {
-    evaluated_[name] = false;
-    Send(member.peer, message);
-  }
-}
-
-void CoordinatorCore::OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now) {
-  if (ending_ != Ending::kEvaluating || !evaluated_.contains(member)) return;
-  if (progress.generation() != active_->generation || progress.step() != ledger_->committed()) return;
-  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
-}
-
-void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now) {
-  const auto found = evaluated_.find(member);
-  if (ending_ != Ending::kEvaluating || found == evaluated_.end() || found->second) return;
-  found->second = true;
-  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
-  scores_.Add(part);
+  if (!evaluation_) return StartEvaluation(true, now);
+  const auto done = [](const auto& at) { return at.second; };
+  if (!std::all_of(evaluation_->done.begin(), evaluation_->done.end(), done)) return;
+  EndEvaluation(now);
+  Finish(job::v1::JOB_PHASE_COMPLETE, 0, curve_.StopsAt(committed).value_or("all samples are trained"), now);
 }
 
 void CoordinatorCore::Fail(const std::string& why, bool retryable, Instant now) {
@@ -150,6 +121,7 @@ void CoordinatorCore::Finish(job::v1::JobPhase outcome, int exit_code, const std
   active_.reset();
   next_.reset();
   checkpoint_.reset();
+  evaluation_.reset();
   mode_ = Mode::kIdle;
   Journal(now);
   job::v1::SessionResponse message;

@@ -24,7 +24,9 @@ JobStatus Full() {
                            {{"cpu only", 20100, 3, 3.5, ""}, {"gpu only", 0, 0, 0, "too few"}},
                            17,
                            "2026-11-21T07:15:00Z"};
-  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
+  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}, {}};
+  status.observed->evaluations = {{64, 1, 0.4, {{"auc", 0.89}}, "2026-01-01T00:00:00Z"},
+                                  {128, 2, std::nullopt, {}, ""}};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";

@@ -16,6 +16,7 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   options.lease_ahead = 4;
   options.checkpoints = world.checkpoints;
   options.checkpoint_interval = base::seconds(2);
+  options.evaluation.every_steps = world.evaluate_every;
   options.max_fruitless = 1000;
   options.retry_wait = base::milliseconds(100);
   return options;
