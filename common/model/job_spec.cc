@@ -51,6 +51,16 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   const Reader optimizer = reader.Child("optimizer");
   optimizer.Read("name", training.optimizer);
   optimizer.Read("learningRate", training.learning_rate);
+  if (optimizer.Has("schedule")) {
+    const Reader schedule = optimizer.Child("schedule");
+    ScheduleSpec& spec = training.schedule.emplace();
+    schedule.Read("kind", spec.kind);
+    schedule.Read("warmupSteps", spec.warmup_steps);
+    schedule.Read("everySteps", spec.every_steps);
+    schedule.Read("factor", spec.factor);
+    schedule.Read("steps", spec.steps);
+    schedule.Read("finalFactor", spec.final_factor);
+  }
   reader.Read("precision", training.precision);
   reader.Read("seed", training.seed);
   if (reader.Has("evaluation")) {

@@ -118,6 +118,22 @@ absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
+  const std::string path = "spec.training.optimizer.schedule";
+  constexpr int64_t kMost = int64_t{1} << 40;
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", schedule.kind, std::array{"constant", "step", "cosine"}));
+  MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".warmupSteps", schedule.warmup_steps, 0, kMost));
+  if (schedule.kind == "step") {
+    MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".everySteps", schedule.every_steps, 1, kMost));
+    MEDLEY_RETURN_IF_ERROR(InRange(path + ".factor", schedule.factor, 0.0, 1.0));
+  }
+  if (schedule.kind == "cosine") {
+    MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".steps", schedule.steps, 1, kMost));
+    MEDLEY_RETURN_IF_ERROR(InRange(path + ".finalFactor", schedule.final_factor, 0.0, 1.0));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateEvaluation(const TrainingSpec& training) {
   if (training.evaluation) {
     const EvaluationSpec& evaluation = *training.evaluation;
@@ -151,6 +167,7 @@ absl::Status ValidateTraining(const TrainingSpec& training) {
   if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
     return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0", training.learning_rate);
   }
+  if (training.schedule) MEDLEY_RETURN_IF_ERROR(ValidateSchedule(*training.schedule));
   MEDLEY_RETURN_IF_ERROR(ValidateEvaluation(training));
   return OneOf("spec.training.precision", training.precision, std::array{"float32"});
 }

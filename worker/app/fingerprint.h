@@ -10,12 +10,18 @@
 
 namespace medley::worker {
 
-// A hash of model, training data, schema, optimizer, learning rate, batch size and seed. A job restores only
-// checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as good for more of them.
+// A hash of model, training data, schema, optimizer, learning rate and its schedule, batch size and seed. A job
+// restores only checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as good for more
+// of them.
 inline std::string ModelFingerprint(const model::JobSpec& spec) {
   const model::TrainingSpec& t = spec.training;
-  return base::HashHex(model::ProfileHash(spec) + "/" + t.optimizer + "/" + std::to_string(t.learning_rate) + "/" +
-                       std::to_string(t.seed) + "/" + std::to_string(t.batch_size));
+  std::string text = model::ProfileHash(spec) + "/" + t.optimizer + "/" + std::to_string(t.learning_rate) + "/" +
+                     std::to_string(t.seed) + "/" + std::to_string(t.batch_size);
+  if (const auto& s = t.schedule) {
+    text += fmt::format("/{}/{}/{}/{}/{}/{}", s->kind, s->warmup_steps, s->every_steps, s->factor, s->steps,
+                        s->final_factor);
+  }
+  return base::HashHex(text);
 }
 
 // A hash of the fingerprint, the exact learning rate, the format and header of the data, the meaning of labels, the

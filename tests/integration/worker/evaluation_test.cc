@@ -82,10 +82,14 @@ class EvaluationTest : public testing::Test {
     options.batch_size = 100;
     return options;
   }
-  Run Train(JobOptions options) {
+  Run Train(const JobOptions& options, bool restart = false) {
     JobHarness job(options);
     job.StartCoordinator();
     job.Apply({.stages = {{0, 1, 1}, {1, job.operations(), 1}}, .servers = 2}, "start");
+    if (restart) {
+      job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
+      job.Kill("coordinator");
+    }
     Run run;
     run.end = job.WaitForEnd(base::seconds(120));
     EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
@@ -134,6 +138,23 @@ TEST_F(EvaluationTest, TheParametersAreTheSameBitForBit) {
   }
   EXPECT_EQ(with.end.metrics().at("auc"), without.end.metrics().at("auc"));
   EXPECT_EQ(with.end.metrics().at("log_loss"), without.end.metrics().at("log_loss"));
+}
+
+// The learning rate belongs to the step: neither a recovery nor more processes change it.
+TEST_F(EvaluationTest, AScheduleOfTheLearningRateIsTheSameAfterARecovery) {
+  CopyLines(ExampleData("adult.train.csv"), data_.folder() / "train.csv", 1000);
+  CopyLines(ExampleData("adult.test.csv"), data_.folder() / "test.csv", 500);
+  JobOptions options = Options(data_);
+  options.epochs = 20;
+  const Run constant = Train(options);
+  options.schedule_json = R"({"kind": "cosine", "warmupSteps": 10, "steps": 150})";
+  const Run reference = Train(options);
+  const Run recovered = Train(options, /*restart=*/true);
+  ASSERT_EQ(reference.losses.size(), 200);
+  EXPECT_EQ(reference.losses[0], constant.losses[0]) << "of the state before the first update";
+  EXPECT_NE(reference.losses[1], constant.losses[1]);
+  EXPECT_TRUE(reference.state.dense == recovered.state.dense);
+  EXPECT_TRUE(reference.state.rows == recovered.state.rows);
 }
 
 // No step of this job improves the AUC by 0.5, so the first value stays the best.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "common/base/status.h"
@@ -52,6 +53,29 @@ TEST(JobSpecTest, ReadsEveryField) {
   EXPECT_EQ(spec->training.seed, 18446744073709551615ULL);
   EXPECT_EQ(spec->checkpoint.interval_seconds, 90);
   EXPECT_EQ(spec->checkpoint.path, "/checkpoints");
+}
+
+TEST(JobSpecTest, TheScheduleOfTheLearningRate) {
+  const auto parse = [](const std::string& schedule) {
+    return ParseJobSpec(
+        Replaced(kAdult, "\"learningRate\": 0.25", "\"learningRate\": 0.25, \"schedule\": " + schedule));
+  };
+  const absl::StatusOr<JobSpec> spec =
+      parse(R"({"kind": "cosine", "warmupSteps": 5, "steps": 90, "finalFactor": 0.5})");
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->training.schedule->kind, "cosine");
+  EXPECT_EQ(spec->training.schedule->warmup_steps, 5);
+  EXPECT_EQ(spec->training.schedule->steps, 90);
+  EXPECT_EQ(spec->training.schedule->final_factor, 0.5);
+  for (const auto& [schedule, message] : std::map<std::string, std::string>{
+           {R"({"kind": "linear"})", "schedule.kind: 'linear' is not one of constant, step, cosine"},
+           {R"({"kind": "step"})", "schedule.everySteps: 0 is not between 1 and"},
+           {R"({"kind": "step", "everySteps": 1, "factor": 2})", "schedule.factor: 2 is not between 0 and 1"},
+           {R"({"kind": "cosine"})", "schedule.steps: 0 is not between 1 and"},
+           {R"({"kind": "constant", "warmupSteps": -1})", "schedule.warmupSteps: -1 is not between 0 and"}}) {
+    EXPECT_THAT(base::Message(Validate(*parse(schedule))), HasSubstr(message));
+  }
 }
 
 TEST(JobSpecTest, EvaluationsAndEarlyStoppingAreOptional) {

@@ -28,6 +28,7 @@ TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
            [](JobSpec& s) { s.training.batch_size = 64; },
            [](JobSpec& s) { s.training.optimizer = "sgd"; },
            [](JobSpec& s) { s.training.seed = 2; },
+           [](JobSpec& s) { s.training.schedule = {.kind = "constant", .warmup_steps = 9}; },
        }) {
     EXPECT_NE(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
     EXPECT_NE(JobDigest(Changed(change)), JobDigest(kBase));
