@@ -17,6 +17,7 @@ ObservedStatus ObservedOf(const Observation& seen) {
   observed.samples = seen.samples_done;
   observed.samples_total = seen.samples_total;
   observed.step = seen.step;
+  if (seen.epochs > 0) observed.epoch = fmt::format("{}/{}", seen.epoch, seen.epochs);
   observed.loss = seen.loss;
   observed.bad_rows = seen.bad_rows;
   observed.last_checkpoint_step = seen.last_checkpoint_step;

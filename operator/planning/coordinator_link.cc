@@ -76,6 +76,8 @@ Observation FromProto(const pb::Observation& in) {
   out.step = in.step();
   out.samples_done = in.samples_done();
   out.samples_total = in.samples_total();
+  out.epoch = in.epoch();
+  out.epochs = in.epochs();
   out.throughput = in.throughput();
   out.loss = in.loss();
   for (const pb::StageObservation& s : in.stages()) {

@@ -69,7 +69,9 @@ struct Observation {
   int64_t step = 0;
   int64_t samples_done = 0;
   int64_t samples_total = 0;  // 0: not known yet
-  double throughput = 0;      // samples/s
+  int epoch = 0;              // the pass over the data that is trained, from 1; 0: not known yet
+  int epochs = 0;
+  double throughput = 0;  // samples/s
   double loss = 0;
   std::vector<StageTimes> stages;  // in the order of the plan's stages
   std::map<std::string, double> metrics;

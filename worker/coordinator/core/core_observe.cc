@@ -46,6 +46,9 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
     out.set_step(ledger_->committed());
     out.set_samples_done(ledger_->SamplesAt(ledger_->committed()));
     out.set_samples_total(ledger_->total_samples());
+    const int64_t step = ledger_->committed() + (over() ? 0 : 1);
+    out.set_epoch(ledger_->RangeOf(std::clamp<int64_t>(step, 1, ledger_->total_steps())).data_epoch + 1);
+    out.set_epochs(ledger_->epochs());
   }
   if (mode_ == Mode::kTraining) out.set_throughput(throughput_.Rate(now.steady));
   if (!loss_.empty()) out.set_loss(loss_.value());
