@@ -1,6 +1,8 @@
 // Tests how the state machine evaluates between two steps, and how it stops early.
 #include <gmock/gmock.h>
 
+#include <memory>
+
 #include "tests/unit/worker/coordinator/core/core_fixture.h"
 
 namespace medley::worker {
@@ -106,7 +108,8 @@ TEST_F(EvaluationCoreTest, ASwitchWaitsForTheEvaluation) {
   Advance(base::seconds(300));
   EXPECT_TRUE(Last().has_prepare()) << Last().ShortDebugString();
   EvaluatedByAll(2);
-  ASSERT_TRUE(Last().has_switch_());
+  Advance(base::milliseconds(50));
+  ASSERT_TRUE(Last().has_switch_()) << Last().ShortDebugString();
   EXPECT_EQ(Last().switch_().step(), 10);
 }
 

@@ -67,6 +67,7 @@ World::World(const WorldOptions& options)
     : options_(options), rng_(options.seed), disturbances_left_(options.disturbances) {
   shared_.rows = options.rows;
   shared_.epochs = options.epochs;
+  shared_.steps = Ledger::Create(options.rows, options.epochs, options.batch)->total_steps();
   StartCoordinator();
   NewPlan();
 }
