@@ -270,8 +270,10 @@ class Bench {
     while (planner_->held() < asking && clock_.Steady() < end) clock_.SleepFor(base::milliseconds(20), {});
     const int before = planner_->held();
     std::vector<double> seconds;
-    for (int round = 0; round < flags_.rounds && clock_.Steady() < end; ++round) {
-      MEDLEY_ASSIGN_OR_RETURN(const double one, KillTrainer(flags_.following + round % asking));
+    // A pod that fails again soon is created again after a delay, so every job has only one of its trainers killed.
+    for (int i = 0; i < asking && std::ssize(seconds) < flags_.rounds && clock_.Steady() < end; ++i) {
+      if (failed_.contains(flags_.following + i)) continue;
+      MEDLEY_ASSIGN_OR_RETURN(const double one, KillTrainer(flags_.following + i));
       seconds.push_back(one);
     }
     Json out = Summary(seconds);
@@ -292,6 +294,7 @@ class Bench {
 
   // Returns the seconds until the replacement is created.
   absl::StatusOr<double> KillTrainer(int job) {
+    failed_.insert(job);
     std::string victim, uid;
     for (const kube::ObjectPtr& pod : pods_.store().List(NamespaceName(job))) {
       if (JobIndex(pod->key().name) != job || pod->label(ops::kRoleLabel) != "trainer" || pod->deleting()) continue;
@@ -357,6 +360,7 @@ class Bench {
   std::map<int, std::pair<int64_t, base::SteadyTime>> plans_ ABSL_GUARDED_BY(mutex_);  // job -> generation, when
   std::unique_ptr<Coordinators> coordinators_;
   std::unique_ptr<SlowPlanner> planner_;
+  std::set<int> failed_;  // jobs of which a trainer was killed
 };
 
 int Main(int argc, char** argv) {

@@ -43,6 +43,7 @@ class Chaos {
   }
   // Something happens, and then nothing for a random time: often less than a recovery or a switch takes.
   void Act() {
+    ++actions_;
     switch (random_.Below(10)) {
       case 0:
         KillCoordinator();
@@ -67,16 +68,21 @@ class Chaos {
         job_.Kill(AnyMember());
         ++counts_.kills;
     }
-    const auto begin = clock_.Steady();
-    const base::nanoseconds calm = base::milliseconds(random_.Below(1200));
-    do {
-      EXPECT_TRUE(job_.Poll()) << "a process failed for good" << job_.AllLogs();
-      clock_.SleepFor(base::milliseconds(5), {});
-    } while (clock_.Steady() - begin < calm);
+    Wait(random_.Below(1200), true);
   }
   const Counts& counts() const { return counts_; }
+  int actions() const { return actions_; }
 
  private:
+  // Each action has its share of the steps: a fast machine waits for less long, or the job would end before the chaos.
+  void Wait(uint64_t milliseconds, bool poll) {
+    const base::SteadyTime end = clock_.Steady() + base::milliseconds(milliseconds);
+    const size_t share = kSteps * static_cast<size_t>(actions_) / (kActions + 1);
+    do {
+      EXPECT_TRUE(!poll || job_.Poll()) << "a process failed for good" << job_.AllLogs();
+      clock_.SleepFor(base::milliseconds(20), {});
+    } while (clock_.Steady() < end && job_.Losses().size() < share);
+  }
   std::string AnyMember() {
     job_.Poll();
     const std::vector<std::string> members = job_.Running();
@@ -96,7 +102,7 @@ class Chaos {
     ++counts_.hand_overs;
     const uint64_t what = random_.Below(5);
     if (what > 2) return;
-    clock_.SleepFor(base::milliseconds(random_.Below(600)), {});
+    Wait(random_.Below(600), false);
     if (what != 0) job_.Kill(old);
     if (what != 1) job_.Kill(JobHarness::CoordinatorName(term_));
     if (what != 1) job_.StartCoordinator(term_);
@@ -105,7 +111,7 @@ class Chaos {
   // SIGSTOP for a while: the process does not notice, the others may take it for lost.
   void Stop(const std::string& name) {
     job_.Pause(name);
-    clock_.SleepFor(base::milliseconds(random_.Below(2500)), {});
+    Wait(random_.Below(2500), false);
     job_.Resume(name);
     ++counts_.stops;
   }
@@ -114,6 +120,7 @@ class Chaos {
   base::Rng random_;
   JobHarness& job_;
   Counts counts_;
+  int actions_ = 0;
   int term_ = 1;
 };
 
@@ -132,13 +139,12 @@ TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
                     .checkpoint_interval = "1s"});
     Chaos chaos(seed, job);
     chaos.Begin();
-    int actions = 0;
-    for (; actions < kActions && job.Observe().phase() != pb::JOB_PHASE_COMPLETE; ++actions) chaos.Act();
+    while (chaos.actions() < kActions && job.Losses().size() < kSteps) chaos.Act();
     const pb::Observation end = job.WaitForEnd(base::seconds(180));
     ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
     EXPECT_EQ(end.samples_done(), int64_t{kRows} * kEpochs);
     EXPECT_EQ(job.Losses().size(), kSteps);  // none of them twice
-    EXPECT_EQ(actions, kActions) << "the job is too short for its kills";
+    EXPECT_EQ(chaos.actions(), kActions) << "the job is too short for its kills";
     const Counts& counts = chaos.counts();
     std::printf(
         "seed %lu: %d members killed, %d processes stopped, %d coordinators killed, %d hand-overs, %d plans; "
