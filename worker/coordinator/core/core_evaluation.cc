@@ -22,6 +22,7 @@ std::string Describe(const Ledger& ledger, const job::v1::EvaluationRecord& reco
 }  // namespace
 
 bool CoordinatorCore::AdvanceEvaluation(Instant now) {
+  if (over() || mode_ != Mode::kTraining) return false;
   if (evaluation_) {
     const auto done = [](const auto& at) { return at.second; };
     if (!evaluation_->last && std::all_of(evaluation_->done.begin(), evaluation_->done.end(), done)) {
