@@ -65,7 +65,7 @@ std::vector<Json> Lines(const std::filesystem::path& path) {
   return lines;
 }
 
-struct Run {
+struct Outcome {
   pb::Observation end;
   State state;
   std::vector<double> losses;
@@ -82,7 +82,7 @@ class EvaluationTest : public testing::Test {
     options.batch_size = 100;
     return options;
   }
-  Run Train(const JobOptions& options, bool restart = false) {
+  Outcome Train(const JobOptions& options, bool restart = false) {
     JobHarness job(options);
     job.StartCoordinator();
     job.Apply({.stages = {{0, 1, 1}, {1, job.operations(), 1}}, .servers = 2}, "start");
@@ -90,7 +90,7 @@ class EvaluationTest : public testing::Test {
       job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
       job.Kill("coordinator");
     }
-    Run run;
+    Outcome run;
     run.end = job.WaitForEnd(base::seconds(120));
     EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
     run.state = ReadState(job.checkpoints());
@@ -105,9 +105,9 @@ TEST_F(EvaluationTest, TheParametersAreTheSameBitForBit) {
   CopyLines(ExampleData("adult.train.csv"), data_.folder() / "train.csv", 1000);
   CopyLines(ExampleData("adult.test.csv"), data_.folder() / "test.csv", 500);
   JobOptions options = Options(data_);
-  const Run without = Train(options);
+  const Outcome without = Train(options);
   options.training_json = R"(, "evaluation": {"everySteps": 4})";
-  const Run with = Train(options);
+  const Outcome with = Train(options);
 
   EXPECT_EQ(without.losses, with.losses);
   ASSERT_EQ(without.losses.size(), 30);
@@ -146,10 +146,10 @@ TEST_F(EvaluationTest, AScheduleOfTheLearningRateIsTheSameAfterARecovery) {
   CopyLines(ExampleData("adult.test.csv"), data_.folder() / "test.csv", 500);
   JobOptions options = Options(data_);
   options.epochs = 20;
-  const Run constant = Train(options);
+  const Outcome constant = Train(options);
   options.schedule_json = R"({"kind": "cosine", "warmupSteps": 10, "steps": 150})";
-  const Run reference = Train(options);
-  const Run recovered = Train(options, /*restart=*/true);
+  const Outcome reference = Train(options);
+  const Outcome recovered = Train(options, /*restart=*/true);
   ASSERT_EQ(reference.losses.size(), 200);
   EXPECT_EQ(reference.losses[0], constant.losses[0]) << "of the state before the first update";
   EXPECT_NE(reference.losses[1], constant.losses[1]);

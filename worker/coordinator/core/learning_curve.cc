@@ -51,8 +51,8 @@ void LearningCurve::Judge(const job::v1::EvaluationRecord* before, job::v1::Eval
   if (before != nullptr) {
     record.set_best(before->best());
     record.set_best_step(before->best_step());
-    record.set_without_improvement(before->without_improvement() + 1);
   }
+  record.set_without_improvement((before == nullptr ? 0 : before->without_improvement()) + 1);
   const auto found = record.metrics().find(rule.metric);
   if (found == record.metrics().end()) return;
   const double gain = rule.metric == "log_loss" ? record.best() - found->second : found->second - record.best();

@@ -59,19 +59,19 @@ TEST(LearningCurveTest, TheTrainingLossIsThatSinceTheLastEvaluation) {
 }
 
 TEST(LearningCurveTest, StopsAfterEvaluationsWithoutImprovement) {
-  LearningCurve curve({.every_epochs = 1, .early_stopping = EarlyStopping{"auc", 2, 0.01}});
-  Add(curve, 10, {{"auc", 0.80}});
+  LearningCurve curve({.every_epochs = 1, .early_stopping = EarlyStopping{"auc", 2, 0.125}});
+  Add(curve, 10, {{"auc", 0.25}});
   EXPECT_FALSE(curve.StopsAt(10));
-  Add(curve, 11, {{"auc", 0.81}});  // by 0.01, not more
+  Add(curve, 11, {{"auc", 0.375}});  // by 0.125, not more
   EXPECT_FALSE(curve.StopsAt(11));
-  Add(curve, 12, {{"auc", 0.83}});
+  Add(curve, 12, {{"auc", 0.5}});
   EXPECT_FALSE(curve.StopsAt(12));
-  Add(curve, 13, {{"auc", 0.82}});
+  Add(curve, 13, {{"auc", 0.4}});
   EXPECT_FALSE(curve.StopsAt(13));
-  Add(curve, 14, {{"auc", 0.84}});
+  Add(curve, 14, {{"auc", 0.6}});
   EXPECT_EQ(curve.StopsAt(14),
-            "stopped early at step 14: auc has not improved by more than 0.01 in 2 evaluations in a row; its best "
-            "value is 0.83, of step 12");
+            "stopped early at step 14: auc has not improved by more than 0.125 in 2 evaluations in a row; its best "
+            "value is 0.5, of step 12");
   EXPECT_FALSE(curve.StopsAt(13)) << "only the newest evaluation decides";
 }
 
