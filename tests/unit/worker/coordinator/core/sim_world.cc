@@ -88,6 +88,7 @@ void World::StartCoordinator() {
   core_ = std::make_unique<CoordinatorCore>(MakeOptions(options_), Now(), journal_);
   finding_ = false;
   Execute();
+  if (!core_) return;  // it was killed at once
   if (plan_generation_ > 0 && !core_->over()) {
     const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
     if (!generation.ok()) Violation(base::ToString(generation.status()));
