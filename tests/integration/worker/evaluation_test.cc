@@ -89,6 +89,7 @@ class EvaluationTest : public testing::Test {
     if (restart) {
       job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
       job.Kill("coordinator");
+      job.StartCoordinator();
     }
     Outcome run;
     run.end = job.WaitForEnd(base::seconds(120));
@@ -145,12 +146,12 @@ TEST_F(EvaluationTest, AScheduleOfTheLearningRateIsTheSameAfterARecovery) {
   CopyLines(ExampleData("adult.train.csv"), data_.folder() / "train.csv", 1000);
   CopyLines(ExampleData("adult.test.csv"), data_.folder() / "test.csv", 500);
   JobOptions options = Options(data_);
-  options.epochs = 20;
+  options.epochs = 60;
   const Outcome constant = Train(options);
-  options.schedule_json = R"({"kind": "cosine", "warmupSteps": 10, "steps": 150})";
+  options.schedule_json = R"({"kind": "cosine", "warmupSteps": 10, "steps": 500})";
   const Outcome reference = Train(options);
   const Outcome recovered = Train(options, /*restart=*/true);
-  ASSERT_EQ(reference.losses.size(), 200);
+  ASSERT_EQ(reference.losses.size(), 600);
   EXPECT_EQ(reference.losses[0], constant.losses[0]) << "of the state before the first update";
   EXPECT_NE(reference.losses[1], constant.losses[1]);
   EXPECT_TRUE(reference.state.dense == recovered.state.dense);
@@ -171,6 +172,7 @@ TEST_F(EvaluationTest, EarlyStoppingEndsAtTheSameStepWhateverIsLost) {
   job.Apply(shape, "start");
   job.WaitFor([](const pb::Observation& o) { return o.evaluations_size() >= 2; }, base::seconds(60));
   job.Kill("coordinator");
+  job.StartCoordinator();
   const pb::Observation end = job.WaitForEnd(base::seconds(120));
   ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
   EXPECT_TRUE(end.stopped_early());
