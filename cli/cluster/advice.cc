@@ -85,6 +85,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"Rescaled", ""},
       {"Restarted", ""},
       {"TrainingComplete", ""},
+      {"StoppedEarly", ""},
       {"FixedPrice", ""},
       {"CatalogPrice", ""},
       {"UnitsExist", ""},

@@ -31,6 +31,8 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   view.rescaling = status.conditions.IsTrue(ops::kRescalingCondition);
   view.complete = status.conditions.IsTrue(ops::kCompleteCondition);
   view.failed = status.conditions.IsTrue(ops::kFailedCondition);
+  const ops::Condition* complete = status.conditions.Find(ops::kCompleteCondition);
+  if (view.complete && complete->reason == "StoppedEarly") view.stopped_early = complete->message;
   view.problem = Problem(status.conditions);
   view.plan = std::move(status.plan);
   view.observed = std::move(status.observed).value_or(ops::ObservedStatus());

@@ -28,7 +28,8 @@ struct Snapshot {
   bool rescaling = false;                    // whether a new plan is being prepared
   bool complete = false;
   bool failed = false;
-  std::string problem;  // why the job failed or has no plan, from its conditions; empty: no problem
+  std::string stopped_early;  // why the job is complete before its last epoch; empty: it is not
+  std::string problem;        // why the job failed or has no plan, from its conditions; empty: no problem
 };
 
 Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& pools);

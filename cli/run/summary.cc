@@ -89,7 +89,10 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained",
                                       Thousands(static_cast<double>(last.observed.samples)),
                                       Thousands(static_cast<double>(last.observed.samples_total))));
-  if (last.observed.samples_total <= 0 || last.observed.samples != last.observed.samples_total) {
+  const bool all = last.observed.samples > 0 && last.observed.samples == last.observed.samples_total;
+  if (!last.stopped_early.empty()) {
+    summary.lines.push_back(fmt::format("{:<23} {}", "epochs", last.stopped_early));
+  } else if (!all) {
     summary.failures.push_back(
         fmt::format("{} samples trained, but rows x epochs is {}", last.observed.samples, last.observed.samples_total));
   }

@@ -51,8 +51,31 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   const Reader optimizer = reader.Child("optimizer");
   optimizer.Read("name", training.optimizer);
   optimizer.Read("learningRate", training.learning_rate);
+  if (optimizer.Has("schedule")) {
+    const Reader schedule = optimizer.Child("schedule");
+    ScheduleSpec& spec = training.schedule.emplace();
+    schedule.Read("kind", spec.kind);
+    schedule.Read("warmupSteps", spec.warmup_steps);
+    schedule.Read("everySteps", spec.every_steps);
+    schedule.Read("factor", spec.factor);
+    schedule.Read("steps", spec.steps);
+    schedule.Read("finalFactor", spec.final_factor);
+  }
   reader.Read("precision", training.precision);
   reader.Read("seed", training.seed);
+  if (reader.Has("evaluation")) {
+    const Reader evaluation = reader.Child("evaluation");
+    training.evaluation.emplace();
+    evaluation.Read("everyEpochs", training.evaluation->every_epochs);
+    evaluation.Read("everySteps", training.evaluation->every_steps);
+  }
+  if (reader.Has("earlyStopping")) {
+    const Reader stopping = reader.Child("earlyStopping");
+    training.early_stopping.emplace();
+    stopping.Read("metric", training.early_stopping->metric);
+    stopping.Read("patience", training.early_stopping->patience);
+    stopping.Read("minDelta", training.early_stopping->min_delta);
+  }
 }
 
 void ReadCheckpoint(const Reader& reader, CheckpointSpec& checkpoint) {

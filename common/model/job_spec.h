@@ -54,14 +54,40 @@ struct DataSpec {
   int64_t max_bad_rows = 0;
 };
 
+// When the test data are evaluated before the end of the training: exactly one number is above 0.
+struct EvaluationSpec {
+  int every_epochs = 0;
+  int64_t every_steps = 0;
+};
+
+// Training stops when the metric has not improved by more than min_delta in `patience` evaluations in a row.
+struct EarlyStoppingSpec {
+  std::string metric;  // auc, logLoss, accuracy
+  int patience = 0;
+  double min_delta = 0;
+};
+
+// How the learning rate changes with the number of the step (worker/params/rate_schedule.h).
+struct ScheduleSpec {
+  std::string kind;  // constant, step, cosine
+  int64_t warmup_steps = 0;
+  int64_t every_steps = 0;  // step
+  double factor = 0.1;      // step
+  int64_t steps = 0;        // cosine
+  double final_factor = 0;  // cosine
+};
+
 struct TrainingSpec {
   int epochs = 1;
   int batch_size = 512;  // global batch, samples per step
   int micro_batches = 4;
   std::string optimizer = "adagrad";  // adagrad, sgd
   double learning_rate = 0.05;
+  std::optional<ScheduleSpec> schedule;  // absent: the learning rate is constant
   std::string precision = "float32";
   uint64_t seed = 1;
+  std::optional<EvaluationSpec> evaluation;  // absent: only at the end
+  std::optional<EarlyStoppingSpec> early_stopping;
 };
 
 struct CheckpointSpec {

@@ -118,6 +118,43 @@ absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
+  const std::string path = "spec.training.optimizer.schedule";
+  constexpr int64_t kMost = int64_t{1} << 40;
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", schedule.kind, std::array{"constant", "step", "cosine"}));
+  MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".warmupSteps", schedule.warmup_steps, 0, kMost));
+  if (schedule.kind == "step") {
+    MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".everySteps", schedule.every_steps, 1, kMost));
+    MEDLEY_RETURN_IF_ERROR(InRange(path + ".factor", schedule.factor, 0.0, 1.0));
+  }
+  if (schedule.kind == "cosine") {
+    MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".steps", schedule.steps, 1, kMost));
+    MEDLEY_RETURN_IF_ERROR(InRange(path + ".finalFactor", schedule.final_factor, 0.0, 1.0));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateEvaluation(const TrainingSpec& training) {
+  if (training.evaluation) {
+    const EvaluationSpec& evaluation = *training.evaluation;
+    if ((evaluation.every_epochs == 0) == (evaluation.every_steps == 0)) {
+      return base::InvalidArgument("spec.training.evaluation: needs exactly one of everyEpochs and everySteps");
+    }
+    MEDLEY_RETURN_IF_ERROR(InRange("spec.training.evaluation.everyEpochs", evaluation.every_epochs, 0, 1000000));
+    MEDLEY_RETURN_IF_ERROR(
+        InRange<int64_t>("spec.training.evaluation.everySteps", evaluation.every_steps, 0, int64_t{1} << 40));
+  }
+  if (!training.early_stopping) return absl::OkStatus();
+  const EarlyStoppingSpec& stopping = *training.early_stopping;
+  if (!training.evaluation) {
+    return base::InvalidArgument("spec.training.earlyStopping: needs spec.training.evaluation");
+  }
+  MEDLEY_RETURN_IF_ERROR(
+      OneOf("spec.training.earlyStopping.metric", stopping.metric, std::array{"auc", "logLoss", "accuracy"}));
+  MEDLEY_RETURN_IF_ERROR(InRange("spec.training.earlyStopping.patience", stopping.patience, 1, 1000));
+  return InRange("spec.training.earlyStopping.minDelta", stopping.min_delta, 0.0, 1e6);
+}
+
 absl::Status ValidateTraining(const TrainingSpec& training) {
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.epochs", training.epochs, 1, 1000000));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.batchSize", training.batch_size, 1, 1 << 24));
@@ -130,6 +167,8 @@ absl::Status ValidateTraining(const TrainingSpec& training) {
   if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
     return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0", training.learning_rate);
   }
+  if (training.schedule) MEDLEY_RETURN_IF_ERROR(ValidateSchedule(*training.schedule));
+  MEDLEY_RETURN_IF_ERROR(ValidateEvaluation(training));
   return OneOf("spec.training.precision", training.precision, std::array{"float32"});
 }
 
@@ -154,6 +193,9 @@ absl::Status Validate(const JobSpec& spec) {
   }
   MEDLEY_RETURN_IF_ERROR(ValidateFit(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateTraining(spec.training));
+  if (spec.training.evaluation && !spec.data.test) {
+    return base::InvalidArgument("spec.training.evaluation: needs spec.data.test");
+  }
   return ValidateCheckpoint(spec.checkpoint);
 }
 

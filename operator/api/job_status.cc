@@ -1,5 +1,7 @@
 #include "operator/api/job_status.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "common/base/quantity.h"
@@ -78,21 +80,58 @@ Json PlanJson(const PlanStatus& plan) {
   return json;
 }
 
+std::map<std::string, double> ReadMetrics(const Reader& reader) {
+  std::map<std::string, double> metrics;
+  const Json json = reader.Raw("metrics");
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_number()) metrics[name] = value.get<double>();
+  }
+  return metrics;
+}
+
+Json MetricsJson(const std::map<std::string, double>& metrics) {
+  Json json = Json::object();
+  for (const auto& [name, value] : metrics) {
+    if (std::isfinite(value)) json[name] = value;
+  }
+  return json;
+}
+
+EvaluationStatus ReadEvaluation(const Reader& reader) {
+  EvaluationStatus evaluation{reader.Int("step", 0), static_cast<int>(reader.Int("epochs", 0)), std::nullopt,
+                              ReadMetrics(reader), reader.String("at")};
+  if (reader.Has("loss")) evaluation.loss = reader.Number("loss", 0);
+  return evaluation;
+}
+
+Json EvaluationJson(const EvaluationStatus& evaluation) {
+  Json json = {{"step", evaluation.step}, {"epochs", evaluation.epochs}, {"metrics", MetricsJson(evaluation.metrics)}};
+  if (evaluation.loss && std::isfinite(*evaluation.loss)) json["loss"] = Rounded(*evaluation.loss, 1e6);
+  if (!evaluation.at.empty()) json["at"] = evaluation.at;
+  return json;
+}
+
+// For people: "2h05m", "12m30s", "45s".
+std::string Span(int64_t seconds) {
+  if (seconds >= 3600) return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+  if (seconds >= 60) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  return fmt::format("{}s", seconds);
+}
+
 ObservedStatus ReadObserved(const Reader& reader) {
   ObservedStatus observed;
   observed.throughput = reader.Number("throughput", 0);
   observed.samples = reader.Int("samples", 0);
   observed.samples_total = reader.Int("samplesTotal", 0);
   observed.step = reader.Int("step", 0);
+  observed.epoch = reader.String("epoch");
   observed.progress_percent = static_cast<int>(reader.Int("progressPercent", 0));
   observed.estimated_remaining_seconds = reader.Int("estimatedRemainingSeconds", 0);
   observed.loss = reader.Number("loss", 0);
   observed.bad_rows = reader.Int("badRows", 0);
   observed.last_checkpoint_step = reader.Int("lastCheckpointStep", 0);
-  const Json metrics = reader.Raw("metrics");
-  for (const auto& [name, value] : metrics.items()) {
-    if (value.is_number()) observed.metrics[name] = value.get<double>();
-  }
+  observed.metrics = ReadMetrics(reader);
+  for (const Reader& item : reader.List("evaluations")) observed.evaluations.push_back(ReadEvaluation(item));
   return observed;
 }
 
@@ -106,8 +145,11 @@ Json ObservedJson(const ObservedStatus& observed) {
                {"loss", Rounded(observed.loss, 1e6)},
                {"badRows", observed.bad_rows},
                {"lastCheckpointStep", observed.last_checkpoint_step}};
-  for (const auto& [name, value] : observed.metrics) {
-    if (std::isfinite(value)) json["metrics"][name] = value;
+  if (!observed.epoch.empty()) json["epoch"] = observed.epoch;
+  if (observed.samples_total > 0) json["progress"] = fmt::format("{}%", observed.progress_percent);
+  if (Json metrics = MetricsJson(observed.metrics); !metrics.empty()) json["metrics"] = std::move(metrics);
+  for (const EvaluationStatus& evaluation : observed.evaluations) {
+    json["evaluations"].push_back(EvaluationJson(evaluation));
   }
   return json;
 }
@@ -144,6 +186,18 @@ std::string JobStatus::Phase() const {
   return "Pending";
 }
 
+std::string JobStatus::Reason() const {
+  for (const char* type :
+       {kFailedCondition, kCompleteCondition, kSuspendedCondition, kRestartingCondition, kRescalingCondition}) {
+    if (conditions.IsTrue(type)) return conditions.Find(type)->reason;
+  }
+  if (conditions.IsTrue(kRunningCondition)) return "";
+  const Condition* planned = conditions.Find(kPlannedCondition);
+  if (planned != nullptr && planned->status != ConditionStatus::kTrue) return planned->reason;
+  const Condition* ready = conditions.Find(kPodsReadyCondition);
+  return ready != nullptr && ready->status == ConditionStatus::kFalse ? ready->reason : "";
+}
+
 JobStatus JobStatus::FromJson(const Json& json) {
   JobStatus status;
   const Reader reader(json, "status");
@@ -178,12 +232,19 @@ Json JobStatus::ToJson() const {
                {"selector", selector},
                {"restarts", restarts},
                {"countedRestarts", counted_restarts}};
+  if (std::string reason = Reason(); !reason.empty()) json["reason"] = std::move(reason);
   if (coordinator_term > 0) json["coordinatorTerm"] = coordinator_term;
   if (restart_progress > 0) json["restartProgress"] = restart_progress;
   if (plan) json["plan"] = PlanJson(*plan);
   if (observed) json["observed"] = ObservedJson(*observed);
+  const bool runs = conditions.IsTrue(kRunningCondition) && !finished();
+  if (observed && runs && observed->throughput > 0) {
+    json["observed"]["eta"] = Span(observed->estimated_remaining_seconds);
+  }
   if (cost) {
     json["cost"] = {{"spentUsd", Usd(cost->spent_usd)}, {"usdPerMillionSamples", Usd(cost->usd_per_million_samples)}};
+    const bool pays = plan && !finished() && !conditions.IsTrue(kSuspendedCondition);
+    if (pays) json["cost"]["usdPerHour"] = Usd(plan->usd_per_hour);
     if (!cost->counted_until.empty()) json["cost"]["countedUntil"] = cost->counted_until;
     if (cost->saved_usd) json["cost"]["savedUsd"] = Usd(*cost->saved_usd);
   }

@@ -61,17 +61,28 @@ struct PlanStatus {
   bool operator==(const PlanStatus&) const = default;
 };
 
+struct EvaluationStatus {
+  int64_t step = 0;
+  int epochs = 0;
+  std::optional<double> loss;  // of the training, since the evaluation before
+  std::map<std::string, double> metrics;
+  std::string at;
+  bool operator==(const EvaluationStatus&) const = default;
+};
+
 struct ObservedStatus {
   double throughput = 0;
   int64_t samples = 0;
   int64_t samples_total = 0;
   int64_t step = 0;
+  std::string epoch;  // the pass over the data that is trained, as in "3/14"; empty: not known yet
   int progress_percent = 0;
   int64_t estimated_remaining_seconds = 0;
   double loss = 0;
   int64_t bad_rows = 0;
   int64_t last_checkpoint_step = 0;
   std::map<std::string, double> metrics;
+  std::vector<EvaluationStatus> evaluations;
   bool operator==(const ObservedStatus&) const = default;
 };
 
@@ -117,6 +128,8 @@ struct JobStatus {
   bool finished() const { return conditions.IsTrue(kCompleteCondition) || conditions.IsTrue(kFailedCondition); }
   // The phase that `kubectl get` prints: one word, computed from the conditions.
   std::string Phase() const;
+  // The reason of the condition that decides the phase; empty while the job runs, or when there is none.
+  std::string Reason() const;
 
   static JobStatus FromJson(const kube::Json& status);
   kube::Json ToJson() const;

@@ -54,6 +54,7 @@ inline constexpr std::string_view kReasons[] = {
     "Restarted",
     // Complete and Failed
     "TrainingComplete",
+    "StoppedEarly",
     "TrainingFailed",
     "ProfileFailed",
     "BackoffLimitExceeded",

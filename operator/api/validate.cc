@@ -111,6 +111,18 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.microBatches must not exceed spec.training.batchSize");
   rules.Require(Number(spec, "/training/optimizer/learningRate", 1) > 0,
                 "spec.training.optimizer.learningRate must be greater than 0");
+  const std::string curve = TextAt(spec, "/training/optimizer/schedule/kind");
+  rules.Require(curve != "step" || Has(spec, "/training/optimizer/schedule/everySteps"),
+                "spec.training.optimizer.schedule of the kind step needs everySteps");
+  rules.Require(curve != "cosine" || Has(spec, "/training/optimizer/schedule/steps"),
+                "spec.training.optimizer.schedule of the kind cosine needs steps");
+  rules.Require(!Has(spec, "/training/evaluation") ||
+                    Has(spec, "/training/evaluation/everyEpochs") != Has(spec, "/training/evaluation/everySteps"),
+                "spec.training.evaluation must have exactly one of everyEpochs and everySteps");
+  rules.Require(!Has(spec, "/training/evaluation") || Has(spec, "/data/test"),
+                "spec.training.evaluation needs spec.data.test");
+  rules.Require(!Has(spec, "/training/earlyStopping") || Has(spec, "/training/evaluation"),
+                "spec.training.earlyStopping needs spec.training.evaluation");
   const double deadline = Seconds(spec, "/objective/deadline");
   rules.Require(!Has(spec, "/objective/deadline") || (deadline > 0 && deadline <= kLongestSeconds),
                 "spec.objective.deadline must be a duration greater than 0 and at most 87600h, as in 2h or 90m");

@@ -110,6 +110,12 @@ absl::Status CreateMembers(Pass& pass, const TrainingJob& job, const std::vector
   return missing.empty() ? absl::OkStatus() : CreatePodsOf(pass, std::move(missing), NodeChoice::kAvoidNoticed);
 }
 
+// An evaluation between two steps is not the end: the job needs its members afterwards.
+bool IsEnding(const Observation& seen) {
+  const bool trained = seen.samples_done == seen.samples_total;
+  return seen.phase == JobPhase::kComplete || (seen.phase == JobPhase::kEvaluating && trained);
+}
+
 }  // namespace
 
 void ForgetDeletedPods(Pass& pass) {
@@ -120,8 +126,7 @@ void ForgetDeletedPods(Pass& pass) {
 }
 
 absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
-  const bool ending = pass.observed != nullptr &&
-                      (pass.observed->phase == JobPhase::kEvaluating || pass.observed->phase == JobPhase::kComplete);
+  const bool ending = pass.observed != nullptr && IsEnding(*pass.observed);
   std::vector<MemberSlot> missing;
   std::vector<kube::ObjectPtr> deletions;
   const std::vector<MemberSlot> slots = pass.memory.planning.record->slots;

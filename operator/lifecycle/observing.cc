@@ -17,10 +17,14 @@ ObservedStatus ObservedOf(const Observation& seen) {
   observed.samples = seen.samples_done;
   observed.samples_total = seen.samples_total;
   observed.step = seen.step;
+  if (seen.epochs > 0) observed.epoch = fmt::format("{}/{}", seen.epoch, seen.epochs);
   observed.loss = seen.loss;
   observed.bad_rows = seen.bad_rows;
   observed.last_checkpoint_step = seen.last_checkpoint_step;
   observed.metrics = seen.metrics;
+  for (const Evaluation& e : seen.evaluations) {
+    observed.evaluations.push_back({e.step, e.epochs, e.loss, e.metrics, e.at});
+  }
   if (seen.samples_total > 0) {
     observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
     const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));

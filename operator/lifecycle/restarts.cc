@@ -74,8 +74,8 @@ absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reas
 
 absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& pod) {
   if (WorkerHasSucceeded(pod)) {
-    // It exits with 0 only when everything is trained, or when it was suspended, which nobody asks for here.
-    return Finish(pass, job, true, "TrainingComplete", "the coordinator ended: all samples are trained");
+    // It exits with 0 only when the training is complete, or when it was suspended, which nobody asks for here.
+    return Finish(pass, job, true, "TrainingComplete", "the coordinator ended: the training is complete");
   }
   const bool is_permanent = ExitCode(pod) == kPermanentFailure;
   if (!is_permanent && WasDisrupted(pod)) {  // its log is on a node that may not answer
@@ -116,6 +116,7 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
   *over = true;
   if (pass.observed != nullptr && pass.observed->phase == JobPhase::kComplete) {
     RecordObservation(pass);
+    if (pass.observed->stopped_early) return Finish(pass, job, true, "StoppedEarly", pass.observed->message);
     return Finish(pass, job, true, "TrainingComplete",
                   fmt::format("{} samples trained in {} steps", pass.observed->samples_done, pass.observed->step));
   }

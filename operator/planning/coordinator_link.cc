@@ -76,12 +76,19 @@ Observation FromProto(const pb::Observation& in) {
   out.step = in.step();
   out.samples_done = in.samples_done();
   out.samples_total = in.samples_total();
+  out.epoch = in.epoch();
+  out.epochs = in.epochs();
   out.throughput = in.throughput();
   out.loss = in.loss();
   for (const pb::StageObservation& s : in.stages()) {
     out.stages.push_back({s.units(), s.compute_seconds(), s.comm_seconds(), s.throughput()});
   }
   out.metrics = {in.metrics().begin(), in.metrics().end()};
+  for (const pb::EvaluationRecord& e : in.evaluations()) {
+    const std::optional<double> loss = e.has_loss() ? std::optional(e.loss()) : std::nullopt;
+    out.evaluations.push_back(
+        {e.step(), e.epochs(), loss, {e.metrics().begin(), e.metrics().end()}, model::TimeFromProto(e.at())});
+  }
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();
   for (const pb::SwitchRecord& s : in.switches()) {
@@ -94,6 +101,7 @@ Observation FromProto(const pb::Observation& in) {
   out.bad_rows = in.bad_rows();
   out.last_checkpoint_step = in.last_checkpoint_step();
   out.retryable = in.retryable();
+  out.stopped_early = in.stopped_early();
   out.leader_term = in.leader_term();
   if (in.has_refused()) {
     out.refused = RefusedPlan{in.refused().generation(), in.refused().member(), in.refused().message()};

@@ -13,6 +13,9 @@ Observation WithoutProgress(Observation seen) {
   seen.samples_done = 0;
   seen.throughput = 0;
   seen.loss = 0;
+  seen.epoch = 0;
+  seen.metrics.clear();
+  seen.evaluations.clear();
   seen.stages.clear();
   seen.usd_spent = 0;
   seen.usd_first_plan = 0;

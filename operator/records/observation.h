@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,16 @@ struct StageTimes {
   bool operator==(const StageTimes&) const = default;
 };
 
+// The result of one evaluation on the test data.
+struct Evaluation {
+  int64_t step = 0;
+  int epochs = 0;              // complete passes over the training data
+  std::optional<double> loss;  // mean training loss since the evaluation before
+  std::map<std::string, double> metrics;
+  std::string at;  // RFC 3339
+  bool operator==(const Evaluation&) const = default;
+};
+
 // The last plan that was sent, when one of its members can never run it: the job keeps the plan in force.
 struct RefusedPlan {
   int64_t generation = 0;
@@ -58,10 +69,13 @@ struct Observation {
   int64_t step = 0;
   int64_t samples_done = 0;
   int64_t samples_total = 0;  // 0: not known yet
-  double throughput = 0;      // samples/s
+  int epoch = 0;              // the pass over the data that is trained, from 1; 0: not known yet
+  int epochs = 0;
+  double throughput = 0;  // samples/s
   double loss = 0;
   std::vector<StageTimes> stages;  // in the order of the plan's stages
   std::map<std::string, double> metrics;
+  std::vector<Evaluation> evaluations;  // the last 32, in the order of their steps
   double usd_spent = 0;
   double usd_first_plan = 0;
   std::vector<GenerationSwitch> switches;
@@ -71,7 +85,8 @@ struct Observation {
   int64_t bad_rows = 0;
   int64_t last_checkpoint_step = 0;
   bool retryable = false;
-  int64_t leader_term = 0;  // the newest that the coordinator has seen
+  bool stopped_early = false;  // complete before the last epoch; `message` says why
+  int64_t leader_term = 0;     // the newest that the coordinator has seen
   std::optional<RefusedPlan> refused;
   bool operator==(const Observation&) const = default;
 };

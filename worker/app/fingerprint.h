@@ -10,24 +10,37 @@
 
 namespace medley::worker {
 
-// A hash of model, training data, schema, optimizer, learning rate, batch size and seed. A job restores only
-// checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as good for more of them.
+// A hash of model, training data, schema, optimizer, learning rate and its schedule, batch size and seed. A job
+// restores only checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as good for more
+// of them.
 inline std::string ModelFingerprint(const model::JobSpec& spec) {
   const model::TrainingSpec& t = spec.training;
-  return base::HashHex(model::ProfileHash(spec) + "/" + t.optimizer + "/" + std::to_string(t.learning_rate) + "/" +
-                       std::to_string(t.seed) + "/" + std::to_string(t.batch_size));
+  std::string text = model::ProfileHash(spec) + "/" + t.optimizer + "/" + std::to_string(t.learning_rate) + "/" +
+                     std::to_string(t.seed) + "/" + std::to_string(t.batch_size);
+  if (const auto& s = t.schedule) {
+    text += fmt::format("/{}/{}/{}/{}/{}/{}", s->kind, s->warmup_steps, s->every_steps, s->factor, s->steps,
+                        s->final_factor);
+  }
+  return base::HashHex(text);
 }
 
 // A hash of the fingerprint, the exact learning rate, the format and header of the data, the meaning of labels, the
-// number of epochs and the test data: all that decides which samples a job trains and what it reports at its end. A
-// coordinator continues only a journal with its own hash. How the job is planned, priced and checkpointed, on how many
-// micro-batches, and how many bad rows it accepts are not part of it.
+// number of epochs, the test data and early stopping with its evaluations: all that decides which samples a job trains
+// and what it reports at its end. A coordinator continues only a journal with its own hash. How the job is planned,
+// priced and checkpointed, on how many micro-batches, when it is evaluated if it cannot stop early, and how many bad
+// rows it accepts are not part of it.
 inline std::string JobDigest(const model::JobSpec& spec) {
   const model::SourceSpec test = spec.data.test.value_or(model::SourceSpec());
   const model::SchemaSpec& schema = spec.data.schema;
-  return base::HashHex(fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", ModelFingerprint(spec), spec.training.learning_rate,
-                                   spec.data.train.format, schema.label_positive, schema.header, spec.training.epochs,
-                                   test.uri, test.format));
+  std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", ModelFingerprint(spec), spec.training.learning_rate,
+                                 spec.data.train.format, schema.label_positive, schema.header, spec.training.epochs,
+                                 test.uri, test.format);
+  if (const auto& stopping = spec.training.early_stopping) {
+    const model::EvaluationSpec when = spec.training.evaluation.value_or(model::EvaluationSpec());
+    text += fmt::format("/{}/{}/{}/{}/{}", stopping->metric, stopping->patience, stopping->min_delta, when.every_epochs,
+                        when.every_steps);
+  }
+  return base::HashHex(text);
 }
 
 }  // namespace medley::worker

@@ -11,6 +11,22 @@
 #include "worker/model/graph.h"
 
 namespace medley::worker {
+namespace {
+
+CurveOptions EvaluationOf(const model::TrainingSpec& training) {
+  CurveOptions out;
+  if (training.evaluation) {
+    out.every_steps = training.evaluation->every_steps;
+    out.every_epochs = training.evaluation->every_epochs;
+  }
+  if (const auto& stopping = training.early_stopping) {
+    const std::string metric = stopping->metric == "logLoss" ? "log_loss" : stopping->metric;
+    out.early_stopping = EarlyStopping{metric, stopping->patience, stopping->min_delta};
+  }
+  return out;
+}
+
+}  // namespace
 
 absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   CoordinatorOptions options;
@@ -18,6 +34,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.job_digest = JobDigest(env.spec);
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
+  options.core.evaluation = EvaluationOf(env.spec.training);
   const absl::StatusOr<Graph> graph = BuildGraph(env.spec);
   if (!graph.ok()) return graph.status();
   for (const Operation& operation : graph->operations) {

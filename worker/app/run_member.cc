@@ -8,6 +8,7 @@
 #include "common/rpc/server.h"
 #include "worker/app/roles.h"
 #include "worker/model/graph.h"
+#include "worker/params/optimizer.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/trainer/member.h"
 #include "worker/trainer/server_role.h"
@@ -15,6 +16,21 @@
 
 namespace medley::worker {
 namespace {
+
+absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
+  MEDLEY_ASSIGN_OR_RETURN(Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
+  if (!training.schedule) return optimizer;
+  const model::ScheduleSpec& spec = *training.schedule;
+  RateSchedule& schedule = optimizer.schedule;
+  schedule.warmup_steps = spec.warmup_steps;
+  if (spec.kind == "step") schedule.curve = RateCurve::kStep;
+  if (spec.kind == "cosine") schedule.curve = RateCurve::kCosine;
+  schedule.every_steps = spec.every_steps;
+  schedule.factor = spec.factor;
+  schedule.steps = spec.steps;
+  schedule.final_factor = spec.final_factor;
+  return optimizer;
+}
 
 namespace pb = ::medley::job::v1;
 
@@ -51,8 +67,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   TrainerContext context;
   context.spec = &env.spec;
   context.graph = &graph;
-  MEDLEY_ASSIGN_OR_RETURN(context.optimizer,
-                          MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
   context.session = MakeSession(env, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
   context.ip = env.pod_ip;
   context.checkpoint_root = env.checkpoint_root;
@@ -73,8 +88,7 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
                           rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port}, {&service.service()}));
   ServerContext context;
   context.tables = graph.Parameters(true);
-  MEDLEY_ASSIGN_OR_RETURN(context.optimizer,
-                          MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
   context.seed = env.spec.training.seed;
   context.session = MakeSession(env, pb::MEMBER_ROLE_SERVER, server->address());
   context.checkpoint_root = env.checkpoint_root;

@@ -78,6 +78,12 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
   return optimizer;
 }
 
+Optimizer Optimizer::AtStep(int64_t step) const {
+  Optimizer out = *this;
+  out.learning_rate = static_cast<float>(learning_rate * RateFactor(schedule, step));
+  return out;
+}
+
 double StateFactor(OptimizerKind kind) { return kind == OptimizerKind::kAdagrad ? 3 : 2; }
 
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,

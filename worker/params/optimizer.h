@@ -13,16 +13,22 @@
 #include <span>
 #include <string_view>
 
+#include "worker/params/rate_schedule.h"
+
 namespace medley::worker {
 
 enum class OptimizerKind { kSgd, kAdagrad };
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdagrad;
-  float learning_rate = 0.05F;
+  float learning_rate = 0.05F;  // of a step: see AtStep
   float epsilon = 1e-10F;
   float initial_state = 0;  // value of every element of the optimizer state before the first step
 
+  RateSchedule schedule;
+
+  // This optimizer with the learning rate of `step` >= 1.
+  Optimizer AtStep(int64_t step) const;
   bool operator==(const Optimizer&) const = default;
 };
 

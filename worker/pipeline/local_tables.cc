@@ -69,6 +69,7 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
   if (step != step_ + 1) {
     return base::FailedPrecondition("got gradients of step {}, but the tables have applied step {}", step, step_);
   }
+  const Optimizer optimizer = optimizer_.AtStep(step);
   for (size_t i = 0; i < tables.size(); ++i) {
     Table& table = *Find(tables[i].operation);
     const size_t columns = static_cast<size_t>(table.spec.columns);
@@ -81,7 +82,7 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
       const size_t at = tables[i].keys[k] * columns;
       const std::span<float> state =
           table.state.empty() ? std::span<float>() : std::span(table.state).subspan(at, columns);
-      Apply(optimizer_, std::span(table.weights).subspan(at, columns), state,
+      Apply(optimizer, std::span(table.weights).subspan(at, columns), state,
             gradients[i].subspan(k * columns, columns));
     }
   }

@@ -163,7 +163,7 @@ absl::Status StepExecutor::Rep::Synchronize(const PreparedStep& step, const Wait
   if (parts_.reducer != nullptr && !dense.empty()) {
     MEDLEY_RETURN_IF_ERROR(Timed([&] { return parts_.reducer->SumAll(step.lease.step, dense, limit); }));
   }
-  return parts_.compute->ApplyUpdate(optimizer_);
+  return parts_.compute->ApplyUpdate(optimizer_.AtStep(step.lease.step));
 }
 
 absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease, const WaitLimit& limit) {

@@ -74,6 +74,7 @@ absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradien
 void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients, int64_t step) {
   RowTable& t = tables_[table];
   const size_t columns = t.columns();
+  const Optimizer optimizer = optimizer_.AtStep(step);
   std::vector<uint32_t> rows;  // rows with a gradient, in the order of their first one
   std::vector<float> sums;
   for (const GradientView& view : gradients) {
@@ -96,7 +97,7 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
     const auto row = t.Row(rows[i]);
     undo_rows_.push_back({table, rows[i]});
     undo_values_.insert(undo_values_.end(), row.begin(), row.end());
-    worker::Apply(optimizer_, row.first(columns), row.subspan(columns), std::span(sums).subspan(i * columns, columns));
+    worker::Apply(optimizer, row.first(columns), row.subspan(columns), std::span(sums).subspan(i * columns, columns));
     t.SetChanged(rows[i], step);
     t.Mark(rows[i]) = 0;
   }

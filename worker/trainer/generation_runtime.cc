@@ -310,7 +310,7 @@ absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, co
 // read. The coordinator halts the generation, which ends this wait, when no member makes progress.
 absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
   const auto store = MakeRendezvousStore(context_.session, generation());
-  const auto key = [&](const std::string& member) { return fmt::format("test-data/{}/{}", step, member); };
+  const auto key = [&](const std::string& member) { return "test-data/" + member; };
   MEDLEY_RETURN_IF_ERROR(store->Put(key(context_.session.member), "read"));
   std::vector<std::string> keys;
   for (const pb::Peer& peer : trainers_) keys.push_back(key(peer.slot().member()));
@@ -323,7 +323,8 @@ absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
 
 absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step,
                                                              std::function<void()> progressed) {
-  if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(AwaitTestData(step));
+  if (world_ != nullptr && !test_data_read_) MEDLEY_RETURN_IF_ERROR(AwaitTestData(step));
+  test_data_read_ = true;
   const EvaluationOptions options{
       .chunk_timeout = context_.step_timeout, .stop = abort_.get_token(), .on_chunk = std::move(progressed)};
   MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, options));

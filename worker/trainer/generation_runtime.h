@@ -105,6 +105,7 @@ class GenerationRuntime final : public PreparedGeneration {
   std::shared_ptr<TrainerState> held_;   // the state of the source generation
   std::shared_ptr<TrainerState> state_;  // the state of this generation; held_ when the operations are the same
   std::stop_source abort_;
+  bool test_data_read_ = false;  // by all trainers of the generation
   std::unique_ptr<Group> transfer_;
   std::unique_ptr<Group> world_;
   std::unique_ptr<Group> stage_group_;

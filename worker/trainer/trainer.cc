@@ -129,7 +129,7 @@ class Trainer::Rep {
     pb::Evaluated evaluated;
     if (current_ == nullptr || current_->generation() != order.generation()) return evaluated;
     MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
-    if (context_.spec->data.test.has_value()) {
+    if (context_.spec->data.test.has_value() && !order.only_transform()) {
       EvaluationReport report(order, *context_.clock, send_);
       const auto progressed = [&report] { report.Progressed(); };
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData(progressed));

@@ -43,7 +43,9 @@ struct JobOptions {
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
-  bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
+  std::string schedule_json;  // spec.training.optimizer.schedule; empty: absent
+  std::string training_json;  // further fields of spec.training, each with a comma before it
+  bool ipv6 = false;          // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =
       R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],

@@ -34,7 +34,13 @@ struct StepCommand {
   double loss = 0;
 };
 
-// Append a rollback to steps.jsonl: the state contains the steps up to `to_step` again.
+// Append the result of an evaluation to metrics.jsonl.
+struct EvaluationCommand {
+  job::v1::EvaluationRecord record;
+  int64_t generation = 0;
+};
+
+// Append a rollback to steps.jsonl and metrics.jsonl: the state contains the steps up to `to_step` again.
 struct RollbackCommand {
   int64_t to_step = 0;
   int64_t generation = 0;
@@ -91,7 +97,8 @@ struct HandedOverCommand {
 };
 
 using Command =
-    std::variant<SendCommand, JournalCommand, StepCommand, RollbackCommand, FindCheckpointCommand, WriteManifestCommand,
-                 ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
+    std::variant<SendCommand, JournalCommand, StepCommand, EvaluationCommand, RollbackCommand, FindCheckpointCommand,
+                 WriteManifestCommand, ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand,
+                 HandedOverCommand>;
 
 }  // namespace medley::worker

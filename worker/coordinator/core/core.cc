@@ -20,7 +20,7 @@ absl::Status HandedOverError() { return base::Unavailable("another coordinator l
 
 CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
                                  const std::optional<job::v1::CoordinatorState>& journal)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), curve_(options_.evaluation) {
   waiting_since_ = checkpoint_at_ = committed_at_ = journaled_at_ = now.steady;
   if (journal) Restore(*journal, now);
 }
@@ -36,6 +36,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   bad_rows_ = journal.bad_rows();
   switches_.assign(journal.switches().begin(), journal.switches().end());
   metrics_.insert(journal.metrics().begin(), journal.metrics().end());
+  curve_.Restore({journal.evaluations().begin(), journal.evaluations().end()});
   cost_.Restore(journal.usd_spent(), journal.usd_first_plan(), journal.first_plan_throughput(), journal.paid_samples());
   if (first_plan_) cost_.SetFirstPlan(first_plan_->plan());
   if (desired_) cost_.SetPrices(desired_->usd_per_unit_hour());

@@ -18,6 +18,7 @@
 
 #include "worker/coordinator/core/commands.h"
 #include "worker/coordinator/core/generation.h"
+#include "worker/coordinator/core/learning_curve.h"
 #include "worker/coordinator/core/ledger.h"
 #include "worker/coordinator/core/meter.h"
 #include "worker/coordinator/core/options.h"
@@ -92,7 +93,15 @@ class CoordinatorCore {
     kHalting,   // the survivors of the active generation are asked to halt
     kHalted     // the survivors have halted; their state is at halted_step_
   };
-  enum class Ending { kNone, kEvaluating };
+  struct PendingEvaluation {
+    bool AllDone() const;
+    bool last = false;                 // at the end; the finished model is written after it
+    std::map<std::string, bool> done;  // by member
+    base::SteadyTime deadline{};
+    Scores scores;
+    std::optional<job::v1::FittedTransform> transform;
+    bool exported = false;
+  };
 
   // core.cc: inputs
   absl::Status AcceptTerm(int64_t leader_term, Instant now);
@@ -137,6 +146,8 @@ class CoordinatorCore {
   void CommitTo(int64_t step, Instant now);
   void SetLedger(int64_t step, int64_t generation);
   bool HoldLeases() const;
+  bool AllLeased() const;     // no step remains to be leased: all are, or training stops early
+  bool AllCommitted() const;  // likewise
 
   // core_recovery.cc
   void Blame(const Cause& why);
@@ -151,16 +162,23 @@ class CoordinatorCore {
   void RetrySearch(const absl::Status& why, Instant now);
   void AdoptCheckpoint(const CheckpointPosition& newest);
 
-  // core_finish.cc: checkpoints, evaluation, the end
-  void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
+  // core_evaluation.cc
   void OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now);
   void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);
+  // Evaluates between two steps when that is due. Returns true while nothing else may follow.
+  bool AdvanceEvaluation(Instant now);
+  void StartEvaluation(bool last, Instant now);
+  void RecordScores(Instant now);  // once for a step
+  void EndEvaluation(Instant now);
+  void CheckEvaluation(Instant now);  // its deadline
+
+  // core_finish.cc: checkpoints, the finished model, the end
+  void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
   void StartCheckpoint(int64_t step, Instant now);
   void AdvanceCheckpoint(Instant now);
   void OnCheckpointFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void CheckpointFailed(const std::string& why, Instant now);
   void AdvanceEnding(Instant now);
-  void StartEvaluation(Instant now);
   void AdvanceExport(Instant now);
   void Fail(const std::string& why, bool retryable, Instant now);
   void Finish(job::v1::JobPhase outcome, int exit_code, const std::string& why, Instant now);
@@ -219,13 +237,9 @@ class CoordinatorCore {
   bool checkpoint_wanted_ = false;    // a member without replacement leaves: checkpoint as soon as possible
   int64_t last_checkpoint_ = 0;       // step of the last complete checkpoint; 0: none
   base::SteadyTime checkpoint_at_{};  // when the last checkpoint was started
-  Ending ending_ = Ending::kNone;
-  std::map<std::string, bool> evaluated_;
-  base::SteadyTime evaluate_deadline_{};
-  Scores scores_;
-  std::optional<job::v1::FittedTransform> transform_;  // of the evaluation
-  std::optional<PendingExport> export_;
-  bool exported_ = false;
+  std::optional<PendingEvaluation> evaluation_;
+  std::optional<PendingExport> export_;  // outlives evaluation_ when that is given up: one write at a time
+  LearningCurve curve_;
 
   std::optional<job::v1::HandOverRequest> successor_;
   bool handed_over_ = false;

@@ -1,4 +1,4 @@
-// CoordinatorCore: checkpoints, evaluation, the end.
+// CoordinatorCore: checkpoints, the finished model, the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   if (over() || mode_ != Mode::kTraining || next_ || successor_) return;
   const int64_t committed = ledger_->committed();
   const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
-  const bool all = ledger_->AllCommitted();
+  const bool all = AllCommitted();
   if (committed != ledger_->leased() || (!suspending_ && !all)) return;
   if (checkpoint_ || writing_manifest_) return;
   if (!saved && committed > 0) {
@@ -99,60 +99,29 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
     return;
   }
   if (suspending_ && !all) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
-  if (ending_ == Ending::kNone) return StartEvaluation(now);
-  const bool done = std::all_of(evaluated_.begin(), evaluated_.end(), [](const auto& at) { return at.second; });
-  if (!done) return;
-  metrics_ = scores_.Metrics();
-  if (options_.exports && !exported_) return AdvanceExport(now);
-  Finish(job::v1::JOB_PHASE_COMPLETE, 0, "all samples are trained", now);
-}
-
-void CoordinatorCore::StartEvaluation(Instant now) {
-  ending_ = Ending::kEvaluating;
-  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
-  scores_ = Scores();
-  transform_.reset();
-  exported_ = false;
-  evaluated_.clear();
-  job::v1::SessionResponse message;
-  message.mutable_evaluate()->set_generation(active_->generation);
-  message.mutable_evaluate()->set_step(ledger_->committed());
-  for (const auto& [name, member] : active_->members) {
-    evaluated_[name] = false;
-    Send(member.peer, message);
-  }
-}
-
-void CoordinatorCore::OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now) {
-  if (ending_ != Ending::kEvaluating || !evaluated_.contains(member)) return;
-  if (progress.generation() != active_->generation || progress.step() != ledger_->committed()) return;
-  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
-}
-
-void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now) {
-  const auto found = evaluated_.find(member);
-  if (ending_ != Ending::kEvaluating || found == evaluated_.end() || found->second) return;
-  found->second = true;
-  evaluate_deadline_ = now.steady + options_.evaluate_timeout;
-  scores_.Add(part);
-  if (part.has_transform()) transform_ = part.transform();
+  if (!evaluation_) return StartEvaluation(true, now);
+  if (!evaluation_->AllDone()) return;
+  RecordScores(now);
+  if (options_.exports && !evaluation_->exported) return AdvanceExport(now);
+  EndEvaluation(now);
+  Finish(job::v1::JOB_PHASE_COMPLETE, 0, curve_.StopsAt(committed).value_or("all samples are trained"), now);
 }
 
 void CoordinatorCore::AdvanceExport(Instant now) {
   if (export_ || now.steady < retry_at_) return;
-  if (!transform_) {
+  if (!evaluation_->transform) {
     return Fail("no trainer has reported the transform of the training data, without which the model cannot be used",
                 true, now);
   }
   export_ = PendingExport{ledger_->committed(), now.steady + options_.volume_timeout};
-  commands_.push_back(ExportCommand{ledger_->committed(), *transform_, Observe(now), active_->plan});
+  commands_.push_back(ExportCommand{ledger_->committed(), *evaluation_->transform, Observe(now), active_->plan});
 }
 
 void CoordinatorCore::OnExported(int64_t step, const absl::Status& status, Instant now) {
   Hold(now);
   if (over() || handed_over_ || !export_ || step != export_->step) return;  // it came after the deadline
   export_.reset();
-  exported_ = status.ok();
+  if (evaluation_) evaluation_->exported = status.ok();
   if (!status.ok()) CheckpointFailed(std::string(status.message()), now);
   if (!over()) Advance(now);
 }
@@ -172,6 +141,7 @@ void CoordinatorCore::Finish(job::v1::JobPhase outcome, int exit_code, const std
   active_.reset();
   next_.reset();
   checkpoint_.reset();
+  evaluation_.reset();
   mode_ = Mode::kIdle;
   Journal(now);
   job::v1::SessionResponse message;

@@ -177,7 +177,7 @@ bool CoordinatorCore::AdoptRows(Instant now) {
 void CoordinatorCore::AdvanceNext(Instant now) {
   if (!next_->switching) {
     if (!AllWarmed()) return;
-    if (mode_ == Mode::kTraining && (checkpoint_ || ledger_->committed() != ledger_->leased())) return;
+    if (mode_ == Mode::kTraining && (checkpoint_ || evaluation_ || ledger_->committed() != ledger_->leased())) return;
     if (mode_ == Mode::kTraining) return SendSwitch(ledger_->committed(), now);
     if (mode_ == Mode::kHalted) return SendSwitch(halted_step_, now);
     const int64_t step = next_->origin == job::v1::STATE_ORIGIN_CHECKPOINT ? restore_->step : 0;

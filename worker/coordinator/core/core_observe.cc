@@ -5,12 +5,17 @@
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
+namespace {
+
+constexpr size_t kShownEvaluations = 32;
+
+}  // namespace
 
 job::v1::JobPhase CoordinatorCore::Phase() const {
   if (over()) return outcome_;
   if (mode_ == Mode::kHalting || mode_ == Mode::kHalted) return job::v1::JOB_PHASE_RECOVERING;
   if (mode_ == Mode::kIdle) return from_generation_ > 0 ? job::v1::JOB_PHASE_RECOVERING : job::v1::JOB_PHASE_WAITING;
-  if (ending_ == Ending::kEvaluating) return job::v1::JOB_PHASE_EVALUATING;
+  if (evaluation_) return job::v1::JOB_PHASE_EVALUATING;
   if (next_) return next_->switching ? job::v1::JOB_PHASE_SWITCHING : job::v1::JOB_PHASE_PREPARING;
   return job::v1::JOB_PHASE_TRAINING;
 }
@@ -41,16 +46,25 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
     out.set_step(ledger_->committed());
     out.set_samples_done(ledger_->SamplesAt(ledger_->committed()));
     out.set_samples_total(ledger_->total_samples());
+    const int64_t step = ledger_->committed() + (over() ? 0 : 1);
+    out.set_epoch(ledger_->RangeOf(std::clamp<int64_t>(step, 1, ledger_->total_steps())).data_epoch + 1);
+    out.set_epochs(ledger_->epochs());
   }
   if (mode_ == Mode::kTraining) out.set_throughput(throughput_.Rate(now.steady));
   if (!loss_.empty()) out.set_loss(loss_.value());
   for (const auto& [name, value] : metrics_) (*out.mutable_metrics())[name] = value;
+  const auto& curve = curve_.records();
+  for (size_t i = curve.size() > kShownEvaluations ? curve.size() - kShownEvaluations : 0; i < curve.size(); ++i) {
+    *out.add_evaluations() = curve[i];
+  }
   if (active_) stage_times_.Fill(active_->plan, options_.batch_size, out);
   out.set_usd_spent(cost_.usd());
   out.set_usd_first_plan(cost_.usd_first());
   for (const job::v1::SwitchRecord& record : switches_) *out.add_switches() = record;
   const std::vector<std::string> missing = MissingMembers();
   for (const std::string& name : missing) out.add_missing_members(name);
+  const bool complete = outcome_ == job::v1::JOB_PHASE_COMPLETE;
+  out.set_stopped_early(complete && ledger_ && !ledger_->AllCommitted());
   if (over()) {
     out.set_message(message_);
   } else if (!desired_) {
@@ -105,6 +119,7 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   state.set_outcome(outcome_);
   state.set_message(message_);
   state.set_retryable(retryable_);
+  for (const job::v1::EvaluationRecord& record : curve_.records()) *state.add_evaluations() = record;
   for (const auto& [name, value] : metrics_) (*state.mutable_metrics())[name] = value;
   return state;
 }

@@ -39,8 +39,7 @@ void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
     next_.reset();
   }
   checkpoint_.reset();
-  ending_ = Ending::kNone;
-  evaluated_.clear();
+  evaluation_.reset();
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.halt_timeout;
   for (auto& [name, member] : active_->members) HaltMember(member);
@@ -269,19 +268,11 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
     const std::string why = fmt::format("the checkpoint of step {} was not written in time; missing parts: {}",
                                         checkpoint_->step, fmt::join(checkpoint_->waiting, ", "));
     checkpoint_.reset();
-    if (ledger_->AllCommitted()) return Fail(why, true, now);
+    if (AllCommitted()) return Fail(why, true, now);
     Log(true, why);
   }
-  if (ending_ == Ending::kEvaluating && now.steady >= evaluate_deadline_) {
-    std::vector<std::string> unfinished;
-    for (const auto& [name, done] : evaluated_) {
-      if (!done) unfinished.push_back(name);
-    }
-    const std::string why = fmt::format("the evaluation made no progress for {:.0f} s; unfinished members: {}",
-                                        base::ToSeconds(options_.evaluate_timeout), fmt::join(unfinished, ", "));
-    // All have finished while the shell writes the model, which has its own deadline.
-    if (!unfinished.empty()) return BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, unfinished.front()}, now);
-  }
+  CheckEvaluation(now);
+  if (mode_ != Mode::kTraining) return;
   if (ledger_->leased() > ledger_->committed() && now.steady - committed_at_ > options_.stall_timeout) {
     const std::string why = fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout));
     BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, ""}, now);

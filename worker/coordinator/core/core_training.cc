@@ -49,6 +49,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
     if (const auto found = losses_.find(s); found != losses_.end()) {
       loss = found->second.first / static_cast<double>(found->second.second);
       loss_.Add(loss);
+      curve_.AddLoss(found->second.first, found->second.second);
       losses_.erase(found);
     }
     commands_.push_back(StepCommand{range, active_->generation, loss});
@@ -70,21 +71,27 @@ void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
   commands_.push_back(RollbackCommand{step, generation});
   losses_.clear();
+  curve_.RollBack(step);
 }
 
+bool CoordinatorCore::AllLeased() const { return ledger_->AllLeased() || curve_.StopsAt(ledger_->committed()); }
+
+bool CoordinatorCore::AllCommitted() const { return ledger_->AllCommitted() || curve_.StopsAt(ledger_->committed()); }
+
 bool CoordinatorCore::HoldLeases() const {
-  return suspending_ || successor_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
+  return suspending_ || successor_ || evaluation_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
 }
 
 void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
   const int64_t ahead = std::max(1, options_.lease_ahead);
   const int64_t open = ledger_->leased() - ledger_->committed();
-  const bool hold = HoldLeases() || ledger_->AllLeased() || open > ahead / 2;
+  const bool hold = HoldLeases() || AllLeased() || curve_.IsDue(*ledger_, ledger_->leased()) || open > ahead / 2;
   if (hold && !even_if_none) return;
   job::v1::SessionResponse message;
   job::v1::Lease& lease = *message.mutable_lease();
   lease.set_generation(active_->generation);
-  while (!hold && !ledger_->AllLeased() && ledger_->leased() - ledger_->committed() < ahead) {
+  while (!hold && !ledger_->AllLeased() && ledger_->leased() - ledger_->committed() < ahead &&
+         !curve_.IsDue(*ledger_, ledger_->leased())) {
     const StepRange range = ledger_->Lease();
     job::v1::StepLease& step = *lease.add_steps();
     step.set_step(range.step);
@@ -98,16 +105,18 @@ void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
 
 void CoordinatorCore::AdvanceTraining(Instant now) {
   if (next_ && next_->switching) return;
-  if (next_ && ledger_->AllLeased()) AbandonNext({.text = "every sample is leased"}, false, now);
+  if (next_ && AllLeased()) AbandonNext({.text = "no further step is leased"}, false, now);
   AdvanceCheckpoint(now);
-  AdvanceEnding(now);
+  const bool evaluating = AdvanceEvaluation(now);
+  if (!evaluating) AdvanceEnding(now);
   if (over() || mode_ != Mode::kTraining) return;
   ConsiderChange(now);
+  if (evaluating) return;  // leases and checkpoints follow it
   const bool due = now.steady - checkpoint_at_ >= options_.checkpoint_interval;
   const bool boundary = next_ && AllWarmed();
   // A volume that completes checkpoints slowly gets no further one meanwhile, except before a member leaves.
-  if (((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !successor_ &&
-      !ledger_->AllLeased() && ledger_->leased() > last_checkpoint_) {
+  if (((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !successor_ && !AllLeased() &&
+      ledger_->leased() > last_checkpoint_) {
     StartCheckpoint(ledger_->leased(), now);
   }
   LeaseSteps(false, now);
@@ -123,7 +132,7 @@ bool CoordinatorCore::OnlyLeaversMissing(const RosterFit& fit) const {
 // Starts the next generation when one of these is possible: switch to a newer plan whose members are all connected,
 // release a leaving member, or take in one that came back.
 void CoordinatorCore::ConsiderChange(Instant now) {
-  if (next_ || suspending_ || successor_ || ledger_->AllLeased() || now.steady < retry_at_ ||
+  if (next_ || suspending_ || successor_ || AllLeased() || now.steady < retry_at_ ||
       failures_ > options_.max_fruitless) {
     return;
   }

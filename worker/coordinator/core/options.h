@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/model/executable.h"
+#include "worker/coordinator/core/learning_curve.h"
 
 namespace medley::worker {
 
@@ -20,8 +21,9 @@ struct CoreOptions {
   std::string job_digest;
   // Of the model. Empty: unknown, plans are checked without it.
   std::vector<model::OperationParts> operations;
-  int32_t epochs = 1;        // passes over the data
-  int32_t batch_size = 1;    // samples per step
+  int32_t epochs = 1;      // passes over the data
+  int32_t batch_size = 1;  // samples per step
+  CurveOptions evaluation;
   int lease_ahead = 8;       // steps leased beyond the committed one, >= 1
   bool checkpoints = false;  // whether there is a folder for checkpoints
   base::nanoseconds checkpoint_interval = base::seconds(60);

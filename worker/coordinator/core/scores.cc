@@ -23,13 +23,17 @@ std::map<std::string, double> Scores::Metrics() const {
   double below = 0;  // number of negatives with a lower score
   double wins = 0;
   double positives = 0;
-  for (size_t i = 0; i < std::max(positives_.size(), negatives_.size()); ++i) {
+  double right = 0;
+  const size_t buckets = std::max(positives_.size(), negatives_.size());
+  for (size_t i = 0; i < buckets; ++i) {
     const double p = i < positives_.size() ? static_cast<double>(positives_[i]) : 0;
     const double n = i < negatives_.size() ? static_cast<double>(negatives_[i]) : 0;
     wins += p * (below + n / 2);
     positives += p;
+    right += 2 * i >= buckets ? p : n;
     below += n;
   }
+  metrics["accuracy"] = right / static_cast<double>(samples_);
   if (positives > 0 && below > 0) metrics["auc"] = wins / positives / below;
   return metrics;
 }

@@ -16,8 +16,8 @@ namespace medley::worker {
 class Scores {
  public:
   void Add(const job::v1::Evaluated& part);
-  // Returns "auc", "log_loss" and "test_samples". Empty when nothing was scored; without "auc" when only one class
-  // occurs.
+  // Returns "auc", "log_loss", "accuracy" (of the prediction 1 for scores of 0.5 and more) and "test_samples". Empty
+  // when nothing was scored; without "auc" when only one class occurs.
   std::map<std::string, double> Metrics() const;
 
  private:

@@ -74,6 +74,7 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
     const auto& last = folder->journal->restored();
     const bool led_on = lead.handed_over && last && last->handed_over().term() != lead.claim.term;
     MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", lead.former_may_run || led_on));
+    MEDLEY_ASSIGN_OR_RETURN(folder->evaluations, StepLog::Open(root / "metrics.jsonl", lead.former_may_run || led_on));
     folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
   };

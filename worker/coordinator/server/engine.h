@@ -2,7 +2,8 @@
 // for checkpoints and for claims, so that a volume that does not answer blocks it for a bounded time only: the core has
 // deadlines for checkpoints, and the engine one for the journal.
 //
-// Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl and the rendezvous store.
+// Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl, metrics.jsonl and
+// the rendezvous store.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -66,6 +67,7 @@ class Engine {
   std::stop_token stop_token() const { return stop_.get_token(); }
 
  private:
+  struct Folder;  // what the job's folder contains
   struct Link {
     std::shared_ptr<Session> session;  // null: broken
     std::string instance;
@@ -84,7 +86,7 @@ class Engine {
   absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder(const Lead& lead, std::stop_token stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WriteStep(std::function<absl::Status(StepLog&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteStep(std::function<absl::Status(Folder&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteManifest(WriteManifestCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteModel(ExportCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -106,8 +108,7 @@ class Engine {
 
   base::Mutex mutex_;
   base::CondVar changed_;
-  // What the job's folder contains; null without one. Operations on the volume share their ownership.
-  struct Folder;
+  // Null without a folder. Operations on the volume share its ownership.
   std::shared_ptr<Folder> folder_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CoordinatorCore> core_ ABSL_GUARDED_BY(mutex_);
   Claim claim_ ABSL_GUARDED_BY(mutex_);                        // of this process; of term 0 without one
@@ -120,7 +121,7 @@ class Engine {
   std::optional<base::SteadyTime> claims_unread_since_ ABSL_GUARDED_BY(mutex_);  // the first look of a row that failed
   int64_t hand_overs_ ABSL_GUARDED_BY(mutex_) = 0;                               // calls of HandOver so far
 
-  VolumeThread journal_thread_;     // the journal and steps.jsonl
+  VolumeThread journal_thread_;     // the journal, steps.jsonl and metrics.jsonl
   VolumeThread checkpoint_thread_;  // delivers its results under mutex_
   VolumeThread claim_thread_;       // looks for newer claims also while the others write; delivers under mutex_
   std::jthread timer_;

@@ -30,9 +30,14 @@ void Engine::Carry(Command& command) {
   } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
     Append(std::move(journal->state));
   } else if (auto* step = std::get_if<StepCommand>(&command)) {
-    WriteStep([order = *step](StepLog& steps) { return steps.Add(order); });
+    WriteStep([order = *step](Folder& folder) { return folder.steps->Add(order); });
+  } else if (auto* evaluation = std::get_if<EvaluationCommand>(&command)) {
+    WriteStep([order = *evaluation](Folder& folder) { return folder.evaluations->Add(order); });
   } else if (auto* rollback = std::get_if<RollbackCommand>(&command)) {
-    WriteStep([order = *rollback](StepLog& steps) { return steps.Rollback(order); });
+    WriteStep([order = *rollback](Folder& folder) -> absl::Status {
+      MEDLEY_RETURN_IF_ERROR(folder.steps->Rollback(order));
+      return folder.evaluations->Rollback(order);
+    });
   } else if (auto* find = std::get_if<FindCheckpointCommand>(&command)) {
     LookForCheckpoint(*find);
   } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
@@ -98,7 +103,10 @@ void Engine::LookAtClaims() {
 void Engine::Append(job::v1::CoordinatorState state) {
   if (!folder_) return;
   const auto append = [folder = folder_, claims = claims_, own = claim_, state = std::move(state)]() -> absl::Status {
-    if (state.has_handed_over()) MEDLEY_RETURN_IF_ERROR(folder->steps->Sync());  // the next one opens the file now
+    if (state.has_handed_over()) {  // the next one opens the files now
+      MEDLEY_RETURN_IF_ERROR(folder->steps->Sync());
+      MEDLEY_RETURN_IF_ERROR(folder->evaluations->Sync());
+    }
     MEDLEY_RETURN_IF_ERROR(folder->journal->Append(state));
     // Before anything that depends on the record: a newer coordinator may have read the journal without it.
     return claims ? claims->Check(own) : absl::OkStatus();
@@ -108,10 +116,10 @@ void Engine::Append(job::v1::CoordinatorState state) {
   if (!status.ok() && !stop_.stop_requested()) GiveUp(absl::IsAborted(status) ? kSuperseded : 1, status);
 }
 
-void Engine::WriteStep(std::function<absl::Status(StepLog&)> write) {
+void Engine::WriteStep(std::function<absl::Status(Folder&)> write) {
   if (!folder_) return;
   const bool posted = journal_thread_.Post([folder = folder_, write = std::move(write)]() -> VolumeThread::Deliver {
-    if (const absl::Status status = write(*folder->steps); !status.ok()) log::Error(base::Message(status));
+    if (const absl::Status status = write(*folder); !status.ok()) log::Error(base::Message(status));
     return {};
   });
   if (!posted && !stop_.stop_requested()) {

@@ -14,7 +14,8 @@ namespace medley::worker {
 struct Engine::Folder {
   // Used by the thread for the journal.
   std::unique_ptr<Journal> journal;
-  std::unique_ptr<StepLog> steps;
+  std::unique_ptr<StepLog> steps;        // steps.jsonl
+  std::unique_ptr<StepLog> evaluations;  // metrics.jsonl
   // Used by the thread for checkpoints.
   std::unique_ptr<CheckpointFiles> checkpoints;
 };

@@ -1,5 +1,7 @@
 #include "worker/coordinator/server/metrics_page.h"
 
+#include <map>
+
 #include "common/base/status.h"
 #include "common/metrics/metrics.h"
 #include "common/metrics/process_metrics.h"
@@ -42,6 +44,13 @@ std::string MetricsText(const job::v1::Observation& seen) {
   if (seen.switches_size() > 0) {
     gauge("medley_coordinator_last_switch_pause_seconds", "Seconds without training at the last generation switch",
           seen.switches(seen.switches_size() - 1).pause_seconds());
+  }
+  if (seen.evaluations_size() > 0) {
+    const job::v1::EvaluationRecord& last = seen.evaluations(seen.evaluations_size() - 1);
+    gauge("medley_coordinator_evaluation_step", "Step of the last evaluation", static_cast<double>(last.step()));
+    page.Family("medley_coordinator_evaluation_score", Kind::kGauge, "Quality on the test data at the last evaluation");
+    const std::map<std::string, double> metrics(last.metrics().begin(), last.metrics().end());  // sorted by name
+    for (const auto& [name, value] : metrics) page.Sample({{"score", name}}, value);
   }
   const auto stages = [&](std::string_view name, std::string_view help,
                           double (*value)(const job::v1::StageObservation&)) {

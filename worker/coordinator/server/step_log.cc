@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   }
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
-  std::unique_ptr<StepLog> log(new StepLog(fd, state.first));
+  std::unique_ptr<StepLog> log(new StepLog(fd, path.filename().string(), state.first));
   if (ftruncate(fd, static_cast<off_t>(state.second)) != 0)
     return base::ErrnoStatus(errno, "truncating " + path.string());
   return log;
@@ -83,14 +84,14 @@ absl::Status StepLog::Write(std::string_view line) {
   while (!line.empty()) {
     const ssize_t n = write(fd_, line.data(), line.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return base::ErrnoStatus(errno, "writing steps.jsonl");
+    if (n < 0) return base::ErrnoStatus(errno, "writing " + name_);
     line.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
 }
 
 absl::Status StepLog::Sync() {
-  return fdatasync(fd_) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fdatasync steps.jsonl");
+  return fdatasync(fd_) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fdatasync " + name_);
 }
 
 absl::Status StepLog::Add(const StepCommand& step) {
@@ -100,6 +101,19 @@ absl::Status StepLog::Add(const StepCommand& step) {
   return Write(
       fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"generation\":{},\"loss\":{}}}\n",
                   step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.generation, loss));
+}
+
+absl::Status StepLog::Add(const EvaluationCommand& evaluation) {
+  const job::v1::EvaluationRecord& record = evaluation.record;
+  if (record.step() <= last_step_) return absl::OkStatus();
+  last_step_ = record.step();
+  nlohmann::ordered_json line = {
+      {"step", record.step()}, {"epochs", record.epochs()}, {"generation", evaluation.generation}};
+  line["loss"] = record.has_loss() ? nlohmann::ordered_json(record.loss()) : nlohmann::ordered_json();
+  const std::map<std::string, double> metrics(record.metrics().begin(), record.metrics().end());  // sorted by name
+  for (const auto& [name, value] : metrics) line["metrics"][name] = value;
+  line["unix_seconds"] = record.at().seconds();
+  return Write(line.dump() + "\n");
 }
 
 absl::Status StepLog::Rollback(const RollbackCommand& rollback) {

@@ -1,4 +1,5 @@
-// Writes steps.jsonl: one line per committed step and one per rollback (docs/design/runtime.md). Not thread-safe.
+// Writes steps.jsonl (a line per committed step) or metrics.jsonl (a line per evaluation), and a line per rollback
+// (docs/design/runtime.md). Not thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -6,7 +7,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "worker/coordinator/core/commands.h"
 
@@ -21,16 +24,18 @@ class StepLog {
 
   // Ignores a step that the file already has; the core may report it again after a restart.
   absl::Status Add(const StepCommand& step);
+  absl::Status Add(const EvaluationCommand& evaluation);
   absl::Status Rollback(const RollbackCommand& rollback);
   // Returns when the lines are on the volume: another machine that opens the file then sees all of them.
   absl::Status Sync();
   int64_t last_step() const { return last_step_; }
 
  private:
-  StepLog(int fd, int64_t last_step) : fd_(fd), last_step_(last_step) {}
+  StepLog(int fd, std::string name, int64_t last_step) : fd_(fd), name_(std::move(name)), last_step_(last_step) {}
   absl::Status Write(std::string_view line);
 
   const int fd_;
+  const std::string name_;  // of the file
   int64_t last_step_;
 };
 

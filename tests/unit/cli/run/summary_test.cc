@@ -44,6 +44,15 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   EXPECT_THAT(summary.lines, Not(Contains(HasSubstr("generation 3:"))));
 }
 
+TEST(SummaryTest, EarlyStoppingIsNoFailure) {
+  RunRecord record = Good();
+  record.last.observed.samples = 40;
+  record.last.stopped_early = "stopped early at step 4: auc has not improved";
+  const Summary summary = Summarise(record, Expecting());
+  EXPECT_THAT(summary.failures, IsEmpty());
+  EXPECT_THAT(summary.lines, Contains(HasSubstr("stopped early at step 4: auc has not improved")));
+}
+
 TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
   RunRecord record = Good();
   record.last.observed.samples = 99;

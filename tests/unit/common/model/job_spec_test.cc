@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "common/base/status.h"
@@ -54,6 +55,48 @@ TEST(JobSpecTest, ReadsEveryField) {
   EXPECT_EQ(spec->checkpoint.path, "/checkpoints");
 }
 
+TEST(JobSpecTest, TheScheduleOfTheLearningRate) {
+  const auto parse = [](const std::string& schedule) {
+    return ParseJobSpec(
+        Replaced(kAdult, "\"learningRate\": 0.25", "\"learningRate\": 0.25, \"schedule\": " + schedule));
+  };
+  const absl::StatusOr<JobSpec> spec =
+      parse(R"({"kind": "cosine", "warmupSteps": 5, "steps": 90, "finalFactor": 0.5})");
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->training.schedule->kind, "cosine");
+  EXPECT_EQ(spec->training.schedule->warmup_steps, 5);
+  EXPECT_EQ(spec->training.schedule->steps, 90);
+  EXPECT_EQ(spec->training.schedule->final_factor, 0.5);
+  for (const auto& [schedule, message] : std::map<std::string, std::string>{
+           {R"({"kind": "linear"})", "schedule.kind: 'linear' is not one of constant, step, cosine"},
+           {R"({"kind": "step"})", "schedule.everySteps: 0 is not between 1 and"},
+           {R"({"kind": "step", "everySteps": 1, "factor": 2})", "schedule.factor: 2 is not between 0 and 1"},
+           {R"({"kind": "cosine"})", "schedule.steps: 0 is not between 1 and"},
+           {R"({"kind": "constant", "warmupSteps": -1})", "schedule.warmupSteps: -1 is not between 0 and"}}) {
+    EXPECT_THAT(base::Message(Validate(*parse(schedule))), HasSubstr(message));
+  }
+}
+
+TEST(JobSpecTest, EvaluationsAndEarlyStoppingAreOptional) {
+  absl::StatusOr<JobSpec> spec = ParseJobSpec(kAdult);
+  ASSERT_TRUE(spec.ok());
+  EXPECT_FALSE(spec->training.evaluation);
+  EXPECT_FALSE(spec->training.early_stopping);
+  spec = ParseJobSpec(Replaced(kAdult, "\"epochs\": 3",
+                               R"("epochs": 3, "evaluation": {"everySteps": 1000},
+                                  "earlyStopping": {"metric": "logLoss", "patience": 3, "minDelta": 0.25})"));
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->training.evaluation->every_steps, 1000);
+  EXPECT_EQ(spec->training.evaluation->every_epochs, 0);
+  EXPECT_EQ(spec->training.early_stopping->metric, "logLoss");
+  EXPECT_EQ(spec->training.early_stopping->patience, 3);
+  EXPECT_EQ(spec->training.early_stopping->min_delta, 0.25);
+  spec->data.test.reset();
+  EXPECT_EQ(base::Message(Validate(*spec)), "spec.training.evaluation: needs spec.data.test");
+}
+
 struct Case {
   const char* from;
   const char* to;
@@ -71,30 +114,37 @@ TEST_P(JobSpecErrorTest, NamesTheField) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, JobSpecErrorTest,
-    ::testing::Values(Case{"\"epochs\": 3", "\"epochs\": \"3\"", "spec.training.epochs: must be an integer"},
-                      Case{"\"epochs\": 3", "\"epochs\": 2.5", "spec.training.epochs: must be an integer"},
-                      Case{"\"epochs\": 3", "\"epochs\": 0", "spec.training.epochs: 0 is not between"},
-                      Case{"\"epochs\": 3", "\"epochs\": 99999999999",
-                           "spec.training.epochs: must be an integer in [-2147483648, 2147483647]"},
-                      Case{"18446744073709551615", "-1",
-                           "spec.training.seed: must be an integer in [0, 18446744073709551615]"},
-                      Case{"[64, 32]", "[64, \"x\"]", "spec.model.parameters.hidden[1]: must be an integer"},
-                      Case{"[64, 32]", "[]", "spec.model.parameters.hidden: needs at least one"},
-                      Case{"[64, 32]", "[64, 0]", "spec.model.parameters.hidden[1]: 0 is not"},
-                      Case{"\"ctrdnn\"", "\"resnet\"", "spec.model.name: 'resnet' is not one of ctrdnn, mlp, logistic"},
-                      Case{"{\"name\": \"ctrdnn\"", "{\"layers\": [{\"name\": \"l\", \"kind\": \"Loss\"}]",
-                           "spec.model.layers[0]: the Loss takes one logit"},
-                      Case{"file:///data/adult.train", "s3://adult.train", "spec.data.train.uri"},
-                      Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
-                      Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
-                      Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
-                      Case{"\"name\": \"sgd\"", "\"name\": \"adam\"", "spec.training.optimizer.name: 'adam'"},
-                      Case{"0.25", "0", "spec.training.optimizer.learningRate"},
-                      Case{"\"microBatches\": 2", "\"microBatches\": 300", "spec.training.microBatches: 300 is more"},
-                      Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
-                      Case{"\"maxBadRows\": 3", "\"maxBadRows\": -3", "spec.data.maxBadRows"},
-                      Case{"{\"uri\": \"file:///data/adult.train.csv\", \"format\": \"csv\"}", "7",
-                           "spec.data.train: must be an object"}));
+    ::testing::Values(
+        Case{"\"epochs\": 3", "\"epochs\": \"3\"", "spec.training.epochs: must be an integer"},
+        Case{"\"epochs\": 3", "\"epochs\": 2.5", "spec.training.epochs: must be an integer"},
+        Case{"\"epochs\": 3", "\"epochs\": 0", "spec.training.epochs: 0 is not between"},
+        Case{"\"epochs\": 3", "\"epochs\": 99999999999",
+             "spec.training.epochs: must be an integer in [-2147483648, 2147483647]"},
+        Case{"18446744073709551615", "-1", "spec.training.seed: must be an integer in [0, 18446744073709551615]"},
+        Case{"[64, 32]", "[64, \"x\"]", "spec.model.parameters.hidden[1]: must be an integer"},
+        Case{"[64, 32]", "[]", "spec.model.parameters.hidden: needs at least one"},
+        Case{"[64, 32]", "[64, 0]", "spec.model.parameters.hidden[1]: 0 is not"},
+        Case{"\"ctrdnn\"", "\"resnet\"", "spec.model.name: 'resnet' is not one of ctrdnn, mlp, logistic"},
+        Case{"{\"name\": \"ctrdnn\"", "{\"layers\": [{\"name\": \"l\", \"kind\": \"Loss\"}]",
+             "spec.model.layers[0]: the Loss takes one logit"},
+        Case{"file:///data/adult.train", "s3://adult.train", "spec.data.train.uri"},
+        Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
+        Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
+        Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
+        Case{"\"name\": \"sgd\"", "\"name\": \"adam\"", "spec.training.optimizer.name: 'adam'"},
+        Case{"0.25", "0", "spec.training.optimizer.learningRate"},
+        Case{"\"epochs\": 3", "\"evaluation\": {}", "spec.training.evaluation: needs exactly one of"},
+        Case{"\"epochs\": 3", "\"evaluation\": {\"everyEpochs\": -1}",
+             "spec.training.evaluation.everyEpochs: -1 is not between"},
+        Case{"\"epochs\": 3", "\"earlyStopping\": {\"metric\": \"auc\", \"patience\": 1}",
+             "spec.training.earlyStopping: needs spec.training.evaluation"},
+        Case{"\"epochs\": 3", "\"evaluation\": {\"everyEpochs\": 1}, \"earlyStopping\": {\"metric\": \"loss\"}",
+             "spec.training.earlyStopping.metric: 'loss' is not one of auc, logLoss, accuracy"},
+        Case{"\"microBatches\": 2", "\"microBatches\": 300", "spec.training.microBatches: 300 is more"},
+        Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
+        Case{"\"maxBadRows\": 3", "\"maxBadRows\": -3", "spec.data.maxBadRows"},
+        Case{"{\"uri\": \"file:///data/adult.train.csv\", \"format\": \"csv\"}", "7",
+             "spec.data.train: must be an object"}));
 
 TEST(JobSpecTest, RefusesWhatIsNotJson) {
   EXPECT_FALSE(ParseJobSpec("{").ok());

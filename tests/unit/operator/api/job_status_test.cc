@@ -24,7 +24,9 @@ JobStatus Full() {
                            {{"cpu only", 20100, 3, 3.5, ""}, {"gpu only", 0, 0, 0, "too few"}},
                            17,
                            "2026-11-21T07:15:00Z"};
-  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}};
+  status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, "2/5", 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}, {}};
+  status.observed->evaluations = {{64, 1, 0.4, {{"auc", 0.89}}, "2026-01-01T00:00:00Z"},
+                                  {128, 2, std::nullopt, {}, ""}};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";
@@ -65,6 +67,23 @@ TEST(JobStatusTest, MoneyIsAQuantityString) {
   EXPECT_EQ(json["phase"], "Running");
 }
 
+TEST(JobStatusTest, WhatPeopleReadFollowsTheConditions) {
+  JobStatus status = Full();
+  kube::Json json = status.ToJson();
+  EXPECT_EQ(json["observed"]["epoch"], "2/5");
+  EXPECT_EQ(json["observed"]["progress"], "41%");
+  EXPECT_EQ(json["observed"]["eta"], "1m23s");
+  EXPECT_EQ(json["cost"]["usdPerHour"], "2.58");
+  EXPECT_FALSE(json.contains("reason"));
+  status.observed->estimated_remaining_seconds = 7512;
+  EXPECT_EQ(status.ToJson()["observed"]["eta"], "2h05m");
+  status.conditions.Set(kCompleteCondition, ConditionStatus::kTrue, "TrainingComplete", "", 1, base::WallTime());
+  json = status.ToJson();
+  EXPECT_EQ(json["reason"], "TrainingComplete");
+  EXPECT_FALSE(json["observed"].contains("eta"));
+  EXPECT_FALSE(json["cost"].contains("usdPerHour")) << "nothing is paid any more";
+}
+
 TEST(JobStatusTest, NumbersHaveFewDecimals) {
   JobStatus status;
   for (int tenths : {36596, 48180, 3, 999999}) {
@@ -85,12 +104,16 @@ TEST(JobStatusTest, PhaseIsTheStrongestCondition) {
   EXPECT_EQ(status.Phase(), "Pending");
   set(kPlannedCondition, ConditionStatus::kUnknown, "Profiling");
   EXPECT_EQ(status.Phase(), "Profiling");
+  EXPECT_EQ(status.Reason(), "Profiling");
   set(kPlannedCondition, ConditionStatus::kTrue, "PlanFound");
   EXPECT_EQ(status.Phase(), "Starting");
+  EXPECT_EQ(status.Reason(), "");
   set(kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted");
   EXPECT_EQ(status.Phase(), "Running");
+  EXPECT_EQ(status.Reason(), "");
   set(kRescalingCondition, ConditionStatus::kTrue, "PriceChanged");
   EXPECT_EQ(status.Phase(), "Rescaling");
+  EXPECT_EQ(status.Reason(), "PriceChanged");
   set(kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded");
   EXPECT_EQ(status.Phase(), "Failed");
 }

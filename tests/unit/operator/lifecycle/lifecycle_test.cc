@@ -45,6 +45,17 @@ TEST(LifecycleTest, ACompleteJobIsCleanedUp) {
   EXPECT_THAT(cluster.violations(), IsEmpty());
 }
 
+TEST(LifecycleTest, AJobThatStoppedEarlySaysWhy) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.coordinator().phase = JobPhase::kComplete;
+  cluster.coordinator().stopped_early = true;
+  cluster.coordinator().message = "stopped early at step 200: auc has not improved";
+  ASSERT_TRUE(cluster.Settle());
+  EXPECT_EQ(cluster.Reason(kCompleteCondition), "True/StoppedEarly");
+  EXPECT_EQ(cluster.Message(kCompleteCondition), "stopped early at step 200: auc has not improved");
+}
+
 TEST(LifecycleTest, ConditionsOfOtherControllersStay) {
   FakeCluster cluster;
   const kube::Json foreign = {{"type", "example.com/Admitted"}, {"status", "True"}, {"reason", "Yes"}, {"extra", 1}};

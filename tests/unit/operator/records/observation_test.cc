@@ -40,6 +40,9 @@ TEST(ObservationTest, ProgressIsNotNews) {
     o.usd_first_plan = 2;
     o.bad_rows = 3;
     o.last_checkpoint_step = 15;
+    o.epoch = 2;
+    o.metrics["auc"] = 0.9;
+    o.evaluations.push_back({.step = 20});
   })));
 }
 
@@ -54,7 +57,6 @@ TEST(ObservationTest, ChangesThatNeedAReconciliationAreNews) {
       [](Observation& o) { o.throughput = 79; },
       [](Observation& o) { o.throughput = 0; },
       [](Observation& o) { o.throughput = 121; },
-      [](Observation& o) { o.metrics["auc"] = 0.9; },
       [](Observation& o) {
         o.switches.push_back({1, 2, "r", "c", 0.1, false, 0, ""});
       },

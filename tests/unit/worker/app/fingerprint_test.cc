@@ -28,6 +28,7 @@ TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
            [](JobSpec& s) { s.training.batch_size = 64; },
            [](JobSpec& s) { s.training.optimizer = "sgd"; },
            [](JobSpec& s) { s.training.seed = 2; },
+           [](JobSpec& s) { s.training.schedule = {.kind = "constant", .warmup_steps = 9}; },
        }) {
     EXPECT_NE(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
     EXPECT_NE(JobDigest(Changed(change)), JobDigest(kBase));
@@ -44,6 +45,9 @@ TEST(FingerprintTest, EpochsTestDataLabelsAndFineDifferencesAreOfTheJob) {
            [](JobSpec& s) { s.data.train.format = "tsv"; },
            [](JobSpec& s) { s.data.schema.label_positive = "yes"; },
            [](JobSpec& s) { s.data.schema.header = true; },
+           [](JobSpec& s) {
+             s.training.early_stopping = {"auc", 3, 0};
+           },
        }) {
     EXPECT_EQ(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
     EXPECT_NE(JobDigest(Changed(change)), JobDigest(kBase));
@@ -55,6 +59,7 @@ TEST(FingerprintTest, HowAJobIsRunChangesNothing) {
     s.training.micro_batches = 1;
     s.checkpoint = {5, 1, "/elsewhere"};
     s.data.max_bad_rows = 9;
+    s.training.evaluation = {.every_epochs = 1};
   });
   EXPECT_EQ(JobDigest(other), JobDigest(kBase));
   EXPECT_EQ(ModelFingerprint(other), ModelFingerprint(kBase));

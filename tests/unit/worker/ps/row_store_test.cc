@@ -56,6 +56,22 @@ TEST(RowStoreTest, NewRowsAreTheInitialisersWhateverTheOrder) {
   }
 }
 
+// The rate belongs to the step, not to the number of updates that the shard has seen.
+TEST(RowStoreTest, AnUpdateThatIsRepeatedHasTheSameRate) {
+  Optimizer optimizer{.kind = OptimizerKind::kSgd, .learning_rate = 1};
+  optimizer.schedule = {.curve = RateCurve::kStep, .every_steps = 1, .factor = 0.5};
+  RowStore store({Spec()}, optimizer, kSeed);
+  const float before = Read(store, {5})[0];
+  ASSERT_THAT(Update(store, 1, {5}, 1), IsOk());
+  ASSERT_THAT(Update(store, 2, {5}, 1), IsOk());
+  EXPECT_FLOAT_EQ(Read(store, {5})[0], before - 1.5F);
+  ASSERT_THAT(store.UndoTo(1), IsOk());
+  ASSERT_THAT(Update(store, 2, {5}, 1), IsOk());
+  EXPECT_FLOAT_EQ(Read(store, {5})[0], before - 1.5F);
+  ASSERT_THAT(Update(store, 3, {5}, 1), IsOk());
+  EXPECT_FLOAT_EQ(Read(store, {5})[0], before - 1.75F);
+}
+
 TEST(RowStoreTest, AnUpdateIsTheOptimizersAndIsUndoneExactlyOnce) {
   RowStore store = Store();
   const std::vector<uint64_t> keys{5, 9, 1000};

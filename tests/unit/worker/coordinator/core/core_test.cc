@@ -241,6 +241,16 @@ TEST(ScoresTest, AucOfHandWorkedHistograms) {
   EXPECT_TRUE(Scores().Metrics().empty());
 }
 
+TEST(ScoresTest, AccuracyOfHandWorkedHistograms) {
+  Scores scores;
+  job::v1::Evaluated part;
+  part.set_samples(10);
+  for (int64_t p : {1, 0, 2, 3}) part.add_positives(p);  // 5 of 6 have a score of 0.5 or more
+  for (int64_t n : {2, 1, 0, 1}) part.add_negatives(n);  // 3 of 4 have less
+  scores.Add(part);
+  EXPECT_DOUBLE_EQ(scores.Metrics().at("accuracy"), 0.8);
+}
+
 TEST_F(CoreTest, AnEvaluationTakesAsLongAsItMakesProgress) {
   Start();
   Ready(0);

@@ -123,9 +123,11 @@ bool Member::Work() {
   if (WriteCheckpoint()) return true;
   if (Apply()) return true;
   if (evaluate_ && held_ && held_->state.step == evaluate_->step()) {
+    const bool last = evaluate_->step() == shared_.steps;
     evaluate_.reset();
     for (int count : held_->state.counts) {
-      if (count != 1) violation = fmt::format("{}: a sample was trained {} times", slot.member(), count);
+      if (count > 1 || (last && count != 1))
+        violation = fmt::format("{}: a sample was trained {} times", slot.member(), count);
     }
     job::v1::SessionRequest answer;
     answer.mutable_evaluated()->set_samples(1);

@@ -48,6 +48,7 @@ class Member;
 struct Shared {
   int64_t rows = 0;
   int epochs = 0;
+  int64_t steps = 0;                                           // of the whole training
   std::map<std::string, std::shared_ptr<Member>> by_instance;  // including dead members
   std::map<std::string, SavedPart> parts;                      // by folder/file
   std::map<std::string, Checkpoint> checkpoints;               // complete checkpoints, by folder

@@ -16,6 +16,7 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   options.lease_ahead = 4;
   options.checkpoints = world.checkpoints;
   options.checkpoint_interval = base::seconds(2);
+  options.evaluation.every_steps = world.evaluate_every;
   options.max_fruitless = 1000;
   options.retry_wait = base::milliseconds(100);
   return options;
@@ -66,6 +67,7 @@ World::World(const WorldOptions& options)
     : options_(options), rng_(options.seed), disturbances_left_(options.disturbances) {
   shared_.rows = options.rows;
   shared_.epochs = options.epochs;
+  shared_.steps = Ledger::Create(options.rows, options.epochs, options.batch)->total_steps();
   StartCoordinator();
   NewPlan();
 }
@@ -86,6 +88,7 @@ void World::StartCoordinator() {
   core_ = std::make_unique<CoordinatorCore>(MakeOptions(options_), Now(), journal_);
   finding_ = false;
   Execute();
+  if (!core_) return;  // it was killed at once
   if (plan_generation_ > 0 && !core_->over()) {
     const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
     if (!generation.ok()) Violation(base::ToString(generation.status()));

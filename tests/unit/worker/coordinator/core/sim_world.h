@@ -23,6 +23,7 @@ struct WorldOptions {
   int epochs = 2;
   int batch = 4;
   int max_events = 400000;
+  int evaluate_every = 0;        // steps; 0: only at the end
   bool only_hand_overs = false;  // no other disturbance
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 #include "tests/unit/worker/coordinator/core/sim_world.h"
 
@@ -53,6 +54,17 @@ TEST(SimulationTest, HandOversAlone) {
   }
   EXPECT_GT(hand_overs, 1000);
   EXPECT_LT(recoveries, hand_overs / 20) << "only an evaluation begins again in another generation";
+}
+
+// Each due step is evaluated exactly once in the history that counts, whatever interrupts it.
+TEST(SimulationTest, WithEvaluationsBetweenSteps) {
+  for (uint64_t seed = 3001; seed <= 3150; ++seed) {
+    World world({.seed = seed, .disturbances = 10, .checkpoints = seed % 3 != 0, .evaluate_every = 5});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    std::vector<int64_t> steps;
+    for (const job::v1::EvaluationRecord& record : world.last().evaluations()) steps.push_back(record.step());
+    ASSERT_EQ(steps, (std::vector<int64_t>{5, 10, 15, 20, 25, 30, 32})) << "seed " << seed;
+  }
 }
 
 TEST(SimulationTest, WithoutCheckpoints) {

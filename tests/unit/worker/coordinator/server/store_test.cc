@@ -98,6 +98,29 @@ TEST_F(StoreTest, StepsThatAFormerCoordinatorAddsLateDoNotCount) {
   }
 }
 
+TEST_F(StoreTest, EvaluationsAreLinesThatARollbackTakesBack) {
+  const fs::path path = root_ / "metrics.jsonl";
+  EvaluationCommand evaluation;
+  evaluation.generation = 2;
+  evaluation.record.set_epochs(1);
+  (*evaluation.record.mutable_metrics())["auc"] = 0.75;
+  auto log = *StepLog::Open(path);
+  for (const int64_t step : {10, 20, 20}) {  // the last is a repetition after a restart
+    evaluation.record.set_step(step);
+    ASSERT_THAT(log->Add(evaluation), IsOk());
+  }
+  ASSERT_THAT(log->Rollback({15, 3}), IsOk());
+  evaluation.record.set_loss(0.5);
+  ASSERT_THAT(log->Add(evaluation), IsOk());
+  EXPECT_EQ(*base::ReadFile(path),
+            R"({"step":10,"epochs":1,"generation":2,"loss":null,"metrics":{"auc":0.75},"unix_seconds":0}
+{"step":20,"epochs":1,"generation":2,"loss":null,"metrics":{"auc":0.75},"unix_seconds":0}
+{"rollback_to":15,"generation":3}
+{"step":20,"epochs":1,"generation":2,"loss":0.5,"metrics":{"auc":0.75},"unix_seconds":0}
+)");
+  EXPECT_EQ((*StepLog::Open(path))->last_step(), 20);
+}
+
 TEST_F(StoreTest, ATornTailIsCutOff) {
   base::Rng rng(11);
   for (int round = 0; round < 50; ++round) {

@@ -1,0 +1,106 @@
+// CoordinatorCore: evaluations on the test data, between two steps and at the end.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+namespace {
+
+std::string Describe(const Ledger& ledger, const job::v1::EvaluationRecord& record) {
+  std::string text = fmt::format("evaluated at step {} of {}, epoch {}/{}:", record.step(), ledger.total_steps(),
+                                 record.epochs(), ledger.epochs());
+  const std::map<std::string, double> metrics(record.metrics().begin(), record.metrics().end());  // sorted by name
+  for (const auto& [name, value] : metrics) text += fmt::format(" {} {:.6g},", name, value);
+  if (record.has_loss()) return text + fmt::format(" training loss {:.6g}", record.loss());
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+bool CoordinatorCore::PendingEvaluation::AllDone() const {
+  return std::all_of(done.begin(), done.end(), [](const auto& at) { return at.second; });
+}
+
+bool CoordinatorCore::AdvanceEvaluation(Instant now) {
+  if (over() || mode_ != Mode::kTraining) return false;
+  if (evaluation_) {
+    if (!evaluation_->last && evaluation_->AllDone()) {
+      RecordScores(now);
+      EndEvaluation(now);
+      Journal(now);  // before a lease depends on it
+      return false;
+    }
+    return !evaluation_->last;
+  }
+  const int64_t step = ledger_->committed();
+  if (suspending_ || successor_ || step != ledger_->leased() || !curve_.IsDue(*ledger_, step)) return false;
+  if (next_ && AllWarmed()) return false;  // the switch comes first
+  StartEvaluation(false, now);
+  return true;
+}
+
+void CoordinatorCore::StartEvaluation(bool last, Instant now) {
+  PendingEvaluation& pending = evaluation_.emplace();
+  pending.last = last;
+  pending.deadline = now.steady + options_.evaluate_timeout;
+  cost_.Pause();
+  const int64_t step = ledger_->committed();
+  job::v1::SessionResponse message;
+  message.mutable_evaluate()->set_generation(active_->generation);
+  message.mutable_evaluate()->set_step(step);
+  message.mutable_evaluate()->set_only_transform(curve_.At(step) != nullptr);
+  for (const auto& [name, member] : active_->members) {
+    pending.done[name] = false;
+    Send(member.peer, message);
+  }
+}
+
+void CoordinatorCore::RecordScores(Instant now) {
+  const int64_t step = ledger_->committed();
+  const std::map<std::string, double> metrics = evaluation_->scores.Metrics();
+  if (curve_.At(step) != nullptr || metrics.empty()) return;
+  const job::v1::EvaluationRecord& record = curve_.Add(*ledger_, step, metrics, now.wall);
+  commands_.push_back(EvaluationCommand{record, active_->generation});
+  Log(false, Describe(*ledger_, record));
+  metrics_ = metrics;
+}
+
+void CoordinatorCore::EndEvaluation(Instant now) {
+  evaluation_.reset();
+  throughput_.Reset(now.steady);
+  committed_at_ = now.steady;  // the evaluation was no pause of a switch, and no stall
+}
+
+void CoordinatorCore::OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now) {
+  if (!evaluation_ || !evaluation_->done.contains(member)) return;
+  if (progress.generation() != active_->generation || progress.step() != ledger_->committed()) return;
+  evaluation_->deadline = now.steady + options_.evaluate_timeout;
+}
+
+void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now) {
+  if (!evaluation_) return;
+  const auto found = evaluation_->done.find(member);
+  if (found == evaluation_->done.end() || found->second) return;
+  found->second = true;
+  evaluation_->deadline = now.steady + options_.evaluate_timeout;
+  evaluation_->scores.Add(part);
+  if (part.has_transform()) evaluation_->transform = part.transform();
+}
+
+void CoordinatorCore::CheckEvaluation(Instant now) {
+  if (!evaluation_ || now.steady < evaluation_->deadline) return;
+  if (evaluation_->AllDone()) return;  // the finished model is being written, which has its own deadline
+  std::vector<std::string> unfinished;
+  for (const auto& [name, done] : evaluation_->done) {
+    if (!done) unfinished.push_back(name);
+  }
+  const std::string why = fmt::format("the evaluation made no progress for {:.0f} s; unfinished members: {}",
+                                      base::ToSeconds(options_.evaluate_timeout), fmt::join(unfinished, ", "));
+  BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, unfinished.empty() ? "" : unfinished.front()}, now);
+}
+
+}  // namespace medley::worker
