@@ -194,6 +194,11 @@ void CheckRunPolicy(Rules& rules, const Json& spec) {
                 "spec.checkpoint.interval must be at least 1s and at most 8760h");
   rules.Require(!Has(spec, "/checkpoint/volume") || TextAt(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
                 "spec.checkpoint.volume.mountPath must be absolute");
+  const std::string from = TextAt(spec, "/checkpoint/from");
+  rules.Require(from.empty() || from.starts_with("/") || from.starts_with("file:///"),
+                "spec.checkpoint.from must be an absolute path or begin with file:///");
+  rules.Require(from.empty() || Has(spec, "/checkpoint/volume"),
+                "spec.checkpoint.from needs spec.checkpoint.volume, into which the checkpoint is copied");
   rules.Require(IsShared(At(spec, "/checkpoint/volume")),
                 "spec.checkpoint.volume must be one that every pod of the job can write and the "
                 "next pod finds again: not emptyDir, ephemeral, gitRepo, configMap, secret, "

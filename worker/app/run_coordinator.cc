@@ -34,6 +34,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.token = env.token;
   options.checkpoint_root = env.checkpoint_root;
   options.keep_checkpoints = env.spec.checkpoint.keep;
+  options.continue_from = env.continue_from;
   options.model_fingerprint = ModelFingerprint(env.spec);
   options.metrics_port = env.metrics_port;
   return RunCoordinator(std::move(options), clock, signals.stop());
