@@ -290,9 +290,9 @@ TEST_F(RunTest, ASecondRunWithOtherParametersTrainsAgain) {
 }
 
 TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
-  const auto child = StartManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {});
-  EXPECT_TRUE(WaitForOutput("Infeasible", base::seconds(120))) << Output();
-  child->Stop(base::seconds(20));
+  EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\"")), "exit code 2") << Output();
+  EXPECT_THAT(Output(), HasSubstr("medley: the job cannot run: Infeasible: "));
+  EXPECT_THAT(Output(), HasSubstr("maxUsdPerHour is 0.01: raise it to"));
 }
 
 TEST_F(RunTest, AJobThatDoesNotEndInTimeIsAFailure) {
