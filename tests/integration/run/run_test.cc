@@ -225,6 +225,10 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   const auto child =
       Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder", (folder_ / "run").string()});
   ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
+  for (const char* what : {"API server  ", "scheduling service, REST   http://127.0.0.1:",
+                           "scheduling service, gRPC   127.0.0.1:", "operator                   http://127.0.0.1:"}) {
+    EXPECT_THAT(Output(), HasSubstr(what));
+  }
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
               testing::AllOf(HasSubstr("trainingjob.medley.dev/small"), HasSubstr("resourcepool.medley.dev/local"),
                              HasSubstr("pod/small-coordinator")));
